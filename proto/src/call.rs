@@ -1,0 +1,225 @@
+//! Calling tools: requests, progress.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::tool::{Block, CallId, SessionId, Tool, ToolResult};
+
+/// Params of `tools.list`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ListTools {
+    /// Words that must stand in the name, the label or the description, in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// The kind or the name of a source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<ToolFormat>,
+    /// Answer `{revision, epoch, unchanged: true}` when this is still the revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub if_revision: Option<u64>,
+    /// The epoch that `if_revision` belongs to; another one never matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub if_epoch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// The form of a list of tools: the daemon's own, or what a provider's API takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolFormat {
+    #[default]
+    Native,
+    Anthropic,
+    Openai,
+    OpenaiResponses,
+    Gemini,
+    Mcp,
+}
+
+/// Answer of `tools.list`, in the native form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolList {
+    /// Grows by one with every change of the registry.
+    pub revision: u64,
+    /// New at each start of the daemon; revisions of two epochs do not compare.
+    pub epoch: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unchanged: bool,
+    /// Sorted by name. Absent when `unchanged`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Tool>>,
+}
+
+/// Params of `tools.schema`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolSchema {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Params of `tools.execute`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Execute {
+    pub name: String,
+    /// An object; `null` and absent are `{}`.
+    #[serde(default)]
+    pub arguments: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Within the session's `cwd` or roots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Send `tools.progress` notifications before the answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub progress: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_cache: bool,
+    /// Let the call live on when its connection goes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detach: bool,
+}
+
+/// Params of `tools.cancel`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CancelCall {
+    pub call_id: CallId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Answer of `tools.cancel`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cancelled {
+    /// False when no such call is in flight in the caller's session.
+    pub cancelled: bool,
+}
+
+/// Params of the notification `$/cancelRequest`, as in the Language Server Protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CancelRequest {
+    /// The id of the request to cancel: a string or an integer.
+    pub id: Value,
+}
+
+/// Params of the notification `tools.progress`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallProgress {
+    pub call_id: CallId,
+    /// From 0, without gaps, as produced.
+    pub seq: u64,
+    /// How many notifications before this one a slow reader has lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
+    #[serde(flatten)]
+    pub progress: Progress,
+}
+
+/// What a running call tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Progress {
+    Output {
+        stream: Stream,
+        text: String,
+    },
+    Message {
+        text: String,
+    },
+    Update {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<Vec<Block>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        details: Option<Map<String, Value>>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Params of `tools.execute_batch`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExecuteBatch {
+    pub calls: Vec<BatchCall>,
+    #[serde(default)]
+    pub strategy: Strategy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub progress: bool,
+}
+
+/// One call of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BatchCall {
+    pub name: String,
+    #[serde(default)]
+    pub arguments: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+}
+
+/// In which order the calls of a batch run. Results always come in the order of the calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// All parallelizable calls at once, then the others one by one.
+    #[default]
+    Auto,
+    Sequential,
+    Parallel,
+    /// Units of so many calls, one unit after another. At least 1.
+    Batched(u32),
+}
+
+/// Answer of `tools.execute_batch`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BatchResults {
+    pub results: Vec<BatchItem>,
+}
+
+/// What became of one call of a batch: `result` or `error`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BatchItem {
+    pub call_id: CallId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ToolResult>,
+    /// A JSON-RPC error object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Value>,
+}
+
+/// Params of `tools.interrupt`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interrupt {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Answer of `tools.interrupt`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interrupted {
+    /// How many waiting calls were skipped.
+    pub skipped: u64,
+}

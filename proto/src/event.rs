@@ -1,0 +1,203 @@
+//! Events: what happens in the daemon, in order, for whoever subscribes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::call::Progress;
+use crate::permission::{Ask, Resolved};
+use crate::plugin::PluginError;
+use crate::session::Mode;
+use crate::tool::{CallId, SessionId, ToolName};
+
+/// Params of `events.subscribe`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubscribeEvents {
+    /// Names of kinds, as in `kind`; absent for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
+    /// Only what belongs to this session, and what belongs to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Replay what the ring still holds after this `seq`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+    /// The epoch that `since` belongs to; with another one everything that is held is replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<String>,
+}
+
+/// An item of `events.subscribe`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Grows by one with every event of the daemon, those that a filter leaves out too.
+    pub seq: u64,
+    /// New at each start of the daemon.
+    pub epoch: String,
+    /// RFC 3339, UTC.
+    pub at: String,
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind")]
+pub enum What {
+    #[serde(rename = "tools.changed")]
+    ToolsChanged {
+        revision: u64,
+        /// Names, sorted.
+        added: Vec<ToolName>,
+        removed: Vec<ToolName>,
+        changed: Vec<ToolName>,
+    },
+    #[serde(rename = "call.started")]
+    CallStarted { call_id: CallId, session_id: SessionId, tool: ToolName },
+    #[serde(rename = "call.progress")]
+    CallProgress { call_id: CallId, session_id: SessionId, progress: Progress },
+    #[serde(rename = "call.finished")]
+    CallFinished { call_id: CallId, session_id: SessionId, tool: ToolName, outcome: Outcome, duration_ms: u64 },
+    #[serde(rename = "permission.asked")]
+    PermissionAsked { session_id: SessionId, request: Box<Ask> },
+    #[serde(rename = "permission.resolved")]
+    PermissionResolved { session_id: SessionId, resolved: Resolved },
+    #[serde(rename = "plugin.loaded")]
+    PluginLoaded { plugin: String, path: String, tools: Vec<String> },
+    #[serde(rename = "plugin.failed")]
+    PluginFailed { plugin: String, path: String, error: PluginError },
+    #[serde(rename = "plugin.unloaded")]
+    PluginUnloaded { plugin: String, path: String },
+    #[serde(rename = "session.opened")]
+    SessionOpened { session_id: SessionId, cwd: String },
+    #[serde(rename = "session.closed")]
+    SessionClosed { session_id: SessionId },
+    #[serde(rename = "session.mode")]
+    SessionMode { session_id: SessionId, mode: Mode },
+    #[serde(rename = "notice")]
+    Notice {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<SessionId>,
+        /// The plugin that notifies; absent for the daemon itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plugin: Option<String>,
+        level: String,
+        message: String,
+    },
+    #[serde(rename = "message")]
+    Message { session_id: SessionId, plugin: String, role: String, content: String },
+    /// Events of this subscription that are lost: it read too slowly, or `since` is too old.
+    #[serde(rename = "lagged")]
+    Lagged {
+        /// How many; absent when it cannot be told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missed: Option<u64>,
+    },
+}
+
+impl What {
+    /// The name on the wire, which is what `kinds` filters by.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::ToolsChanged { .. } => "tools.changed",
+            Self::CallStarted { .. } => "call.started",
+            Self::CallProgress { .. } => "call.progress",
+            Self::CallFinished { .. } => "call.finished",
+            Self::PermissionAsked { .. } => "permission.asked",
+            Self::PermissionResolved { .. } => "permission.resolved",
+            Self::PluginLoaded { .. } => "plugin.loaded",
+            Self::PluginFailed { .. } => "plugin.failed",
+            Self::PluginUnloaded { .. } => "plugin.unloaded",
+            Self::SessionOpened { .. } => "session.opened",
+            Self::SessionClosed { .. } => "session.closed",
+            Self::SessionMode { .. } => "session.mode",
+            Self::Notice { .. } => "notice",
+            Self::Message { .. } => "message",
+            Self::Lagged { .. } => "lagged",
+        }
+    }
+
+    /// The kinds that a subscription can name.
+    pub const KINDS: [&'static str; 14] = [
+        "tools.changed",
+        "call.started",
+        "call.progress",
+        "call.finished",
+        "permission.asked",
+        "permission.resolved",
+        "plugin.loaded",
+        "plugin.failed",
+        "plugin.unloaded",
+        "session.opened",
+        "session.closed",
+        "session.mode",
+        "notice",
+        "message",
+    ];
+
+    /// The session it belongs to, if any.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        match self {
+            Self::CallStarted { session_id, .. }
+            | Self::CallProgress { session_id, .. }
+            | Self::CallFinished { session_id, .. }
+            | Self::PermissionAsked { session_id, .. }
+            | Self::PermissionResolved { session_id, .. }
+            | Self::SessionOpened { session_id, .. }
+            | Self::SessionClosed { session_id }
+            | Self::SessionMode { session_id, .. }
+            | Self::Message { session_id, .. } => Some(session_id),
+            Self::Notice { session_id, .. } => session_id.as_ref(),
+            Self::ToolsChanged { .. }
+            | Self::PluginLoaded { .. }
+            | Self::PluginFailed { .. }
+            | Self::PluginUnloaded { .. }
+            | Self::Lagged { .. } => None,
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Ok,
+    /// A result with `is_error`.
+    Error,
+    Denied,
+    TimedOut,
+    Cancelled,
+    InvalidArgs,
+    Overloaded,
+    /// A panic, a missing dependency, a permission engine that is closing.
+    Failed,
+    Skipped,
+}
+
+impl Outcome {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Denied => "denied",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::InvalidArgs => "invalid_args",
+            Self::Overloaded => "overloaded",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// An item of a subscription on the wire: `{method: "X.event", params: {subscription, result}}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubscriptionItem<T> {
+    pub subscription: String,
+    pub result: T,
+}
+
+/// Params of `X.unsubscribe`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Unsubscribe {
+    pub subscription: String,
+}

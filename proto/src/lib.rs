@@ -1,0 +1,23 @@
+//! The words that the daemon and its clients share.
+//!
+//! Types of the wire in reading order, then [`method`], which names every method with its
+//! parameters and its answer, and [`openrpc`], which describes them all. No I/O.
+
+pub mod call;
+pub mod daemon;
+pub mod error;
+pub mod event;
+pub mod method;
+pub mod openrpc;
+pub mod permission;
+pub mod plugin;
+pub mod prompt;
+mod schema;
+pub mod session;
+pub mod socket;
+pub mod tool;
+
+pub use schema::schema_of;
+
+/// The revision of the native dialect; `session.open {protocol}` must name it.
+pub const PROTOCOL: u32 = 1;

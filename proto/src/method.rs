@@ -1,0 +1,159 @@
+//! Every method of the native dialect: its name, its parameters, its answer.
+//!
+//! A method is a type that implements [`Method`]; [`describe_all`] is the visible list. The daemon
+//! registers handlers by these types, the client calls by them, and the OpenRPC document is made
+//! from them, so the three cannot disagree.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::call::{
+    BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt, Interrupted, ListTools, ToolList, ToolSchema,
+};
+use crate::daemon::{DaemonStatus, Done, NoParams, Shutdown};
+use crate::event::{Event, SubscribeEvents, Unsubscribe};
+use crate::permission::{
+    CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
+    ReplyPermission, RevokePermission, SetMode,
+};
+use crate::plugin::{PluginList, ReloadPlugins};
+use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
+use crate::schema_of;
+use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
+use crate::tool::{Tool, ToolResult};
+
+/// A request and its answer.
+pub trait Method {
+    const NAME: &'static str;
+    /// One sentence, for the OpenRPC document.
+    const SUMMARY: &'static str;
+    type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    type Answer: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+}
+
+/// A stream of items. The answer to its method is a string id; items are notifications
+/// `{method: ITEM_METHOD, params: {subscription, result}}`.
+pub trait Subscription {
+    const NAME: &'static str;
+    const ITEM_METHOD: &'static str;
+    const UNSUBSCRIBE: &'static str;
+    const SUMMARY: &'static str;
+    type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    type Item: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+}
+
+/// What the OpenRPC document says of one method.
+#[derive(Clone, Debug)]
+pub struct Described {
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub params: Value,
+    pub answer: Value,
+    /// For a subscription: the method of its notifications, and the schema of their items.
+    pub items: Option<(&'static str, Value)>,
+}
+
+macro_rules! methods {
+    ($( $type:ident = $name:literal, $summary:literal, $params:ty => $answer:ty; )*) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $summary)]
+            #[derive(Clone, Copy, Debug)]
+            pub enum $type {}
+            impl Method for $type {
+                const NAME: &'static str = $name;
+                const SUMMARY: &'static str = $summary;
+                type Params = $params;
+                type Answer = $answer;
+            }
+        )*
+        fn described_methods() -> Vec<Described> {
+            vec![ $( Described {
+                name: $name,
+                summary: $summary,
+                params: schema_of::<$params>(),
+                answer: schema_of::<$answer>(),
+                items: None,
+            }, )* ]
+        }
+    };
+}
+
+macro_rules! subscriptions {
+    ($( $type:ident = $name:literal, $item:literal, $end:literal, $summary:literal, $params:ty => $answer:ty; )*) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $summary)]
+            #[derive(Clone, Copy, Debug)]
+            pub enum $type {}
+            impl Subscription for $type {
+                const NAME: &'static str = $name;
+                const ITEM_METHOD: &'static str = $item;
+                const UNSUBSCRIBE: &'static str = $end;
+                const SUMMARY: &'static str = $summary;
+                type Params = $params;
+                type Item = $answer;
+            }
+        )*
+        fn described_subscriptions() -> Vec<Described> {
+            let mut all = Vec::new();
+            $(
+                all.push(Described {
+                    name: $name,
+                    summary: $summary,
+                    params: schema_of::<$params>(),
+                    answer: schema_of::<String>(),
+                    items: Some(($item, schema_of::<$answer>())),
+                });
+                all.push(Described {
+                    name: $end,
+                    summary: concat!("Ends a subscription of ", $name, "."),
+                    params: schema_of::<Unsubscribe>(),
+                    answer: schema_of::<bool>(),
+                    items: None,
+                });
+            )*
+            all
+        }
+    };
+}
+
+methods! {
+    SessionOpen = "session.open", "Opens or resumes a session and binds it to this connection.", OpenSession => OpenedSession;
+    SessionsList = "session.list", "Lists the sessions.", NoParams => SessionList;
+    SessionClose = "session.close", "Ends a session and cancels its calls.", CloseSession => ClosedSession;
+    ToolsList = "tools.list", "Lists the tools of the caller's view, sorted by name.", ListTools => ToolList;
+    ToolsSchema = "tools.schema", "Shows one tool.", ToolSchema => Tool;
+    ToolsExecute = "tools.execute", "Calls a tool.", Execute => ToolResult;
+    ToolsExecuteBatch = "tools.execute_batch", "Calls several tools; results come in the order of the calls.", ExecuteBatch => BatchResults;
+    ToolsInterrupt = "tools.interrupt", "Lets running calls of a session end and skips those that wait.", Interrupt => Interrupted;
+    ToolsCancel = "tools.cancel", "Cancels a call of the caller's session.", CancelCall => Cancelled;
+    PermissionsReply = "permissions.reply", "Answers a permission ask; the first reply wins.", ReplyPermission => Done;
+    PermissionsPending = "permissions.pending", "Lists the asks that wait for a person.", NoParams => PendingAsks;
+    PermissionsList = "permissions.list", "Lists rules and grants with their sources.", NoParams => PermissionList;
+    PermissionsGrant = "permissions.grant", "Stores a grant.", GrantPermission => GrantInfo;
+    PermissionsRevoke = "permissions.revoke", "Removes a grant.", RevokePermission => Done;
+    PermissionsCheck = "permissions.check", "Tells what would happen to a need, and by which rule.", CheckPermission => CheckedPermission;
+    PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;
+    PluginsList = "plugins.list", "Lists the plugins, those that failed too.", NoParams => PluginList;
+    PluginsReload = "plugins.reload", "Loads one plugin or all anew, whether or not they changed.", ReloadPlugins => PluginList;
+    PromptRender = "prompt.render", "Renders the text that teaches a model the tools.", RenderPrompt => RenderedPrompt;
+    PromptParse = "prompt.parse", "Reads the calls in a model's answer.", ParsePrompt => ParsedPrompt;
+    DaemonGetStatus = "daemon.status", "Tells how the daemon is.", NoParams => DaemonStatus;
+    DaemonPing = "daemon.ping", "Answers.", NoParams => Done;
+    DaemonShutdown = "daemon.shutdown", "Drains and stops the daemon.", Shutdown => Done;
+    RpcDiscover = "rpc.discover", "Gives the OpenRPC document of this daemon.", NoParams => Value;
+}
+
+subscriptions! {
+    EventsSubscribe = "events.subscribe", "events.event", "events.unsubscribe", "Streams events.", SubscribeEvents => Event;
+    PermissionsSubscribe = "permissions.subscribe", "permissions.event", "permissions.unsubscribe", "Streams permission asks; the subscriber can answer them.", NoParams => PermissionEvent;
+}
+
+/// All methods and subscriptions, in the order of their names.
+pub fn describe_all() -> Vec<Described> {
+    let mut all = described_methods();
+    all.extend(described_subscriptions());
+    all.sort_by_key(|described| described.name);
+    all
+}

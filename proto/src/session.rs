@@ -1,0 +1,133 @@
+//! Sessions: what a conversation works in.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::SessionId;
+
+/// Params of `session.open`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenSession {
+    /// An absolute path of a folder. On resuming it may be left out; another one is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// An unknown id creates the session; absent makes a new one with 128 random bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Folders beside `cwd` that the session works in; absolute paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientInfo>,
+    /// The model that the frontend talks to, for tools that ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The protocol revision; the only one so far is 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<u32>,
+    /// `agent` for a frontend that acts for a model: it cannot answer permission asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// Added to what the session's processes get.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Narrows the session's view of the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolFilter>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Person,
+    Agent,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientInfo {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Globs over tool names. Without `enable` all are in; `disable` takes out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolFilter {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enable: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disable: Option<Vec<String>>,
+}
+
+/// Answer of `session.open`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenedSession {
+    pub session_id: SessionId,
+    /// With links resolved.
+    pub cwd: String,
+    /// Whether the session was there before.
+    pub resumed: bool,
+    pub server: ServerInfo,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerInfo {
+    pub name: String,
+    pub version: String,
+    pub protocol: u32,
+}
+
+/// Answer of `session.list`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionList {
+    /// The oldest first.
+    pub sessions: Vec<SessionInfo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionInfo {
+    pub session_id: SessionId,
+    pub cwd: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
+    /// The real path of the project; see the security document.
+    pub project: String,
+    pub mode: Mode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientInfo>,
+    /// How many connections are bound to it now.
+    pub connections: u64,
+    /// RFC 3339, UTC.
+    pub opened_at: String,
+    /// How many of its calls are in flight.
+    pub calls: u64,
+}
+
+/// The permission mode of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Reads only.
+    Plan,
+    #[default]
+    Default,
+    /// Writes within `cwd` and roots need no ask.
+    AcceptEdits,
+    /// Everything but hard denies and explicit deny rules.
+    Yolo,
+}
+
+/// Params of `session.close`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CloseSession {
+    pub session_id: SessionId,
+}
+
+/// Answer of `session.close`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClosedSession {
+    /// How many calls in flight were cancelled.
+    pub cancelled: u64,
+}

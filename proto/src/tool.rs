@@ -1,0 +1,303 @@
+//! What a tool says of itself, and what a call of it gives.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// A tool as `tools.list` and `tools.schema` show it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    pub name: ToolName,
+    /// For people; a mounted server's own name where that does not fit [`ToolName`].
+    pub label: String,
+    pub description: String,
+    /// A JSON Schema of draft 2020-12; its root is an object schema.
+    pub input_schema: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    pub source: Source,
+    /// Whether calls may run beside others of the same session.
+    pub parallelizable: bool,
+    /// The categories of permission that calls may need.
+    pub permissions: Vec<Category>,
+    pub cacheable: bool,
+    /// The tool's own time limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    pub annotations: Annotations,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Who owns a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Source {
+    pub kind: SourceKind,
+    pub name: String,
+    /// The file or folder of a plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    Builtin,
+    Plugin,
+    Frontend,
+    Mcp,
+}
+
+impl SourceKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Builtin => "builtin",
+            Self::Plugin => "plugin",
+            Self::Frontend => "frontend",
+            Self::Mcp => "mcp",
+        }
+    }
+}
+
+/// What a need is about, and so which rules and grants can answer it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Category {
+    #[serde(rename = "file.read")]
+    FileRead,
+    #[serde(rename = "file.write")]
+    FileWrite,
+    #[serde(rename = "shell")]
+    Shell,
+    #[serde(rename = "network")]
+    Network,
+    #[serde(rename = "mcp")]
+    Mcp,
+    #[serde(rename = "agent")]
+    Agent,
+    #[serde(rename = "plugin")]
+    Plugin,
+}
+
+impl Category {
+    pub const ALL: [Self; 7] =
+        [Self::FileRead, Self::FileWrite, Self::Shell, Self::Network, Self::Mcp, Self::Agent, Self::Plugin];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FileRead => "file.read",
+            Self::FileWrite => "file.write",
+            Self::Shell => "shell",
+            Self::Network => "network",
+            Self::Mcp => "mcp",
+            Self::Agent => "agent",
+            Self::Plugin => "plugin",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|category| category.as_str() == text)
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Hints for frontends, as in MCP's tool annotations. Claims, not facts: no decision rests on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Annotations {
+    pub read_only: bool,
+    pub destructive: bool,
+    pub idempotent: bool,
+    pub open_world: bool,
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolResult {
+    pub call_id: CallId,
+    /// For the model.
+    pub content: Vec<Block>,
+    /// The tool ran and has bad news; the content says which.
+    pub is_error: bool,
+    /// For frontends and the audit log, not for the model.
+    pub metadata: Map<String, Value>,
+    /// What fits the tool's `output_schema`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// From the tool's start to its end; waiting for people and for lanes is not in it.
+    pub duration_ms: u64,
+    pub cached: bool,
+}
+
+impl ToolResult {
+    /// The text blocks, one under another.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self.content.iter().filter_map(Block::as_text).collect();
+        texts.join("\n")
+    }
+}
+
+/// A piece of a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    Text {
+        text: String,
+    },
+    Image {
+        /// Base64 (RFC 4648, section 4).
+        data: String,
+        mime_type: String,
+    },
+    Audio {
+        /// Base64 (RFC 4648, section 4).
+        data: String,
+        mime_type: String,
+    },
+    Resource {
+        uri: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// Base64 (RFC 4648, section 4).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blob: Option<String>,
+    },
+}
+
+impl Block {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            Self::Image { .. } | Self::Audio { .. } | Self::Resource { .. } => None,
+        }
+    }
+}
+
+/// A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ToolName(Arc<str>);
+
+/// The id of a call: 1 to 128 printable characters, unique among its session's calls in flight.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct CallId(Arc<str>);
+
+/// The id of a session: `[A-Za-z0-9_-]{1,64}`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SessionId(Arc<str>);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidId {
+    #[error("{0:?} is no tool name: expected [a-z][a-z0-9_]*, at most 64 characters")]
+    ToolName(String),
+    #[error("{0:?} is no call id: expected 1 to 128 printable characters")]
+    CallId(String),
+    #[error("{0:?} is no session id: expected [A-Za-z0-9_-], 1 to 64 characters")]
+    SessionId(String),
+}
+
+impl ToolName {
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let mut bytes = text.bytes();
+        let fits = text.len() <= 64
+            && bytes.next().is_some_and(|first| first.is_ascii_lowercase())
+            && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        if fits { Ok(Self(text.into())) } else { Err(InvalidId::ToolName(shortened(text))) }
+    }
+}
+
+impl CallId {
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let length = text.chars().take(129).count();
+        let fits = (1..=128).contains(&length) && !text.chars().any(char::is_control);
+        if fits { Ok(Self(text.into())) } else { Err(InvalidId::CallId(shortened(text))) }
+    }
+}
+
+impl SessionId {
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let fits =
+            (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if fits { Ok(Self(text.into())) } else { Err(InvalidId::SessionId(shortened(text))) }
+    }
+}
+
+/// An error must not carry a megabyte back to who sent it.
+fn shortened(text: &str) -> String {
+    if text.chars().nth(80).is_some() { text.chars().take(80).chain(['…']).collect() } else { text.to_owned() }
+}
+
+macro_rules! text_id {
+    ($name:ident) => {
+        impl $name {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                Self::parse(&text).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+text_id!(ToolName);
+text_id!(CallId);
+text_id!(SessionId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tool_names_are_lower_case_words() {
+        for good in ["a", "read", "git_log2", &"a".repeat(64)] {
+            assert!(ToolName::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "A", "1a", "_a", "a-b", "a b", "é", &"a".repeat(65)] {
+            assert!(ToolName::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ids_refuse_what_would_not_print() {
+        assert!(CallId::parse("call 1 / ü").is_ok());
+        assert!(CallId::parse("a\nb").is_err());
+        assert!(CallId::parse("").is_err());
+        assert!(CallId::parse(&"é".repeat(129)).is_err());
+        assert!(SessionId::parse("s-1_B").is_ok());
+        assert!(SessionId::parse("../x").is_err());
+    }
+}
