@@ -1,0 +1,21 @@
+//! A typed client of toold, for Rust programs.
+//!
+//! [`Client`] is a connection; [`Client::call`] makes one request by the types of
+//! [`toold_proto::method`]; [`Client::execute`] calls a tool and gives a [`Call`], which streams its
+//! progress, can be cancelled, and ends with an answer. [`start`] finds and starts the daemon.
+
+pub mod client;
+
+pub mod call;
+pub mod error;
+pub mod start;
+pub mod subscription;
+
+mod progress;
+mod transport;
+
+pub use call::Call;
+pub use client::Client;
+pub use error::{ClientError, RpcError};
+pub use start::StartOptions;
+pub use subscription::Items;

@@ -1,0 +1,81 @@
+//! A call of a tool in flight.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use toold_proto::call::{CallProgress, CancelCall, Execute};
+use toold_proto::method::{ToolsCancel, ToolsExecute};
+use toold_proto::tool::{CallId, SessionId, ToolResult};
+
+use crate::client::Client;
+use crate::error::ClientError;
+use crate::progress::Queue;
+
+/// A call of a tool, from [`Client::execute`].
+///
+/// It runs whether or not its progress is taken. Dropping it before its answer came cancels it,
+/// unless it was made with `detach`.
+#[derive(Debug)]
+pub struct Call {
+    client: Client,
+    call_id: CallId,
+    session_id: Option<SessionId>,
+    queue: Arc<Queue>,
+    answer: oneshot::Receiver<Result<ToolResult, ClientError>>,
+}
+
+impl Call {
+    pub fn id(&self) -> &CallId {
+        &self.call_id
+    }
+
+    /// The next thing the call tells, in order; `None` when its answer is there and everything was
+    /// taken. When 16 MiB wait to be taken, what comes is dropped and the next one says how many
+    /// were. Cancel-safe.
+    pub async fn progress(&mut self) -> Option<CallProgress> {
+        self.queue.take().await
+    }
+
+    /// Waits for the answer. Progress that was not taken is lost.
+    pub async fn answer(mut self) -> Result<ToolResult, ClientError> {
+        match (&mut self.answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(ClientError::Disconnected("its runtime is stopping".to_owned())),
+        }
+    }
+
+    /// Asks the daemon to cancel the call, which then answers with an error of code
+    /// [`toold_proto::error::CANCELLED`]. False when it had ended already.
+    pub async fn cancel(&self) -> Result<bool, ClientError> {
+        cancel(&self.client, &self.call_id, self.session_id.as_ref()).await
+    }
+}
+
+/// Sends the call on its way. `execute.call_id` is set by the caller and unique.
+pub(crate) fn start(client: &Client, call_id: CallId, queue: Arc<Queue>, execute: Execute) -> Call {
+    let (mut sender, answer) = oneshot::channel();
+    let session_id = execute.session_id.clone();
+    let call = Call { client: client.clone(), call_id: call_id.clone(), session_id: session_id.clone(), queue, answer };
+    let client = client.clone();
+    tokio::spawn(async move {
+        let detached = execute.detach;
+        let answer = tokio::select! {
+            biased;
+            // Sent at once: the daemon cancels it even if it has not begun to run.
+            () = sender.closed(), if !detached => None,
+            answer = client.call::<ToolsExecute>(execute) => Some(answer),
+        };
+        client.routes().close(&call_id);
+        match answer {
+            // The receiver may be gone by now; then nobody wants to know.
+            Some(answer) => drop(sender.send(answer)),
+            None => drop(cancel(&client, &call_id, session_id.as_ref()).await),
+        }
+    });
+    call
+}
+
+async fn cancel(client: &Client, call_id: &CallId, session_id: Option<&SessionId>) -> Result<bool, ClientError> {
+    let params = CancelCall { call_id: call_id.clone(), session_id: session_id.cloned() };
+    Ok(client.call::<ToolsCancel>(params).await?.cancelled)
+}

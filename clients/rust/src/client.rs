@@ -1,0 +1,168 @@
+//! A connection to the daemon.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jsonrpsee::core::client::{Client as Jsonrpsee, ClientBuilder, ClientT, SubscriptionClientT};
+use jsonrpsee::core::traits::ToRpcParams;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use toold_proto::call::Execute;
+use toold_proto::method::{Method, Subscription};
+use toold_proto::tool::CallId;
+
+use crate::call::{self, Call};
+use crate::error::ClientError;
+use crate::progress::Routes;
+use crate::start::{self, StartOptions};
+use crate::subscription::Items;
+use crate::transport::{MAX_PARAMS, Receiver, Sender};
+
+/// The daemon has deadlines for everything; a client that has its own would only guess at them.
+const NEVER: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// A connection to a daemon, for any number of requests at once. Clones share it; it ends with the
+/// last of them, and the daemon then cancels the calls that are still in flight.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    rpc: Jsonrpsee,
+    routes: Arc<Routes>,
+    /// 64 random bits: several connections may work in one session, where call ids are unique.
+    id: String,
+    next_call: AtomicU64,
+}
+
+impl Client {
+    /// Connects to the daemon that listens at `socket`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::NotRunning`] when nobody listens, [`ClientError::Connect`] for the rest.
+    pub async fn connect(socket: &Path) -> Result<Self, ClientError> {
+        let stream = start::connect(socket).await?;
+        let (reader, writer) = stream.into_split();
+        Self::over(reader, writer).map_err(|source| ClientError::Connect { socket: socket.to_owned(), source })
+    }
+
+    /// Connects, and starts a daemon when there is none. See [`start`].
+    pub async fn connect_or_start(socket: &Path, options: &StartOptions) -> Result<Self, ClientError> {
+        start::connect_or_start(socket, options).await
+    }
+
+    /// A client over any byte stream: one JSON text per line. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Only when the system has no random numbers.
+    pub fn over<R, W>(reader: R, writer: W) -> io::Result<Self>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let routes = Arc::new(Routes::default());
+        let rpc = ClientBuilder::default()
+            .request_timeout(NEVER)
+            .max_concurrent_requests(4096)
+            .max_buffer_capacity_per_subscription(65_536)
+            .build_with_tokio(Sender(writer), Receiver::new(reader, Arc::clone(&routes)));
+        let id = random_id()?;
+        Ok(Self { inner: Arc::new(Inner { rpc, routes, id, next_call: AtomicU64::new(0) }) })
+    }
+
+    /// Makes one request. Dropping the future leaves the request in flight and drops its answer.
+    pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Answer, ClientError> {
+        let params = Named::new(&params)?;
+        Ok(self.inner.rpc.request(M::NAME, params).await?)
+    }
+
+    /// Calls a tool. The request is sent whether or not the [`Call`] is awaited.
+    ///
+    /// An absent `call_id` is made here. Set `progress` to get any.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::CallIdInUse`] only: everything else is the call's answer.
+    pub fn execute(&self, mut execute: Execute) -> Result<Call, ClientError> {
+        let call_id = execute.call_id.get_or_insert_with(|| self.new_call_id()).clone();
+        let Some(queue) = self.inner.routes.open(&call_id) else {
+            return Err(ClientError::CallIdInUse(call_id.to_string()));
+        };
+        Ok(call::start(self, call_id, queue, execute))
+    }
+
+    /// Subscribes. The items begin with what was sent right behind the answer.
+    pub async fn subscribe<S: Subscription>(&self, params: S::Params) -> Result<Items<S::Item>, ClientError> {
+        self.subscribe_as::<S, S::Item>(params).await
+    }
+
+    /// Subscribes, and reads the items as another type: as a `Value`, items that are newer than this
+    /// client can be read too.
+    pub async fn subscribe_as<S: Subscription, T: DeserializeOwned>(
+        &self,
+        params: S::Params,
+    ) -> Result<Items<T>, ClientError> {
+        let params = Named::new(&params)?;
+        let inner = self.inner.rpc.subscribe(S::NAME, params, S::UNSUBSCRIBE).await?;
+        Ok(Items::new(self.clone(), inner))
+    }
+
+    /// Waits until the connection has ended, and tells why.
+    pub async fn closed(&self) -> ClientError {
+        self.inner.rpc.on_disconnect().await.into()
+    }
+
+    pub(crate) fn routes(&self) -> &Routes {
+        &self.inner.routes
+    }
+
+    fn new_call_id(&self) -> CallId {
+        let n = self.inner.next_call.fetch_add(1, Ordering::Relaxed);
+        CallId::parse(&format!("{}-{n}", self.inner.id)).expect("hexadecimal digits and a number are printable")
+    }
+}
+
+/// Connects a stream that is not a [`Client`]: for a bridge that only passes bytes on.
+///
+/// # Errors
+///
+/// As [`Client::connect`].
+pub async fn connect_stream(socket: &Path) -> Result<UnixStream, ClientError> {
+    start::connect(socket).await
+}
+
+/// Params by name, serialised once.
+struct Named(Box<RawValue>);
+
+impl Named {
+    fn new(params: &impl Serialize) -> Result<Self, ClientError> {
+        let raw = serde_json::value::to_raw_value(params).map_err(ClientError::BadAnswer)?;
+        let bytes = raw.get().len();
+        if bytes > MAX_PARAMS {
+            return Err(ClientError::TooLarge { bytes, limit: MAX_PARAMS });
+        }
+        Ok(Self(raw))
+    }
+}
+
+impl ToRpcParams for Named {
+    fn to_rpc_params(self) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+        Ok(Some(self.0))
+    }
+}
+
+fn random_id() -> io::Result<String> {
+    let mut bytes = [0u8; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

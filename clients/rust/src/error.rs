@@ -1,0 +1,111 @@
+//! What can go wrong between a client and the daemon.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jsonrpsee::core::ClientError as Jsonrpsee;
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_proto::error::ErrorData;
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The daemon answered with an error.
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    #[error("no daemon is running at {}", socket.display())]
+    NotRunning { socket: PathBuf },
+    #[error("can't connect to {}", socket.display())]
+    Connect { socket: PathBuf, source: io::Error },
+    #[error("found no toold beside {} or in PATH", beside.display())]
+    NoProgram { beside: PathBuf },
+    #[error("can't start {}", program.display())]
+    Start { program: PathBuf, source: io::Error },
+    #[error("can't write the daemon's log {}", path.display())]
+    Log { path: PathBuf, source: io::Error },
+    /// The daemon ended with a bad status before it served; `words` is what it wrote.
+    #[error("{} did not start: {status}{}", program.display(), quoted(words))]
+    StartFailed { program: PathBuf, status: std::process::ExitStatus, words: String },
+    #[error("the daemon at {} does not answer after {} s{}", socket.display(), waited.as_secs(), quoted(words))]
+    NoAnswer { socket: PathBuf, waited: Duration, words: String },
+    /// The connection ended while a request was in flight, or before it was sent.
+    #[error("the connection to the daemon is gone: {0}")]
+    Disconnected(String),
+    /// Refused before it was sent: the daemon would not read it.
+    #[error("the request has {bytes} bytes, and the daemon reads {limit} at most")]
+    TooLarge { bytes: usize, limit: usize },
+    #[error("this connection has a call {0} in flight")]
+    CallIdInUse(String),
+    /// A subscription's items came faster than they were taken; it has ended.
+    #[error("items of a subscription were not taken in time, and it has ended")]
+    Lagged,
+    #[error("can't read what the daemon sent")]
+    BadAnswer(#[source] serde_json::Error),
+}
+
+impl ClientError {
+    /// Whether no daemon could be reached, or the one that was has gone away.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::NotRunning { .. }
+            | Self::Connect { .. }
+            | Self::NoProgram { .. }
+            | Self::Start { .. }
+            | Self::Log { .. }
+            | Self::StartFailed { .. }
+            | Self::NoAnswer { .. }
+            | Self::Disconnected(_) => true,
+            Self::Rpc(_) | Self::TooLarge { .. } | Self::CallIdInUse(_) | Self::Lagged | Self::BadAnswer(_) => false,
+        }
+    }
+}
+
+/// The error object of a response. Codes are those of [`toold_proto::error`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct RpcError {
+    pub code: i32,
+    /// For people.
+    pub message: String,
+    /// For programs; `None` when the peer sent none, or something else.
+    pub data: Option<ErrorData>,
+}
+
+impl RpcError {
+    /// `data.kind`, or the empty string.
+    pub fn kind(&self) -> &str {
+        self.data.as_ref().map_or("", |data| &data.kind)
+    }
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RpcError {}
+
+impl From<ErrorObjectOwned> for RpcError {
+    fn from(error: ErrorObjectOwned) -> Self {
+        let data = error.data().and_then(|data| serde_json::from_str(data.get()).ok());
+        Self { code: error.code(), message: error.message().to_owned(), data }
+    }
+}
+
+impl From<Jsonrpsee> for ClientError {
+    fn from(error: Jsonrpsee) -> Self {
+        match error {
+            Jsonrpsee::Call(object) => Self::Rpc(object.into()),
+            Jsonrpsee::ParseError(source) => Self::BadAnswer(source),
+            Jsonrpsee::RestartNeeded(reason) => Self::Disconnected(reason.to_string()),
+            other => Self::Disconnected(other.to_string()),
+        }
+    }
+}
+
+/// The daemon's own words, under the sentence that introduces them.
+fn quoted(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!("; it said:\n{words}") }
+}

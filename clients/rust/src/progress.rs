@@ -1,0 +1,129 @@
+//! From the connection to the call that a progress notification belongs to.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+use toold_proto::call::CallProgress;
+use toold_proto::tool::CallId;
+
+/// How much progress of one call waits to be taken, in bytes of its JSON.
+const MAX_WAITING: usize = 16 << 20;
+
+/// The calls in flight of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    queues: Mutex<HashMap<CallId, Arc<Queue>>>,
+}
+
+impl Routes {
+    /// `None` while a call of that id is in flight.
+    pub(crate) fn open(&self, call_id: &CallId) -> Option<Arc<Queue>> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if queues.contains_key(call_id) {
+            return None;
+        }
+        let queue = Arc::new(Queue::default());
+        queues.insert(call_id.clone(), Arc::clone(&queue));
+        Some(queue)
+    }
+
+    /// After this the queue gives what it holds and then ends.
+    pub(crate) fn close(&self, call_id: &CallId) {
+        let queue = self.queues.lock().unwrap_or_else(PoisonError::into_inner).remove(call_id);
+        if let Some(queue) = queue {
+            queue.close();
+        }
+    }
+
+    /// Never blocks. What belongs to no call in flight is dropped.
+    pub(crate) fn deliver(&self, params: &RawValue) {
+        let Ok(progress) = serde_json::from_str::<CallProgress>(params.get()) else { return };
+        let queue = self.queues.lock().unwrap_or_else(PoisonError::into_inner).get(&progress.call_id).cloned();
+        if let Some(queue) = queue {
+            queue.push(progress, params.get().len());
+        }
+    }
+}
+
+/// Progress of one call that nobody has taken yet. When 16 MiB wait, what comes is dropped, and the
+/// next one that fits says how many were.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    items: VecDeque<(CallProgress, usize)>,
+    bytes: usize,
+    dropped: u64,
+    closed: bool,
+}
+
+impl Queue {
+    fn push(&self, mut progress: CallProgress, bytes: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.bytes + bytes > MAX_WAITING {
+            state.dropped += 1 + progress.dropped.unwrap_or(0);
+            return;
+        }
+        if state.dropped > 0 {
+            progress.dropped = Some(progress.dropped.unwrap_or(0) + state.dropped);
+            state.dropped = 0;
+        }
+        state.bytes += bytes;
+        state.items.push_back((progress, bytes));
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn close(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.changed.notify_one();
+    }
+
+    /// `None` when the call has its answer and all progress was taken. Cancel-safe; one taker.
+    pub(crate) async fn take(&self) -> Option<CallProgress> {
+        loop {
+            {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((progress, bytes)) = state.items.pop_front() {
+                    state.bytes -= bytes;
+                    return Some(progress);
+                }
+                if state.closed {
+                    return None;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toold_proto::call::Progress;
+
+    fn message(seq: u64) -> CallProgress {
+        let progress = Progress::Message { text: seq.to_string() };
+        CallProgress { call_id: CallId::parse("c").unwrap(), seq, dropped: None, progress }
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_counts_what_it_drops() {
+        let queue = Queue::default();
+        queue.push(message(0), MAX_WAITING);
+        queue.push(message(1), 1);
+        queue.push(CallProgress { dropped: Some(3), ..message(5) }, 1);
+        assert_eq!(queue.take().await.unwrap().seq, 0);
+        queue.push(message(6), 1);
+        queue.close();
+        let next = queue.take().await.unwrap();
+        assert_eq!((next.seq, next.dropped), (6, Some(5)));
+        assert_eq!(queue.take().await, None);
+    }
+}

@@ -1,0 +1,178 @@
+//! Finding and starting the daemon.
+//!
+//! Any number of clients may do this at once. Each that finds nobody listening starts a daemon; the
+//! daemons settle among themselves, by a lock, which one serves, and the others end with status 0.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout_at};
+use toold_proto::daemon::NoParams;
+use toold_proto::method::DaemonPing;
+use toold_proto::socket::log_path;
+
+use crate::client::Client;
+use crate::error::ClientError;
+
+/// How a daemon is started.
+#[derive(Clone, Debug)]
+pub struct StartOptions {
+    /// The program; absent: `toold` beside the running executable, else in `PATH`.
+    pub program: Option<PathBuf>,
+    /// How long to wait for its first answer.
+    pub wait: Duration,
+}
+
+impl Default for StartOptions {
+    fn default() -> Self {
+        Self { program: None, wait: Duration::from_secs(10) }
+    }
+}
+
+/// The pause between two looks at a socket that nobody listens at yet. A start takes some ten of
+/// milliseconds.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A daemon that ended because another one holds the lock may have met one that was stopping: after
+/// this pause without a listener, the next one is started.
+const START_AGAIN_AFTER: Duration = Duration::from_millis(300);
+
+/// How much of the daemon's own words an error shows, in bytes.
+const MAX_WORDS: u64 = 4096;
+
+pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
+    UnixStream::connect(socket).await.map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            ClientError::NotRunning { socket: socket.to_owned() }
+        }
+        _ => ClientError::Connect { socket: socket.to_owned(), source },
+    })
+}
+
+pub(crate) async fn connect_or_start(socket: &Path, options: &StartOptions) -> Result<Client, ClientError> {
+    let deadline = Instant::now() + options.wait;
+    let mut started: Option<Started> = None;
+    loop {
+        match Client::connect(socket).await {
+            Ok(client) => match timeout_at(deadline, client.call::<DaemonPing>(NoParams {})).await {
+                // Whatever it says, it speaks.
+                Ok(Ok(_) | Err(ClientError::Rpc(_))) => return Ok(client),
+                // It was about to stop when we came.
+                Ok(Err(ClientError::Disconnected(_))) => {}
+                Ok(Err(error)) => return Err(error),
+                Err(_) => return Err(no_answer(socket, options, started.as_ref())),
+            },
+            Err(ClientError::NotRunning { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        if Instant::now() >= deadline {
+            return Err(no_answer(socket, options, started.as_ref()));
+        }
+        match &mut started {
+            None => started = Some(Started::spawn(socket, options)?),
+            Some(running) => {
+                if let Some(status) = running.ended()? {
+                    if !status.success() {
+                        return Err(ClientError::StartFailed {
+                            program: running.program.clone(),
+                            status,
+                            words: running.words(),
+                        });
+                    }
+                    if running.since.elapsed() >= START_AGAIN_AFTER {
+                        started = Some(Started::spawn(socket, options)?);
+                    }
+                }
+            }
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+fn no_answer(socket: &Path, options: &StartOptions, started: Option<&Started>) -> ClientError {
+    let words = started.map(Started::words).unwrap_or_default();
+    ClientError::NoAnswer { socket: socket.to_owned(), waited: options.wait, words }
+}
+
+/// A daemon that this process has started.
+struct Started {
+    program: PathBuf,
+    child: Child,
+    since: Instant,
+    log: PathBuf,
+    /// Where in the log its words begin.
+    log_start: u64,
+}
+
+impl Started {
+    fn spawn(socket: &Path, options: &StartOptions) -> Result<Self, ClientError> {
+        let program = match &options.program {
+            Some(program) => program.clone(),
+            None => find_program()?,
+        };
+        let path = log_path(socket);
+        let log_error = |source| ClientError::Log { path: path.clone(), source };
+        let log = open_log(&path).map_err(log_error)?;
+        let log_start = log.metadata().map_err(log_error)?.len();
+        let errors = log.try_clone().map_err(log_error)?;
+        let child = Command::new(&program)
+            .args(["serve", "--detached"])
+            .env("TOOLD_SOCKET", socket)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .map_err(|source| ClientError::Start { program: program.clone(), source })?;
+        Ok(Self { program, child, since: Instant::now(), log: path, log_start })
+    }
+
+    fn ended(&mut self) -> Result<Option<std::process::ExitStatus>, ClientError> {
+        self.child.try_wait().map_err(|source| ClientError::Start { program: self.program.clone(), source })
+    }
+
+    /// The end of what was written to the log since this start, by this daemon or by one that was
+    /// started at the same time.
+    fn words(&self) -> String {
+        let read = || -> io::Result<String> {
+            let mut log = File::open(&self.log)?;
+            let end = log.metadata()?.len();
+            log.seek(SeekFrom::Start(self.log_start.max(end.saturating_sub(MAX_WORDS))))?;
+            let mut words = Vec::new();
+            log.take(MAX_WORDS).read_to_end(&mut words)?;
+            Ok(String::from_utf8_lossy(&words).trim().to_owned())
+        };
+        // It is an error that gets these words, and the error matters more than they do.
+        read().unwrap_or_default()
+    }
+}
+
+fn open_log(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)
+}
+
+fn find_program() -> Result<PathBuf, ClientError> {
+    let current = std::env::current_exe().unwrap_or_default();
+    let beside = current.parent().map(|folder| folder.join("toold"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join("toold"));
+    beside
+        .into_iter()
+        .chain(in_path)
+        .find(|program| is_program(program))
+        .ok_or(ClientError::NoProgram { beside: current })
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}

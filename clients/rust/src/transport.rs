@@ -1,0 +1,166 @@
+//! One JSON text per line over a byte stream, as jsonrpsee's client wants it.
+//!
+//! Progress notifications leave the stream here and go to their calls, so that all progress of a
+//! call is there before its answer is, and so that a full buffer never costs a response.
+
+use std::io;
+use std::sync::Arc;
+
+use jsonrpsee::core::client::{ReceivedMessage, TransportReceiverT, TransportSenderT};
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+
+use crate::progress::Routes;
+
+/// The daemon reads messages of 16 MiB by default; the envelope of a request fits in the rest.
+pub(crate) const MAX_PARAMS: usize = (16 << 20) - 4096;
+
+/// A longer message ends the connection: it did not come from a daemon that keeps its limits.
+const MAX_RECEIVED: usize = 64 << 20;
+
+pub(crate) struct Sender<W>(pub(crate) W);
+
+impl<W: AsyncWrite + Send + Unpin + 'static> TransportSenderT for Sender<W> {
+    type Error = io::Error;
+
+    async fn send(&mut self, message: String) -> Result<(), io::Error> {
+        let mut line = named_unsubscribe(&message).unwrap_or(message);
+        line.push('\n');
+        self.0.write_all(line.as_bytes()).await?;
+        self.0.flush().await
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.0.shutdown().await
+    }
+}
+
+pub(crate) struct Receiver<R> {
+    reader: BufReader<R>,
+    routes: Arc<Routes>,
+}
+
+impl<R: AsyncRead + Send + Unpin + 'static> Receiver<R> {
+    pub(crate) fn new(reader: R, routes: Arc<Routes>) -> Self {
+        Self { reader: BufReader::with_capacity(64 << 10, reader), routes }
+    }
+}
+
+impl<R: AsyncRead + Send + Unpin + 'static> TransportReceiverT for Receiver<R> {
+    type Error = io::Error;
+
+    async fn receive(&mut self) -> Result<ReceivedMessage, io::Error> {
+        loop {
+            let line = read_line(&mut self.reader).await?;
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            if let Some(params) = progress(&line) {
+                self.routes.deliver(params);
+                continue;
+            }
+            if let Some(message) = answer_to_nothing(&line) {
+                return Err(io::Error::other(message));
+            }
+            return Ok(ReceivedMessage::Bytes(line));
+        }
+    }
+}
+
+async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    loop {
+        let read = reader.fill_buf().await?;
+        if read.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed by the daemon"));
+        }
+        let end = memchr::memchr(b'\n', read);
+        line.extend_from_slice(&read[..end.unwrap_or(read.len())]);
+        let used = end.map_or(read.len(), |end| end + 1);
+        reader.consume(used);
+        if end.is_some() {
+            return Ok(line);
+        }
+        if line.len() > MAX_RECEIVED {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is longer than 64 MiB"));
+        }
+    }
+}
+
+/// The params of a progress notification; `None` for any other message.
+fn progress(line: &[u8]) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Notification<'a> {
+        method: &'a str,
+        #[serde(borrow)]
+        params: &'a RawValue,
+    }
+    // The search is much cheaper than parsing a large answer just to see what it is.
+    memmem::find(line, br#""tools.progress""#)?;
+    let notification: Notification<'_> = serde_json::from_slice(line).ok()?;
+    (notification.method == "tools.progress").then_some(notification.params)
+}
+
+/// An error that answers no request in particular: the daemon could not read one of ours. jsonrpsee
+/// would close the connection with words that say nothing, so it is closed with the daemon's.
+fn answer_to_nothing(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Answer {
+        id: Value,
+        error: Error,
+    }
+    #[derive(Deserialize)]
+    struct Error {
+        message: String,
+    }
+    if line.len() > 4096 || memmem::find(line, br#""error""#).is_none() {
+        return None;
+    }
+    let answer: Answer = serde_json::from_slice(line).ok()?;
+    answer.id.is_null().then_some(answer.error.message)
+}
+
+/// jsonrpsee ends a subscription by position, `["id"]`, and the daemon takes params by name only.
+fn named_unsubscribe(message: &str) -> Option<String> {
+    if message.len() > 4096 || !message.contains(r#""params":[""#) {
+        return None;
+    }
+    let mut request: Value = serde_json::from_str(message).ok()?;
+    let [subscription] = request.get("params")?.as_array()?.as_slice() else { return None };
+    let params = json!({"subscription": subscription});
+    request["params"] = params;
+    Some(request.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_progress_notifications_are_taken_out() {
+        let line = br#"{"jsonrpc":"2.0","method":"tools.progress","params":{"a":1}}"#;
+        assert_eq!(progress(line).unwrap().get(), r#"{"a":1}"#);
+        assert!(progress(br#"{"jsonrpc":"2.0","id":1,"result":"tools.progress"}"#).is_none());
+        assert!(progress(br#"{"method":"events.event","params":{"result":{"kind":"tools.progress"}}}"#).is_none());
+    }
+
+    #[test]
+    fn a_subscription_ends_by_name() {
+        let sent = r#"{"jsonrpc":"2.0","id":4,"method":"events.unsubscribe","params":["s1"]}"#;
+        let expected = r#"{"jsonrpc":"2.0","id":4,"method":"events.unsubscribe","params":{"subscription":"s1"}}"#;
+        assert_eq!(named_unsubscribe(sent).unwrap(), expected);
+        let text = r#"{"jsonrpc":"2.0","id":4,"method":"tools.execute","params":{"x":"\"params\":[\""}}"#;
+        assert_eq!(named_unsubscribe(text), None);
+    }
+
+    #[test]
+    fn an_error_without_a_request_keeps_its_words() {
+        let line = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too large"}}"#;
+        assert_eq!(answer_to_nothing(line).unwrap(), "too large");
+        let line = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"too large"}}"#;
+        assert_eq!(answer_to_nothing(line), None);
+    }
+}

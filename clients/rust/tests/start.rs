@@ -1,0 +1,72 @@
+//! Starting the daemon: what happens when that fails. That it works is shown with the real one, in
+//! the workspace's tests.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use toold_client::{Client, ClientError, StartOptions};
+use toold_proto::socket::log_path;
+
+struct Place {
+    folder: TempDir,
+    options: StartOptions,
+}
+
+/// A folder with a program of the given shell script.
+fn place(script: &str) -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("toold");
+    // Renamed into place: a file that is open for writing, here or in a child of another test that
+    // was forked meanwhile, cannot be run.
+    fs::write(folder.path().join("new"), format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(folder.path().join("new"), fs::Permissions::from_mode(0o755)).unwrap();
+    let status = std::process::Command::new("cp").arg(folder.path().join("new")).arg(&program).status().unwrap();
+    assert!(status.success());
+    let options = StartOptions { program: Some(program), wait: Duration::from_secs(10) };
+    Place { folder, options }
+}
+
+impl Place {
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("run/toold.sock")
+    }
+}
+
+#[tokio::test]
+async fn nobody_listening_is_told() {
+    let place = place("exit 0");
+    let error = Client::connect(&place.socket()).await.unwrap_err();
+    assert!(matches!(error, ClientError::NotRunning { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_failed_start_shows_its_own_words_only() {
+    let place = place(r#"echo "$1 $2 $TOOLD_SOCKET: no room" >&2; exit 3"#);
+    let log = log_path(&place.socket());
+    fs::create_dir(log.parent().unwrap()).unwrap();
+    fs::write(&log, "an earlier start\n").unwrap();
+    let error = Client::connect_or_start(&place.socket(), &place.options).await.unwrap_err();
+    let ClientError::StartFailed { status, words, .. } = error else { panic!("{error}") };
+    assert_eq!(status.code(), Some(3));
+    assert_eq!(words, format!("serve --detached {}: no room", place.socket().display()));
+}
+
+#[tokio::test]
+async fn the_log_is_the_users_alone() {
+    let place = place("exit 1");
+    Client::connect_or_start(&place.socket(), &place.options).await.unwrap_err();
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(log_path(&place.socket())), 0o600);
+    assert_eq!(mode(place.folder.path().join("run")), 0o700);
+}
+
+#[tokio::test]
+async fn a_daemon_that_never_serves_is_given_up() {
+    let mut place = place("echo busy; exit 0");
+    place.options.wait = Duration::from_millis(50);
+    let error = Client::connect_or_start(&place.socket(), &place.options).await.unwrap_err();
+    assert!(matches!(error, ClientError::NoAnswer { .. }), "{error}");
+}
