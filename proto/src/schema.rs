@@ -66,7 +66,7 @@ mod tests {
                 "type": "object",
                 "properties": {
                     "path": {"description": "Where.", "type": "string"},
-                    "limit": {"type": "integer", "minimum": 0, "maximum": 4294967295u32}
+                    "limit": {"type": "integer", "minimum": 0}
                 },
                 "required": ["path"]
             })

@@ -1,0 +1,133 @@
+//! What happens to a call, from request to answer.
+//!
+//! Read [`execute`] first: it is the whole way of a call, as statements one under another. The other
+//! modules prepare its arguments. No I/O, no JSON-RPC and no Lua here: tools, stores and clocks of
+//! the outside come in as values.
+
+pub mod asks;
+pub mod audit;
+pub mod counts;
+pub mod cx;
+pub mod deadline;
+pub mod events;
+pub mod execute;
+pub mod hooks;
+pub mod lanes;
+pub mod need;
+pub mod permit;
+pub mod policy;
+pub mod progress;
+pub mod registry;
+pub mod schema;
+pub mod session;
+pub mod spool;
+pub mod time;
+pub mod tool;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::asks::Asks;
+use crate::audit::AuditLog;
+use crate::counts::Counts;
+use crate::events::Events;
+use crate::hooks::Hooks;
+use crate::lanes::Limits;
+use crate::policy::{Grants, Policy};
+use crate::registry::Registry;
+use crate::session::Sessions;
+use crate::spool::Spool;
+
+/// The long-lived state that calls share. One for each daemon; no part of it is global.
+pub struct Engine {
+    pub registry: Registry,
+    pub sessions: Sessions,
+    pub policy: ArcSwap<Policy>,
+    pub grants: Grants,
+    pub asks: Asks,
+    pub hooks: Hooks,
+    pub events: Arc<Events>,
+    pub limits: Limits,
+    pub counts: Counts,
+    pub settings: ArcSwap<Settings>,
+    /// Where results go that are too long for a model; `None` when there is no such place.
+    pub spool: Option<Arc<dyn Spool>>,
+    pub audit: Option<Arc<dyn AuditLog>>,
+    /// The number in the next id that the engine makes for a call.
+    pub next_call: std::sync::atomic::AtomicU64,
+    generation: std::sync::atomic::AtomicU64,
+    /// Owns the work of calls that did not finish at once, those that were given up too.
+    pub tasks: TaskTracker,
+    /// Fires when the daemon stops: every call in flight is cancelled.
+    pub stop: CancellationToken,
+}
+
+/// What the configuration says of calls. Replaced as a whole.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// For tools that name no limit of their own.
+    pub default_timeout: std::time::Duration,
+    /// No call may ask for more.
+    pub max_timeout: std::time::Duration,
+    /// Bytes of text in a result to a model.
+    pub max_result_text: usize,
+    pub lane_wait: std::time::Duration,
+    pub ask_timeout: std::time::Duration,
+    /// How long cancelled work may take to go by itself.
+    pub grace: std::time::Duration,
+    /// How often a caller that waits for a person or a lane hears so.
+    pub heartbeat: std::time::Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        use std::time::Duration;
+        Self {
+            default_timeout: Duration::from_secs(120),
+            max_timeout: Duration::from_secs(600),
+            max_result_text: 64 * 1024,
+            lane_wait: Duration::from_secs(600),
+            ask_timeout: Duration::from_secs(600),
+            grace: Duration::from_secs(2),
+            heartbeat: Duration::from_secs(15),
+        }
+    }
+}
+
+impl Engine {
+    /// An engine with nothing in it. `epoch` is new at each start.
+    pub fn new(epoch: &str) -> Self {
+        let events = Arc::new(Events::new(epoch));
+        Self {
+            registry: Registry::new(events.clone()),
+            sessions: Sessions::default(),
+            policy: ArcSwap::default(),
+            grants: Grants::default(),
+            asks: Asks::default(),
+            hooks: Hooks::default(),
+            limits: Limits::default(),
+            counts: Counts::default(),
+            settings: ArcSwap::default(),
+            spool: None,
+            audit: None,
+            next_call: std::sync::atomic::AtomicU64::new(1),
+            generation: std::sync::atomic::AtomicU64::new(0),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            events,
+        }
+    }
+
+    /// Changes whenever a decision of the policy may have changed: rules, grants, modes.
+    pub fn policy_generation(&self) -> u64 {
+        self.generation.load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    /// To be called after every change of rules, grants or modes.
+    pub fn policy_changed(&self) {
+        self.generation.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+    }
+}

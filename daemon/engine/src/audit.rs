@@ -1,0 +1,37 @@
+//! The record of what was done, by whom, and who allowed it.
+
+use std::time::SystemTime;
+
+use toold_proto::event::Outcome;
+use toold_proto::tool::{CallId, SessionId, ToolName};
+
+/// Takes one row for each call. Never blocks: the log writes in batches, elsewhere.
+pub trait AuditLog: Send + Sync {
+    fn record(&self, row: AuditRow);
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditRow {
+    pub at: SystemTime,
+    pub call_id: CallId,
+    pub session_id: SessionId,
+    pub tool: ToolName,
+    pub source: String,
+    pub client: Option<String>,
+    pub connection: u64,
+    /// Each need that was decided, in order: category, target, verdict and rule.
+    pub decisions: Vec<AuditDecision>,
+    pub outcome: Outcome,
+    pub duration_ms: u64,
+    /// Bytes of the arguments' and of the result's text.
+    pub input_bytes: u64,
+    pub output_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct AuditDecision {
+    pub category: String,
+    pub target: String,
+    pub verdict: String,
+    pub rule: String,
+}

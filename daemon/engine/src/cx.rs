@@ -1,0 +1,172 @@
+//! All that a tool gets of the house it runs in.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use toold_proto::call::{Progress, Stream};
+use toold_proto::tool::{CallId, Source, SourceKind, ToolName, ToolResult};
+
+use crate::Engine;
+use crate::audit::AuditDecision;
+use crate::deadline::Deadline;
+use crate::execute::{Call, CallError, Caller, execute};
+use crate::need::Need;
+use crate::permit::permit;
+use crate::progress::ProgressLog;
+use crate::session::Session;
+use crate::tool::{Origin, ToolError};
+
+/// The context of one call.
+pub struct Cx {
+    pub engine: Arc<Engine>,
+    pub call_id: CallId,
+    pub tool: ToolName,
+    pub source: Source,
+    pub origin: Origin,
+    pub session: Arc<Session>,
+    /// An absolute, resolved folder within the session's `cwd` or roots.
+    pub cwd: PathBuf,
+    pub caller: Arc<Caller>,
+    /// The plugins between the caller and this call, the outermost first; not this call's own.
+    pub outer_chain: Arc<[String]>,
+    /// `outer_chain` and this call's own plugin: what needs inside the tool carry.
+    pub chain: Arc<[String]>,
+    /// How many calls this one is inside of.
+    pub depth: u32,
+    /// Whether this call, or one that it is inside of, holds the session's lane.
+    pub holds_lane: bool,
+    pub deadline: Deadline,
+    /// Fires when the caller gave up, the time is over, or the daemon stops.
+    pub cancel: CancellationToken,
+    pub progress: ProgressLog,
+    notes: Mutex<Notes>,
+}
+
+#[derive(Default)]
+struct Notes {
+    decisions: Vec<AuditDecision>,
+    granted_once: Vec<(Need, Vec<String>)>,
+    timed_out: bool,
+}
+
+/// How deep calls may nest.
+pub const MAX_DEPTH: u32 = 8;
+
+impl Cx {
+    pub(crate) fn new(engine: &Arc<Engine>, call: &Call, spec: &crate::tool::ToolSpec, call_id: CallId) -> Self {
+        let chain = match spec.source.kind {
+            SourceKind::Plugin => call.chain.iter().cloned().chain([spec.source.name.clone()]).collect(),
+            SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp => call.chain.clone(),
+        };
+        Self {
+            engine: engine.clone(),
+            call_id,
+            tool: spec.name.clone(),
+            source: spec.source.clone(),
+            origin: spec.origin,
+            session: call.session.clone(),
+            cwd: call.cwd.clone().unwrap_or_else(|| call.session.cwd.clone()),
+            caller: call.caller.clone(),
+            outer_chain: call.chain.clone(),
+            chain,
+            depth: call.depth,
+            holds_lane: call.holds_lane || !spec.parallelizable,
+            deadline: Deadline::after(Duration::from_secs(365 * 24 * 3600)),
+            cancel: call.cancel.child_token(),
+            progress: ProgressLog::new(call.progress.clone()),
+            notes: Mutex::default(),
+        }
+    }
+
+    /// Leave for something that this call will touch: asks a person where the policy says so, and
+    /// holds the deadline still meanwhile.
+    ///
+    /// # Errors
+    /// As [`permit`]. A tool passes them on with `?`.
+    pub async fn require(&self, need: Need) -> Result<(), ToolError> {
+        permit(self, &self.chain, need).await
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// True when the call's time is over: then a tool should return what it has, with `timed_out`
+    /// in its metadata.
+    pub fn timed_out(&self) -> bool {
+        self.notes().timed_out
+    }
+
+    pub fn output(&self, stream: Stream, text: impl Into<String>) {
+        self.progress.output(stream, text);
+    }
+
+    pub fn message(&self, text: impl Into<String>) {
+        self.progress.message(text);
+    }
+
+    pub fn tell(&self, progress: Progress) {
+        self.progress.tell(progress);
+    }
+
+    /// Calls another tool from inside this one, with this call's session, places and remaining time.
+    /// Its needs carry this call's chain of plugins.
+    ///
+    /// # Errors
+    /// As [`execute`]; `Failed` when calls nest deeper than [`MAX_DEPTH`].
+    pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolResult, CallError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(CallError::Failed(format!("calls nest deeper than {MAX_DEPTH} levels")));
+        }
+        let call = Call {
+            name: name.to_owned(),
+            arguments,
+            call_id: None,
+            session: self.session.clone(),
+            cwd: Some(self.cwd.clone()),
+            timeout: Some(self.deadline.remaining()),
+            no_cache: false,
+            caller: self.caller.clone(),
+            progress: Vec::new(),
+            cancel: self.cancel.clone(),
+            chain: self.chain.clone(),
+            depth: self.depth + 1,
+            holds_lane: self.holds_lane,
+        };
+        // Boxed: a call inside a call inside a call has no fixed size.
+        Box::pin(execute(&self.engine, call)).await
+    }
+
+    pub(crate) fn set_timed_out(&self) {
+        self.notes().timed_out = true;
+        self.cancel.cancel();
+    }
+
+    pub(crate) fn record(&self, need: &Need, verdict: &str, rule: &str) {
+        self.notes().decisions.push(AuditDecision {
+            category: need.category.to_string(),
+            target: need.target.clone(),
+            verdict: verdict.to_owned(),
+            rule: rule.to_owned(),
+        });
+    }
+
+    pub(crate) fn take_decisions(&self) -> Vec<AuditDecision> {
+        std::mem::take(&mut self.notes().decisions)
+    }
+
+    pub(crate) fn remember_once(&self, need: &Need, chain: &[String]) {
+        self.notes().granted_once.push((need.clone(), chain.to_vec()));
+    }
+
+    pub(crate) fn was_granted_once(&self, need: &Need, chain: &[String]) -> bool {
+        self.notes().granted_once.iter().any(|(granted, by)| granted == need && by == chain)
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().expect("no code panics while it holds this lock")
+    }
+}

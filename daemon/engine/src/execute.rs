@@ -1,0 +1,611 @@
+//! The whole way of a call. [`execute`] and [`walk`] are its nine steps, one under another.
+
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::task::Poll;
+use std::time::{Duration, SystemTime};
+
+use futures_util::FutureExt;
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use toold_proto::error::ArgumentError;
+use toold_proto::event::{Outcome, What};
+use toold_proto::tool::{Block, CallId, ToolResult};
+
+use crate::Engine;
+use crate::audit::AuditRow;
+use crate::cx::Cx;
+use crate::hooks::{HookEvent, Hooked};
+use crate::lanes::{Admitted, LaneGuard};
+use crate::permit::permit;
+use crate::progress::ProgressSink;
+use crate::session::{InFlight, Session};
+use crate::spool::cut;
+use crate::tool::{Tool, ToolError, ToolOutput, ToolSpec};
+
+/// How long a tool whose time is over may take to hand in what it has.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// A call, ready to run.
+pub struct Call {
+    pub name: String,
+    /// An object, or null for none.
+    pub arguments: Value,
+    pub call_id: Option<CallId>,
+    pub session: Arc<Session>,
+    /// Resolved, and within the session's `cwd` or roots; its `cwd` when `None`.
+    pub cwd: Option<PathBuf>,
+    pub timeout: Option<Duration>,
+    pub no_cache: bool,
+    pub caller: Arc<Caller>,
+    pub progress: Vec<Arc<dyn ProgressSink>>,
+    /// Fires when the caller gives up.
+    pub cancel: CancellationToken,
+    /// The plugins between the caller and this call, the outermost first.
+    pub chain: Arc<[String]>,
+    /// How many calls this one is inside of; 0 for a frontend's own.
+    pub depth: u32,
+    /// An outer call holds the session's lane already.
+    pub holds_lane: bool,
+}
+
+/// Who calls.
+#[derive(Debug)]
+pub struct Caller {
+    pub connection: u64,
+    pub principal: Principal,
+    /// Calls of the connection in flight.
+    pub in_flight: Arc<AtomicUsize>,
+}
+
+/// What a caller may do, by how it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Principal {
+    /// A frontend that a person sits at.
+    Person,
+    /// A frontend that acts for a model.
+    Agent,
+    /// A process below one of our tools.
+    ToolDescendant,
+    /// WebSocket or HTTP, with a token that may call.
+    TokenCall,
+    /// WebSocket or HTTP, with a token that may do all that a person may.
+    TokenAdmin,
+}
+
+impl Principal {
+    /// Whether it may answer asks, trust plugins, stop the daemon.
+    pub fn may_decide(self) -> bool {
+        match self {
+            Self::Person | Self::TokenAdmin => true,
+            Self::Agent | Self::ToolDescendant | Self::TokenCall => false,
+        }
+    }
+}
+
+/// A call that could not run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CallError {
+    #[error("the arguments do not fit the schema of {tool}: {}", list(.errors))]
+    InvalidArgs { tool: String, errors: Vec<ArgumentError> },
+    #[error("there is no tool {name}{}", perhaps(.suggestions))]
+    UnknownTool { name: String, suggestions: Vec<String> },
+    #[error("a call with the id {0} is in flight already: use another id, or none")]
+    DuplicateCallId(CallId),
+    #[error("{0}")]
+    PermissionEngine(String),
+    #[error("{0}")]
+    Failed(String),
+    #[error("{0}; nothing was run, try again when some have ended")]
+    Overloaded(String),
+    #[error("the call was cancelled")]
+    Cancelled,
+}
+
+fn list(errors: &[ArgumentError]) -> String {
+    let lines = errors.iter().map(|error| match error.path.as_str() {
+        "" => error.message.clone(),
+        path => format!("{path}: {}", error.message),
+    });
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+fn perhaps(suggestions: &[String]) -> String {
+    match suggestions {
+        [] => String::new(),
+        names => format!("; perhaps {} was meant", names.join(" or ")),
+    }
+}
+
+/// Takes a call from request to answer.
+///
+/// Whatever goes wrong, a call of a known tool makes one `call.started`, one `call.finished`, one
+/// audit row and one answer. When `call.cancel` fires it answers `Cancelled` at once; the work then has
+/// the configured grace to end by itself, and its place is free only when it has.
+pub async fn execute(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
+    // 1. The tool, from one snapshot: a reload never changes a call that has begun.
+    let snapshot = engine.registry.snapshot();
+    let view = snapshot.view(&call.session.project);
+    let found = view.find(&call.name).filter(|_| call.session.filter.lets(&call.name));
+    let Some(tool) = found.cloned() else {
+        let mut suggestions = view.near(&call.name);
+        suggestions.retain(|name| call.session.filter.lets(name));
+        return Err(CallError::UnknownTool { name: call.name, suggestions });
+    };
+    drop(snapshot);
+    let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
+    let running = Running::begin(&cx, in_flight, &call.arguments);
+    let walked = AssertUnwindSafe(walk(tool, call, &cx, &running)).catch_unwind().await;
+    let answer = walked.unwrap_or_else(|panic| Err(CallError::Failed(panic_words(&panic))));
+    running.finish(answer)
+}
+
+/// Steps 2 to 9 of a call.
+async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) -> Result<ToolResult, CallError> {
+    let engine = &cx.engine;
+    let spec = tool.spec();
+
+    // Limits count those that wait too, so they come before anything that can wait.
+    let admitted = match cx.depth {
+        0 => Some(engine.limits.admit(&cx.caller.in_flight).map_err(CallError::Overloaded)?),
+        _ => None,
+    };
+
+    // 2. The arguments fit the schema, or all that does not fit is told.
+    let mut input = if call.arguments.is_null() { Value::Object(Map::new()) } else { call.arguments };
+    check(spec, &input)?;
+
+    // 3. Hooks may refuse or change the arguments.
+    if !engine.hooks.is_empty() {
+        match unless_cancelled(cx, engine.hooks.around(HookEvent::PreTool, cx, input)).await? {
+            Hooked::Go(changed) => input = changed,
+            Hooked::Denied { hook, reason } => {
+                let output = ToolOutput::error(format!("not run: hook {hook} says: {reason}"));
+                return answer(cx, running, output.with("hook", hook)).await;
+            }
+        }
+        check(spec, &input)?;
+    }
+
+    // 4. Leave for all that it will touch.
+    if let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await? {
+        return told(cx, running, error).await;
+    }
+
+    // 6. A place to run in.
+    let generation = engine.policy_generation();
+    let lane = match spec.parallelizable || call.holds_lane {
+        true => None,
+        false => match cx.session.lane.try_take() {
+            Some(lane) => Some(lane),
+            None => match unless_cancelled(cx, wait_for_lane(cx)).await? {
+                Ok(lane) => Some(lane),
+                Err(skipped) => return answer(cx, running, skipped).await,
+            },
+        },
+    };
+
+    // 7. Run. What was allowed a while ago may not be allowed any more.
+    if generation != engine.policy_generation()
+        && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await?
+    {
+        return told(cx, running, error).await;
+    }
+    let limit = time_limit(engine, spec, call.timeout);
+    cx.deadline.restart(limit);
+    running.clock_starts();
+    let place = Place { _admitted: admitted, _lane: lane };
+    let mut output = match run(tool.clone(), input, cx, place, limit).await {
+        Ok(output) => output,
+        Err(error) => return told(cx, running, error).await,
+    };
+    running.clock_stops();
+    hold_to_schema(spec, &mut output);
+
+    // 8. Hooks see the result and may change it.
+    if !engine.hooks.is_empty() {
+        let seen = json!({"content": output.content, "is_error": output.is_error, "metadata": output.metadata});
+        match unless_cancelled(cx, engine.hooks.around(HookEvent::PostTool, cx, seen)).await? {
+            Hooked::Go(changed) => change_output(&mut output, changed),
+            Hooked::Denied { hook, reason } => {
+                output = ToolOutput::error(format!("the result is withheld: hook {hook} says: {reason}"));
+            }
+        }
+    }
+
+    // 9. The answer.
+    answer(cx, running, output).await
+}
+
+fn enter(engine: &Arc<Engine>, call: &mut Call, spec: &ToolSpec) -> Result<(Arc<Cx>, InFlight), CallError> {
+    let given = call.call_id.take();
+    loop {
+        let id = given.clone().unwrap_or_else(|| {
+            let next = engine.next_call.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            CallId::parse(&format!("call_{next}")).expect("digits are printable")
+        });
+        let cx = Arc::new(Cx::new(engine, call, spec, id.clone()));
+        match call.session.enter(&id, &cx.cancel) {
+            Some(in_flight) => return Ok((cx, in_flight)),
+            None if given.is_some() => return Err(CallError::DuplicateCallId(id)),
+            None => {}
+        }
+    }
+}
+
+fn check(spec: &ToolSpec, input: &Value) -> Result<(), CallError> {
+    let errors = spec.input.check(input);
+    if errors.is_empty() { Ok(()) } else { Err(CallError::InvalidArgs { tool: spec.name.to_string(), errors }) }
+}
+
+async fn ask_leave(tool: &dyn Tool, input: &Value, cx: &Cx) -> Result<(), ToolError> {
+    for need in tool.needs(input, cx).await? {
+        permit(cx, &cx.outer_chain, need).await?;
+    }
+    Ok(())
+}
+
+fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Duration {
+    let settings = engine.settings.load();
+    let own = spec.timeout.unwrap_or(settings.default_timeout).min(settings.max_timeout);
+    asked.map_or(own, |asked| asked.min(own))
+}
+
+/// Waits for the session's lane; gives a result that says so when the call is skipped or waits too long.
+async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
+    let settings = cx.engine.settings.load_full();
+    let mut interrupts = cx.session.interrupts.subscribe();
+    let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
+    let give_up = tokio::time::sleep(settings.lane_wait);
+    let lane = cx.session.lane.take();
+    tokio::pin!(give_up, lane);
+    loop {
+        tokio::select! {
+            lane = &mut lane => return Ok(lane),
+            _ = interrupts.changed() => return Err(skipped()),
+            _ = heartbeat.tick() => cx.message("waiting: another call of this session is running"),
+            () = &mut give_up => return Err(ToolOutput::error(format!(
+                "not run: other calls of this session kept it waiting for {} s", settings.lane_wait.as_secs()
+            )).with("skipped", true)),
+        }
+    }
+}
+
+/// What a call answers that an interrupt kept from running.
+pub fn skipped() -> ToolOutput {
+    ToolOutput::error("not run: the session was interrupted before this call's turn").with("skipped", true)
+}
+
+/// What a call holds while it works.
+struct Place {
+    _admitted: Option<Admitted>,
+    _lane: Option<LaneGuard>,
+}
+
+type Work = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
+
+/// Runs the tool, until it ends, is cancelled, or its time is over.
+///
+/// It is polled once in place: most calls end there. What does not gets a task of its own, so that it
+/// runs beside others on any core, and lives on for its grace when the caller has been answered.
+async fn run(
+    tool: Arc<dyn Tool>,
+    input: Value,
+    cx: &Arc<Cx>,
+    place: Place,
+    limit: Duration,
+) -> Result<ToolOutput, ToolError> {
+    if cx.cancel.is_cancelled() {
+        return Err(ToolError::Cancelled);
+    }
+    let mut work: Work = Box::pin({
+        let cx = cx.clone();
+        async move {
+            let caught = AssertUnwindSafe(tool.call(input, &cx)).catch_unwind().await;
+            caught.unwrap_or_else(|panic| Err(ToolError::Unavailable(panic_words(&panic))))
+        }
+    });
+    if let Poll::Ready(output) = futures_util::poll!(&mut work) {
+        return in_time(cx, output, limit);
+    }
+    let (sender, mut receiver) = oneshot::channel();
+    cx.engine.tasks.spawn(supervise(work, cx.clone(), place, sender));
+    tokio::select! {
+        biased;
+        output = &mut receiver => in_time(cx, received(output), limit),
+        () = cx.cancel.cancelled() => Err(ToolError::Cancelled),
+        () = cx.deadline.over() => {
+            cx.set_timed_out();
+            match timeout(LAST_WORDS, receiver).await {
+                Ok(output) => in_time(cx, received(output), limit),
+                Err(_) => Ok(timed_out(cx, limit)),
+            }
+        }
+    }
+}
+
+/// Owns the work of a call until it is gone, and frees its place then.
+async fn supervise(mut work: Work, cx: Arc<Cx>, place: Place, sender: oneshot::Sender<Result<ToolOutput, ToolError>>) {
+    let output = tokio::select! {
+        biased;
+        output = &mut work => output,
+        () = cx.cancel.cancelled() => {
+            let grace = cx.engine.settings.load().grace;
+            match timeout(grace, &mut work).await {
+                Ok(output) => output,
+                Err(_) => {
+                    tracing::warn!(call = %cx.call_id, tool = %cx.tool, "cancelled work did not end by itself, dropped");
+                    Err(ToolError::Cancelled)
+                }
+            }
+        }
+    };
+    drop(work);
+    drop(place);
+    // Fails when the caller has been answered already.
+    let _ = sender.send(output);
+}
+
+fn received(output: Result<Result<ToolOutput, ToolError>, oneshot::error::RecvError>) -> Result<ToolOutput, ToolError> {
+    output.unwrap_or_else(|_| Err(ToolError::Unavailable("the task of the call is gone".to_owned())))
+}
+
+/// A tool that saw its token fire because its time is over says `Cancelled`; the caller hears time-out.
+fn in_time(cx: &Cx, output: Result<ToolOutput, ToolError>, limit: Duration) -> Result<ToolOutput, ToolError> {
+    match output {
+        Err(ToolError::Cancelled) if cx.timed_out() => Ok(timed_out(cx, limit)),
+        Ok(output) if cx.timed_out() => Ok(output.with("timed_out", true)),
+        Ok(_) | Err(_) if cx.cancel.is_cancelled() && !cx.timed_out() => Err(ToolError::Cancelled),
+        other => other,
+    }
+}
+
+fn timed_out(cx: &Cx, limit: Duration) -> ToolOutput {
+    let so_far = cx.progress.output_so_far();
+    let mut text = format!("the time limit of {} ms is over", limit.as_millis());
+    if !so_far.is_empty() {
+        text = format!("{so_far}\n[{text}; this is what came before]");
+    }
+    ToolOutput::error(text).with("timed_out", true)
+}
+
+/// A result whose structured part does not fit what the tool promised is an error of the tool.
+fn hold_to_schema(spec: &ToolSpec, output: &mut ToolOutput) {
+    let (Some(schema), Some(structured)) = (&spec.output, &output.structured) else { return };
+    let errors = schema.check(structured);
+    if !errors.is_empty() {
+        let words = format!("the result of {} does not fit its output schema: {}", spec.name, list(&errors));
+        *output = ToolOutput { metadata: std::mem::take(&mut output.metadata), ..ToolOutput::error(words) };
+    }
+}
+
+fn change_output(output: &mut ToolOutput, changed: Value) {
+    let Value::Object(mut changed) = changed else {
+        if let Value::String(text) = changed {
+            output.content = vec![Block::text(text)];
+        }
+        return;
+    };
+    match changed.remove("content") {
+        Some(Value::String(text)) => output.content = vec![Block::text(text)],
+        Some(blocks) => {
+            if let Ok(blocks) = serde_json::from_value(blocks) {
+                output.content = blocks;
+            }
+        }
+        None => {}
+    }
+    if let Some(Value::Bool(is_error)) = changed.remove("is_error") {
+        output.is_error = is_error;
+    }
+    if let Some(Value::Object(metadata)) = changed.remove("metadata") {
+        output.metadata = metadata;
+    }
+}
+
+/// Maps what a tool or the policy said to an answer.
+async fn told(cx: &Cx, running: &Running, error: ToolError) -> Result<ToolResult, CallError> {
+    match error {
+        ToolError::Told(words) => answer(cx, running, ToolOutput::error(words)).await,
+        ToolError::Denied(denial) => {
+            let permission = json!({"category": denial.category, "target": denial.target, "rule": denial.rule});
+            answer(cx, running, ToolOutput::error(&denial.message).with("permission", permission)).await
+        }
+        ToolError::Cancelled => Err(CallError::Cancelled),
+        ToolError::Unavailable(words) => Err(CallError::Failed(words)),
+        ToolError::PermissionEngine(words) => Err(CallError::PermissionEngine(words)),
+    }
+}
+
+/// Caps the text, keeps the whole in the spool, and makes the result.
+async fn answer(cx: &Cx, running: &Running, mut output: ToolOutput) -> Result<ToolResult, CallError> {
+    let max = cx.engine.settings.load().max_result_text;
+    let total: usize = output.content.iter().filter_map(Block::as_text).map(str::len).sum();
+    if total > max {
+        cap(cx, &mut output, max).await;
+    }
+    Ok(ToolResult {
+        call_id: cx.call_id.clone(),
+        content: output.content,
+        is_error: output.is_error,
+        metadata: output.metadata,
+        structured: output.structured,
+        duration_ms: running.duration().as_millis() as u64,
+        cached: false,
+    })
+}
+
+async fn cap(cx: &Cx, output: &mut ToolOutput, max: usize) {
+    let (texts, mut others): (Vec<Block>, Vec<Block>) =
+        output.content.drain(..).partition(|block| block.as_text().is_some());
+    let whole = texts.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n");
+    let Some((mut text, left_out)) = cut(&whole, max) else { return };
+    let kept = match &cx.engine.spool {
+        Some(spool) => spool.keep(&cx.session.id, &cx.call_id, &whole).await.map_err(|error| error.to_string()),
+        None => Err("there is no place to keep it".to_owned()),
+    };
+    match kept {
+        Ok(path) => {
+            text.push_str(&format!(
+                "\n[{left_out} of {} bytes cut; the whole is in {path}: read it there]",
+                whole.len()
+            ));
+            output.metadata.insert("spool".into(), path.into());
+        }
+        Err(error) => text.push_str(&format!("\n[{left_out} of {} bytes cut and lost: {error}]", whole.len())),
+    }
+    output.metadata.insert("truncated_bytes".into(), left_out.into());
+    output.content.push(Block::text(text));
+    output.content.append(&mut others);
+}
+
+/// Waits for a step, unless the call is cancelled first.
+async fn unless_cancelled<F: Future>(cx: &Cx, step: F) -> Result<F::Output, CallError> {
+    tokio::pin!(step);
+    if let Poll::Ready(done) = futures_util::poll!(&mut step) {
+        return Ok(done);
+    }
+    tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => Err(CallError::Cancelled),
+        done = step => Ok(done),
+    }
+}
+
+fn panic_words(panic: &Box<dyn std::any::Any + Send>) -> String {
+    let words = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned());
+    format!("the tool panicked: {words}")
+}
+
+/// The books of one call: opened when it starts, closed exactly once.
+struct Running {
+    cx: Arc<Cx>,
+    at: SystemTime,
+    input_bytes: u64,
+    clock: std::sync::Mutex<(Option<Instant>, Duration)>,
+    closed: bool,
+    /// The call's id is free again when its books are closed.
+    _in_flight: InFlight,
+}
+
+impl Running {
+    fn begin(cx: &Arc<Cx>, in_flight: InFlight, arguments: &Value) -> Self {
+        let engine = &cx.engine;
+        engine.counts.start();
+        engine.events.emit(What::CallStarted {
+            call_id: cx.call_id.clone(),
+            session_id: cx.session.id.clone(),
+            tool: cx.tool.clone(),
+        });
+        tracing::debug!(call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
+        let input_bytes = if engine.audit.is_some() { arguments.to_string().len() as u64 } else { 0 };
+        Self {
+            cx: cx.clone(),
+            at: SystemTime::now(),
+            input_bytes,
+            clock: std::sync::Mutex::default(),
+            closed: false,
+            _in_flight: in_flight,
+        }
+    }
+
+    fn clock_starts(&self) {
+        self.clock.lock().expect("no code panics while it holds this lock").0 = Some(Instant::now());
+    }
+
+    fn clock_stops(&self) {
+        let mut clock = self.clock.lock().expect("no code panics while it holds this lock");
+        if let Some(start) = clock.0.take() {
+            clock.1 = start.elapsed();
+        }
+    }
+
+    fn duration(&self) -> Duration {
+        self.clock_stops();
+        self.clock.lock().expect("no code panics while it holds this lock").1
+    }
+
+    fn finish(mut self, answer: Result<ToolResult, CallError>) -> Result<ToolResult, CallError> {
+        let outcome = match &answer {
+            Ok(result) => outcome_of(result),
+            Err(CallError::InvalidArgs { .. } | CallError::UnknownTool { .. } | CallError::DuplicateCallId(_)) => {
+                Outcome::InvalidArgs
+            }
+            Err(CallError::PermissionEngine(_) | CallError::Failed(_)) => Outcome::Failed,
+            Err(CallError::Overloaded(_)) => Outcome::Overloaded,
+            Err(CallError::Cancelled) => Outcome::Cancelled,
+        };
+        let output_bytes = match &answer {
+            Ok(result) => result.content.iter().filter_map(Block::as_text).map(str::len).sum::<usize>() as u64,
+            Err(_) => 0,
+        };
+        self.close(outcome, output_bytes);
+        answer
+    }
+
+    fn close(&mut self, outcome: Outcome, output_bytes: u64) {
+        self.closed = true;
+        let cx = &self.cx;
+        let engine = &cx.engine;
+        let duration_ms = self.duration().as_millis() as u64;
+        engine.counts.finish(outcome);
+        if let Some(audit) = &engine.audit {
+            audit.record(AuditRow {
+                at: self.at,
+                call_id: cx.call_id.clone(),
+                session_id: cx.session.id.clone(),
+                tool: cx.tool.clone(),
+                source: format!("{}:{}", cx.source.kind.as_str(), cx.source.name),
+                client: cx.session.client.as_ref().map(|client| client.name.clone()),
+                connection: cx.caller.connection,
+                decisions: cx.take_decisions(),
+                outcome,
+                duration_ms,
+                input_bytes: self.input_bytes,
+                output_bytes,
+            });
+        }
+        tracing::debug!(
+            call = %cx.call_id, session = %cx.session.id, tool = %cx.tool,
+            outcome = outcome.as_str(), duration_ms, "call finished"
+        );
+        engine.events.emit(What::CallFinished {
+            call_id: cx.call_id.clone(),
+            session_id: cx.session.id.clone(),
+            tool: cx.tool.clone(),
+            outcome,
+            duration_ms,
+        });
+    }
+}
+
+impl Drop for Running {
+    /// The future of the call was dropped, as when its connection's task dies: the work must stop, and
+    /// the books are closed all the same.
+    fn drop(&mut self) {
+        if !self.closed {
+            self.cx.cancel.cancel();
+            self.close(Outcome::Cancelled, 0);
+        }
+    }
+}
+
+fn outcome_of(result: &ToolResult) -> Outcome {
+    let marked = |key: &str| result.metadata.get(key).is_some_and(|value| *value != Value::Bool(false));
+    match result.is_error {
+        false => Outcome::Ok,
+        true if marked("permission") => Outcome::Denied,
+        true if marked("timed_out") => Outcome::TimedOut,
+        true if marked("skipped") => Outcome::Skipped,
+        true => Outcome::Error,
+    }
+}

@@ -1,0 +1,124 @@
+//! What a running call tells, and who hears it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use toold_proto::call::{Progress, Stream};
+
+/// Takes what a call tells. Never blocks; a slow reader loses progress, and hears how much.
+pub trait ProgressSink: Send + Sync {
+    fn send(&self, seq: u64, progress: &Progress);
+}
+
+/// Numbers a call's progress and keeps the ends of its output, for when its time is over.
+pub struct ProgressLog {
+    sinks: Vec<Arc<dyn ProgressSink>>,
+    seq: AtomicU64,
+    output: std::sync::Mutex<HeadTail>,
+}
+
+impl ProgressLog {
+    pub fn new(sinks: Vec<Arc<dyn ProgressSink>>) -> Self {
+        Self { sinks, seq: AtomicU64::new(0), output: std::sync::Mutex::default() }
+    }
+
+    pub fn tell(&self, progress: Progress) {
+        let mut output = self.output.lock().expect("no code panics while it holds this lock");
+        if let Progress::Output { text, .. } = &progress {
+            output.push(text);
+        }
+        // Numbered and sent under the lock, or two threads could send in another order than they number.
+        let seq = self.seq.fetch_add(1, Ordering::Relaxed);
+        for sink in &self.sinks {
+            sink.send(seq, &progress);
+        }
+    }
+
+    pub fn message(&self, text: impl Into<String>) {
+        self.tell(Progress::Message { text: text.into() });
+    }
+
+    pub fn output(&self, stream: Stream, text: impl Into<String>) {
+        self.tell(Progress::Output { stream, text: text.into() });
+    }
+
+    /// What the call wrote so far, its middle cut out when it is long.
+    pub fn output_so_far(&self) -> String {
+        self.output.lock().expect("no code panics while it holds this lock").to_text()
+    }
+}
+
+/// The first and the last bytes of a text of any length.
+#[derive(Default)]
+struct HeadTail {
+    head: String,
+    tail: std::collections::VecDeque<String>,
+    tail_bytes: usize,
+    cut: usize,
+}
+
+impl HeadTail {
+    const HALF: usize = 32 * 1024;
+
+    fn push(&mut self, text: &str) {
+        let room = Self::HALF - self.head.len().min(Self::HALF);
+        let split = text.floor_char_boundary(room);
+        let (head, rest) = if self.tail.is_empty() { text.split_at(split) } else { ("", text) };
+        self.head.push_str(head);
+        if rest.is_empty() {
+            return;
+        }
+        self.tail_bytes += rest.len();
+        self.tail.push_back(rest.to_owned());
+        while let Some(first) = self.tail.front()
+            && self.tail_bytes - first.len() >= Self::HALF
+        {
+            self.cut += first.len();
+            self.tail_bytes -= first.len();
+            self.tail.pop_front();
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = self.head.clone();
+        let mut cut = self.cut;
+        let mut tail: String = self.tail.iter().map(String::as_str).collect();
+        if tail.len() > Self::HALF {
+            let from = tail.ceil_char_boundary(tail.len() - Self::HALF);
+            cut += from;
+            tail = tail.split_off(from);
+        }
+        if cut > 0 {
+            text.push_str(&format!("\n[... {cut} bytes cut ...]\n"));
+        }
+        text.push_str(&tail);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_keeps_head_and_tail() {
+        let log = ProgressLog::new(Vec::new());
+        log.output(Stream::Stdout, "début ");
+        for i in 0..20_000 {
+            log.output(Stream::Stdout, format!("ligne é {i}\n"));
+        }
+        let text = log.output_so_far();
+        assert!(text.starts_with("début ligne é 0\n"));
+        assert!(text.ends_with("ligne é 19999\n"));
+        assert!(text.contains("bytes cut"));
+        assert!(text.len() < 70_000);
+    }
+
+    #[test]
+    fn one_long_text_is_cut_too() {
+        let log = ProgressLog::new(Vec::new());
+        log.output(Stream::Stdout, "é".repeat(100_000));
+        let text = log.output_so_far();
+        assert!(text.len() < 70_000 && text.contains("bytes cut"));
+    }
+}

@@ -1,0 +1,262 @@
+//! All tools, by source, in views.
+//!
+//! A source owns its tools and replaces them as a whole. Readers take a snapshot and never wait;
+//! a call keeps the tool that it found, whatever is replaced meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use toold_proto::event::What;
+use toold_proto::tool::{Source, SourceKind, ToolName};
+
+use crate::events::Events;
+use crate::tool::{Origin, Tool};
+
+/// Who sees a source.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    Global,
+    /// Only sessions of the project with this real path.
+    Project(PathBuf),
+}
+
+/// The identity of a source.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SourceKey {
+    pub kind: SourceKind,
+    pub name: String,
+    pub scope: Scope,
+}
+
+/// A change of what one source offers.
+pub enum Change {
+    /// The source has exactly these tools from now on.
+    Put {
+        key: SourceKey,
+        origin: Origin,
+        tools: Vec<Arc<dyn Tool>>,
+    },
+    Remove {
+        key: SourceKey,
+    },
+}
+
+/// A name that another source has. That source keeps it, and the change was not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the tool name {name} is taken: {} has it, so {} cannot", show(.holder), show(.refused))]
+pub struct NameTaken {
+    pub name: ToolName,
+    pub holder: Source,
+    pub refused: Source,
+}
+
+fn show(source: &Source) -> String {
+    match &source.path {
+        Some(path) => format!("{} {} ({path})", source.kind.as_str(), source.name),
+        None => format!("{} {}", source.kind.as_str(), source.name),
+    }
+}
+
+pub struct Registry {
+    snapshot: ArcSwap<Snapshot>,
+    /// Serialises writers.
+    sources: Mutex<HashMap<SourceKey, Owned>>,
+    events: Arc<Events>,
+}
+
+struct Owned {
+    origin: Origin,
+    tools: Vec<Arc<dyn Tool>>,
+    /// Earlier sources of one origin keep a name.
+    since: u64,
+}
+
+/// The registry at one revision.
+#[derive(Default)]
+pub struct Snapshot {
+    pub revision: u64,
+    global: Arc<View>,
+    projects: HashMap<PathBuf, Arc<View>>,
+}
+
+/// The tools that one kind of caller sees. Names are unique.
+#[derive(Default)]
+pub struct View {
+    tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+}
+
+impl Registry {
+    pub fn new(events: Arc<Events>) -> Self {
+        Self { snapshot: ArcSwap::default(), sources: Mutex::default(), events }
+    }
+
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// Makes several changes as one revision, each whole or not at all. The answers are in the order
+    /// of the changes. A later change sees the earlier ones.
+    pub fn commit(&self, changes: Vec<Change>) -> Vec<Result<(), NameTaken>> {
+        let mut sources = self.sources.lock().expect("no code panics while it holds this lock");
+        let before = self.snapshot.load_full();
+        let revision = before.revision + 1;
+        let answers = changes.into_iter().map(|change| apply(&mut sources, change, revision)).collect();
+        let after = Snapshot::of(&sources, revision);
+        let (added, removed, changed) = difference(&before, &after);
+        if added.is_empty() && removed.is_empty() && changed.is_empty() {
+            return answers;
+        }
+        self.snapshot.store(Arc::new(after));
+        // Under the lock, so that events come in the order of revisions.
+        self.events.emit(What::ToolsChanged { revision, added, removed, changed });
+        answers
+    }
+
+    /// One change, one revision.
+    pub fn put(&self, key: SourceKey, origin: Origin, tools: Vec<Arc<dyn Tool>>) -> Result<(), NameTaken> {
+        self.commit(vec![Change::Put { key, origin, tools }]).pop().expect("one change has one answer")
+    }
+
+    pub fn remove(&self, key: SourceKey) {
+        self.commit(vec![Change::Remove { key }]);
+    }
+
+    /// Who would refuse this name to a source, if anybody: for an early word to a plugin's author.
+    pub fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
+        let sources = self.sources.lock().expect("no code panics while it holds this lock");
+        holder(&sources, name, key, origin)
+    }
+}
+
+impl Snapshot {
+    /// The view of a session in this project; the global one for projects without sources.
+    pub fn view(&self, project: &Path) -> &Arc<View> {
+        self.projects.get(project).unwrap_or(&self.global)
+    }
+
+    pub fn global(&self) -> &Arc<View> {
+        &self.global
+    }
+
+    fn of(sources: &HashMap<SourceKey, Owned>, revision: u64) -> Self {
+        let mut ordered: Vec<(&SourceKey, &Owned)> = sources.iter().collect();
+        ordered.sort_by_key(|(_, owned)| (owned.origin, owned.since));
+        let view = |sees: &dyn Fn(&Scope) -> bool| {
+            let mut tools = BTreeMap::new();
+            for (_, owned) in ordered.iter().filter(|(key, _)| sees(&key.scope)) {
+                for tool in &owned.tools {
+                    tools.entry(tool.spec().name.clone()).or_insert_with(|| tool.clone());
+                }
+            }
+            Arc::new(View { tools })
+        };
+        let projects: BTreeSet<&PathBuf> = sources
+            .keys()
+            .filter_map(|key| match &key.scope {
+                Scope::Global => None,
+                Scope::Project(path) => Some(path),
+            })
+            .collect();
+        Self {
+            revision,
+            global: view(&|scope| *scope == Scope::Global),
+            projects: projects
+                .into_iter()
+                .map(|path| {
+                    let own = Scope::Project(path.clone());
+                    (path.clone(), view(&|scope| *scope == Scope::Global || *scope == own))
+                })
+                .collect(),
+        }
+    }
+}
+
+impl View {
+    pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.get(name)
+    }
+
+    /// Sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.values()
+    }
+
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// Names that were perhaps meant, the nearest first.
+    pub fn near(&self, name: &str) -> Vec<String> {
+        let mut scored: Vec<(f64, &ToolName)> = self
+            .tools
+            .keys()
+            .map(|known| {
+                let similar = strsim::jaro_winkler(known.as_str(), name);
+                let contains = !name.is_empty() && (known.as_str().contains(name) || name.contains(known.as_str()));
+                (if contains { similar.max(0.9) } else { similar }, known)
+            })
+            .filter(|(score, _)| *score >= 0.75)
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+        scored.into_iter().take(5).map(|(_, name)| name.as_str().to_owned()).collect()
+    }
+}
+
+fn apply(sources: &mut HashMap<SourceKey, Owned>, change: Change, revision: u64) -> Result<(), NameTaken> {
+    match change {
+        Change::Remove { key } => {
+            sources.remove(&key);
+            Ok(())
+        }
+        Change::Put { key, origin, tools } => {
+            for tool in &tools {
+                let spec = tool.spec();
+                if let Some(holder) = holder(sources, &spec.name, &key, origin) {
+                    return Err(NameTaken { name: spec.name.clone(), holder, refused: spec.source.clone() });
+                }
+            }
+            let since = sources.get(&key).map_or(revision, |owned| owned.since);
+            sources.insert(key, Owned { origin, tools, since });
+            Ok(())
+        }
+    }
+}
+
+/// A source of the same or an earlier origin, in a scope that overlaps, that has the name.
+fn holder(sources: &HashMap<SourceKey, Owned>, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
+    let overlaps = |other: &Scope| *other == Scope::Global || key.scope == Scope::Global || *other == key.scope;
+    sources
+        .iter()
+        .filter(|(other, owned)| *other != key && owned.origin <= origin && overlaps(&other.scope))
+        .flat_map(|(_, owned)| &owned.tools)
+        .find(|tool| tool.spec().name == *name)
+        .map(|tool| tool.spec().source.clone())
+}
+
+/// Names that came, went, or are served by another tool now, over all views.
+fn difference(before: &Snapshot, after: &Snapshot) -> (Vec<ToolName>, Vec<ToolName>, Vec<ToolName>) {
+    let (mut added, mut removed, mut changed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut compare = |old: &View, new: &View| {
+        for (name, tool) in &new.tools {
+            match old.tools.get(name) {
+                None => _ = added.insert(name.clone()),
+                Some(was) if !Arc::ptr_eq(was, tool) => _ = changed.insert(name.clone()),
+                Some(_) => {}
+            }
+        }
+        removed.extend(old.tools.keys().filter(|name| !new.tools.contains_key(*name)).cloned());
+    };
+    compare(&before.global, &after.global);
+    let projects: BTreeSet<&PathBuf> = before.projects.keys().chain(after.projects.keys()).collect();
+    for project in projects {
+        compare(before.view(project), after.view(project));
+    }
+    let list = |set: BTreeSet<ToolName>| set.into_iter().collect();
+    (list(added), list(removed), list(changed))
+}

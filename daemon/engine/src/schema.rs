@@ -1,0 +1,142 @@
+//! JSON Schemas, compiled once and checked with all errors told.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toold_proto::error::ArgumentError;
+
+/// How deep a schema may nest, and how long its text may be.
+const MAX_DEPTH: usize = 64;
+const MAX_BYTES: usize = 256 * 1024;
+/// More than these help nobody.
+const MAX_ERRORS: usize = 50;
+
+/// A compiled JSON Schema. Patterns run on a linear-time engine, and nothing is ever fetched.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    value: Arc<Value>,
+    validator: Arc<jsonschema::Validator>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    #[error("the schema nests deeper than {MAX_DEPTH} levels")]
+    TooDeep,
+    #[error("the schema has {0} bytes; at most {MAX_BYTES} are taken")]
+    TooLong(usize),
+    #[error("an input schema must describe an object: expected type = \"object\" at its root")]
+    NoObject,
+    /// `path` is a JSON Pointer into the schema.
+    #[error("at {}: {message}", if .path.is_empty() { "the root" } else { .path })]
+    Invalid { path: String, message: String },
+}
+
+impl Schema {
+    /// Compiles any schema.
+    pub fn compile(value: Value) -> Result<Self, SchemaError> {
+        if depth_over(&value, MAX_DEPTH) {
+            return Err(SchemaError::TooDeep);
+        }
+        let length = value.to_string().len();
+        if length > MAX_BYTES {
+            return Err(SchemaError::TooLong(length));
+        }
+        let validator = jsonschema::options()
+            .with_pattern_options(jsonschema::PatternOptions::regex())
+            .build(&value)
+            .map_err(|error| SchemaError::Invalid {
+            path: error.instance_path().to_string(),
+            message: shortened(error.to_string()),
+        })?;
+        Ok(Self { value: Arc::new(value), validator: Arc::new(validator) })
+    }
+
+    /// Compiles the schema of a tool's arguments, which are always an object.
+    pub fn compile_input(value: Value) -> Result<Self, SchemaError> {
+        if value.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(SchemaError::NoObject);
+        }
+        Self::compile(value)
+    }
+
+    pub fn as_value(&self) -> &Value {
+        &self.value
+    }
+
+    /// All that is wrong with `instance`; nothing when it fits.
+    pub fn check(&self, instance: &Value) -> Vec<ArgumentError> {
+        if self.validator.is_valid(instance) {
+            return Vec::new();
+        }
+        self.validator
+            .iter_errors(instance)
+            .take(MAX_ERRORS)
+            .map(|error| ArgumentError {
+                path: error.instance_path().to_string(),
+                message: shortened(error.to_string()),
+            })
+            .collect()
+    }
+}
+
+/// A message quotes the value that is wrong, which may be a megabyte.
+fn shortened(text: String) -> String {
+    const MAX: usize = 400;
+    if text.chars().nth(MAX).is_none() {
+        return text;
+    }
+    let (head, tail): (String, String) =
+        (text.chars().take(MAX / 2).collect(), text.chars().skip(text.chars().count() - MAX / 2).collect());
+    format!("{head} … {tail}")
+}
+
+fn depth_over(value: &Value, left: usize) -> bool {
+    match value {
+        Value::Array(items) => left == 0 || items.iter().any(|item| depth_over(item, left - 1)),
+        Value::Object(members) => left == 0 || members.values().any(|member| depth_over(member, left - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_errors_are_told_at_once() {
+        let schema = Schema::compile_input(json!({
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "limit": {"type": "integer", "minimum": 1}},
+            "required": ["path"],
+            "additionalProperties": false
+        }))
+        .unwrap();
+        let errors = schema.check(&json!({"limit": 0, "paht": "x"}));
+        let text: Vec<String> = errors.iter().map(|e| format!("{}: {}", e.path, e.message)).collect();
+        assert_eq!(errors.len(), 3, "{text:?}");
+        assert!(text.iter().any(|t| t.starts_with("/limit:")), "{text:?}");
+        assert!(text.iter().any(|t| t.contains("paht")), "{text:?}");
+        assert!(text.iter().any(|t| t.contains("\"path\" is a required property")), "{text:?}");
+    }
+
+    #[test]
+    fn bad_schemas_are_refused_with_their_path() {
+        let bad = json!({"type": "object", "properties": {"a": {"type": "strng"}}});
+        let error = Schema::compile_input(bad).unwrap_err();
+        assert!(error.to_string().contains("/properties/a"), "{error}");
+        assert_eq!(Schema::compile_input(json!({"type": "string"})).unwrap_err(), SchemaError::NoObject);
+        let mut deep = json!({});
+        for _ in 0..100 {
+            deep = json!({"not": deep});
+        }
+        assert_eq!(Schema::compile(deep).unwrap_err(), SchemaError::TooDeep);
+    }
+
+    #[test]
+    fn references_to_the_network_are_not_followed() {
+        let schema = json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/x.json"}}});
+        assert!(Schema::compile_input(schema).is_err());
+    }
+}

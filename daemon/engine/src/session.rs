@@ -1,0 +1,232 @@
+//! Sessions: what conversations work in. They outlive connections.
+
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use dashmap::DashMap;
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter};
+use toold_proto::tool::{CallId, SessionId, ToolName};
+
+use crate::lanes::Lane;
+
+/// What a session is made of. Paths are real: the opener resolved them.
+pub struct NewSession {
+    pub id: SessionId,
+    pub cwd: PathBuf,
+    pub roots: Vec<PathBuf>,
+    pub project: PathBuf,
+    pub client: Option<ClientInfo>,
+    pub model: Option<String>,
+    pub env: BTreeMap<String, String>,
+    pub filter: Filter,
+}
+
+pub struct Session {
+    pub id: SessionId,
+    pub cwd: PathBuf,
+    pub roots: Vec<PathBuf>,
+    /// The nearest ancestor of `cwd` with a `.toold` folder, else the Git top level, else `cwd`.
+    pub project: PathBuf,
+    pub client: Option<ClientInfo>,
+    pub model: Option<String>,
+    /// Added to what the session's processes get.
+    pub env: BTreeMap<String, String>,
+    pub filter: Filter,
+    pub opened_at: SystemTime,
+    /// Serial calls run one at a time.
+    pub lane: Lane,
+    /// Grows with every interrupt: calls that wait, and batches between their units, watch it.
+    pub interrupts: watch::Sender<u64>,
+    mode: Mutex<Mode>,
+    calls: Mutex<HashMap<CallId, CancellationToken>>,
+    connections: std::sync::atomic::AtomicU64,
+    /// What tools keep for a session: read stamps, shells, lists. Keyed by type.
+    slots: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// Fires when the session is closed.
+    pub closed: CancellationToken,
+}
+
+/// Narrows a view to some names.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    enable: Option<GlobSet>,
+    disable: Option<GlobSet>,
+}
+
+impl Filter {
+    /// # Errors
+    /// A glob that cannot be read; the message names it.
+    pub fn new(filter: &ToolFilter) -> Result<Self, globset::Error> {
+        let set = |globs: &Option<Vec<String>>| -> Result<Option<GlobSet>, globset::Error> {
+            let Some(globs) = globs else { return Ok(None) };
+            let mut builder = GlobSetBuilder::new();
+            for glob in globs {
+                builder.add(Glob::new(glob)?);
+            }
+            builder.build().map(Some)
+        };
+        Ok(Self { enable: set(&filter.enable)?, disable: set(&filter.disable)? })
+    }
+
+    pub fn lets(&self, name: &str) -> bool {
+        self.enable.as_ref().is_none_or(|set| set.is_match(name))
+            && !self.disable.as_ref().is_some_and(|set| set.is_match(name))
+    }
+}
+
+impl Session {
+    pub fn new(new: NewSession) -> Self {
+        let NewSession { id, cwd, roots, project, client, model, env, filter } = new;
+        Self {
+            id,
+            cwd,
+            roots,
+            project,
+            client,
+            model,
+            env,
+            filter,
+            opened_at: SystemTime::now(),
+            lane: Lane::default(),
+            interrupts: watch::Sender::new(0),
+            mode: Mutex::default(),
+            calls: Mutex::default(),
+            connections: std::sync::atomic::AtomicU64::new(0),
+            slots: Mutex::default(),
+            closed: CancellationToken::new(),
+        }
+    }
+
+    pub fn mode(&self) -> Mode {
+        *self.mode.lock().expect("no code panics while it holds this lock")
+    }
+
+    pub fn set_mode(&self, mode: Mode) {
+        *self.mode.lock().expect("no code panics while it holds this lock") = mode;
+    }
+
+    /// Whether a resolved path lies in the session's folder or one of its roots.
+    pub fn contains(&self, path: &Path) -> bool {
+        std::iter::once(&self.cwd).chain(&self.roots).any(|root| path.starts_with(root))
+    }
+
+    /// What a tool keeps for this session; made on first use.
+    pub fn slot<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let mut slots = self.slots.lock().expect("no code panics while it holds this lock");
+        let slot = slots.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
+        slot.downcast().expect("a slot holds the type that it is keyed by")
+    }
+
+    /// Enters a call. `None` when one of that id is in flight.
+    pub fn enter(self: &Arc<Self>, id: &CallId, cancel: &CancellationToken) -> Option<InFlight> {
+        let mut calls = self.calls.lock().expect("no code panics while it holds this lock");
+        if calls.contains_key(id) {
+            return None;
+        }
+        calls.insert(id.clone(), cancel.clone());
+        Some(InFlight { session: self.clone(), id: id.clone() })
+    }
+
+    /// Cancels a call; false when none of that id is in flight.
+    pub fn cancel(&self, id: &CallId) -> bool {
+        let calls = self.calls.lock().expect("no code panics while it holds this lock");
+        calls.get(id).map(CancellationToken::cancel).is_some()
+    }
+
+    /// Cancels every call in flight; gives how many.
+    pub fn cancel_all(&self) -> u64 {
+        let calls = self.calls.lock().expect("no code panics while it holds this lock");
+        calls.values().for_each(CancellationToken::cancel);
+        calls.len() as u64
+    }
+
+    pub fn bind(&self) {
+        self.connections.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    pub fn unbind(&self) {
+        self.connections.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    pub fn describe(&self) -> SessionInfo {
+        let text = |path: &PathBuf| path.display().to_string();
+        SessionInfo {
+            session_id: self.id.clone(),
+            cwd: text(&self.cwd),
+            roots: self.roots.iter().map(text).collect(),
+            project: text(&self.project),
+            mode: self.mode(),
+            client: self.client.clone(),
+            connections: self.connections.load(std::sync::atomic::Ordering::Relaxed),
+            opened_at: crate::time::rfc3339(self.opened_at),
+            calls: self.calls.lock().expect("no code panics while it holds this lock").len() as u64,
+        }
+    }
+
+    /// Whether its view has a tool of this name.
+    pub fn sees(&self, name: &ToolName) -> bool {
+        self.filter.lets(name.as_str())
+    }
+}
+
+/// A call in flight; leaves its session when dropped.
+pub struct InFlight {
+    session: Arc<Session>,
+    id: CallId,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.session.calls.lock().expect("no code panics while it holds this lock").remove(&self.id);
+    }
+}
+
+/// The open sessions.
+#[derive(Default)]
+pub struct Sessions {
+    all: DashMap<SessionId, Arc<Session>>,
+}
+
+impl Sessions {
+    pub fn find(&self, id: &SessionId) -> Option<Arc<Session>> {
+        self.all.get(id).map(|session| session.clone())
+    }
+
+    /// Enters a session, or gives the one of that id that is there; true when it was there.
+    pub fn open(&self, session: Session) -> (Arc<Session>, bool) {
+        let mut there = true;
+        let entry = self.all.entry(session.id.clone()).or_insert_with(|| {
+            there = false;
+            Arc::new(session)
+        });
+        (entry.clone(), there)
+    }
+
+    /// Closes a session and cancels its calls; gives how many. `None` for an unknown one.
+    pub fn close(&self, id: &SessionId) -> Option<u64> {
+        let (_, session) = self.all.remove(id)?;
+        session.closed.cancel();
+        Some(session.cancel_all())
+    }
+
+    /// The oldest first.
+    pub fn list(&self) -> Vec<Arc<Session>> {
+        let mut all: Vec<Arc<Session>> = self.all.iter().map(|entry| entry.value().clone()).collect();
+        all.sort_by(|a, b| (a.opened_at, &a.id).cmp(&(b.opened_at, &b.id)));
+        all
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
