@@ -1,7 +1,7 @@
 //! All that a tool gets of the house it runs in.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -43,6 +43,7 @@ pub struct Cx {
     pub cancel: CancellationToken,
     pub progress: ProgressLog,
     notes: Mutex<Notes>,
+    this: Weak<Cx>,
 }
 
 #[derive(Default)]
@@ -56,12 +57,12 @@ struct Notes {
 pub const MAX_DEPTH: u32 = 8;
 
 impl Cx {
-    pub(crate) fn new(engine: &Arc<Engine>, call: &Call, spec: &crate::tool::ToolSpec, call_id: CallId) -> Self {
+    pub(crate) fn new(engine: &Arc<Engine>, call: &Call, spec: &crate::tool::ToolSpec, call_id: CallId) -> Arc<Self> {
         let chain = match spec.source.kind {
             SourceKind::Plugin => call.chain.iter().cloned().chain([spec.source.name.clone()]).collect(),
             SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp => call.chain.clone(),
         };
-        Self {
+        Arc::new_cyclic(|this| Self {
             engine: engine.clone(),
             call_id,
             tool: spec.name.clone(),
@@ -78,7 +79,13 @@ impl Cx {
             cancel: call.cancel.child_token(),
             progress: ProgressLog::new(call.progress.clone()),
             notes: Mutex::default(),
-        }
+            this: this.clone(),
+        })
+    }
+
+    /// The same context, for work that outlives the borrow, such as that of a script.
+    pub fn shared(&self) -> Arc<Self> {
+        self.this.upgrade().expect("a context is made within an Arc, which is alive while it is borrowed")
     }
 
     /// Leave for something that this call will touch: asks a person where the policy says so, and

@@ -229,7 +229,7 @@ fn enter(engine: &Arc<Engine>, call: &mut Call, spec: &ToolSpec) -> Result<(Arc<
             let next = engine.next_call.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             CallId::parse(&format!("call_{next}")).expect("digits are printable")
         });
-        let cx = Arc::new(Cx::new(engine, call, spec, id.clone()));
+        let cx = Cx::new(engine, call, spec, id.clone());
         match call.session.enter(&id, &cx.cancel) {
             Some(in_flight) => return Ok((cx, in_flight)),
             None if given.is_some() => return Err(CallError::DuplicateCallId(id)),
