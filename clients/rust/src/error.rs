@@ -69,7 +69,7 @@ pub struct RpcError {
     /// For people.
     pub message: String,
     /// For programs; `None` when the peer sent none, or something else.
-    pub data: Option<ErrorData>,
+    pub data: Option<Box<ErrorData>>,
 }
 
 impl RpcError {
@@ -89,7 +89,7 @@ impl std::error::Error for RpcError {}
 
 impl From<ErrorObjectOwned> for RpcError {
     fn from(error: ErrorObjectOwned) -> Self {
-        let data = error.data().and_then(|data| serde_json::from_str(data.get()).ok());
+        let data = error.data().and_then(|data| serde_json::from_str(data.get()).ok()).map(Box::new);
         Self { code: error.code(), message: error.message().to_owned(), data }
     }
 }

@@ -1,1 +1,48 @@
-fn main() {}
+//! toold at the shell. [`cli`] names the subcommands; each is a file of `commands/`.
+
+mod cli;
+mod commands;
+
+mod arguments;
+mod completion;
+mod connection;
+mod exit;
+mod live;
+mod output;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+fn main() -> ExitCode {
+    // Before anything is read or written: a shell asks for completions by an environment variable.
+    let current_dir = std::env::current_dir().ok();
+    match clap_complete::CompleteEnv::with_factory(cli::Cli::command)
+        .try_complete(std::env::args_os(), current_dir.as_deref())
+    {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        // Nobody reads the messages of a completion, and a closed pipe is no failure.
+        Err(_) => return ExitCode::from(exit::USAGE),
+    }
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Fails when the help goes to a closed pipe, which is how a pager is left.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK });
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::report(&anyhow::Error::new(error).context("can't start the runtime")),
+    };
+    let code = match runtime.block_on(cli::run(cli)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => exit::report(&error),
+    };
+    // A thread that waits for a key must not keep the process.
+    runtime.shutdown_background();
+    code
+}

@@ -1,0 +1,266 @@
+//! `key=value` on the command line becomes what the tool's schema asks for.
+//!
+//! This only finds out what a text means; whether it is allowed is for the daemon to say. A text
+//! that does not read as what the schema wants stays a text, so that the daemon's message shows it.
+
+use std::io::Read;
+
+use anyhow::Context;
+use serde_json::{Map, Value};
+
+use crate::exit::usage;
+
+mod types;
+
+use types::Types;
+
+/// The arguments of a call: `base`, with the pairs laid over it.
+///
+/// A key may stand more than once if the schema takes an array there. `@file` is the content of a
+/// file, `@-` that of stdin, `@@x` the text `@x`.
+pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -> anyhow::Result<Map<String, Value>> {
+    let mut arguments = base;
+    for (key, texts) in grouped(pairs)? {
+        let types = Types::of_property(schema, key);
+        let value = match texts.as_slice() {
+            [text] => one(&content(text)?, &types),
+            texts => {
+                let Some(items) = types.items() else {
+                    return Err(usage(format!("{key} is given {} times, and takes one value", texts.len())));
+                };
+                let read = |text: &&str| Ok(one(&content(text)?, &items));
+                Value::Array(texts.iter().map(read).collect::<anyhow::Result<_>>()?)
+            }
+        };
+        arguments.insert(key.to_owned(), value);
+    }
+    Ok(arguments)
+}
+
+/// The texts of each key, in the order of the keys' first occurrence.
+fn grouped(pairs: &[String]) -> anyhow::Result<Vec<(&str, Vec<&str>)>> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for pair in pairs {
+        let Some((key, text)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return Err(usage(format!("expected key=value, got {pair:?}")));
+        };
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, texts)) => texts.push(text),
+            None => groups.push((key, vec![text])),
+        }
+    }
+    Ok(groups)
+}
+
+fn content(text: &str) -> anyhow::Result<String> {
+    let Some(rest) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    if rest.starts_with('@') {
+        return Ok(rest.to_owned());
+    }
+    if rest == "-" {
+        let mut content = String::new();
+        std::io::stdin().read_to_string(&mut content).context("can't read stdin")?;
+        return Ok(content);
+    }
+    std::fs::read_to_string(rest)
+        .map_err(|error| usage(format!("can't read {rest}: {error} (a value that begins with @ is written @@)")))
+}
+
+/// What a text means where these types are allowed. The narrower reading wins: a number before a
+/// text, JSON before a list with commas.
+fn one(text: &str, types: &Types) -> Value {
+    let trimmed = text.trim();
+    let json = || serde_json::from_str::<Value>(trimmed).ok();
+    if types.any {
+        return json().unwrap_or_else(|| Value::from(text));
+    }
+    if types.null && !types.string && trimmed == "null" {
+        return Value::Null;
+    }
+    if types.boolean
+        && let Some(value) = boolean(trimmed, types)
+    {
+        return Value::Bool(value);
+    }
+    if (types.integer || types.number)
+        && let Some(value) = number(trimmed, types)
+    {
+        return value;
+    }
+    if types.object
+        && trimmed.starts_with('{')
+        && let Some(value @ Value::Object(_)) = json()
+    {
+        return value;
+    }
+    if types.array
+        && trimmed.starts_with('[')
+        && let Some(value @ Value::Array(_)) = json()
+    {
+        return value;
+    }
+    if types.string {
+        return Value::from(text);
+    }
+    if types.array {
+        let items = types.items().unwrap_or_else(Types::any);
+        return Value::Array(list(trimmed, &items));
+    }
+    Value::from(text)
+}
+
+fn list(text: &str, items: &Types) -> Vec<Value> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    // An object has commas of its own.
+    if items.object && text.starts_with('{') {
+        return vec![one(text, items)];
+    }
+    text.split(',').map(|item| one(item.trim(), items)).collect()
+}
+
+fn boolean(text: &str, types: &Types) -> Option<bool> {
+    match text {
+        "true" => Some(true),
+        "false" => Some(false),
+        // These mean something else to a tool that takes texts or numbers too.
+        _ if types.string || types.integer || types.number => None,
+        "yes" | "on" | "1" => Some(true),
+        "no" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn number(text: &str, types: &Types) -> Option<Value> {
+    if let Ok(value) = text.parse::<i64>() {
+        return Some(Value::from(value));
+    }
+    if let Ok(value) = text.parse::<u64>() {
+        return Some(Value::from(value));
+    }
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite())?;
+    // A tool that takes whole numbers or texts gets 1.5 as the text that it is.
+    (types.number || !types.string).then(|| Value::from(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "limit": {"type": "integer"},
+                "ratio": {"type": "number"},
+                "all": {"type": "boolean"},
+                "names": {"type": "array", "items": {"type": "string"}},
+                "counts": {"type": "array", "items": {"type": "integer"}},
+                "edits": {"type": "array", "items": {"$ref": "#/$defs/edit"}},
+                "env": {"type": "object"},
+                "either": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+                "maybe": {"type": ["integer", "null"]},
+                "mode": {"enum": ["a", "b"]},
+                "level": {"enum": [1, 2]},
+                "anything": {}
+            },
+            "$defs": {"edit": {"type": "object"}}
+        })
+    }
+
+    #[track_caller]
+    fn check(pairs: &[&str], expected: Value) {
+        let pairs: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
+        assert_eq!(Value::Object(read(Map::new(), &pairs, &schema()).unwrap()), expected);
+    }
+
+    #[track_caller]
+    fn check_usage(pairs: &[&str]) {
+        let pairs: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
+        let error = read(Map::new(), &pairs, &schema()).unwrap_err();
+        assert!(error.is::<crate::exit::Usage>(), "{error}");
+    }
+
+    #[test]
+    fn the_schema_says_what_a_text_means() {
+        check(&["path=12", "limit=12"], json!({"path": "12", "limit": 12}));
+        check(&["ratio=0.5"], json!({"ratio": 0.5}));
+        check(&["ratio=3"], json!({"ratio": 3}));
+        check(&["limit=18446744073709551615"], json!({"limit": u64::MAX}));
+        check(&["all=true"], json!({"all": true}));
+        check(&["all=no"], json!({"all": false}));
+        check(&[r#"env={"A": "1"}"#], json!({"env": {"A": "1"}}));
+        check(&["mode=a", "level=2"], json!({"mode": "a", "level": 2}));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_for_the_daemon_to_refuse() {
+        check(&["limit=many"], json!({"limit": "many"}));
+        check(&["limit=1.5"], json!({"limit": 1.5}));
+        check(&["all=perhaps"], json!({"all": "perhaps"}));
+        check(&["env={"], json!({"env": "{"}));
+    }
+
+    #[test]
+    fn a_text_is_taken_as_it_stands() {
+        check(&["path= a=b "], json!({"path": " a=b "}));
+        check(&["path="], json!({"path": ""}));
+        check(&["path=null"], json!({"path": "null"}));
+        check(&["path=[1]"], json!({"path": "[1]"}));
+    }
+
+    #[test]
+    fn a_list_is_commas_or_repetition_or_json() {
+        check(&["names=a, b"], json!({"names": ["a", "b"]}));
+        check(&["names=a,b", "names=c"], json!({"names": ["a,b", "c"]}));
+        check(&[r#"names=["a,b"]"#], json!({"names": ["a,b"]}));
+        check(&["names="], json!({"names": []}));
+        check(&["names=a"], json!({"names": ["a"]}));
+        check(&["counts=1,2"], json!({"counts": [1, 2]}));
+        check(&[r#"edits={"a": 1, "b": 2}"#], json!({"edits": [{"a": 1, "b": 2}]}));
+        check(&[r#"edits={"a": 1}"#, r#"edits={"b": 2}"#], json!({"edits": [{"a": 1}, {"b": 2}]}));
+    }
+
+    #[test]
+    fn a_choice_of_types_takes_the_narrowest() {
+        check(&["either=a,b"], json!({"either": "a,b"}));
+        check(&[r#"either=["a"]"#], json!({"either": ["a"]}));
+        check(&["either=a", "either=b"], json!({"either": ["a", "b"]}));
+        check(&["maybe=null"], json!({"maybe": null}));
+        check(&["maybe=3"], json!({"maybe": 3}));
+    }
+
+    #[test]
+    fn without_a_type_json_is_json_and_the_rest_text() {
+        check(&["anything=3", "unknown=true"], json!({"anything": 3, "unknown": true}));
+        check(&["anything=abc"], json!({"anything": "abc"}));
+    }
+
+    #[test]
+    fn an_at_sign_reads_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("names");
+        std::fs::write(&file, "[\"a\",\n\"b\"]\n").unwrap();
+        check(&[&format!("names=@{}", file.display())], json!({"names": ["a", "b"]}));
+        check(&[&format!("path=@{}", file.display())], json!({"path": "[\"a\",\n\"b\"]\n"}));
+        check(&["path=@@home"], json!({"path": "@home"}));
+        check_usage(&["path=@/nonexistent/file"]);
+    }
+
+    #[test]
+    fn a_mistyped_pair_is_wrong_usage() {
+        check_usage(&["path"]);
+        check_usage(&["=x"]);
+        check_usage(&["limit=1", "limit=2"]);
+    }
+
+    #[test]
+    fn pairs_lie_over_the_json() {
+        let base = json!({"path": "a", "limit": 1}).as_object().cloned().unwrap();
+        let arguments = read(base, &["limit=2".to_owned()], &schema()).unwrap();
+        assert_eq!(Value::Object(arguments), json!({"path": "a", "limit": 2}));
+    }
+}

@@ -1,0 +1,81 @@
+//! What can be said on the command line. The list of subcommands stands here, what each takes in
+//! its own file.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{call, completions, connect, events, list, plugins, schema, status, stop};
+
+/// Talk to toold, the daemon that holds the tools of every agent and editor.
+///
+/// The daemon is started when there is none: the `toold` beside this program, else the one in PATH.
+#[derive(Debug, Parser)]
+#[command(name = "toolctl", version, propagate_version = true, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Globals {
+    /// The daemon's socket
+    ///
+    /// $TOOLD_SOCKET when absent, else toold/toold.sock in $XDG_RUNTIME_DIR or in $XDG_STATE_HOME.
+    #[arg(long, global = true, value_name = "PATH", help_heading = "Daemon")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Do not start a daemon when there is none
+    #[arg(long, global = true, help_heading = "Daemon")]
+    pub(crate) no_start: bool,
+}
+
+pub(crate) const AFTER_HELP: &str = "\
+Exit status:
+  0    done
+  1    the tool ran and reports an error
+  2    wrong usage, or arguments that do not fit the tool's schema
+  3    the call or the request could not be carried out
+  4    no daemon could be reached or started, or it went away
+  130  interrupted; the call was cancelled";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    List(list::List),
+    Schema(schema::Schema),
+    Call(call::Call),
+    Status(status::Status),
+    Events(events::Events),
+    Plugins(plugins::Plugins),
+    Stop(stop::Stop),
+    Connect(connect::Connect),
+    Completions(completions::Completions),
+}
+
+/// Runs the subcommand; gives the exit status.
+pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
+    let globals = &cli.globals;
+    match cli.command {
+        Command::List(list) => list::run(list, globals).await,
+        Command::Schema(schema) => schema::run(schema, globals).await,
+        Command::Call(call) => call::run(call, globals).await,
+        Command::Status(status) => status::run(status, globals).await,
+        Command::Events(events) => events::run(events, globals).await,
+        Command::Plugins(plugins) => plugins::run(plugins, globals).await,
+        Command::Stop(stop) => stop::run(stop, globals).await,
+        Command::Connect(connect) => connect::run(connect, globals).await,
+        Command::Completions(completions) => completions::run(&completions),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,11 @@
+//! One file a subcommand: what it takes, and what it does.
+
+pub(crate) mod call;
+pub(crate) mod completions;
+pub(crate) mod connect;
+pub(crate) mod events;
+pub(crate) mod list;
+pub(crate) mod plugins;
+pub(crate) mod schema;
+pub(crate) mod status;
+pub(crate) mod stop;

@@ -1,0 +1,253 @@
+//! `toolctl call`: one call of a tool, with everything a person wants to see of it.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
+use serde_json::{Map, Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
+use toold_client::{Client, ClientError, RpcError};
+use toold_proto::call::{CancelCall, Execute, ToolSchema};
+use toold_proto::error::CANCELLED;
+use toold_proto::method::{ToolsCancel, ToolsSchema};
+use toold_proto::tool::{Block, SessionId, ToolResult};
+
+use crate::cli::{AFTER_HELP, Globals};
+use crate::exit::{INTERRUPTED, OK, TOOL_ERROR, usage};
+use crate::live::{Live, SPINNER_AFTER, Stdout};
+use crate::output::{self, BAD, DIM, one_line, print_json, tame};
+use crate::{arguments, completion, connection};
+
+/// Call a tool
+///
+/// Arguments are key=value pairs, typed by the tool's schema: numbers, true and false, lists with
+/// commas, by repeating the key, or as JSON, objects as JSON. @file is a file's content, @- that of
+/// stdin, @@x the text @x. Or give them whole, as JSON.
+///
+/// The result goes to stdout, what the tool says while it runs to stderr. On a terminal the tool's
+/// own output appears as it comes, and is not repeated. Ctrl-C cancels the call; a second one leaves
+/// at once.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Call {
+    /// The tool
+    #[arg(add = ArgValueCompleter::new(completion::tools))]
+    name: String,
+    /// key=value, or - for a JSON object on stdin
+    #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::arguments))]
+    arguments: Vec<String>,
+    /// All arguments as a JSON object; @file and - work too, and pairs are laid over it
+    #[arg(long, value_name = "JSON")]
+    json: Option<String>,
+    /// The form of the answer
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Form,
+    /// Give up after so many seconds; the tool's own limit holds too
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<u64>,
+    /// Where the call works; the current folder when absent
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+    /// Work in this session, which is made if there is none of that id
+    #[arg(long, value_name = "ID", value_parser = session_id)]
+    session: Option<SessionId>,
+    /// Do not take the result from the cache
+    #[arg(long)]
+    no_cache: bool,
+    /// Nothing but the result
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The result's text
+    #[default]
+    Text,
+    /// The whole answer, or the error, as one JSON document
+    Json,
+}
+
+pub(crate) async fn run(args: Call, globals: &Globals) -> anyhow::Result<u8> {
+    let (base, pairs) = given(&args)?;
+    let client = connection::open(globals).await?;
+    let cwd = match (&args.cwd, &args.session) {
+        (Some(cwd), _) => Some(cwd.clone()),
+        (None, Some(_)) => None,
+        (None, None) => Some(std::env::current_dir().context("can't tell the current folder")?),
+    };
+    connection::open_session(&client, cwd, args.session.clone()).await?;
+    let arguments = if pairs.is_empty() {
+        base
+    } else {
+        let tool = client.call::<ToolsSchema>(ToolSchema { name: args.name.clone(), session_id: None }).await?;
+        arguments::read(base, &pairs, &tool.input_schema)?
+    };
+    let execute = Execute {
+        name: args.name.clone(),
+        arguments: Value::Object(arguments),
+        timeout_ms: args.timeout,
+        progress: true,
+        no_cache: args.no_cache,
+        ..Execute::default()
+    };
+    let stdout = match args.output {
+        Form::Text => Stdout::ForPeople,
+        Form::Json => Stdout::ResultOnly,
+    };
+    let mut live = Live::new(stdout, args.quiet);
+    let Some(outcome) = follow(&client, execute, &mut live).await? else { return Ok(INTERRUPTED) };
+    match (outcome, args.output) {
+        (Ok(result), Form::Json) => {
+            print_json(&result)?;
+            Ok(status(&result))
+        }
+        (Ok(result), Form::Text) => {
+            print_result(&result, &live, args.quiet)?;
+            Ok(status(&result))
+        }
+        (Err(ClientError::Rpc(error)), Form::Json) => {
+            print_json(&json!({"error": {"code": error.code, "message": error.message, "data": error.data}}))?;
+            Err(ClientError::Rpc(error).into())
+        }
+        (Err(ClientError::Rpc(RpcError { code: CANCELLED, message, .. })), Form::Text) => {
+            let mut out = output::stdout();
+            out.write_all(live.unseen_stdout().as_bytes())?;
+            out.flush()?;
+            writeln!(output::stderr(), "{}", one_line(&message))?;
+            Ok(INTERRUPTED)
+        }
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// Shows the call until it has ended; `None` when the person did not want to wait for that.
+async fn follow(
+    client: &Client,
+    execute: Execute,
+    live: &mut Live,
+) -> anyhow::Result<Option<Result<ToolResult, ClientError>>> {
+    let mut interrupts = signal(SignalKind::interrupt()).context("can't catch Ctrl-C")?;
+    let name = execute.name.clone();
+    let mut call = client.execute(execute)?;
+    let mut cancelling = false;
+    let mut spinner_at = Some(Instant::now() + SPINNER_AFTER);
+    loop {
+        let spinner = spinner_at.unwrap_or_else(Instant::now);
+        // All three can be dropped and made anew without a loss.
+        tokio::select! {
+            biased;
+            _ = interrupts.recv() => {
+                if cancelling {
+                    live.finish()?;
+                    return Ok(None);
+                }
+                cancelling = true;
+                live.message("cancelling; Ctrl-C again leaves at once")?;
+                // Its answer says nothing that the call's own does not, and must not hold up the keys.
+                let params = CancelCall { call_id: call.id().clone(), session_id: None };
+                let client = client.clone();
+                tokio::spawn(async move { client.call::<ToolsCancel>(params).await });
+            }
+            progress = call.progress() => match progress {
+                Some(progress) => live.show(progress)?,
+                None => break,
+            },
+            () = sleep_until(spinner), if spinner_at.is_some() => {
+                spinner_at = None;
+                live.start_spinner(&name);
+            }
+        }
+    }
+    live.finish()?;
+    Ok(Some(call.answer().await))
+}
+
+fn status(result: &ToolResult) -> u8 {
+    if result.is_error { TOOL_ERROR } else { OK }
+}
+
+fn print_result(result: &ToolResult, live: &Live, quiet: bool) -> anyhow::Result<()> {
+    let on_terminal = output::stdout_is_terminal();
+    let mut out = output::stdout();
+    for block in &result.content {
+        match block {
+            Block::Text { text } if on_terminal => {
+                for line in live.unseen(text).lines() {
+                    writeln!(out, "{}", tame(line))?;
+                }
+            }
+            // A program gets it as it is, and a line that is whole.
+            Block::Text { text } => {
+                let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+                write!(out, "{text}{end}")?;
+            }
+            Block::Image { data, mime_type } => not_shown(&mut out, "image", mime_type, data.len())?,
+            Block::Audio { data, mime_type } => not_shown(&mut out, "audio", mime_type, data.len())?,
+            Block::Resource { uri, text: Some(text), .. } => writeln!(out, "{DIM}{}{DIM:#}\n{text}", one_line(uri))?,
+            Block::Resource { uri, .. } => writeln!(out, "{DIM}{}{DIM:#}", one_line(uri))?,
+        }
+    }
+    out.flush()?;
+    if on_terminal && !quiet {
+        let took = output::duration(result.duration_ms);
+        let mut err = output::stderr();
+        match (result.is_error, result.cached) {
+            (true, _) => writeln!(err, "{BAD}the tool reports an error{BAD:#} {DIM}after {took}{DIM:#}")?,
+            (false, true) => writeln!(err, "{DIM}from the cache{DIM:#}")?,
+            (false, false) if result.duration_ms >= 1000 => writeln!(err, "{DIM}{took}{DIM:#}")?,
+            (false, false) => {}
+        }
+    }
+    Ok(())
+}
+
+fn not_shown(out: &mut impl Write, what: &str, mime_type: &str, base64_length: usize) -> std::io::Result<()> {
+    let size = output::bytes(base64_length as u64 * 3 / 4);
+    writeln!(out, "{DIM}[{what}, {}, {size}: --output json has it]{DIM:#}", one_line(mime_type))
+}
+
+/// The JSON that was given, and the pairs to lay over it.
+fn given(args: &Call) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
+    let dashes = args.arguments.iter().filter(|argument| *argument == "-").count();
+    let pairs: Vec<String> = args.arguments.iter().filter(|argument| *argument != "-").cloned().collect();
+    let text = match (&args.json, dashes) {
+        (None, 0) => return Ok((Map::new(), pairs)),
+        (Some(json), 0) => match json.strip_prefix('@') {
+            _ if json == "-" => stdin()?,
+            Some("-") => stdin()?,
+            Some(path) => {
+                std::fs::read_to_string(path).map_err(|error| usage(format!("can't read {path}: {error}")))?
+            }
+            None => json.clone(),
+        },
+        (None, 1) => stdin()?,
+        _ => return Err(usage("the arguments are given as JSON more than once")),
+    };
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(base)) => Ok((base, pairs)),
+        Ok(_) => Err(usage("the arguments must be a JSON object")),
+        Err(error) => Err(usage(format!("the arguments are not JSON: {error}"))),
+    }
+}
+
+fn stdin() -> anyhow::Result<String> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).context("can't read stdin")?;
+    Ok(text)
+}
+
+pub(crate) fn session_id(text: &str) -> Result<SessionId, String> {
+    SessionId::parse(text).map_err(|error| error.to_string())
+}
+
+/// Seconds with a fraction, in milliseconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e9 => Ok((seconds * 1000.0).ceil() as u64),
+        _ => Err("expected seconds, such as 1.5".to_owned()),
+    }
+}

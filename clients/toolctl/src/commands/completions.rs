@@ -1,0 +1,48 @@
+//! `toolctl completions`: the script that a shell loads.
+
+use std::io::Write;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use clap_complete::env::Shells;
+
+use crate::exit::OK;
+
+/// Print the script that completes toolctl in a shell, tool names included
+///
+/// bash: source <(toolctl completions bash)
+/// zsh:  source <(toolctl completions zsh)
+/// fish: toolctl completions fish | source
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Completions {
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
+
+pub(crate) fn run(args: &Completions) -> anyhow::Result<u8> {
+    let name = match args.shell {
+        Shell::Bash => "bash",
+        Shell::Elvish => "elvish",
+        Shell::Fish => "fish",
+        Shell::Powershell => "powershell",
+        Shell::Zsh => "zsh",
+    };
+    let shells = Shells::builtins();
+    let completer = shells.completer(name).context("this build knows no such shell")?;
+    let mut script = Vec::new();
+    completer.write_registration("COMPLETE", "toolctl", "toolctl", "toolctl", &mut script)?;
+    let mut out = std::io::stdout().lock();
+    out.write_all(&script)?;
+    out.flush()?;
+    Ok(OK)
+}

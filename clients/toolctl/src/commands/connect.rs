@@ -1,0 +1,48 @@
+//! `toolctl connect`: the daemon's socket as stdin and stdout, for programs that start their server.
+
+use clap::Args;
+use tokio::io::{AsyncWriteExt, copy, stdin, stdout};
+use toold_client::client::connect_stream;
+
+use crate::cli::Globals;
+use crate::connection;
+use crate::exit::OK;
+
+/// Pass bytes between stdin, stdout and the daemon
+///
+/// For editors and agents that start a server of their own: name `toolctl connect` as its command.
+/// Ends when the daemon closes the connection.
+#[derive(Debug, Args)]
+pub(crate) struct Connect {}
+
+pub(crate) async fn run(_: Connect, globals: &Globals) -> anyhow::Result<u8> {
+    let socket = connection::socket(globals)?;
+    // Starts the daemon if need be, and keeps it from ending for want of clients meanwhile.
+    let client = connection::open(globals).await?;
+    let mut stream = connect_stream(&socket).await?;
+    drop(client);
+    let (mut from_daemon, mut to_daemon) = stream.split();
+    let upstream = async {
+        copy(&mut stdin(), &mut to_daemon).await?;
+        // The answers to what was sent last are still to come.
+        to_daemon.shutdown().await
+    };
+    let (mut input, mut output) = (std::pin::pin!(upstream), stdout());
+    let mut downstream = std::pin::pin!(copy(&mut from_daemon, &mut output));
+    let mut sending = true;
+    loop {
+        // Both copies are kept across turns, so nothing that was read is dropped.
+        tokio::select! {
+            biased;
+            done = &mut downstream => {
+                done?;
+                return Ok(OK);
+            }
+            done = &mut input, if sending => {
+                // A daemon that has closed its end tells so downstream.
+                sending = false;
+                let _ = done;
+            }
+        }
+    }
+}

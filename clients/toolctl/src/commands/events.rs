@@ -1,0 +1,197 @@
+//! `toolctl events`: what happens in the daemon, as it happens.
+
+use std::io::Write;
+
+use anstyle::Style;
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use serde_json::Value;
+use toold_client::ClientError;
+use toold_proto::call::Progress;
+use toold_proto::event::{Event, Outcome, SubscribeEvents, What};
+use toold_proto::method::EventsSubscribe;
+use toold_proto::tool::SessionId;
+
+use crate::cli::Globals;
+use crate::commands::call::session_id;
+use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, one_line, shorten};
+use crate::{completion, connection};
+
+/// Watch what happens in the daemon
+#[derive(Debug, Args)]
+pub(crate) struct Events {
+    /// Only these kinds, such as call.finished,tools.changed
+    #[arg(long, short, value_delimiter = ',', value_name = "KINDS", add = ArgValueCompleter::new(completion::event_kinds))]
+    kinds: Option<Vec<String>>,
+    /// Begin with what is still known after this number; 0 for all of it
+    #[arg(long, value_name = "SEQ")]
+    since: Option<u64>,
+    /// Only what belongs to this session, or to none
+    #[arg(long, value_name = "ID", value_parser = session_id)]
+    session: Option<SessionId>,
+    /// One JSON document a line, as the daemon sends it
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: Events, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let params = SubscribeEvents { kinds: args.kinds, session_id: args.session, since: args.since, epoch: None };
+    // As values: a newer daemon's events can be shown too.
+    let mut events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
+    while let Some(event) = events.next().await {
+        let event = event?;
+        let mut out = output::stdout();
+        if args.json {
+            writeln!(out, "{event}")?;
+        } else {
+            writeln!(out, "{}", line(&event))?;
+        }
+        out.flush()?;
+    }
+    Err(match client.closed().await {
+        ClientError::Disconnected(reason) => ClientError::Disconnected(reason),
+        other => other,
+    }
+    .into())
+}
+
+/// An event on one line, with styles.
+pub(crate) fn line(event: &Value) -> String {
+    match serde_json::from_value::<Event>(event.clone()) {
+        Ok(event) => {
+            let (style, text) = describe(&event.what);
+            format!("{DIM}{}{DIM:#} {style}{:<19}{style:#} {text}", clock(&event.at), event.what.kind())
+        }
+        Err(_) => {
+            let at = event["at"].as_str().unwrap_or_default();
+            let kind = one_line(event["kind"].as_str().unwrap_or("?"));
+            format!("{DIM}{}{DIM:#} {kind:<19} {}", clock(at), shorten(&one_line(&event.to_string()), 200))
+        }
+    }
+}
+
+/// The time of day of an RFC 3339 date, as it is there: UTC.
+fn clock(at: &str) -> String {
+    at.get(11..19).map_or_else(|| one_line(at), |time| format!("{time}Z"))
+}
+
+/// What happened, in a style that says how that is.
+pub(crate) fn describe(what: &What) -> (Style, String) {
+    let plain = Style::new();
+    match what {
+        What::ToolsChanged { revision, added, removed, changed } => {
+            let names = |sign: char, names: &[toold_proto::tool::ToolName]| -> String {
+                names.iter().map(|name| format!(" {sign}{name}")).collect()
+            };
+            let names = [names('+', added), names('-', removed), names('~', changed)].concat();
+            (NAME, format!("revision {revision}{names}"))
+        }
+        What::CallStarted { call_id, tool, .. } => (plain, format!("{tool} {DIM}{call_id}{DIM:#}")),
+        What::CallProgress { call_id, progress, .. } => {
+            let text = match progress {
+                Progress::Output { text, .. } | Progress::Message { text } => text.clone(),
+                Progress::Update { progress, total, message, .. } => {
+                    let amount = [*progress, *total].map(|n| n.map(|n| n.to_string()).unwrap_or_default()).join("/");
+                    format!("{} {}", amount.trim_matches('/'), message.as_deref().unwrap_or_default())
+                }
+            };
+            (DIM, format!("{} {DIM}{call_id}{DIM:#}", shorten(&one_line(&text), 120)))
+        }
+        What::CallFinished { call_id, tool, outcome, duration_ms, .. } => {
+            let style = match outcome {
+                Outcome::Ok => GOOD,
+                Outcome::Cancelled | Outcome::Skipped => WARN,
+                Outcome::Error
+                | Outcome::Denied
+                | Outcome::TimedOut
+                | Outcome::InvalidArgs
+                | Outcome::Overloaded
+                | Outcome::Failed => BAD,
+            };
+            let took = output::duration(*duration_ms);
+            (style, format!("{tool} {style}{}{style:#} in {took} {DIM}{call_id}{DIM:#}", outcome.as_str()))
+        }
+        What::PermissionAsked { request, .. } => {
+            (WARN, format!("{} wants {} {}", one_line(&request.tool), request.category, one_line(&request.target)))
+        }
+        What::PermissionResolved { resolved, .. } => {
+            let action = serde_json::to_value(resolved.action).unwrap_or_default();
+            let scope = resolved.scope.map(|scope| format!(" {}", scope.as_str())).unwrap_or_default();
+            (
+                plain,
+                format!(
+                    "{}{scope} {DIM}{}{DIM:#}",
+                    action.as_str().unwrap_or_default(),
+                    one_line(&resolved.request_id)
+                ),
+            )
+        }
+        What::PluginLoaded { plugin, tools, .. } => {
+            (GOOD, format!("{}: {}", one_line(plugin), one_line(&tools.join(" "))))
+        }
+        What::PluginFailed { plugin, error, .. } => {
+            let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
+            let place = error.file.as_deref().map(|file| format!(" {DIM}{}{line}{DIM:#}", one_line(file)));
+            (BAD, format!("{}: {}{}", one_line(plugin), one_line(&error.message), place.unwrap_or_default()))
+        }
+        What::PluginUnloaded { plugin, .. } => (WARN, one_line(plugin)),
+        What::SessionOpened { session_id, cwd } => (plain, format!("{} {DIM}{session_id}{DIM:#}", one_line(cwd))),
+        What::SessionClosed { session_id } => (plain, format!("{DIM}{session_id}{DIM:#}")),
+        What::SessionMode { session_id, mode } => {
+            let mode = serde_json::to_value(mode).unwrap_or_default();
+            (WARN, format!("{} {DIM}{session_id}{DIM:#}", mode.as_str().unwrap_or_default()))
+        }
+        What::Notice { plugin, level, message, .. } => {
+            let from = plugin.as_deref().unwrap_or("toold");
+            let style = match level.as_str() {
+                "error" => BAD,
+                "warn" | "warning" => WARN,
+                _ => plain,
+            };
+            (style, format!("{}: {}", one_line(from), one_line(message)))
+        }
+        What::Message { plugin, role, content, .. } => {
+            (plain, format!("{} as {}: {}", one_line(plugin), one_line(role), shorten(&one_line(content), 200)))
+        }
+        What::Lagged { missed: Some(missed) } => (WARN, format!("{missed} events are lost")),
+        What::Lagged { missed: None } => (WARN, "events are lost".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(event: Value, expected: &str) {
+        assert_eq!(anstream::adapter::strip_str(&line(&event)).to_string(), expected);
+    }
+
+    fn event(mut what: Value) -> Value {
+        what["seq"] = json!(1);
+        what["epoch"] = json!("e");
+        what["at"] = json!("2026-01-02T03:04:05.678Z");
+        what
+    }
+
+    #[test]
+    fn an_event_is_a_line() {
+        let finished = json!({"kind": "call.finished", "call_id": "c", "session_id": "s", "tool": "read",
+            "outcome": "ok", "duration_ms": 1500});
+        check(event(finished), "03:04:05Z call.finished       read ok in 1.5 s c");
+        let changed = json!({"kind": "tools.changed", "revision": 7, "added": ["a"], "removed": ["b"], "changed": []});
+        check(event(changed), "03:04:05Z tools.changed       revision 7 +a -b");
+        let failed = json!({"kind": "plugin.failed", "plugin": "p", "path": "/p.lua",
+            "error": {"message": "bad\u{1b}[2J", "file": "/p.lua", "line": 3}});
+        check(event(failed), "03:04:05Z plugin.failed       p: bad\\u{1b}[2J /p.lua:3");
+    }
+
+    #[test]
+    fn an_event_of_the_future_is_shown_too() {
+        let text = line(&event(json!({"kind": "moon.rose", "x": 1})));
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(text.starts_with("03:04:05Z moon.rose           {"), "{text}");
+    }
+}

@@ -1,0 +1,175 @@
+//! `toolctl list`: the tools there are.
+
+use std::io::Write;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use comfy_table::{Cell, ColumnConstraint, Width};
+use toold_proto::call::ListTools;
+use toold_proto::method::ToolsList;
+use toold_proto::tool::{Source, Tool};
+
+use crate::cli::Globals;
+use crate::exit::OK;
+use crate::output::{self, BOLD, DIM, first_sentence, one_line, print_json};
+use crate::{completion, connection, table};
+
+/// List the tools
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only tools that have these words in their name, label or description
+    #[arg(long, short, value_name = "WORDS")]
+    query: Option<String>,
+    /// Only tools of this source: builtin, plugin, frontend, mcp, or a name
+    #[arg(long, short, add = ArgValueCompleter::new(completion::sources))]
+    source: Option<String>,
+    /// As JSON, as the daemon gives them
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: List, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let filtered = args.query.is_some() || args.source.is_some();
+    let params = ListTools { query: args.query, source: args.source, ..ListTools::default() };
+    let list = client.call::<ToolsList>(params).await?;
+    if args.json {
+        print_json(&list)?;
+        return Ok(OK);
+    }
+    let tools = list.tools.unwrap_or_default();
+    let mut out = output::stdout();
+    out.write_all(render(&tools, table::terminal_width()).as_bytes())?;
+    out.flush()?;
+    if tools.is_empty() {
+        writeln!(output::stderr(), "{}", if filtered { "no such tools" } else { "no tools" })?;
+    }
+    Ok(OK)
+}
+
+/// One table a source, all with the same columns.
+fn render(tools: &[Tool], width: Option<u16>) -> String {
+    let name_width = tools.iter().map(|tool| tool.name.as_str().len()).max().unwrap_or(0);
+    let needs_width = tools.iter().map(|tool| needs(tool).len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (source, tools) in by_source(tools) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&heading(source));
+        let mut rows = table::new(width);
+        for tool in tools {
+            let description = first_sentence(&tool.description, if width.is_some() { 400 } else { usize::MAX });
+            rows.add_row([
+                table::name(tool.name.as_str()),
+                Cell::new(needs(tool)).fg(comfy_table::Color::Yellow),
+                Cell::new(description),
+            ]);
+        }
+        // Two of padding beside the text.
+        let fixed =
+            |width: usize| ColumnConstraint::LowerBoundary(Width::Fixed(u16::try_from(width + 2).unwrap_or(80)));
+        for (column, width) in [(0, name_width), (1, needs_width)] {
+            if let Some(column) = rows.column_mut(column) {
+                column.set_constraint(fixed(width));
+            }
+        }
+        text.push_str(&table::render(&rows));
+    }
+    text
+}
+
+/// The sources in the order of their kinds, each with its tools.
+fn by_source(tools: &[Tool]) -> Vec<(&Source, Vec<&Tool>)> {
+    let mut groups: Vec<(&Source, Vec<&Tool>)> = Vec::new();
+    for tool in tools {
+        match groups.iter_mut().find(|(source, _)| **source == tool.source) {
+            Some((_, group)) => group.push(tool),
+            None => groups.push((&tool.source, vec![tool])),
+        }
+    }
+    groups.sort_by_key(|(source, _)| (source.kind, &source.name));
+    groups
+}
+
+fn heading(source: &Source) -> String {
+    let kind = source.kind.as_str();
+    let name = one_line(&source.name);
+    let name = if name == kind { String::new() } else { format!(" {name}") };
+    let path = source.path.as_deref().map(|path| format!("  {DIM}{}{DIM:#}", one_line(path))).unwrap_or_default();
+    format!("{BOLD}{kind}{name}{BOLD:#}{path}\n")
+}
+
+fn needs(tool: &Tool) -> String {
+    let names: Vec<&str> = tool.permissions.iter().map(|category| category.as_str()).collect();
+    names.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toold_proto::tool::{Annotations, Category, SourceKind, ToolName};
+
+    fn tool(name: &str, kind: SourceKind, source: &str, permissions: &[Category], description: &str) -> Tool {
+        let path = (kind == SourceKind::Plugin).then(|| format!("/plugins/{source}.lua"));
+        Tool {
+            name: ToolName::parse(name).unwrap(),
+            label: name.to_owned(),
+            description: description.to_owned(),
+            input_schema: json!({"type": "object"}),
+            output_schema: None,
+            source: Source { kind, name: source.to_owned(), path },
+            parallelizable: true,
+            permissions: permissions.to_vec(),
+            cacheable: false,
+            timeout_ms: None,
+            annotations: Annotations::default(),
+            version: None,
+        }
+    }
+
+    fn tools() -> Vec<Tool> {
+        vec![
+            tool("bash", SourceKind::Builtin, "builtin", &[Category::Shell], "Runs a command. Much more follows."),
+            tool(
+                "git_summary",
+                SourceKind::Plugin,
+                "git",
+                &[Category::Shell, Category::FileRead],
+                "Sums up\x1b[2J a repository, its branches and what changed",
+            ),
+            tool("read", SourceKind::Builtin, "builtin", &[Category::FileRead], "Reads a file"),
+        ]
+    }
+
+    fn without_styles(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn tools_stand_under_their_source() {
+        insta::assert_snapshot!(without_styles(&render(&tools(), None)), @r"
+        builtin
+         bash         shell            Runs a command
+         read         file.read        Reads a file
+
+        plugin git  /plugins/git.lua
+         git_summary  shell file.read  Sums up\u{1b}[2J a repository, its branches and what changed
+        ");
+    }
+
+    #[test]
+    fn long_descriptions_wrap_on_a_terminal() {
+        insta::assert_snapshot!(without_styles(&render(&tools(), Some(60))), @r"
+        builtin
+         bash         shell            Runs a command
+         read         file.read        Reads a file
+
+        plugin git  /plugins/git.lua
+         git_summary  shell file.read  Sums up\u{1b}[2J a
+                                       repository, its branches and
+                                       what changed
+        ");
+    }
+}

@@ -1,0 +1,128 @@
+//! `toolctl plugins`: the plugins, and what is wrong with them.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
+use comfy_table::{Cell, Color};
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{PluginsList, PluginsReload};
+use toold_proto::plugin::{Plugin, PluginError, PluginList, PluginStatus, ReloadPlugins};
+
+use crate::cli::Globals;
+use crate::exit::{NOT_RUN, OK};
+use crate::output::{self, BAD, DIM, one_line, plain, print_json};
+use crate::{completion, connection, table};
+
+/// List or reload the plugins
+#[derive(Debug, Args)]
+pub(crate) struct Plugins {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// As JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the plugins; those that failed with the reason
+    List,
+    /// Load a plugin anew, or all; exit status 3 when one fails
+    Reload {
+        #[arg(add = ArgValueCompleter::new(completion::plugins))]
+        name: Option<String>,
+    },
+}
+
+pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let (list, failure) = match args.action.unwrap_or(Action::List) {
+        Action::List => (client.call::<PluginsList>(NoParams {}).await?, OK),
+        Action::Reload { name } => {
+            let list = client.call::<PluginsReload>(ReloadPlugins { name: name.clone() }).await?;
+            let meant = |plugin: &Plugin| name.as_ref().is_none_or(|name| *name == plugin.name);
+            let failed = list.plugins.iter().any(|plugin| meant(plugin) && plugin.status == PluginStatus::Failed);
+            (list, if failed { NOT_RUN } else { OK })
+        }
+    };
+    if args.json {
+        print_json(&list)?;
+        return Ok(failure);
+    }
+    let mut out = output::stdout();
+    out.write_all(render(&list, table::terminal_width()).as_bytes())?;
+    out.flush()?;
+    if list.plugins.is_empty() {
+        writeln!(output::stderr(), "no plugins")?;
+    }
+    Ok(failure)
+}
+
+fn render(list: &PluginList, width: Option<u16>) -> String {
+    if list.plugins.is_empty() {
+        return String::new();
+    }
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["PLUGIN", "STATUS", "VERSION", "TOOLS", "PATH"]));
+    for plugin in &list.plugins {
+        let color = match plugin.status {
+            PluginStatus::Loaded => Color::Green,
+            PluginStatus::Failed => Color::Red,
+            PluginStatus::Disabled | PluginStatus::Untrusted | PluginStatus::Shadowed => Color::Yellow,
+        };
+        rows.add_row([
+            table::name(&one_line(&plugin.name)),
+            Cell::new(plugin.status.as_str()).fg(color),
+            Cell::new(plugin.version.as_deref().map(one_line).unwrap_or_default()),
+            Cell::new(one_line(&plugin.tools.join(" "))),
+            Cell::new(one_line(&plugin.path)),
+        ]);
+    }
+    let mut text = table::render(&rows);
+    for plugin in &list.plugins {
+        if let Some(error) = &plugin.error {
+            text.push('\n');
+            text.push_str(&explain(&plugin.name, error));
+        }
+    }
+    text
+}
+
+/// The error with the place it stands at, as compilers show theirs.
+fn explain(name: &str, error: &PluginError) -> String {
+    let mut text = format!("{BAD}{}{BAD:#}: {}\n", one_line(name), plain(error.message.trim()));
+    if let Some(file) = &error.file {
+        let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
+        text.push_str(&format!("  {DIM}-->{DIM:#} {}{line}\n", one_line(file)));
+    }
+    if let (Some(line), Some(source)) = (error.line, &error.source_line) {
+        text.push_str(&format!("  {DIM}{line:>4} |{DIM:#} {}\n", plain(source.trim_end())));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_broken_plugin_shows_where() {
+        let list = serde_json::from_value(json!({"plugins": [
+            {"name": "git", "path": "/p/git", "status": "loaded", "version": "1.2", "tools": ["git_log", "git_show"]},
+            {"name": "todo", "path": "/p/todo.lua", "status": "failed", "tools": ["todo_find"],
+             "error": {"message": "expected 'end'", "file": "/p/todo.lua", "line": 3, "source_line": "  return 1 +"}}
+        ]}))
+        .unwrap();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&list, None)).to_string(), @r"
+         PLUGIN  STATUS  VERSION  TOOLS             PATH
+         git     loaded  1.2      git_log git_show  /p/git
+         todo    failed           todo_find         /p/todo.lua
+
+        todo: expected 'end'
+          --> /p/todo.lua:3
+             3 |   return 1 +
+        ");
+    }
+}

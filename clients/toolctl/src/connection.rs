@@ -1,0 +1,62 @@
+//! From the command line to a connection with the daemon.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use toold_client::{Client, ClientError, StartOptions};
+use toold_proto::method::SessionOpen;
+use toold_proto::session::{ClientInfo, OpenSession, OpenedSession};
+use toold_proto::tool::SessionId;
+
+use crate::cli::Globals;
+
+/// Where the daemon's socket is, by the flag or by the environment.
+pub(crate) fn socket(globals: &Globals) -> anyhow::Result<PathBuf> {
+    match &globals.socket {
+        Some(path) => std::path::absolute(path).with_context(|| format!("can't find {}", path.display())),
+        None => toold_proto::socket::socket_path(|name| std::env::var(name).ok())
+            .context("can't tell where the daemon's socket is: none of TOOLD_SOCKET, XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME is an absolute path"),
+    }
+}
+
+/// A connection; starts the daemon unless that is forbidden.
+pub(crate) async fn open(globals: &Globals) -> anyhow::Result<Client> {
+    let socket = socket(globals)?;
+    let client = if globals.no_start {
+        Client::connect(&socket).await?
+    } else {
+        Client::connect_or_start(&socket, &StartOptions::default()).await?
+    };
+    Ok(client)
+}
+
+/// A connection to a daemon that runs; `None` when none does.
+pub(crate) async fn open_running(globals: &Globals) -> anyhow::Result<Option<Client>> {
+    match Client::connect(&socket(globals)?).await {
+        Ok(client) => Ok(Some(client)),
+        Err(ClientError::NotRunning { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Binds a session to the connection: the one that is named, else a new one in `cwd`.
+pub(crate) async fn open_session(
+    client: &Client,
+    cwd: Option<PathBuf>,
+    session_id: Option<SessionId>,
+) -> anyhow::Result<OpenedSession> {
+    let cwd = match (cwd, &session_id) {
+        (Some(cwd), _) => Some(std::path::absolute(&cwd).with_context(|| format!("can't find {}", cwd.display()))?),
+        // A session that is joined has a folder already, and may be elsewhere.
+        (None, Some(_)) => None,
+        (None, None) => Some(std::env::current_dir().context("can't tell the current folder")?),
+    };
+    let params = OpenSession {
+        cwd: cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
+        session_id,
+        client: Some(ClientInfo { name: "toolctl".to_owned(), version: Some(env!("CARGO_PKG_VERSION").to_owned()) }),
+        protocol: Some(toold_proto::PROTOCOL),
+        ..OpenSession::default()
+    };
+    Ok(client.call::<SessionOpen>(params).await?)
+}

@@ -1,0 +1,79 @@
+//! Exit statuses, and how an error becomes one. `toolctl --help` lists them.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use toold_client::{ClientError, RpcError};
+use toold_proto::error::{CANCELLED, INVALID_PARAMS};
+
+use crate::output::{self, ERROR, HINT, plain};
+
+pub(crate) const OK: u8 = 0;
+pub(crate) const TOOL_ERROR: u8 = 1;
+pub(crate) const USAGE: u8 = 2;
+pub(crate) const NOT_RUN: u8 = 3;
+pub(crate) const NO_DAEMON: u8 = 4;
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// What the person who typed the command line can mend there.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(pub(crate) String);
+
+pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
+    Usage(message.into()).into()
+}
+
+/// Tells the error on stderr, unless it is a closed pipe: then nobody wants to read on.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if is_closed_pipe(error) {
+        return ExitCode::from(OK);
+    }
+    let mut err = output::stderr();
+    // When stderr is closed too, the exit status has to say it all.
+    let _ = writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&format!("{error:#}")));
+    if let Some(rpc) = rpc_error(error) {
+        let _ = details(&mut err, rpc);
+    }
+    ExitCode::from(status(error))
+}
+
+/// What the daemon sent beside the message.
+fn details(err: &mut impl Write, error: &RpcError) -> io::Result<()> {
+    let Some(data) = &error.data else { return Ok(()) };
+    for problem in &data.errors {
+        let path = if problem.path.is_empty() { "arguments" } else { problem.path.trim_start_matches('/') };
+        writeln!(err, "  {}: {}", plain(path), plain(&problem.message))?;
+    }
+    if !data.suggestions.is_empty() {
+        writeln!(err, "{HINT}hint:{HINT:#} perhaps {}", plain(&data.suggestions.join(", ")))?;
+    }
+    Ok(())
+}
+
+fn status(error: &anyhow::Error) -> u8 {
+    if error.chain().any(|cause| cause.is::<Usage>()) {
+        return USAGE;
+    }
+    match error.chain().find_map(|cause| cause.downcast_ref::<ClientError>()) {
+        Some(ClientError::Rpc(rpc)) if rpc.code == INVALID_PARAMS => USAGE,
+        Some(ClientError::Rpc(rpc)) if rpc.code == CANCELLED => INTERRUPTED,
+        Some(error) if error.is_unreachable() => NO_DAEMON,
+        _ => NOT_RUN,
+    }
+}
+
+fn rpc_error(error: &anyhow::Error) -> Option<&RpcError> {
+    error.chain().find_map(|cause| match cause.downcast_ref::<ClientError>() {
+        Some(ClientError::Rpc(rpc)) => Some(rpc),
+        _ => None,
+    })
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    // The pipe to the daemon is a ClientError and told.
+    error.chain().all(|cause| !cause.is::<ClientError>())
+        && error
+            .chain()
+            .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}

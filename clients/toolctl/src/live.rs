@@ -1,0 +1,239 @@
+//! What a person sees of a call while it runs.
+//!
+//! On a terminal the tool's own output appears as it comes, line by line, over a spinner that shows
+//! the newest message. When stdout goes elsewhere it gets the result and nothing else, and stderr
+//! has the rest: the newest line beside the spinner if it is a terminal, all lines if not.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use toold_proto::call::{CallProgress, Progress, Stream};
+use toold_proto::tool::Block;
+
+use crate::output::{self, DIM, one_line, shorten, tame};
+
+/// A call that is done before this needs no spinner.
+pub(crate) const SPINNER_AFTER: Duration = Duration::from_millis(150);
+
+/// How much output is kept, to tell what of the result has been seen already.
+const MAX_KEPT: usize = 1 << 20;
+
+pub(crate) struct Live {
+    place: Place,
+    bar: ProgressBar,
+    /// The line of each stream that has not ended yet.
+    open_stdout: String,
+    open_stderr: String,
+    /// Everything that came, in order, and what of it was stdout.
+    kept: String,
+    kept_stdout: String,
+    /// Whether `kept` is all that came.
+    complete: bool,
+    /// Lines that were shown so far.
+    shown: bool,
+}
+
+/// Where the tool's output goes while it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Its stdout to ours, its stderr to ours.
+    Streams,
+    /// The newest line, beside the spinner.
+    Spinner,
+    /// All of it to stderr.
+    Stderr,
+    Nowhere,
+}
+
+/// Whether the result alone is wanted on stdout, or what a person would like to see.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stdout {
+    ResultOnly,
+    ForPeople,
+}
+
+impl Live {
+    pub(crate) fn new(stdout: Stdout, quiet: bool) -> Self {
+        let person_reads_stdout = stdout == Stdout::ForPeople && output::stdout_is_terminal();
+        let place = match (quiet, person_reads_stdout, io::stderr().is_terminal()) {
+            (true, ..) => Place::Nowhere,
+            (false, true, _) => Place::Streams,
+            (false, false, true) => Place::Spinner,
+            (false, false, false) => Place::Stderr,
+        };
+        Self {
+            place,
+            bar: ProgressBar::hidden(),
+            open_stdout: String::new(),
+            open_stderr: String::new(),
+            kept: String::new(),
+            kept_stdout: String::new(),
+            complete: true,
+            shown: false,
+        }
+    }
+
+    /// Called when the call has run for [`SPINNER_AFTER`].
+    pub(crate) fn start_spinner(&mut self, message: &str) {
+        if self.place == Place::Nowhere || !io::stderr().is_terminal() {
+            return;
+        }
+        self.bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        self.bar.set_style(style("{spinner:.cyan} {wide_msg} {elapsed:.dim}"));
+        self.bar.set_message(message.to_owned());
+        self.bar.enable_steady_tick(Duration::from_millis(100));
+    }
+
+    pub(crate) fn show(&mut self, progress: CallProgress) -> io::Result<()> {
+        if progress.dropped.is_some() {
+            self.complete = false;
+        }
+        match progress.progress {
+            Progress::Output { stream, text } => self.output(stream, &text),
+            Progress::Message { text } => self.message(&text),
+            Progress::Update { progress, total, message, content, details: _ } => {
+                self.amount(progress, total);
+                if let Some(message) = message {
+                    self.message(&message)?;
+                }
+                for text in content.iter().flatten().filter_map(Block::as_text) {
+                    self.message(text)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn message(&mut self, text: &str) -> io::Result<()> {
+        let text = one_line(text);
+        match self.place {
+            Place::Nowhere => {}
+            _ if io::stderr().is_terminal() => self.bar.set_message(text),
+            Place::Streams | Place::Spinner | Place::Stderr => writeln!(output::stderr(), "{text}")?,
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, stream: Stream, text: &str) -> io::Result<()> {
+        self.keep(stream, text);
+        match self.place {
+            Place::Nowhere => Ok(()),
+            Place::Stderr => {
+                let mut err = io::stderr().lock();
+                err.write_all(text.as_bytes())
+            }
+            Place::Spinner => {
+                if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
+                    self.bar.set_message(shorten(&one_line(line), 200));
+                }
+                Ok(())
+            }
+            Place::Streams => {
+                let open = match stream {
+                    Stream::Stdout => &mut self.open_stdout,
+                    Stream::Stderr => &mut self.open_stderr,
+                };
+                open.push_str(text);
+                // A spinner below an open line would write over it.
+                let Some(end) = open.rfind('\n') else { return Ok(()) };
+                let rest = open.split_off(end + 1);
+                let lines = std::mem::replace(open, rest);
+                self.shown = true;
+                self.bar.suspend(|| write_lines(stream, &lines))
+            }
+        }
+    }
+
+    fn keep(&mut self, stream: Stream, text: &str) {
+        if self.kept.len() + text.len() > MAX_KEPT {
+            self.complete = false;
+            return;
+        }
+        self.kept.push_str(text);
+        if stream == Stream::Stdout {
+            self.kept_stdout.push_str(text);
+        }
+    }
+
+    fn amount(&self, progress: Option<f64>, total: Option<f64>) {
+        let Some(progress) = progress else { return };
+        // The bar counts in whole steps; tools often count from 0 to 1.
+        let scale = if total.unwrap_or(1.0) <= 1.0 { 1000.0 } else { 1.0 };
+        if let Some(total) = total.filter(|total| *total > 0.0) {
+            self.bar.set_style(style("{spinner:.cyan} {bar:20.cyan/dim} {percent:>3}% {wide_msg} {elapsed:.dim}"));
+            self.bar.set_length((total * scale) as u64);
+        }
+        self.bar.set_position((progress.max(0.0) * scale) as u64);
+    }
+
+    /// Clears the spinner and shows the lines that never ended.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.bar.finish_and_clear();
+        for (stream, open) in [(Stream::Stdout, &mut self.open_stdout), (Stream::Stderr, &mut self.open_stderr)] {
+            if !open.is_empty() {
+                self.shown = true;
+                write_lines(stream, &std::mem::take(open))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The tool's stdout, if it was not shown where it came.
+    pub(crate) fn unseen_stdout(&self) -> &str {
+        if self.place == Place::Streams { "" } else { &self.kept_stdout }
+    }
+
+    /// What of a result's text a person has not read yet.
+    pub(crate) fn unseen<'a>(&self, text: &'a str) -> &'a str {
+        if self.place != Place::Streams || !self.shown || !self.complete {
+            return text;
+        }
+        unseen(text, &self.kept, &self.kept_stdout)
+    }
+}
+
+/// `text` without what has been shown of it: all of it, or its beginning.
+fn unseen<'a>(text: &'a str, shown: &str, shown_stdout: &str) -> &'a str {
+    let (shown, shown_stdout) = (shown.trim(), shown_stdout.trim());
+    if shown.contains(text.trim()) || shown_stdout.contains(text.trim()) {
+        return "";
+    }
+    let begins = |seen: &str| (!seen.is_empty()).then(|| text.trim_start().strip_prefix(seen)).flatten();
+    match begins(shown).or_else(|| begins(shown_stdout)) {
+        Some(rest) => rest.trim_start_matches('\n'),
+        None => text,
+    }
+}
+
+fn write_lines(stream: Stream, lines: &str) -> io::Result<()> {
+    match stream {
+        Stream::Stdout => {
+            let mut out = output::stdout();
+            lines.lines().try_for_each(|line| writeln!(out, "{}", tame(line)))?;
+            out.flush()
+        }
+        Stream::Stderr => {
+            let mut err = output::stderr();
+            lines.lines().try_for_each(|line| writeln!(err, "{DIM}{}{DIM:#}", tame(line)))
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the templates of this file are well formed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unseen;
+
+    #[test]
+    fn what_was_streamed_is_not_repeated() {
+        assert_eq!(unseen("a\nb\n", "a\nb\n", "a\nb\n"), "");
+        assert_eq!(unseen("a\nb\n\nexit status 1", "a\nb\n", "a\nb\n"), "exit status 1");
+        assert_eq!(unseen("a", "a\nwarning\n", "a\n"), "");
+        assert_eq!(unseen("a\nended", "warning\na\n", "a\n"), "ended");
+        assert_eq!(unseen("a summary", "working\n", "working\n"), "a summary");
+    }
+}

@@ -1,0 +1,168 @@
+//! Writing for people and for programs.
+//!
+//! Styles are always written; anstream takes them out again for a pipe, for `NO_COLOR` and for
+//! terminals that have none.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const HINT: Style = AnsiColor::Blue.on_default().bold();
+
+pub(crate) type Out = anstream::AutoStream<io::StdoutLock<'static>>;
+pub(crate) type Err = anstream::AutoStream<io::StderrLock<'static>>;
+
+pub(crate) fn stdout() -> Out {
+    anstream::stdout().lock()
+}
+
+pub(crate) fn stderr() -> Err {
+    anstream::stderr().lock()
+}
+
+pub(crate) fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// One JSON document, indented.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut out = stdout();
+    writeln!(out, "{}", serde_json::to_string_pretty(value)?)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Text of others that is safe to show: what would move the cursor, change colours or turn the
+/// direction of writing is shown as an escape. Line breaks and tabs stay.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_unsafe(c) { plain.extend(c.escape_unicode()) } else { plain.push(c) }
+    }
+    Cow::Owned(plain)
+}
+
+/// As [`plain`], on one line: runs of white space become one space.
+pub(crate) fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    plain(&words.join(" ")).into_owned()
+}
+
+/// A line of a tool's own output for a terminal: its colours stay, everything else that would steer
+/// the terminal goes. Of a line that was written over by carriage returns, the last state.
+pub(crate) fn tame(line: &str) -> String {
+    let line = line.trim_end_matches('\r');
+    let line = line.rsplit('\r').next().unwrap_or(line);
+    let mut tame = String::with_capacity(line.len());
+    let mut coloured = false;
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        if let Some(length) = colour_length(rest) {
+            coloured = true;
+            tame.push_str(&rest[..length]);
+            rest = &rest[length..];
+            continue;
+        }
+        if !is_unsafe(c) {
+            tame.push(c);
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    if coloured {
+        tame.push_str("\x1b[0m");
+    }
+    tame
+}
+
+/// The length of the sequence that sets colours at the start of `text` (ECMA-48, SGR).
+fn colour_length(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\x1b[")?;
+    let end = parameters.find(|c: char| !(c.is_ascii_digit() || c == ';' || c == ':'))?;
+    parameters[end..].starts_with('m').then_some(2 + end + 1)
+}
+
+fn is_unsafe(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        // Invisible marks that reorder text, so that what is read is not what is there.
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}')
+}
+
+/// The start of a text: its first sentence, or as much as fits in `width` characters.
+pub(crate) fn first_sentence(text: &str, width: usize) -> String {
+    let text = one_line(text);
+    let end = text.find(". ").map_or(text.len(), |end| end + 1);
+    shorten(text[..end].trim_end_matches('.'), width)
+}
+
+pub(crate) fn shorten(text: &str, width: usize) -> String {
+    if text.chars().nth(width).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// `1.5 s`, `12 ms`, `3 min 5 s`.
+pub(crate) fn duration(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..3_600_000 if ms % 60_000 < 1000 => format!("{} min", ms / 60_000),
+        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+        _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
+/// `512 B`, `1.5 MiB`.
+pub(crate) fn bytes(n: u64) -> String {
+    match n {
+        0..1024 => format!("{n} B"),
+        1024..1_048_576 => format!("{}.{} KiB", n >> 10, (n & 0x3ff) * 10 >> 10),
+        _ => format!("{}.{} MiB", n >> 20, ((n >> 10) & 0x3ff) * 10 >> 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_cannot_steer_the_terminal() {
+        assert_eq!(plain("a\x1b[2Jb\r\u{202e}c\n\td"), "a\\u{1b}[2Jb\\u{d}\\u{202e}c\n\td");
+        assert!(matches!(plain("plain ü"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn output_keeps_its_colours_and_nothing_else() {
+        assert_eq!(tame("\x1b[1;31mred\x1b[0m\x1b[2Jx\x07"), "\x1b[1;31mred\x1b[0m[2Jx\x1b[0m");
+        assert_eq!(tame("10%\r20%\r"), "20%");
+        assert_eq!(tame("a\tb"), "a\tb");
+    }
+
+    #[test]
+    fn a_summary_is_the_first_sentence() {
+        assert_eq!(first_sentence("Reads a file. Then\nmore.", 80), "Reads a file");
+        assert_eq!(first_sentence("Reads\n  e.g.a file.", 80), "Reads e.g.a file");
+        assert_eq!(first_sentence("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn amounts_are_for_people() {
+        assert_eq!(
+            [duration(999), duration(1550), duration(61_000), duration(120_500)],
+            ["999 ms", "1.5 s", "1 min 1 s", "2 min"]
+        );
+        assert_eq!([bytes(1023), bytes(1536), bytes(3 << 20)], ["1023 B", "1.5 KiB", "3.0 MiB"]);
+    }
+}
