@@ -128,8 +128,8 @@ pub(crate) fn duration(ms: u64) -> String {
 pub(crate) fn bytes(n: u64) -> String {
     match n {
         0..1024 => format!("{n} B"),
-        1024..1_048_576 => format!("{}.{} KiB", n >> 10, (n & 0x3ff) * 10 >> 10),
-        _ => format!("{}.{} MiB", n >> 20, ((n >> 10) & 0x3ff) * 10 >> 10),
+        1024..1_048_576 => format!("{}.{} KiB", n >> 10, ((n & 0x3ff) * 10) >> 10),
+        _ => format!("{}.{} MiB", n >> 20, (((n >> 10) & 0x3ff) * 10) >> 10),
     }
 }
 
