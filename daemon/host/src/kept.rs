@@ -1,0 +1,223 @@
+//! Text of any length in bounded memory: its head, its tail, and the whole in a file when asked.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// At most this much of one text goes to its file.
+const MAX_FILE: u64 = 256 * 1024 * 1024;
+
+/// The first and the last bytes of what was pushed; the middle is cut out when there is too much.
+#[derive(Debug)]
+pub struct Kept {
+    /// Bytes of head, and bytes of tail.
+    half: usize,
+    head: String,
+    tail: VecDeque<String>,
+    tail_bytes: usize,
+    total: u64,
+    spill: Spill,
+}
+
+/// Where the whole goes.
+#[derive(Debug)]
+enum Spill {
+    Nowhere,
+    /// Made when the text gets too long to be kept.
+    WhenLong(PathBuf),
+    File {
+        file: File,
+        path: PathBuf,
+        written: u64,
+    },
+    Failed(String),
+}
+
+impl Kept {
+    /// Keeps about `max` bytes, half of them from the beginning.
+    pub fn new(max: usize) -> Self {
+        Self {
+            half: max / 2,
+            head: String::new(),
+            tail: VecDeque::new(),
+            tail_bytes: 0,
+            total: 0,
+            spill: Spill::Nowhere,
+        }
+    }
+
+    /// As `new`; a text that does not fit is written to `path` as a whole, up to 256 MiB of it. The
+    /// file is made, with its folder, only for a text that does not fit; only its owner can read it.
+    pub fn with_file(max: usize, path: PathBuf) -> Self {
+        Self { spill: Spill::WhenLong(path), ..Self::new(max) }
+    }
+
+    /// Adds text. Writes to the file, when there is one, from the calling thread.
+    pub fn push(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.total += text.len() as u64;
+        if let Spill::File { .. } = self.spill {
+            self.write(text);
+        }
+        let rest = self.fill_head(text);
+        if rest.is_empty() {
+            return;
+        }
+        self.tail_bytes += rest.len();
+        match self.tail.back_mut() {
+            // Many small pushes must not cost an allocation each.
+            Some(last) if last.len() + rest.len() <= 4096.min(self.half) => last.push_str(rest),
+            Some(_) | None => self.tail.push_back(rest.to_owned()),
+        }
+        if self.total > 2 * self.half as u64 {
+            self.start_file();
+        }
+        while let Some(first) = self.tail.front()
+            && self.tail_bytes - first.len() >= self.half
+        {
+            self.tail_bytes -= first.len();
+            self.tail.pop_front();
+        }
+    }
+
+    /// Bytes that were pushed.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The file that holds more than is kept here; `None` when all is here.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.spill {
+            Spill::File { path, .. } => Some(path),
+            Spill::Nowhere | Spill::WhenLong(_) | Spill::Failed(_) => None,
+        }
+    }
+
+    /// Why the whole is not in a file, when it should be.
+    pub fn file_error(&self) -> Option<&str> {
+        match &self.spill {
+            Spill::Failed(error) => Some(error),
+            Spill::Nowhere | Spill::WhenLong(_) | Spill::File { .. } => None,
+        }
+    }
+
+    /// Head and tail, and how many bytes between them are left out.
+    pub fn parts(&self) -> (&str, String, u64) {
+        let mut tail: String = self.tail.iter().map(String::as_str).collect();
+        if self.total > 2 * self.half as u64 && tail.len() > self.half {
+            tail.drain(..tail.ceil_char_boundary(tail.len() - self.half));
+        }
+        let cut = self.total - self.head.len() as u64 - tail.len() as u64;
+        (&self.head, tail, cut)
+    }
+
+    /// The text, with a line in its middle that says how much was cut, when any was.
+    pub fn to_text(&self) -> String {
+        let (head, tail, cut) = self.parts();
+        match cut {
+            0 => format!("{head}{tail}"),
+            _ => format!("{head}\n[... {cut} bytes cut ...]\n{tail}"),
+        }
+    }
+
+    fn fill_head<'a>(&mut self, text: &'a str) -> &'a str {
+        if !self.tail.is_empty() || self.total > self.head.len() as u64 + text.len() as u64 {
+            return text;
+        }
+        let room = self.half.saturating_sub(self.head.len());
+        let (head, rest) = text.split_at(text.floor_char_boundary(room));
+        self.head.push_str(head);
+        rest
+    }
+
+    /// All that came so far is still in memory when this is first called.
+    fn start_file(&mut self) {
+        let Spill::WhenLong(path) = &mut self.spill else { return };
+        let path = std::mem::take(path);
+        match create(&path) {
+            Ok(file) => {
+                self.spill = Spill::File { file, path, written: 0 };
+                let so_far: String =
+                    std::iter::once(self.head.as_str()).chain(self.tail.iter().map(String::as_str)).collect();
+                self.write(&so_far);
+            }
+            Err(error) => self.spill = Spill::Failed(format!("can't write {}: {error}", path.display())),
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        let Spill::File { file, path, written } = &mut self.spill else { return };
+        let room = MAX_FILE.saturating_sub(*written).min(text.len() as u64) as usize;
+        *written += room as u64;
+        if let Err(error) = file.write_all(&text.as_bytes()[..room]) {
+            let words = format!("can't write {}: {error}", path.display());
+            // A part of the text is worse than none: nobody could tell that it is one.
+            let _ = std::fs::remove_file(path);
+            self.spill = Spill::Failed(words);
+        }
+    }
+}
+
+fn create(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+    if let Some(folder) = path.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_text_is_kept_whole_and_makes_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = Kept::with_file(100, folder.path().join("a/text"));
+        for _ in 0..10 {
+            kept.push("0123456789");
+        }
+        assert_eq!(kept.to_text(), "0123456789".repeat(10));
+        assert!(kept.file().is_none() && !folder.path().join("a").exists());
+    }
+
+    #[test]
+    fn long_text_keeps_its_ends_and_is_whole_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/text");
+        let mut kept = Kept::with_file(1000, path.clone());
+        let mut whole = String::new();
+        for n in 0..5000 {
+            let line = format!("ligne é {n}\n");
+            kept.push(&line);
+            whole.push_str(&line);
+        }
+        let text = kept.to_text();
+        assert!(text.starts_with("ligne é 0\n") && text.ends_with("ligne é 4999\n"));
+        assert!(text.len() < 1100, "{}", text.len());
+        let (head, tail, cut) = kept.parts();
+        assert_eq!(head.len() as u64 + tail.len() as u64 + cut, whole.len() as u64);
+        assert!(std::fs::read_to_string(&path).unwrap() == whole);
+    }
+
+    #[test]
+    fn one_huge_push_is_cut_at_characters() {
+        let mut kept = Kept::new(101);
+        kept.push(&"é".repeat(10_000));
+        let (head, tail, cut) = kept.parts();
+        assert_eq!((head.len(), tail.len(), cut), (50, 50, 19_900));
+    }
+
+    #[test]
+    fn a_limit_of_zero_keeps_nothing() {
+        let mut kept = Kept::new(0);
+        kept.push("text");
+        kept.push("more");
+        assert_eq!(kept.total(), 8);
+        let (head, tail, cut) = kept.parts();
+        assert_eq!((head, tail.as_str(), cut), ("", "", 8));
+    }
+}

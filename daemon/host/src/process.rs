@@ -1,0 +1,421 @@
+//! Runs programs, and leaves nothing of them behind.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use toold_proto::call::Stream;
+
+use crate::descendants;
+use crate::environment::Environment;
+use crate::kept::Kept;
+use crate::utf8::Decoder;
+
+/// A program to run.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// A path, or a name that is looked for in the environment's `PATH`.
+    pub program: OsString,
+    pub args: Vec<OsString>,
+    pub cwd: PathBuf,
+    /// All that the child gets; nothing is inherited beside it.
+    pub environment: Environment,
+    /// Closed when `None`.
+    pub stdin: Option<Vec<u8>>,
+    pub timeout: Option<Duration>,
+    /// Between TERM and KILL.
+    pub grace: Duration,
+    /// Bytes that are kept of each stream; what is over loses its middle.
+    pub keep: usize,
+}
+
+impl Command {
+    pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>, environment: Environment) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: cwd.into(),
+            environment,
+            stdin: None,
+            timeout: None,
+            grace: Duration::from_secs(1),
+            keep: 1024 * 1024,
+        }
+    }
+
+    /// A line for `bash`, which reads no start-up files: what was judged is what runs.
+    pub fn shell(line: &str, cwd: impl Into<PathBuf>, environment: Environment) -> Self {
+        Self::new("bash", cwd, environment).args(["--noprofile", "--norc", "-c", line])
+    }
+
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+}
+
+/// What became of a program.
+#[derive(Debug)]
+pub struct Finished {
+    pub ending: Ending,
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: Kept,
+    pub stderr: Kept,
+    /// It left processes of its group behind, which were ended.
+    pub left_behind: bool,
+    pub duration: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself.
+    Exited,
+    TimedOut,
+    Cancelled,
+}
+
+/// Why a program did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("there is no program {0}")]
+    NotFound(String),
+    #[error("can't run in {}: it is no folder that can be entered", .0.display())]
+    NoFolder(PathBuf),
+    #[error("can't start {program}: {source}")]
+    System { program: String, source: std::io::Error },
+}
+
+/// After the program has ended: silence of this length ends the wait for those that hold its pipes.
+const QUIET: Duration = Duration::from_millis(250);
+/// The same, at most, and when the program was ended from outside.
+const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_ENDED: Duration = Duration::from_millis(50);
+
+/// Runs a program to its end. `on_output` hears what it writes as it comes: text of any length, cut
+/// anywhere but inside a character.
+///
+/// The program gets a session of its own, or a process group where the system has no `setsid` program.
+/// When `cancel` fires or the time is over, all its processes get TERM, after the grace KILL, those too
+/// that left the group; what was written until then is in the result. When the program ends by itself,
+/// whoever is left in its group is ended, and whoever left the group on purpose lives on. Dropping the
+/// future kills at once.
+///
+/// # Errors
+/// When the program cannot be started. A program that fails is no error: see [`Finished`].
+pub async fn run(
+    command: Command,
+    cancel: &CancellationToken,
+    mut on_output: impl FnMut(Stream, &str),
+) -> Result<Finished, StartError> {
+    let started = Instant::now();
+    let Command { timeout, grace, keep, .. } = command;
+    let mut running = start(command)?;
+    let mut stdout = Pipe::new(Stream::Stdout, running.child.stdout.take(), keep);
+    let mut stderr = Pipe::new(Stream::Stderr, running.child.stderr.take(), keep);
+
+    let mut ending = Ending::Exited;
+    let far = started + Duration::from_secs(365 * 24 * 3600);
+    let time_is_over = timeout.map_or(far, |timeout| started + timeout);
+    let mut kill_at = far;
+    let mut exited: Option<Instant> = None;
+    let mut last_output = started;
+    loop {
+        if exited.is_some() && stdout.closed() && stderr.closed() {
+            break;
+        }
+        let drained = exited.map_or(far, |at| match ending {
+            Ending::Exited => (at.max(last_output) + QUIET).min(at + DRAIN),
+            Ending::TimedOut | Ending::Cancelled => at + DRAIN_ENDED,
+        });
+        tokio::select! {
+            biased;
+            () = cancel.cancelled(), if ending == Ending::Exited && exited.is_none() => {
+                ending = Ending::Cancelled;
+                running.signal_all(Signal::TERM).await;
+                kill_at = Instant::now() + grace;
+            }
+            () = sleep_until(time_is_over), if ending == Ending::Exited && exited.is_none() => {
+                ending = Ending::TimedOut;
+                running.signal_all(Signal::TERM).await;
+                kill_at = Instant::now() + grace;
+            }
+            () = sleep_until(kill_at), if exited.is_none() => {
+                running.signal_all(Signal::KILL).await;
+                kill_at = far;
+            }
+            () = running.exit.wait(&mut running.child), if exited.is_none() => exited = Some(Instant::now()),
+            () = sleep_until(drained), if exited.is_some() => break,
+            () = read_either(&mut stdout, &mut stderr, &mut on_output), if !(stdout.closed() && stderr.closed()) => {
+                last_output = Instant::now();
+            }
+        }
+    }
+    stdout.finish(&mut on_output);
+    stderr.finish(&mut on_output);
+    if ending != Ending::Exited {
+        running.signal_all(Signal::KILL).await;
+    }
+    let status = running.reap().await;
+    let left_behind = running.end_rest().await;
+    use std::os::unix::process::ExitStatusExt;
+    Ok(Finished {
+        ending,
+        code: status.and_then(|status| status.code()),
+        signal: status.and_then(|status| status.signal()),
+        stdout: stdout.kept,
+        stderr: stderr.kept,
+        left_behind: left_behind && ending == Ending::Exited,
+        duration: started.elapsed(),
+    })
+}
+
+fn start(command: Command) -> Result<Running, StartError> {
+    let program = command.program.display().to_string();
+    if !command.cwd.is_dir() {
+        return Err(StartError::NoFolder(command.cwd));
+    }
+    let Some(path) = find_program(&command) else { return Err(StartError::NotFound(program)) };
+    let mark = descendants::new_mark();
+    let setsid = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists());
+    let mut system = match setsid {
+        // Without a terminal to read from, a program that asks for a password fails instead of stopping.
+        Some(setsid) => {
+            let mut system = tokio::process::Command::new(setsid);
+            system.arg(&path);
+            system
+        }
+        None => {
+            let mut system = tokio::process::Command::new(&path);
+            system.process_group(0);
+            system
+        }
+    };
+    system
+        .args(&command.args)
+        .current_dir(&command.cwd)
+        .env_clear()
+        .envs(command.environment.iter())
+        .env("PWD", &command.cwd)
+        .env(descendants::MARK, &mark)
+        .stdin(if command.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = system.spawn().map_err(|source| StartError::System { program, source })?;
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32)).expect("a child that nobody waited for has an id");
+    if let Some(bytes) = command.stdin
+        && let Some(mut stdin) = child.stdin.take()
+    {
+        // Ends when all is written or the reader is gone, at the latest with the processes.
+        tokio::spawn(async move {
+            let _ = stdin.write_all(&bytes).await;
+        });
+    }
+    Ok(Running { child, exit: Exit::of(pid), pid, mark, over: false })
+}
+
+fn find_program(command: &Command) -> Option<PathBuf> {
+    let program = Path::new(&command.program);
+    if program.components().count() > 1 || program.is_absolute() {
+        let path = command.cwd.join(program);
+        return is_program(&path).then_some(path);
+    }
+    let path = command.environment.get("PATH").unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    std::env::split_paths(path)
+        .map(|folder| command.cwd.join(folder).join(program))
+        .find(|path| !program.as_os_str().is_empty() && is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// A program that runs, and its process group. Dropped early, it is killed.
+struct Running {
+    child: Child,
+    exit: Exit,
+    pid: Pid,
+    mark: String,
+    over: bool,
+}
+
+impl Running {
+    /// To every process of the command, wherever it went.
+    async fn signal_all(&self, signal: Signal) {
+        let (pid, mark) = (self.pid, self.mark.clone());
+        // Reads all of /proc. Fails only when the runtime stops, and then dropping kills.
+        let _ = tokio::task::spawn_blocking(move || signal_all(pid, &mark, signal)).await;
+    }
+
+    async fn reap(&mut self) -> Option<std::process::ExitStatus> {
+        self.child.wait().await.inspect_err(|error| tracing::warn!(%error, "can't wait for a child")).ok()
+    }
+
+    /// Ends whoever is left in the group, once its leader is reaped; true when there was someone.
+    /// As long as somebody is in it, the group's number belongs to nobody else.
+    async fn end_rest(&mut self) -> bool {
+        let mut patience = Duration::from_millis(300);
+        let there = self.group_is_there();
+        if there {
+            signal_group(self.pid, Signal::TERM);
+        }
+        while self.group_is_there() {
+            let step = Duration::from_millis(5);
+            sleep(step).await;
+            if patience.is_zero() {
+                signal_group(self.pid, Signal::KILL);
+                // A process in an uninterruptible wait goes when the kernel lets it, not sooner.
+                sleep(step).await;
+                break;
+            }
+            patience = patience.saturating_sub(step);
+        }
+        self.adopt_and_reap();
+        self.over = true;
+        there
+    }
+
+    fn group_is_there(&self) -> bool {
+        self.adopt_and_reap();
+        rustix::process::test_kill_process_group(self.pid).is_ok()
+    }
+
+    /// Where the daemon is the one that orphans are given to, it must wait for them.
+    fn adopt_and_reap(&self) {
+        while let Ok(Some(_)) = rustix::process::waitpgid(self.pid, rustix::process::WaitOptions::NOHANG) {}
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.over {
+            signal_all(self.pid, &self.mark, Signal::KILL);
+        }
+    }
+}
+
+fn signal_all(pid: Pid, mark: &str, signal: Signal) {
+    signal_group(pid, signal);
+    // A process may fork while it is looked for, so KILL looks until it finds nobody.
+    let rounds = if signal == Signal::KILL { 10 } else { 1 };
+    for _ in 0..rounds {
+        let found = descendants::find(pid, mark);
+        if found.is_empty() {
+            break;
+        }
+        for pid in found {
+            // Fails for those that have ended meanwhile.
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+}
+
+fn signal_group(pid: Pid, signal: Signal) {
+    // Fails when all have ended, and in the first moments, when the leader has not made its group.
+    if rustix::process::kill_process_group(pid, signal).is_err() {
+        return;
+    }
+    // A stopped process takes TERM only when it goes on.
+    let _ = rustix::process::kill_process_group(pid, Signal::CONT);
+}
+
+/// Tells when a child has ended, without taking its status: until it is reaped, its number and its
+/// group's belong to nobody else.
+enum Exit {
+    Pidfd(AsyncFd<OwnedFd>),
+    /// On systems without pidfd: reaps.
+    Wait,
+}
+
+impl Exit {
+    #[expect(deprecated, reason = "its replacement is unsafe; an `OwnedFd` cannot be closed under the reactor")]
+    fn of(pid: Pid) -> Self {
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK).ok();
+        match pidfd.and_then(|pidfd| AsyncFd::with_interest(pidfd, tokio::io::Interest::READABLE).ok()) {
+            Some(pidfd) => Self::Pidfd(pidfd),
+            None => Self::Wait,
+        }
+    }
+
+    /// Cancel-safe.
+    async fn wait(&self, child: &mut Child) {
+        match self {
+            Self::Pidfd(pidfd) => {
+                // Fails only when the runtime stops.
+                let _ = pidfd.readable().await;
+            }
+            Self::Wait => {
+                let _ = child.wait().await;
+            }
+        }
+    }
+}
+
+/// One of a program's output streams.
+struct Pipe<R> {
+    stream: Stream,
+    reader: Option<R>,
+    buffer: Vec<u8>,
+    decoder: Decoder,
+    kept: Kept,
+}
+
+impl<R: AsyncRead + Unpin> Pipe<R> {
+    fn new(stream: Stream, reader: Option<R>, keep: usize) -> Self {
+        Self { stream, reader, buffer: vec![0; 16 * 1024], decoder: Decoder::default(), kept: Kept::new(keep) }
+    }
+
+    fn closed(&self) -> bool {
+        self.reader.is_none()
+    }
+
+    /// Cancel-safe: bytes are taken only when it returns. Never returns once closed.
+    async fn read(&mut self) -> usize {
+        let Some(reader) = &mut self.reader else { return std::future::pending().await };
+        // A pipe that cannot be read any more is at its end.
+        let read = reader.read(&mut self.buffer).await.unwrap_or(0);
+        if read == 0 {
+            self.reader = None;
+        }
+        read
+    }
+
+    fn take(&mut self, read: usize, on_output: &mut impl FnMut(Stream, &str)) {
+        let text = self.decoder.decode(&self.buffer[..read]);
+        self.tell(&text, on_output);
+    }
+
+    fn finish(&mut self, on_output: &mut impl FnMut(Stream, &str)) {
+        let text = self.decoder.finish();
+        self.tell(&text, on_output);
+    }
+
+    fn tell(&mut self, text: &str, on_output: &mut impl FnMut(Stream, &str)) {
+        if !text.is_empty() {
+            self.kept.push(text);
+            on_output(self.stream, text);
+        }
+    }
+}
+
+/// Takes what comes first; when both have something, either, so that neither can starve the other.
+async fn read_either(
+    stdout: &mut Pipe<impl AsyncRead + Unpin>,
+    stderr: &mut Pipe<impl AsyncRead + Unpin>,
+    on_output: &mut impl FnMut(Stream, &str),
+) {
+    tokio::select! {
+        read = stdout.read() => stdout.take(read, on_output),
+        read = stderr.read() => stderr.take(read, on_output),
+    }
+}

@@ -1,0 +1,222 @@
+//! Running programs, seen from outside: what they write, how they end, and what is left of them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toold_host::environment::Environment;
+use toold_host::process::{Command, Ending, Finished, StartError, run};
+use toold_proto::call::Stream;
+
+fn environment() -> Environment {
+    Environment::inherited(std::env::vars_os())
+}
+
+async fn shell(line: &str) -> (Finished, Vec<(Stream, String)>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut heard = Vec::new();
+    let command = Command::shell(line, folder.path(), environment());
+    let cancel = CancellationToken::new();
+    let finished = run(command, &cancel, |stream, text| heard.push((stream, text.to_owned()))).await.unwrap();
+    (finished, heard)
+}
+
+fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !(stat.is_empty() || stat.contains(") Z "))
+}
+
+/// The kernel ends a killed process soon, not at once.
+async fn wait_until_gone(pid: i32) {
+    let gone = async {
+        while is_alive(pid) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("the process lives on");
+}
+
+/// Runs a line, cancels it when it has written so many words, and gives the process ids among them.
+async fn cancelled_after(words: usize, line: &str) -> (Finished, Vec<i32>) {
+    let folder = tempfile::tempdir().unwrap();
+    let cancel = CancellationToken::new();
+    let mut heard = String::new();
+    let mut command = Command::shell(line, folder.path(), environment());
+    command.grace = Duration::from_millis(100);
+    let finished = run(command, &cancel, |_, text| {
+        heard.push_str(text);
+        if heard.split_whitespace().count() == words {
+            cancel.cancel();
+        }
+    });
+    let finished = finished.await.unwrap();
+    let pids = heard.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    (finished, pids)
+}
+
+#[tokio::test]
+async fn streams_are_told_apart_and_the_exit_code_is_kept() {
+    let (finished, heard) = shell("echo out; echo err >&2; exit 7").await;
+    assert_eq!((finished.ending, finished.code, finished.signal), (Ending::Exited, Some(7), None));
+    assert_eq!(finished.stdout.to_text(), "out\n");
+    assert_eq!(finished.stderr.to_text(), "err\n");
+    assert!(
+        heard.contains(&(Stream::Stdout, "out\n".to_owned())) && heard.contains(&(Stream::Stderr, "err\n".to_owned()))
+    );
+}
+
+#[tokio::test]
+async fn output_comes_while_the_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let go = fifo.clone();
+    let line = "mkfifo fifo; echo first; read word < fifo; echo $word";
+    let mut heard = String::new();
+    let (sender, mut receiver) = mpsc::channel(1);
+    // The program goes on only when its first line was heard.
+    let writer = tokio::spawn(async move {
+        receiver.recv().await.unwrap();
+        tokio::task::spawn_blocking(move || std::fs::write(go, "second\n")).await.unwrap().unwrap();
+    });
+    let cancel = CancellationToken::new();
+    let finished = run(Command::shell(line, folder.path(), environment()), &cancel, |_, text| {
+        heard.push_str(text);
+        if heard == "first\n" {
+            sender.try_send(()).unwrap();
+        }
+    });
+    assert_eq!(finished.await.unwrap().stdout.to_text(), "first\nsecond\n");
+    writer.await.unwrap();
+}
+
+#[tokio::test]
+async fn any_bytes_and_any_line_length_pass() {
+    let (finished, _) = shell(r"printf 'a\xff\xc3'; sleep 0.01; printf '\xa9b'; head -c 3000000 /dev/zero").await;
+    assert!(finished.stdout.to_text().starts_with("a\u{fffd}éb\0\0"));
+    assert_eq!(finished.stdout.total(), 1 + 3 + 2 + 1 + 3_000_000);
+}
+
+#[tokio::test]
+async fn a_flood_is_kept_at_both_ends_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::shell("echo head; yes | head -c 20000000; echo tail", folder.path(), environment());
+    command.keep = 10_000;
+    let mut bytes = 0;
+    let finished = run(command, &CancellationToken::new(), |_, text| bytes += text.len()).await.unwrap();
+    let text = finished.stdout.to_text();
+    assert!(text.starts_with("head\n") && text.ends_with("tail\n") && text.len() < 11_000);
+    assert_eq!((bytes, finished.stdout.total()), (20_000_010, 20_000_010));
+}
+
+#[tokio::test]
+async fn input_is_given_and_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("cat", folder.path(), environment());
+    command.stdin = Some(b"words".repeat(100_000));
+    let finished = run(command, &CancellationToken::new(), |_, _| {}).await.unwrap();
+    assert_eq!((finished.code, finished.stdout.total()), (Some(0), 500_000));
+    let (finished, _) = shell("cat; echo done").await;
+    assert_eq!(finished.stdout.to_text(), "done\n");
+}
+
+#[tokio::test]
+async fn time_over_keeps_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::shell("echo before; sleep 1000; echo after", folder.path(), environment());
+    command.timeout = Some(Duration::from_millis(300));
+    let finished = run(command, &CancellationToken::new(), |_, _| {}).await.unwrap();
+    assert_eq!(finished.ending, Ending::TimedOut);
+    assert_eq!(finished.stdout.to_text(), "before\n");
+}
+
+#[tokio::test]
+async fn cancel_ends_the_whole_tree() {
+    let ignores_term = "(trap '' TERM; echo $BASHPID; while :; do sleep 1; done) &";
+    let own_session = "setsid bash -c 'echo $$; exec sleep 1000' &";
+    let double_fork = "(setsid bash -c 'echo $$; exec sleep 1000' & exit);";
+    let line = format!("echo $$; {ignores_term} {own_session} {double_fork} wait; while :; do sleep 1; done");
+    let (finished, pids) = cancelled_after(4, &line).await;
+    assert_eq!(finished.ending, Ending::Cancelled);
+    assert_eq!(pids.len(), 4, "{pids:?}");
+    for pid in pids {
+        wait_until_gone(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_may_clean_up_on_term() {
+    let (finished, _) =
+        cancelled_after(1, "trap 'echo cleaned; exit 3' TERM; echo ready; while :; do sleep 0.01; done").await;
+    assert_eq!((finished.ending, finished.code), (Ending::Cancelled, Some(3)));
+    assert!(finished.stdout.to_text().ends_with("cleaned\n"));
+}
+
+#[tokio::test]
+async fn the_end_does_not_wait_for_those_that_hold_the_pipes() {
+    let (finished, _) = shell("sleep 1000 & echo $!").await;
+    assert_eq!((finished.ending, finished.code, finished.left_behind), (Ending::Exited, Some(0), true));
+    let pid: i32 = finished.stdout.to_text().trim().parse().unwrap();
+    wait_until_gone(pid).await;
+    let (finished, _) = shell("true").await;
+    assert!(!finished.left_behind);
+}
+
+#[tokio::test]
+async fn output_of_a_process_that_ends_a_little_later_is_heard() {
+    let (finished, _) = shell("echo text > >(sleep 0.05; cat)").await;
+    assert_eq!(finished.stdout.to_text(), "text\n");
+}
+
+#[tokio::test]
+async fn dropping_the_run_kills_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = Command::shell("echo $$; sleep 1000", folder.path(), environment());
+    let (sender, mut receiver) = mpsc::channel(1);
+    let cancel = CancellationToken::new();
+    let task = tokio::spawn(async move {
+        run(command, &cancel, |_, text| sender.try_send(text.trim().parse::<i32>().unwrap()).unwrap()).await.unwrap()
+    });
+    let pid = receiver.recv().await.unwrap();
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    wait_until_gone(pid).await;
+}
+
+#[tokio::test]
+async fn the_environment_is_what_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = Environment::default().with([("PATH", "/usr/bin:/bin"), ("BASH_ENV", "/tmp/x"), ("WORD", "a b")]);
+    let cancel = CancellationToken::new();
+    let finished = run(Command::shell("env | sort", folder.path(), given), &cancel, |_, _| {}).await.unwrap();
+    let text = finished.stdout.to_text();
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+    assert_eq!(names, ["PATH", "PWD", "SHLVL", "TOOLD_RUN", "WORD", "_"]);
+}
+
+#[tokio::test]
+async fn it_has_no_terminal_and_a_group_of_its_own() {
+    let (finished, _) = shell("ps -o pgid= -p $$; echo $$; (exec < /dev/tty) 2>/dev/null || echo none").await;
+    let text = finished.stdout.to_text();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert_eq!((words[0] == words[1], words[2]), (true, "none"), "{text}");
+}
+
+#[tokio::test]
+async fn what_cannot_start_says_why() {
+    async fn error(program: &str, cwd: &Path) -> StartError {
+        run(Command::new(program, cwd, environment()), &CancellationToken::new(), |_, _| {}).await.unwrap_err()
+    }
+    let folder = tempfile::tempdir().unwrap();
+    assert!(
+        matches!(error("no-such-program", folder.path()).await, StartError::NotFound(name) if name == "no-such-program")
+    );
+    assert!(matches!(error("true", &folder.path().join("gone")).await, StartError::NoFolder(_)));
+    assert!(matches!(error("./no-such", folder.path()).await, StartError::NotFound(_)));
+}
+
+#[tokio::test]
+async fn a_signal_is_told() {
+    let (finished, _) = shell("kill -9 $$").await;
+    assert_eq!((finished.code, finished.signal), (None, Some(9)));
+}
