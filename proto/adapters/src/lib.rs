@@ -1,0 +1,16 @@
+//! Between the registry and a model, as pure functions: no I/O, no runtime.
+//!
+//! - [`providers`]: tools in the form that a provider's API takes, its call blocks in, its result
+//!   blocks out.
+//! - [`prompt`]: the text that teaches tools to a model without native calls, in one of several
+//!   [`families`].
+//! - [`parse`]: the calls in such a model's answer, whole or as a stream.
+
+pub mod families;
+mod fuzz;
+pub mod parse;
+pub mod prompt;
+mod raw_value;
+
+#[doc(hidden)]
+pub use fuzz::fuzz_one;

@@ -36,6 +36,8 @@ pub(crate) struct Reader {
     dialect: Dialect,
     frames: Vec<Frame>,
     state: State,
+    /// The characters that `Fail` was about, when it was about more than the last.
+    rejected: String,
 }
 
 #[derive(Debug)]
@@ -121,12 +123,17 @@ enum Escape {
 
 impl Reader {
     pub(crate) fn new(dialect: Dialect) -> Self {
-        Self { dialect, frames: Vec::new(), state: State::Start }
+        Self { dialect, frames: Vec::new(), state: State::Start, rejected: String::new() }
     }
 
     /// Whether the next character is data, whatever it looks like.
     pub(crate) fn in_string(&self) -> bool {
         matches!(self.state, State::Text(_))
+    }
+
+    /// What has not been taken when the reader failed at `c`: it may begin a close tag.
+    pub(crate) fn rejected(&self, c: char) -> String {
+        if self.rejected.is_empty() { c.to_string() } else { self.rejected.clone() }
     }
 
     /// Not to be called again after `Done` or `Fail`.
@@ -170,7 +177,9 @@ impl Reader {
                 if STRING_MARKS.into_iter().any(|mark| mark.starts_with(&seen)) {
                     return self.more(State::Mark { seen, key });
                 }
-                Step::Fail(format!("{seen:?} stands where a value, a key or the end was expected"))
+                let reason = format!("{seen:?} stands where a value or a key was expected");
+                self.rejected = seen;
+                Step::Fail(reason)
             }
             State::Comment { kind, then } => self.comment(kind, then, c),
         }
@@ -358,7 +367,8 @@ impl Text {
             }
             Escape::Half { .. } => return Err("half of a surrogate pair stands alone in a string".to_owned()),
             Escape::Unicode { digits, value, high } => {
-                let digit = c.to_digit(16).ok_or_else(|| "`\\u` in a string needs four hexadecimal digits".to_owned())?;
+                let digit =
+                    c.to_digit(16).ok_or_else(|| "`\\u` in a string needs four hexadecimal digits".to_owned())?;
                 let value = value * 16 + digit;
                 if digits < 3 {
                     *escape = Escape::Unicode { digits: digits + 1, value, high };
@@ -401,7 +411,7 @@ fn word_value(word: &str) -> Result<Value, String> {
 }
 
 /// `None` for what is no number in JSON, and for one that would not keep its value.
-fn number(word: &str) -> Option<Number> {
+pub(crate) fn number(word: &str) -> Option<Number> {
     let digits = word.strip_prefix('-').unwrap_or(word);
     let whole: &str = &digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())];
     if whole.is_empty() || (whole.len() > 1 && whole.starts_with('0')) {

@@ -1,0 +1,154 @@
+//! `<function=NAME>`: with JSON, or with one tag for each parameter.
+//!
+//! - `<function=NAME>{"key": ...}</function>`: Llama 3.1's custom tools
+//!   (<https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1/>, "User-defined custom
+//!   tool calling") and Functionary 3.1.
+//! - `<function=NAME><parameter=KEY>value</parameter></function>`, within `<tool_call>` or not:
+//!   Qwen3-Coder (`chat_template` and `qwen3coder_tool_parser.py` in
+//!   <https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct>).
+
+use std::collections::HashSet;
+
+use super::gap::{Gap, GapStep};
+use super::{CUT_OFF, Calls, Flow};
+use crate::parse::lenient_json::{Dialect, Reader, Step, excerpt};
+use crate::parse::markers::{Mark, Match, Matcher};
+use crate::parse::shape::{self, Arguments, Found};
+use crate::raw_value;
+
+#[derive(Debug, Default)]
+pub(crate) struct Function {
+    state: State,
+    name: String,
+    json: Option<Result<Found, String>>,
+    parameters: Vec<(String, String)>,
+    keys: HashSet<String>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Name,
+    Gap(Gap),
+    Json(Reader),
+    Key(String),
+    Value {
+        key: String,
+        text: String,
+        matcher: Matcher,
+    },
+}
+
+const LONGEST_KEY: usize = 256;
+
+impl Function {
+    pub(crate) fn in_string(&self) -> bool {
+        match &self.state {
+            State::Json(reader) => reader.in_string(),
+            State::Value { .. } => true,
+            State::Name | State::Gap(_) | State::Key(_) => false,
+        }
+    }
+
+    pub(crate) fn push(&mut self, c: char) -> Flow {
+        match &mut self.state {
+            State::Name if c == '>' && !self.name.is_empty() => self.gap(),
+            State::Name if shape::is_name_char(c) && self.name.len() < LONGEST_KEY => {
+                self.name.push(c);
+                Flow::More
+            }
+            State::Name if c == '`' && self.name.is_empty() => Flow::Mentioned,
+            State::Name => Flow::fail("`<function=` is not followed by the name of a tool and `>`", c),
+            State::Gap(gap) => match gap.push(c) {
+                GapStep::More => Flow::More,
+                GapStep::Char('{') if self.json.is_none() && self.parameters.is_empty() => {
+                    let mut reader = Reader::new(Dialect::Json);
+                    // An opening bracket is always taken.
+                    reader.push('{');
+                    self.state = State::Json(reader);
+                    Flow::More
+                }
+                GapStep::Mark(Mark::ParameterOpen, _) if self.json.is_none() => {
+                    self.state = State::Key(String::new());
+                    Flow::More
+                }
+                GapStep::Mark(Mark::FunctionClose, _) => Flow::Done(vec![self.close()]),
+                GapStep::Mark(_, text) => Flow::fail(EXPECTED, text),
+                GapStep::Mentioned | GapStep::Char(_) => Flow::fail(EXPECTED, c),
+                GapStep::Other(held) => Flow::fail(EXPECTED, held),
+            },
+            State::Json(reader) => match reader.push(c) {
+                Step::More => Flow::More,
+                Step::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
+                Step::Done(value) => {
+                    self.json = Some(shape::named(self.name.clone(), value));
+                    self.gap()
+                }
+            },
+            State::Key(key) => {
+                if c == '>' && !key.is_empty() {
+                    let state =
+                        State::Value { key: std::mem::take(key), text: String::new(), matcher: Matcher::default() };
+                    self.state = state;
+                    return Flow::More;
+                }
+                if c == '\n' || c == '<' || c == '>' || key.len() >= LONGEST_KEY {
+                    return Flow::fail("`<parameter=` is not followed by a key and `>`", c);
+                }
+                key.push(c);
+                Flow::More
+            }
+            State::Value { text, matcher, .. } => {
+                match matcher.push(c) {
+                    Match::Partial => return Flow::More,
+                    Match::Full(Mark::ParameterClose, _) => return self.take(),
+                    Match::Full(_, mark) => text.push_str(mark),
+                    Match::None(held) if held.is_empty() => text.push(c),
+                    Match::None(held) => {
+                        text.push_str(&held);
+                        // It may begin the next mark, and only that can hold it back again.
+                        return self.push(c);
+                    }
+                }
+                Flow::More
+            }
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<Calls, String> {
+        Err(CUT_OFF.to_owned())
+    }
+
+    fn gap(&mut self) -> Flow {
+        self.state = State::Gap(Gap::default());
+        Flow::More
+    }
+
+    fn take(&mut self) -> Flow {
+        let State::Value { key, text, .. } = std::mem::take(&mut self.state) else { return Flow::More };
+        if !self.keys.insert(key.clone()) {
+            return Flow::fail(format!("the parameter `{}` stands twice", excerpt(&key)), "");
+        }
+        // Then its own close tag is missing, most likely, and the value is not what was meant.
+        if let Some(tag) = raw_value::TAGS.iter().find(|tag| text.contains(**tag)) {
+            return Flow::fail(
+                format!("the parameter `{}` holds `{tag}`; is its </parameter> missing?", excerpt(&key)),
+                "",
+            );
+        }
+        self.parameters.push((key, text));
+        self.gap()
+    }
+
+    fn close(&mut self) -> Result<Found, String> {
+        match self.json.take() {
+            Some(found) => found,
+            None => {
+                let parameters = std::mem::take(&mut self.parameters);
+                Ok(Found { name: std::mem::take(&mut self.name), arguments: Arguments::Raw(parameters) })
+            }
+        }
+    }
+}
+
+const EXPECTED: &str = "<parameter=KEY>, a JSON object or </function> was expected";

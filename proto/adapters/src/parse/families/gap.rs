@@ -1,0 +1,72 @@
+//! What may stand around a call within its block: white space, a code fence, marks.
+
+use crate::parse::markers::{Mark, Match, Matcher};
+
+#[derive(Debug, Default)]
+pub(crate) struct Gap {
+    state: State,
+    matcher: Matcher,
+    started: bool,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Space,
+    /// So many backticks.
+    Ticks { count: usize, first: bool },
+    /// The word behind a fence's backticks.
+    Info,
+}
+
+pub(crate) enum GapStep {
+    More,
+    /// A character that is none of a gap's business.
+    Char(char),
+    Mark(Mark, &'static str),
+    /// What is no mark but has begun like one, or a stray backtick.
+    Other(String),
+    /// One or two backticks stand directly after the block's mark.
+    Mentioned,
+}
+
+impl Gap {
+    pub(crate) fn push(&mut self, c: char) -> GapStep {
+        let first = !std::mem::replace(&mut self.started, true);
+        match self.state {
+            State::Ticks { count, first } if c == '`' => {
+                self.state = State::Ticks { count: count + 1, first };
+                return GapStep::More;
+            }
+            State::Ticks { count, first } if count < 3 => {
+                self.state = State::Space;
+                return if first { GapStep::Mentioned } else { GapStep::Other(c.to_string()) };
+            }
+            State::Ticks { .. } | State::Info if c.is_ascii_alphanumeric() || c == '_' => {
+                self.state = State::Info;
+                return GapStep::More;
+            }
+            State::Ticks { .. } | State::Info | State::Space => self.state = State::Space,
+        }
+        if self.matcher.is_idle() {
+            if c.is_whitespace() {
+                return GapStep::More;
+            }
+            if c == '`' {
+                self.state = State::Ticks { count: 1, first };
+                return GapStep::More;
+            }
+            if c != '<' {
+                return GapStep::Char(c);
+            }
+        }
+        match self.matcher.push(c) {
+            Match::Partial => GapStep::More,
+            Match::Full(mark, text) => GapStep::Mark(mark, text),
+            Match::None(mut held) => {
+                held.push(c);
+                GapStep::Other(held)
+            }
+        }
+    }
+}

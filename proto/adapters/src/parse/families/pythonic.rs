@@ -1,0 +1,248 @@
+//! Calls as Python writes them, and Llama's `<|python_tag|>`.
+//!
+//! - `[name(key="value"), ...]` on a line of its own: Llama 3.2 and 4
+//!   (<https://www.llama.com/docs/model-cards-and-prompt-formats/llama4/>, "Zero-shot function
+//!   calling"), Gemma 3 (<https://ai.google.dev/gemma/docs/capabilities/function-calling>).
+//! - `<|python_tag|>{"name": ..., "parameters": {...}}`, several with `;` between them, and
+//!   `<|python_tag|>name.call(key="value")`: Llama 3.1
+//!   (<https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1/>).
+//! - `<|python_start|>[...]<|python_end|>`: Llama 4.
+//!
+//! Arguments have names: an argument by position says nothing without the function's source.
+
+use serde_json::Value;
+
+use super::{CUT_OFF, Calls, Flow};
+use crate::parse::lenient_json::{Dialect, Reader, Step, excerpt};
+use crate::parse::markers::{Mark, Match, Matcher};
+use crate::parse::shape;
+
+/// `[name(key=value), ...]`, whose first bracket has been read.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    state: ListState,
+    calls: Calls,
+}
+
+#[derive(Debug, Default)]
+enum ListState {
+    #[default]
+    Item,
+    Call(Call),
+    AfterCall,
+}
+
+/// `name(key=value)`.
+#[derive(Debug, Default)]
+struct Call {
+    name: String,
+    spaced: bool,
+    arguments: Option<Reader>,
+}
+
+impl List {
+    pub(crate) fn in_string(&self) -> bool {
+        matches!(&self.state, ListState::Call(call) if call.in_string())
+    }
+
+    /// Never answers [`Flow::DoneBefore`], [`Flow::DoneAt`] or [`Flow::Mentioned`].
+    pub(crate) fn push(&mut self, c: char) -> Flow {
+        match &mut self.state {
+            ListState::Item | ListState::AfterCall if c.is_whitespace() => Flow::More,
+            ListState::Item | ListState::AfterCall if c == ']' && !self.calls.is_empty() => {
+                Flow::Done(std::mem::take(&mut self.calls))
+            }
+            ListState::AfterCall if c == ',' => {
+                self.state = ListState::Item;
+                Flow::More
+            }
+            ListState::Item => {
+                let mut call = Call::default();
+                let flow = call.push(c);
+                self.state = ListState::Call(call);
+                flow
+            }
+            ListState::AfterCall => Flow::fail("`,` or `]` was expected after a call", c),
+            ListState::Call(call) => match call.push(c) {
+                Flow::Done(calls) => {
+                    self.calls.extend(calls);
+                    self.state = ListState::AfterCall;
+                    Flow::More
+                }
+                other => other,
+            },
+        }
+    }
+}
+
+impl Call {
+    fn in_string(&self) -> bool {
+        self.arguments.as_ref().is_some_and(Reader::in_string)
+    }
+
+    fn push(&mut self, c: char) -> Flow {
+        if let Some(reader) = &mut self.arguments {
+            return match reader.push(c) {
+                Step::More => Flow::More,
+                Step::Fail(reason) => Flow::fail(reason, c),
+                Step::Done(value) => Flow::Done(vec![self.close(value)]),
+            };
+        }
+        let first = self.name.is_empty();
+        if c == '(' && !first {
+            let mut reader = Reader::new(Dialect::Python);
+            // An opening bracket is always taken.
+            reader.push(c);
+            self.arguments = Some(reader);
+            return Flow::More;
+        }
+        if c.is_whitespace() && !first {
+            self.spaced = true;
+            return Flow::More;
+        }
+        let fits =
+            if first { c.is_ascii_alphabetic() || c == '_' } else { c.is_ascii_alphanumeric() || "_.-".contains(c) };
+        if !fits || self.spaced {
+            return Flow::fail(format!("`{}{c}` does not begin a call; write name(key=value)", excerpt(&self.name)), c);
+        }
+        self.name.push(c);
+        Flow::More
+    }
+
+    fn close(&mut self, arguments: Value) -> Result<shape::Found, String> {
+        let name = std::mem::take(&mut self.name);
+        // Llama 3.1's built-in tools are objects with one method.
+        let name = name.strip_suffix(".call").map(str::to_owned).unwrap_or(name);
+        shape::named(name, arguments)
+    }
+}
+
+/// What follows `<|python_tag|>` or `<|python_start|>`.
+#[derive(Debug, Default)]
+pub(crate) struct Tagged {
+    state: TaggedState,
+    calls: Calls,
+}
+
+#[derive(Debug, Default)]
+enum TaggedState {
+    #[default]
+    Start,
+    /// A `[`: of calls, or of JSON.
+    Bracket,
+    Json(Reader),
+    List(List),
+    Call(Call),
+    /// A value has been read; these characters may belong to the block or follow it.
+    After {
+        held: String,
+        matcher: Matcher,
+    },
+}
+
+impl Tagged {
+    pub(crate) fn in_string(&self) -> bool {
+        match &self.state {
+            TaggedState::Json(reader) => reader.in_string(),
+            TaggedState::List(list) => list.in_string(),
+            TaggedState::Call(call) => call.in_string(),
+            TaggedState::Start | TaggedState::Bracket | TaggedState::After { .. } => false,
+        }
+    }
+
+    pub(crate) fn push(&mut self, c: char) -> Flow {
+        match &mut self.state {
+            TaggedState::Start if c == '`' => Flow::Mentioned,
+            TaggedState::Start | TaggedState::Bracket if c.is_whitespace() => Flow::More,
+            TaggedState::Start => match c {
+                '{' => self.json("{"),
+                '[' => self.become_state(TaggedState::Bracket),
+                _ => {
+                    let mut call = Call::default();
+                    let flow = call.push(c);
+                    self.state = TaggedState::Call(call);
+                    flow
+                }
+            },
+            TaggedState::Bracket => match c {
+                '{' | ']' => {
+                    self.json("[");
+                    self.push(c)
+                }
+                _ => {
+                    self.state = TaggedState::List(List::default());
+                    self.push(c)
+                }
+            },
+            TaggedState::Json(reader) => match reader.push(c) {
+                Step::More => Flow::More,
+                Step::Fail(reason) => Flow::fail(reason, c),
+                Step::Done(value) => self.take(shape::calls(value)),
+            },
+            TaggedState::List(list) => match list.push(c) {
+                Flow::Done(calls) => self.take(calls),
+                other => other,
+            },
+            TaggedState::Call(call) => match call.push(c) {
+                Flow::Done(calls) => self.take(calls),
+                other => other,
+            },
+            TaggedState::After { held, matcher } => {
+                if matcher.is_idle() && c.is_whitespace() {
+                    held.push(c);
+                    return Flow::More;
+                }
+                if matcher.is_idle() && c == ';' {
+                    return self.become_state(TaggedState::Start);
+                }
+                match matcher.push(c) {
+                    Match::Partial => Flow::More,
+                    Match::Full(Mark::PythonClose, _) => Flow::Done(std::mem::take(&mut self.calls)),
+                    Match::Full(mark, text) if super::Block::opened_by(mark).is_some() => {
+                        Flow::DoneAt(std::mem::take(&mut self.calls), mark, text)
+                    }
+                    Match::Full(_, text) => {
+                        let rest = std::mem::take(held) + text;
+                        Flow::DoneBefore(std::mem::take(&mut self.calls), rest)
+                    }
+                    Match::None(other) => {
+                        let mut rest = std::mem::take(held) + &other;
+                        rest.push(c);
+                        Flow::DoneBefore(std::mem::take(&mut self.calls), rest)
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<Calls, String> {
+        match self.state {
+            TaggedState::After { .. } => Ok(self.calls),
+            TaggedState::Start if !self.calls.is_empty() => Ok(self.calls),
+            TaggedState::Start
+            | TaggedState::Bracket
+            | TaggedState::Json(_)
+            | TaggedState::List(_)
+            | TaggedState::Call(_) => Err(CUT_OFF.to_owned()),
+        }
+    }
+
+    fn become_state(&mut self, state: TaggedState) -> Flow {
+        self.state = state;
+        Flow::More
+    }
+
+    fn json(&mut self, bracket: &str) -> Flow {
+        let mut reader = Reader::new(Dialect::Json);
+        // Opening brackets are always taken.
+        bracket.chars().for_each(|c| {
+            reader.push(c);
+        });
+        self.become_state(TaggedState::Json(reader))
+    }
+
+    fn take(&mut self, calls: Calls) -> Flow {
+        self.calls.extend(calls);
+        self.become_state(TaggedState::After { held: String::new(), matcher: Matcher::default() })
+    }
+}

@@ -1,0 +1,87 @@
+//! Which tools there are, so far as a parser is told.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use toold_proto::prompt::ParsedCall;
+use toold_proto::tool::Tool;
+
+use super::lenient_json::excerpt;
+use super::shape::{Arguments, Found};
+use crate::raw_value;
+
+/// The tools that a model may call. Calls of others become errors that name some there are.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// `None`: any name will do. The schema is that of the tool's arguments.
+    tools: Option<BTreeMap<String, Option<Value>>>,
+}
+
+impl Known {
+    /// Any name will do.
+    pub fn any() -> Self {
+        Self::default()
+    }
+
+    pub fn names(names: &[String]) -> Self {
+        Self { tools: Some(names.iter().map(|name| (name.clone(), None)).collect()) }
+    }
+
+    /// As [`Known::names`]; the schemas also say which arguments are strings where a model's
+    /// syntax does not (`<parameter=KEY>`).
+    pub fn tools(tools: &[Tool]) -> Self {
+        let pairs = tools.iter().map(|tool| (tool.name.as_str().to_owned(), Some(tool.input_schema.clone())));
+        Self { tools: Some(pairs.collect()) }
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.contains_key(name))
+    }
+
+    /// # Errors
+    ///
+    /// In words, when there is no such tool or an argument does not fit its type.
+    pub(crate) fn admit(&self, found: Found) -> Result<ParsedCall, String> {
+        if !self.has(&found.name) {
+            return Err(self.unknown(&found.name));
+        }
+        let arguments = match found.arguments {
+            Arguments::Object(map) => map,
+            Arguments::Raw(pairs) => self.typed(&found.name, pairs)?,
+        };
+        Ok(ParsedCall { name: found.name, arguments: Value::Object(arguments) })
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        const SHOWN: usize = 20;
+        let names: Vec<&str> = self.tools.iter().flatten().map(|(name, _)| name.as_str()).take(SHOWN + 1).collect();
+        let list = match names.len() {
+            0 => "there are no tools".to_owned(),
+            n if n > SHOWN => format!("some there are: {}", names[..SHOWN].join(", ")),
+            _ => format!("there are: {}", names.join(", ")),
+        };
+        format!("there is no tool `{}`; {list}", excerpt(name))
+    }
+
+    fn typed(&self, tool: &str, pairs: Vec<(String, String)>) -> Result<Map<String, Value>, String> {
+        let schema = self.tools.as_ref().and_then(|tools| tools.get(tool)).and_then(Option::as_ref);
+        let properties = schema.and_then(|schema| schema.get("properties"));
+        let mut map = Map::new();
+        for (key, raw) in pairs {
+            let types = properties.and_then(|properties| properties.get(&key)).and_then(types);
+            let value = raw_value::read(&raw, types.as_deref())
+                .map_err(|reason| format!("the parameter `{}` {reason}", excerpt(&key)))?;
+            map.insert(key, value);
+        }
+        Ok(map)
+    }
+}
+
+/// The types that a property's schema allows, when it says so plainly.
+fn types(schema: &Value) -> Option<Vec<String>> {
+    match schema.get("type") {
+        Some(Value::String(one)) => Some(vec![one.clone()]),
+        Some(Value::Array(several)) => several.iter().map(|one| one.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    }
+}

@@ -1,0 +1,308 @@
+//! Tells calls from text, one character at a time, after thinking has been taken out.
+//!
+//! A block that cannot be read is skipped up to the close tag that matches its open tag, and what
+//! looks like a call in it is not made: it may stand in a string that could not be read. Without
+//! such a tag the rest of the text is skipped. What is skipped and never closed stays text.
+
+use super::Piece;
+use super::families::pythonic::List;
+use super::families::{Block, Calls, Flow};
+use super::known::Known;
+use super::lenient_json::excerpt;
+use super::markers::{Mark, Match, Matcher};
+
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    known: Known,
+    state: State,
+    /// Nothing but white space stands between here and the beginning of the line.
+    blank: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Text {
+        matcher: Matcher,
+        /// What is held began a line.
+        begins_line: bool,
+    },
+    Line(Line),
+    Block {
+        block: Block,
+        raw: String,
+    },
+    Broken(Broken),
+}
+
+/// A line that may be Python's list of calls. If it is not, it is read again as text.
+#[derive(Debug, Default)]
+struct Line {
+    list: List,
+    raw: String,
+    /// The list is complete; only white space may follow on its line, or a mark.
+    calls: Option<Calls>,
+    mark: bool,
+}
+
+#[derive(Debug)]
+struct Broken {
+    reason: String,
+    tags: Option<(Mark, Mark)>,
+    depth: usize,
+    matcher: Matcher,
+    raw: String,
+}
+
+impl Scanner {
+    pub(crate) fn new(known: Known) -> Self {
+        Self { known, state: State::text(), blank: true }
+    }
+
+    /// Whether the next character is data, whatever it looks like.
+    pub(crate) fn in_string(&self) -> bool {
+        match &self.state {
+            State::Line(line) => line.list.in_string(),
+            State::Block { block, .. } => block.in_string(),
+            State::Text { .. } | State::Broken(_) => false,
+        }
+    }
+
+    /// Something was taken out here: what stands before and after it must not grow together.
+    pub(crate) fn part(&mut self, out: &mut Vec<Piece>) -> String {
+        match &mut self.state {
+            State::Text { matcher, .. } => {
+                let held = matcher.take();
+                self.text(&held, out);
+                String::new()
+            }
+            State::Line(_) | State::Block { .. } | State::Broken(_) => self.push(' ', out),
+        }
+    }
+
+    /// As if nothing had been read.
+    pub(crate) fn forget(&mut self) {
+        self.state = State::text();
+        self.blank = true;
+    }
+
+    /// Answers what is to be read again.
+    pub(crate) fn push(&mut self, c: char, out: &mut Vec<Piece>) -> String {
+        match &mut self.state {
+            State::Text { matcher, begins_line } => {
+                if matcher.is_idle() {
+                    *begins_line = self.blank;
+                }
+                match matcher.push(c) {
+                    Match::Partial => String::new(),
+                    Match::Full(mark, text) => self.open(mark, text, out),
+                    Match::None(held) if held.is_empty() => {
+                        self.text(c.encode_utf8(&mut [0; 4]), out);
+                        String::new()
+                    }
+                    Match::None(held) if *begins_line && held.starts_with('[') => {
+                        self.state = State::Line(Line { raw: "[".to_owned(), ..Line::default() });
+                        // Of the mark's characters only the last can be no part of a name.
+                        held[1..].chars().for_each(|c| {
+                            self.push(c, out);
+                        });
+                        self.push(c, out)
+                    }
+                    Match::None(held) => {
+                        self.text(&held, out);
+                        self.push(c, out)
+                    }
+                }
+            }
+            State::Line(line) => match line.push(c) {
+                LineStep::More => String::new(),
+                LineStep::Calls(calls, rest) if self.any_known(&calls) => {
+                    self.close(calls, "[", out);
+                    rest
+                }
+                LineStep::Calls(..) | LineStep::Text => self.give_up_line(out),
+            },
+            State::Block { block, raw } => {
+                raw.push(c);
+                let flow = block.push(c);
+                self.follow(flow, c, out)
+            }
+            State::Broken(broken) => {
+                broken.raw.push(c);
+                if broken.skip(c) {
+                    self.close_broken(out);
+                }
+                String::new()
+            }
+        }
+    }
+
+    /// The text ends here. Answers what is to be read again, before this is called again.
+    pub(crate) fn finish(&mut self, out: &mut Vec<Piece>) -> String {
+        match std::mem::replace(&mut self.state, State::text()) {
+            State::Text { mut matcher, .. } => self.text(&matcher.take(), out),
+            State::Line(Line { calls: Some(calls), mark: false, .. }) if self.any_known(&calls) => {
+                self.close(calls, "[", out);
+            }
+            State::Line(line) => {
+                self.state = State::Line(line);
+                return self.give_up_line(out);
+            }
+            State::Block { block, raw } => match block.finish() {
+                Ok(calls) => self.close(calls, &raw, out),
+                Err(reason) => {
+                    out.push(refused(&raw, &reason));
+                    self.text(&raw, out);
+                }
+            },
+            State::Broken(broken) => {
+                out.push(refused(&broken.raw, &broken.reason));
+                self.text(&broken.raw, out);
+            }
+        }
+        String::new()
+    }
+
+    fn open(&mut self, mark: Mark, text: &str, out: &mut Vec<Piece>) -> String {
+        match Block::opened_by(mark) {
+            Some(block) => self.state = State::Block { block, raw: text.to_owned() },
+            None => self.text(text, out),
+        }
+        String::new()
+    }
+
+    fn follow(&mut self, flow: Flow, c: char, out: &mut Vec<Piece>) -> String {
+        if matches!(flow, Flow::More) {
+            return String::new();
+        }
+        let State::Block { block, mut raw } = std::mem::replace(&mut self.state, State::text()) else {
+            return String::new();
+        };
+        match flow {
+            Flow::More => String::new(),
+            Flow::Done(calls) => {
+                self.close(calls, &raw, out);
+                String::new()
+            }
+            Flow::DoneBefore(calls, rest) => {
+                self.close(calls, &raw, out);
+                rest
+            }
+            Flow::DoneAt(calls, mark, text) => {
+                self.close(calls, &raw, out);
+                self.open(mark, text, out)
+            }
+            Flow::Mentioned => {
+                raw.pop();
+                self.text(&raw, out);
+                c.to_string()
+            }
+            Flow::Fail { reason, held } => {
+                let mut broken = Broken { reason, tags: block.tags(), depth: 1, matcher: Matcher::default(), raw };
+                let closed = held.chars().any(|c| broken.skip(c));
+                self.state = State::Broken(broken);
+                if closed {
+                    self.close_broken(out);
+                }
+                String::new()
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, out: &mut Vec<Piece>) {
+        for c in text.chars() {
+            self.blank = c == '\n' || (self.blank && c.is_whitespace());
+        }
+        match out.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Piece::Text(last)) => last.push_str(text),
+            _ => out.push(Piece::Text(text.to_owned())),
+        }
+    }
+
+    /// Makes the calls of a block, which ends here.
+    fn close(&mut self, calls: Calls, raw: &str, out: &mut Vec<Piece>) {
+        self.forget();
+        for call in calls {
+            out.push(match call.and_then(|found| self.known.admit(found)) {
+                Ok(call) => Piece::Call(call),
+                Err(reason) => refused(raw, &reason),
+            });
+        }
+    }
+
+    fn close_broken(&mut self, out: &mut Vec<Piece>) {
+        if let State::Broken(broken) = &self.state {
+            out.push(refused(&broken.raw, &broken.reason));
+        }
+        self.forget();
+    }
+
+    fn give_up_line(&mut self, out: &mut Vec<Piece>) -> String {
+        let State::Line(mut line) = std::mem::replace(&mut self.state, State::text()) else { return String::new() };
+        self.text("[", out);
+        line.raw.split_off(1)
+    }
+
+    /// A line that names no tool at all is prose or a program, not a mistaken call.
+    fn any_known(&self, calls: &Calls) -> bool {
+        calls.iter().flatten().any(|found| self.known.has(&found.name))
+    }
+}
+
+impl State {
+    fn text() -> Self {
+        Self::Text { matcher: Matcher::default(), begins_line: true }
+    }
+}
+
+enum LineStep {
+    More,
+    /// What follows the calls, too.
+    Calls(Calls, String),
+    Text,
+}
+
+impl Line {
+    fn push(&mut self, c: char) -> LineStep {
+        self.raw.push(c);
+        let Some(calls) = &mut self.calls else {
+            return match self.list.push(c) {
+                Flow::More => LineStep::More,
+                Flow::Done(calls) => {
+                    self.calls = Some(calls);
+                    LineStep::More
+                }
+                Flow::DoneBefore(..) | Flow::DoneAt(..) | Flow::Fail { .. } | Flow::Mentioned => LineStep::Text,
+            };
+        };
+        match c {
+            '|' if self.mark => LineStep::Calls(std::mem::take(calls), "<|".to_owned()),
+            '<' if !self.mark => {
+                self.mark = true;
+                LineStep::More
+            }
+            '\n' if !self.mark => LineStep::Calls(std::mem::take(calls), "\n".to_owned()),
+            ' ' | '\t' | '\r' if !self.mark => LineStep::More,
+            _ => LineStep::Text,
+        }
+    }
+}
+
+impl Broken {
+    /// Whether the block's own close tag is complete with this character.
+    fn skip(&mut self, c: char) -> bool {
+        let Some((open, close)) = self.tags else { return false };
+        match self.matcher.push(c) {
+            Match::Full(mark, _) if mark == open => self.depth += 1,
+            Match::Full(mark, _) if mark == close => self.depth -= 1,
+            Match::None(held) if !held.is_empty() => return self.skip(c),
+            Match::Full(..) | Match::Partial | Match::None(_) => {}
+        }
+        self.depth == 0
+    }
+}
+
+/// In words that can be sent back to the model.
+fn refused(raw: &str, reason: &str) -> Piece {
+    Piece::Error(format!("the call that begins `{}` was not made: {reason}", excerpt(raw)))
+}

@@ -1,0 +1,119 @@
+//! Takes a model's thinking out of the stream before anything else looks at it.
+//!
+//! `<think>` and `<thinking>`, in any case and with attributes, as Qwen3, DeepSeek-R1 and many
+//! prompts have them (<https://huggingface.co/Qwen/Qwen3-8B>, `chat_template`), and Gemma 4's
+//! `<|channel>thought ... <channel|>` (<https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4>).
+
+/// Of what sort a block of thinking is: only a close tag of its own sort ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Think,
+    Thinking,
+    Channel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Open(Sort),
+    Close(Sort),
+    /// `<think/>`: nothing was thought.
+    Empty,
+}
+
+/// Finds thinking's tags. Fed from a `<` on, until it decides.
+#[derive(Debug, Default)]
+pub(crate) struct TagMatcher {
+    held: String,
+    /// After `<think` and a space, up to the `>`.
+    attributes: Option<Sort>,
+}
+
+pub(crate) enum Verdict {
+    /// May be a tag; the character is held.
+    Partial,
+    /// The tag and its text.
+    Tag(Tag, String),
+    /// No tag. The character itself is not among what was held.
+    None(String),
+}
+
+/// More than this is no list of attributes; it bounds what is held, and so the time.
+const LONGEST_TAG: usize = 256;
+
+impl TagMatcher {
+    pub(crate) fn is_idle(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    pub(crate) fn take(&mut self) -> String {
+        self.attributes = None;
+        std::mem::take(&mut self.held)
+    }
+
+    pub(crate) fn push(&mut self, c: char) -> Verdict {
+        if self.held.is_empty() && c != '<' {
+            return Verdict::None(String::new());
+        }
+        if let Some(sort) = self.attributes {
+            if c == '>' {
+                let tag = if self.held.ends_with('/') { Tag::Empty } else { Tag::Open(sort) };
+                self.held.push(c);
+                return Verdict::Tag(tag, self.take());
+            }
+            if c == '<' || self.held.len() >= LONGEST_TAG {
+                return Verdict::None(self.take());
+            }
+            self.held.push(c);
+            return Verdict::Partial;
+        }
+        self.held.push(c);
+        let name = self.held[1..].to_ascii_lowercase();
+        let tag = match name.as_str() {
+            "think>" => Some(Tag::Open(Sort::Think)),
+            "thinking>" => Some(Tag::Open(Sort::Thinking)),
+            "|channel>thought" => Some(Tag::Open(Sort::Channel)),
+            "/think>" => Some(Tag::Close(Sort::Think)),
+            "/thinking>" => Some(Tag::Close(Sort::Thinking)),
+            "channel|>" => Some(Tag::Close(Sort::Channel)),
+            _ => None,
+        };
+        if let Some(tag) = tag {
+            return Verdict::Tag(tag, self.take());
+        }
+        let before = &name[..name.len() - c.len_utf8().min(name.len())];
+        if c.is_whitespace() || c == '/' {
+            self.attributes = match before {
+                "think" => Some(Sort::Think),
+                "thinking" => Some(Sort::Thinking),
+                _ => None,
+            };
+        }
+        let starts = ["thinking>", "think>", "/thinking>", "/think>", "|channel>thought", "channel|>"];
+        if self.attributes.is_some() || starts.iter().any(|start| start.starts_with(&name)) {
+            return Verdict::Partial;
+        }
+        self.held.pop();
+        Verdict::None(std::mem::take(&mut self.held))
+    }
+}
+
+/// A block of thinking that has begun.
+#[derive(Debug)]
+pub(crate) struct Open {
+    /// `None` when the model's template has opened it: any close tag ends it.
+    pub sort: Option<Sort>,
+    /// How many open tags of its sort wait for their close tag.
+    pub depth: usize,
+}
+
+impl Open {
+    /// Whether the block ends with this tag. Tags of other sorts are part of the thinking.
+    pub(crate) fn meets(&mut self, tag: Tag) -> bool {
+        match tag {
+            Tag::Open(sort) if self.sort.is_none_or(|own| own == sort) => self.depth += 1,
+            Tag::Close(sort) if self.sort.is_none_or(|own| own == sort) => self.depth -= 1,
+            Tag::Open(_) | Tag::Close(_) | Tag::Empty => {}
+        }
+        self.depth == 0
+    }
+}

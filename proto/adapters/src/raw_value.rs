@@ -1,0 +1,67 @@
+//! Values between tags, `<parameter=KEY>VALUE</parameter>`, where nothing tells `5` from `"5"`.
+//!
+//! [`write`] and [`read`] are each other's inverse without a schema; with one, its type decides.
+
+use serde_json::Value;
+
+use crate::parse::lenient_json;
+
+/// What would end a value early, or make it look as if its end were missing.
+pub(crate) const TAGS: [&str; 4] = ["</parameter>", "<parameter=", "</function>", "<function="];
+
+/// The text of one value, without the line breaks around it.
+pub(crate) fn write(value: &Value) -> String {
+    match value {
+        Value::String(text) if !needs_quotes(text) => text.clone(),
+        // No tag survives this: `<` only occurs in JSON's strings.
+        other => other.to_string().replace('<', "\\u003c"),
+    }
+}
+
+/// # Errors
+///
+/// In words, to follow "the parameter `x`", when the text cannot be of any of the types.
+pub(crate) fn read(raw: &str, types: Option<&[String]>) -> Result<Value, String> {
+    let raw = raw.strip_prefix('\n').unwrap_or(raw);
+    let raw = raw.strip_suffix('\n').unwrap_or(raw);
+    let string_fits = types.is_none_or(|types| types.iter().any(|one| one == "string"));
+    let only_string = types.is_some_and(|types| types.iter().all(|one| one == "string"));
+    if string_fits && let Some(text) = unquoted(raw) {
+        return Ok(Value::String(text));
+    }
+    if !only_string && let Some(value) = plain(raw) {
+        return Ok(value);
+    }
+    match (string_fits, types) {
+        (false, Some(types)) => Err(format!("must be of type {}", types.join(" or "))),
+        (_, _) => Ok(Value::String(raw.to_owned())),
+    }
+}
+
+/// A string that could be taken for something else is written as JSON, in quotes.
+fn needs_quotes(text: &str) -> bool {
+    TAGS.iter().any(|tag| text.contains(tag)) || plain(text).is_some() || unquoted(text).is_some()
+}
+
+/// What [`write`] has put in quotes, and nothing else that looks like it.
+fn unquoted(raw: &str) -> Option<String> {
+    if !raw.starts_with('"') {
+        return None;
+    }
+    let text: String = serde_json::from_str(raw).ok()?;
+    let written = serde_json::to_string(&text).ok()?.replace('<', "\\u003c");
+    (written == raw && needs_quotes(&text)).then_some(text)
+}
+
+/// A JSON value that is no string, written as JSON demands it.
+fn plain(raw: &str) -> Option<Value> {
+    match raw.trim() {
+        "null" => Some(Value::Null),
+        "true" | "True" => Some(Value::Bool(true)),
+        "false" | "False" => Some(Value::Bool(false)),
+        text if text.starts_with(['{', '[']) => {
+            serde_json::from_str::<serde::de::IgnoredAny>(text).ok().and_then(|_| lenient_json::read(text).ok())
+        }
+        text => lenient_json::number(text).map(Value::Number),
+    }
+}

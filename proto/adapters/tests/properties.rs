@@ -1,0 +1,198 @@
+//! What holds for any text and any calls.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+use toold_adapters::families::Family;
+use toold_adapters::fuzz_one;
+use toold_adapters::parse::{Known, Parser, collect, parse, steps};
+use toold_adapters::prompt::render_calls;
+use toold_proto::prompt::ParsedCall;
+
+/// What parsers have stumbled over, to be put together at random.
+const SNIPPETS: &[&str] = &[
+    "<tool_call>",
+    "</tool_call>",
+    "<|tool_call>",
+    "<tool_call|>",
+    "<|tool_call|>",
+    "<|/tool_call|>",
+    "<start_function_call>",
+    "<end_function_call>",
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "[CALL_ID]",
+    "<function=",
+    "f>",
+    "</function>",
+    "<parameter=",
+    "k>",
+    "</parameter>",
+    "<|python_tag|>",
+    "<|python_start|>",
+    "<|python_end|>",
+    "<|eot_id|>",
+    "<think>",
+    "</think>",
+    "<THINKING a='b'>",
+    "</Thinking>",
+    "<think/>",
+    "<|channel>thought",
+    "<channel|>",
+    "```json\n",
+    "```",
+    "`",
+    "\n",
+    " ",
+    "call:f",
+    "call:",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    ",",
+    ":",
+    "=",
+    ";",
+    "\"",
+    "'",
+    "<|\"|>",
+    "<escape>",
+    "\\",
+    "\\u12",
+    "/*",
+    "*/",
+    "//",
+    "#",
+    "-",
+    "1",
+    "2.5",
+    "007",
+    "True",
+    "null",
+    "text",
+    "é",
+    "{\"name\":\"f\",\"args\":{\"a\":1}}",
+    "{\"name\":\"f\"}",
+    "\"name\":",
+    "\"args\":",
+    "'arguments':",
+    "[f(a=1)]",
+    "[f(a=\"",
+    "f(a=1)",
+    "f(",
+    "a=",
+    "[g()]",
+    "{\"a\":\"</tool_call>\"}",
+    "<",
+    "</",
+    "<|",
+    "<th",
+    "[f",
+];
+
+fn soup() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        8 => prop::sample::select(SNIPPETS).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+    ];
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => soup(),
+        2 => any::<String>(),
+        1 => Just(String::new()),
+        1 => Just("5".to_owned()),
+        1 => Just("\"5\"".to_owned()),
+    ]
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::vec((text(), inner), 0..4).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+        ]
+    })
+}
+
+fn call() -> impl Strategy<Value = ParsedCall> {
+    let key = prop_oneof![3 => "[a-z][a-z0-9_]{0,8}", 1 => text()];
+    let arguments =
+        prop::collection::vec((key, json()), 0..5).prop_map(|pairs| pairs.into_iter().collect::<Map<_, _>>());
+    ("[a-z][a-z0-9_]{0,20}", arguments)
+        .prop_map(|(name, arguments)| ParsedCall { name, arguments: Value::Object(arguments) })
+}
+
+fn streamed(text: &str, cut: usize) -> toold_proto::prompt::ParsedPrompt {
+    let mut parser = Parser::new(Known::any());
+    let (head, tail) = text.split_at(cut);
+    let mut pieces = parser.push(head);
+    pieces.extend(parser.push(tail));
+    pieces.extend(parser.finish());
+    collect(pieces)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rendered_calls_are_read_back(calls in prop::collection::vec(call(), 0..4)) {
+        for family in Family::ALL {
+            let text = render_calls(family, &calls);
+            let parsed = parse(&text, None);
+            prop_assert_eq!(&parsed.errors, &Vec::<String>::new(), "{}: {}", family, text);
+            prop_assert_eq!(&parsed.calls, &calls, "{}: {}", family, text);
+            prop_assert_eq!(parsed.text, "", "{}: {}", family, text);
+        }
+    }
+
+    #[test]
+    fn stream_agrees_with_the_whole_at_every_split(text in soup()) {
+        let whole = parse(&text, None);
+        for (cut, _) in text.char_indices() {
+            prop_assert_eq!(&streamed(&text, cut), &whole, "cut at {} of {:?}", cut, text);
+        }
+    }
+
+    #[test]
+    fn nothing_in_thinking_is_called(text in soup(), after in soup()) {
+        // Without tags of its own, what stands in a block of thinking is thinking whole.
+        let text = if text.to_lowercase().contains("think") { text.replace('<', "") } else { text };
+        let parsed = parse(&format!("<think>{text}</think>{after}"), None);
+        prop_assert_eq!(parsed.calls, parse(&format!("<think></think>{after}"), None).calls);
+    }
+
+    #[test]
+    fn invariants_hold_for_soup(text in soup(), cut in any::<u8>()) {
+        let mut data = vec![cut];
+        data.extend(text.bytes());
+        fuzz_one(&data);
+    }
+
+    #[test]
+    fn invariants_hold_for_bytes(data in prop::collection::vec(any::<u8>(), 0..200)) {
+        fuzz_one(&data);
+    }
+
+    #[test]
+    fn time_is_linear(text in soup()) {
+        // A tag of thinking is held for 256 bytes at most, a mark for far less, and a line that
+        // turns out to be text is read twice.
+        let length = text.chars().count() as u64;
+        prop_assert!(steps(&text) <= 6 * length + 16, "{} steps for {} characters: {:?}", steps(&text), length, text);
+        let many = text.repeat(20);
+        prop_assert!(steps(&many) <= 6 * 20 * length + 16, "{} steps for {} characters: {:?}", steps(&many), 20 * length, text);
+    }
+}
