@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{call, completions, connect, events, list, plugins, schema, status, stop};
+use crate::commands::{approve, call, completions, connect, events, list, permissions, plugins, schema, status, stop};
 
 /// Talk to toold, the daemon that holds the tools of every agent and editor.
 ///
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Status(status::Status),
     Events(events::Events),
     Plugins(plugins::Plugins),
+    Permissions(permissions::Permissions),
+    Approve(approve::Approve),
     Stop(stop::Stop),
     Connect(connect::Connect),
     Completions(completions::Completions),
@@ -63,6 +65,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Status(status) => status::run(status, globals).await,
         Command::Events(events) => events::run(events, globals).await,
         Command::Plugins(plugins) => plugins::run(plugins, globals).await,
+        Command::Permissions(permissions) => permissions::run(permissions, globals).await,
+        Command::Approve(approve) => approve::run(approve, globals).await,
         Command::Stop(stop) => stop::run(stop, globals).await,
         Command::Connect(connect) => connect::run(connect, globals).await,
         Command::Completions(completions) => completions::run(&completions),

@@ -1,10 +1,12 @@
 //! One file a subcommand: what it takes, and what it does.
 
+pub(crate) mod approve;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod connect;
 pub(crate) mod events;
 pub(crate) mod list;
+pub(crate) mod permissions;
 pub(crate) mod plugins;
 pub(crate) mod schema;
 pub(crate) mod status;

@@ -167,6 +167,13 @@ impl Live {
         self.bar.set_position((progress.max(0.0) * scale) as u64);
     }
 
+    /// Clears the spinner, for something else to be shown. [`Self::start_spinner`] brings it back.
+    pub(crate) fn pause(&mut self) -> io::Result<()> {
+        self.finish()?;
+        self.bar = ProgressBar::hidden();
+        Ok(())
+    }
+
     /// Clears the spinner and shows the lines that never ended.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.bar.finish_and_clear();

@@ -4,9 +4,12 @@ mod cli;
 mod commands;
 
 mod arguments;
+mod ask;
+mod asking;
 mod completion;
 mod connection;
 mod exit;
+mod keys;
 mod live;
 mod output;
 mod table;

@@ -13,13 +13,15 @@ use toold_client::{Client, ClientError, RpcError};
 use toold_proto::call::{CancelCall, Execute, ToolSchema};
 use toold_proto::error::CANCELLED;
 use toold_proto::method::{ToolsCancel, ToolsSchema};
-use toold_proto::tool::{Block, SessionId, ToolResult};
+use toold_proto::permission::Ask;
+use toold_proto::tool::{Block, CallId, SessionId, ToolResult};
 
+use crate::asking::{Answered, Asking, is_for};
 use crate::cli::{AFTER_HELP, Globals};
 use crate::exit::{INTERRUPTED, OK, TOOL_ERROR, usage};
 use crate::live::{Live, SPINNER_AFTER, Stdout};
 use crate::output::{self, BAD, DIM, one_line, print_json, tame};
-use crate::{arguments, completion, connection};
+use crate::{arguments, completion, connection, keys};
 
 /// Call a tool
 ///
@@ -60,6 +62,9 @@ pub(crate) struct Call {
     /// Nothing but the result
     #[arg(long, short)]
     quiet: bool,
+    /// Do not ask here what the tool may do; somebody else may be asked
+    #[arg(long)]
+    no_ask: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -99,7 +104,9 @@ pub(crate) async fn run(args: Call, globals: &Globals) -> anyhow::Result<u8> {
         Form::Json => Stdout::ResultOnly,
     };
     let mut live = Live::new(stdout, args.quiet);
-    let Some(outcome) = follow(&client, execute, &mut live).await? else { return Ok(INTERRUPTED) };
+    let person = !args.no_ask && keys::person_is_there();
+    let asking = if person { Asking::subscribe(&client).await? } else { None };
+    let Some(outcome) = follow(&client, execute, &mut live, asking).await? else { return Ok(INTERRUPTED) };
     match (outcome, args.output) {
         (Ok(result), Form::Json) => {
             print_json(&result)?;
@@ -129,15 +136,17 @@ async fn follow(
     client: &Client,
     execute: Execute,
     live: &mut Live,
+    mut asking: Option<Asking>,
 ) -> anyhow::Result<Option<Result<ToolResult, ClientError>>> {
     let mut interrupts = signal(SignalKind::interrupt()).context("can't catch Ctrl-C")?;
     let name = execute.name.clone();
     let mut call = client.execute(execute)?;
+    let call_id = call.id().clone();
     let mut cancelling = false;
     let mut spinner_at = Some(Instant::now() + SPINNER_AFTER);
     loop {
         let spinner = spinner_at.unwrap_or_else(Instant::now);
-        // All three can be dropped and made anew without a loss.
+        // All four can be dropped and made anew without a loss.
         tokio::select! {
             biased;
             _ = interrupts.recv() => {
@@ -147,15 +156,25 @@ async fn follow(
                 }
                 cancelling = true;
                 live.message("cancelling; Ctrl-C again leaves at once")?;
-                // Its answer says nothing that the call's own does not, and must not hold up the keys.
-                let params = CancelCall { call_id: call.id().clone(), session_id: None };
-                let client = client.clone();
-                tokio::spawn(async move { client.call::<ToolsCancel>(params).await });
+                cancel(client, &call_id);
             }
             progress = call.progress() => match progress {
                 Some(progress) => live.show(progress)?,
                 None => break,
             },
+            ask = next_ask(&mut asking, &call_id) => {
+                let ask = ask?;
+                live.pause()?;
+                let answered = match &mut asking {
+                    Some(asking) => asking.put(&ask).await?,
+                    None => Answered::Settled,
+                };
+                if answered == Answered::Left {
+                    cancelling = true;
+                    cancel(client, &call_id);
+                }
+                spinner_at = Some(Instant::now() + SPINNER_AFTER);
+            }
             () = sleep_until(spinner), if spinner_at.is_some() => {
                 spinner_at = None;
                 live.start_spinner(&name);
@@ -164,6 +183,22 @@ async fn follow(
     }
     live.finish()?;
     Ok(Some(call.answer().await))
+}
+
+/// The next ask of this call. Never ready when nobody is asked here.
+async fn next_ask(asking: &mut Option<Asking>, call_id: &CallId) -> Result<Ask, ClientError> {
+    match asking {
+        Some(asking) => asking.next(|ask| is_for(ask, call_id)).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sends the wish. Its answer says nothing that the call's own does not, and must not hold up the
+/// keys.
+fn cancel(client: &Client, call_id: &CallId) {
+    let params = CancelCall { call_id: call_id.clone(), session_id: None };
+    let client = client.clone();
+    tokio::spawn(async move { client.call::<ToolsCancel>(params).await });
 }
 
 fn status(result: &ToolResult) -> u8 {

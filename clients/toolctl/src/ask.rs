@@ -1,0 +1,195 @@
+//! A permission ask as a person sees it, and the keys that answer it.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use toold_proto::permission::{Action, Ask, ReplyPermission, Resolution, Resolved, Scope};
+
+use crate::output::{BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain};
+
+/// More lines of a diff are not shown, and that is said.
+const MAX_DIFF_LINES: usize = 400;
+
+/// One way to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) key: char,
+    pub(crate) action: Action,
+    pub(crate) scope: Scope,
+    /// `None` for exactly the ask's target.
+    pub(crate) pattern: Option<String>,
+}
+
+/// The answers to an ask: exactly what it asks, for each scope, and what it suggests beyond that.
+pub(crate) fn choices(ask: &Ask) -> Vec<Choice> {
+    let exact = |key, scope| Choice { key, action: Action::Allow, scope, pattern: None };
+    let mut choices = vec![
+        exact('y', Scope::Once),
+        exact('s', Scope::Session),
+        exact('p', Scope::Project),
+        exact('a', Scope::Always),
+    ];
+    let wider = ask.suggestions.iter().filter(|suggestion| suggestion.pattern != ask.target);
+    choices.extend(wider.zip('1'..='9').map(|(suggestion, key)| Choice {
+        key,
+        action: Action::Allow,
+        scope: suggestion.scope,
+        pattern: Some(suggestion.pattern.clone()),
+    }));
+    choices.push(Choice { key: 'n', action: Action::Deny, scope: Scope::Once, pattern: None });
+    choices
+}
+
+impl Choice {
+    pub(crate) fn reply(&self, ask: &Ask) -> ReplyPermission {
+        ReplyPermission {
+            request_id: ask.request_id.clone(),
+            action: self.action,
+            scope: Some(self.scope),
+            pattern: self.pattern.clone(),
+            message: None,
+            expires_in: None,
+        }
+    }
+
+    fn label(&self) -> String {
+        match (self.action, self.scope) {
+            (Action::Deny, _) => "deny".to_owned(),
+            (Action::Allow, scope) => format!("allow {}", scope_words(scope)),
+        }
+    }
+}
+
+pub(crate) fn scope_words(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "once",
+        Scope::Session => "in this session",
+        Scope::Project => "in this project",
+        Scope::Always => "always",
+    }
+}
+
+/// The whole ask, on as many lines as it takes.
+pub(crate) fn show(ask: &Ask, out: &mut impl Write) -> io::Result<()> {
+    let through = match ask.chain.as_slice() {
+        [] => String::new(),
+        chain => format!(" {DIM}through {}{DIM:#}", one_line(&chain.join(", "))),
+    };
+    writeln!(
+        out,
+        "{WARN}{BOLD}?{BOLD:#}{WARN:#} {NAME}{}{NAME:#} asks for {BOLD}{}{BOLD:#}{through}",
+        one_line(&ask.tool),
+        ask.category
+    )?;
+    writeln!(out, "  {BOLD}{}{BOLD:#}", indented(&ask.target, 2))?;
+    if let Some(command) = ask.command.as_deref().filter(|command| *command != ask.target) {
+        writeln!(out, "  {DIM}in{DIM:#} {}", indented(command, 5))?;
+    }
+    writeln!(out, "  {DIM}at{DIM:#} {}", one_line(&ask.cwd))?;
+    if let Some(reason) = &ask.reason {
+        writeln!(out, "  {DIM}for{DIM:#} {}", one_line(reason))?;
+    }
+    if let Some(diff) = &ask.diff {
+        show_diff(diff, out)?;
+    }
+    Ok(())
+}
+
+/// Text whose further lines cannot be taken for lines of the ask.
+fn indented(text: &str, width: usize) -> String {
+    plain(text.trim_end()).replace('\n', &format!("\n{:width$}", ""))
+}
+
+fn show_diff(diff: &str, out: &mut impl Write) -> io::Result<()> {
+    for line in diff.lines().take(MAX_DIFF_LINES) {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => GOOD,
+            Some(b'-') => BAD,
+            Some(b'@') => NAME,
+            _ => Style::new(),
+        };
+        writeln!(out, "  {style}{}{style:#}", plain(line))?;
+    }
+    let hidden = diff.lines().count().saturating_sub(MAX_DIFF_LINES);
+    if hidden > 0 {
+        writeln!(out, "  {WARN}{hidden} more lines are not shown{WARN:#}")?;
+    }
+    Ok(())
+}
+
+/// The keys, one line each: what is stored is what stands there.
+pub(crate) fn show_choices(choices: &[Choice], out: &mut impl Write) -> io::Result<()> {
+    for choice in choices {
+        let what = choice.pattern.as_ref().map(|pattern| format!(": {BOLD}{}{BOLD:#}", indented(pattern, 5)));
+        writeln!(out, "  {NAME}{}{NAME:#}  {}{}", choice.key, choice.label(), what.unwrap_or_default())?;
+    }
+    writeln!(out, "  {NAME}d{NAME:#}  deny, and say why")
+}
+
+/// What became of it, on one line.
+pub(crate) fn show_resolved(resolved: &Resolved, out: &mut impl Write) -> io::Result<()> {
+    let by = resolved.by.as_ref().and_then(|by| by.client.as_deref());
+    let by = by.map(|client| format!(" {DIM}by {}{DIM:#}", one_line(client))).unwrap_or_default();
+    let scope = resolved.scope.filter(|scope| *scope != Scope::Once);
+    let scope = scope.map(|scope| format!(" {}", scope_words(scope))).unwrap_or_default();
+    match resolved.action {
+        Resolution::Allow => writeln!(out, "{GOOD}allowed{GOOD:#}{scope}{by}"),
+        Resolution::Deny => writeln!(out, "{BAD}denied{BAD:#}{scope}{by}"),
+        Resolution::Cancelled => writeln!(out, "{DIM}no longer asked: its call has ended{DIM:#}"),
+        Resolution::Expired => writeln!(out, "{DIM}no longer asked: nobody answered in time{DIM:#}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn ask() -> Ask {
+        serde_json::from_value(json!({
+            "request_id": "r1", "session_id": "s", "call_id": "c", "call_ids": ["c"], "category": "shell",
+            "target": "git push origin", "tool": "bash", "source": {"kind": "builtin", "name": "builtin"},
+            "cwd": "/home/me/x", "reason": "to publish", "command": "git push origin && echo \u{1b}[2J\nrm x",
+            "diff": "@@ -1 +1 @@\n-a\n+b", "chain": ["gitp"],
+            "suggestions": [{"scope": "session", "pattern": "git push origin"}, {"scope": "project", "pattern": "git push *"}],
+            "asked_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T00:10:00Z"
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn an_ask_shows_what_is_asked_and_what_is_stored() {
+        let mut out = Vec::new();
+        show(&ask(), &mut out).unwrap();
+        show_choices(&choices(&ask()), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
+        ? bash asks for shell through gitp
+          git push origin
+          in git push origin && echo \u{1b}[2J
+             rm x
+          at /home/me/x
+          for to publish
+          @@ -1 +1 @@
+          -a
+          +b
+          y  allow once
+          s  allow in this session
+          p  allow in this project
+          a  allow always
+          1  allow in this project: git push *
+          n  deny
+          d  deny, and say why
+        ");
+    }
+
+    #[test]
+    fn a_wider_pattern_is_sent_as_it_was_shown() {
+        let choices = choices(&ask());
+        let wider = choices.iter().find(|choice| choice.key == '1').unwrap();
+        let reply = wider.reply(&ask());
+        assert_eq!((reply.scope, reply.pattern.as_deref()), (Some(Scope::Project), Some("git push *")));
+        let exact = choices.iter().find(|choice| choice.key == 's').unwrap().reply(&ask());
+        assert_eq!((exact.scope, exact.pattern), (Some(Scope::Session), None));
+    }
+}

@@ -1,0 +1,61 @@
+//! `toolctl approve`: a person watches over several agents.
+
+use std::io::Write;
+
+use anyhow::bail;
+use clap::Args;
+use toold_proto::permission::Ask;
+
+use crate::asking::{Answered, Asking};
+use crate::cli::Globals;
+use crate::exit::{OK, usage};
+use crate::output::{self, DIM};
+use crate::{connection, keys};
+
+/// Answer permission asks as they come, one key each
+///
+/// Shows the asks of all sessions, the oldest first. An ask that is answered elsewhere, or whose
+/// call ends, goes away. Escape leaves.
+#[derive(Debug, Args)]
+pub(crate) struct Approve {}
+
+pub(crate) async fn run(_: Approve, globals: &Globals) -> anyhow::Result<u8> {
+    if !keys::person_is_there() {
+        return Err(usage("approve needs a terminal; permissions pending, allow and deny do not"));
+    }
+    let client = connection::open(globals).await?;
+    // So that others see who answered.
+    connection::open_session(&client, Some("/".into()), None).await?;
+    let Some(mut asking) = Asking::subscribe(&client).await? else {
+        bail!("this daemon does not ask");
+    };
+    writeln!(output::stderr(), "{DIM}waiting for asks; Escape leaves{DIM:#}")?;
+    loop {
+        let Some(ask) = next(&mut asking).await? else { return Ok(OK) };
+        if asking.waiting() > 0 {
+            writeln!(output::stderr(), "{DIM}{} more wait{DIM:#}", asking.waiting())?;
+        }
+        writeln!(output::stderr(), "{DIM}session {}{DIM:#}", ask.session_id)?;
+        if asking.put(&ask).await? == Answered::Left {
+            return Ok(OK);
+        }
+    }
+}
+
+/// The next ask; `None` when the person leaves.
+async fn next(asking: &mut Asking) -> anyhow::Result<Option<Ask>> {
+    let mut keys = keys::Keys::open()?;
+    let ask = loop {
+        tokio::select! {
+            biased;
+            key = keys.next() => {
+                if matches!(key, Some(keys::Key::Leave | keys::Key::Char('q')) | None) {
+                    break None;
+                }
+            }
+            ask = asking.next(|_| true) => break Some(ask?),
+        }
+    };
+    keys.close().await;
+    Ok(ask)
+}

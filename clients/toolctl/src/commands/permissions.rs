@@ -1,0 +1,474 @@
+//! `toolctl permissions`: what is allowed, what was granted, what is being asked.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::{Cell, Color};
+use toold_client::Client;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{
+    PermissionsCheck, PermissionsGrant, PermissionsList, PermissionsPending, PermissionsReply, PermissionsRevoke,
+    PermissionsSetMode,
+};
+use toold_proto::permission::{
+    Action, CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PermissionList, ReplyPermission,
+    RevokePermission, Scope, SetMode, Verdict,
+};
+use toold_proto::session::Mode;
+use toold_proto::tool::{Category, SessionId};
+
+use crate::cli::Globals;
+use crate::commands::call::session_id;
+use crate::exit::{OK, TOOL_ERROR};
+use crate::output::{self, BAD, BOLD, DIM, GOOD, WARN, one_line, plain, print_json};
+use crate::{ask, connection, table};
+
+/// Show and change what tools may do
+#[derive(Debug, Args)]
+pub(crate) struct Permissions {
+    #[command(subcommand)]
+    what: What,
+    /// As JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the rules of configuration files and the grants
+    List,
+    /// Tell what would happen to a need, and by which rule; exit status 1 unless it is allowed
+    Check(Check),
+    /// Allow something from now on, or deny it
+    Grant(Grant),
+    /// Take a grant back
+    Revoke {
+        /// As list shows it
+        id: String,
+    },
+    /// List the asks that wait for an answer
+    Pending,
+    /// Answer an ask: allow it
+    Allow(Allow),
+    /// Answer an ask: deny it
+    Deny {
+        /// As pending shows it
+        request_id: String,
+        /// Why, or what to do instead; the model reads it
+        #[arg(long, short)]
+        message: Option<String>,
+        #[arg(long, value_enum, default_value = "once")]
+        scope: AskScope,
+    },
+    /// Change the permission mode of a session
+    Mode {
+        #[arg(value_enum)]
+        mode: ModeName,
+        #[arg(long, value_name = "ID", value_parser = session_id)]
+        session: SessionId,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Check {
+    /// file.read, file.write, shell, network, mcp, agent or plugin
+    #[arg(value_parser = category)]
+    category: Category,
+    /// A path, a command line, a host and port, or a name
+    target: String,
+    /// The tool that would need it
+    #[arg(long)]
+    tool: Option<String>,
+    /// Where; the current folder when absent
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Grant {
+    /// file.read, file.write, shell, network, mcp, agent or plugin
+    #[arg(value_parser = category)]
+    category: Category,
+    /// What is granted: exactly this, or a pattern with * and **
+    pattern: String,
+    /// How far it reaches
+    #[arg(long, value_enum, default_value = "always")]
+    scope: GrantScope,
+    /// Deny instead of allow
+    #[arg(long)]
+    deny: bool,
+    /// Only for this tool; can be given more than once
+    #[arg(long = "tool", value_name = "NAME")]
+    tools: Vec<String>,
+    /// Only for calls that come through this plugin; several are a chain, the outermost first
+    #[arg(long, value_name = "PLUGIN")]
+    chain: Vec<String>,
+    /// The session, for --scope session
+    #[arg(long, value_name = "ID", value_parser = session_id, required_if_eq("scope", "session"))]
+    session: Option<SessionId>,
+    /// The folder whose project is meant; the current folder when absent
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+    /// Forget it after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    expires_in: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+struct Allow {
+    /// As pending shows it
+    request_id: String,
+    #[arg(long, value_enum, default_value = "once")]
+    scope: AskScope,
+    /// One of the patterns that the ask suggests; exactly its target when absent
+    #[arg(long)]
+    pattern: Option<String>,
+    /// Forget it after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    expires_in: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum GrantScope {
+    /// For one session
+    Session,
+    /// For the project of a folder
+    Project,
+    /// For everything
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AskScope {
+    Once,
+    Session,
+    Project,
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModeName {
+    /// Reads only
+    Plan,
+    /// What the rules, the grants and the answers say
+    Default,
+    /// Writes in the session's folders need no answer
+    AcceptEdits,
+    /// Everything that no rule denies
+    Yolo,
+}
+
+pub(crate) async fn run(args: Permissions, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let json = args.json;
+    match args.what {
+        What::List => {
+            let list = client.call::<PermissionsList>(NoParams {}).await?;
+            if json {
+                print_json(&list)?
+            } else {
+                write_out(&render_list(&list, table::terminal_width()))?
+            }
+            Ok(OK)
+        }
+        What::Check(check) => run_check(&client, check, json).await,
+        What::Grant(grant) => run_grant(&client, grant, json).await,
+        What::Revoke { id } => {
+            client.call::<PermissionsRevoke>(RevokePermission { id }).await?;
+            Ok(OK)
+        }
+        What::Pending => pending(&client, json).await,
+        What::Allow(allow) => {
+            let scope = Some(allow.scope.into());
+            let reply =
+                ReplyPermission { scope, expires_in: allow.expires_in, ..reply(allow.request_id, Action::Allow) };
+            client.call::<PermissionsReply>(ReplyPermission { pattern: allow.pattern, ..reply }).await?;
+            Ok(OK)
+        }
+        What::Deny { request_id, message, scope } => {
+            let reply = ReplyPermission { scope: Some(scope.into()), message, ..reply(request_id, Action::Deny) };
+            client.call::<PermissionsReply>(reply).await?;
+            Ok(OK)
+        }
+        What::Mode { mode, session } => {
+            client.call::<PermissionsSetMode>(SetMode { session_id: Some(session), mode: mode.into() }).await?;
+            Ok(OK)
+        }
+    }
+}
+
+async fn run_check(client: &Client, check: Check, json: bool) -> anyhow::Result<u8> {
+    let params = CheckPermission {
+        category: check.category,
+        target: check.target,
+        cwd: Some(folder(check.cwd)?),
+        session_id: None,
+        tool: check.tool,
+    };
+    let checked = client.call::<PermissionsCheck>(params).await?;
+    if json {
+        print_json(&checked)?
+    } else {
+        write_out(&render_check(&checked))?
+    }
+    Ok(if checked.verdict == Verdict::Allow { OK } else { TOOL_ERROR })
+}
+
+async fn run_grant(client: &Client, grant: Grant, json: bool) -> anyhow::Result<u8> {
+    let params = GrantPermission {
+        category: grant.category,
+        pattern: grant.pattern,
+        scope: grant.scope.into(),
+        action: if grant.deny { Action::Deny } else { Action::Allow },
+        tools: (!grant.tools.is_empty()).then_some(grant.tools),
+        session_id: grant.session,
+        cwd: Some(folder(grant.cwd)?),
+        chain: grant.chain,
+        expires_in: grant.expires_in,
+    };
+    let stored = client.call::<PermissionsGrant>(params).await?;
+    if json {
+        print_json(&stored)?
+    } else {
+        write_out(&format!("{}\n", sentence(&stored)))?
+    }
+    Ok(OK)
+}
+
+async fn pending(client: &Client, json: bool) -> anyhow::Result<u8> {
+    let pending = client.call::<PermissionsPending>(NoParams {}).await?;
+    if json {
+        print_json(&pending)?;
+        return Ok(OK);
+    }
+    let mut out = output::stdout();
+    for request in &pending.asks {
+        writeln!(out, "{DIM}{}{DIM:#}", one_line(&request.request_id))?;
+        ask::show(request, &mut out)?;
+        for suggestion in &request.suggestions {
+            writeln!(
+                out,
+                "  {DIM}suggests{DIM:#} --scope {} --pattern '{}'",
+                suggestion.scope.as_str(),
+                plain(&suggestion.pattern)
+            )?;
+        }
+    }
+    out.flush()?;
+    if pending.asks.is_empty() {
+        writeln!(output::stderr(), "nothing is being asked")?;
+    }
+    Ok(OK)
+}
+
+fn reply(request_id: String, action: Action) -> ReplyPermission {
+    ReplyPermission { request_id, action, scope: None, pattern: None, message: None, expires_in: None }
+}
+
+fn render_list(list: &PermissionList, width: Option<u16>) -> String {
+    let mode = serde_json::to_value(list.mode).unwrap_or_default();
+    let mut text = format!("{DIM}mode{DIM:#} {}\n", mode.as_str().unwrap_or_default());
+    for broken in &list.broken {
+        text.push_str(&format!("{BAD}broken{BAD:#} {}\n", one_line(broken)));
+    }
+    if !list.rules.is_empty() {
+        let mut rows = table::new(width);
+        rows.set_header(table::header(&["RULE", "CATEGORY", "PATTERN", "ONLY FOR", "FROM"]));
+        for rule in &list.rules {
+            let only = only_for(rule.tools.as_deref(), rule.cwd.as_deref(), &[]);
+            rows.add_row([
+                verdict(rule.action),
+                Cell::new(rule.category),
+                table::name(&one_line(&rule.pattern)),
+                Cell::new(only),
+                Cell::new(one_line(&rule.source)),
+            ]);
+        }
+        text.push_str(&format!("\n{}", table::render(&rows)));
+    }
+    if !list.grants.is_empty() {
+        let mut rows = table::new(width);
+        rows.set_header(table::header(&["GRANT", "", "CATEGORY", "PATTERN", "SCOPE", "ONLY FOR", "BY"]));
+        for grant in &list.grants {
+            let action = verdict(match grant.action {
+                Action::Allow => Verdict::Allow,
+                Action::Deny => Verdict::Deny,
+            });
+            rows.add_row([
+                Cell::new(one_line(&grant.id)),
+                action,
+                Cell::new(grant.category),
+                table::name(&one_line(&grant.pattern)),
+                Cell::new(scope(grant)),
+                Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
+                Cell::new(one_line(grant.by.as_deref().unwrap_or_default())),
+            ]);
+        }
+        text.push_str(&format!("\n{}", table::render(&rows)));
+    }
+    text
+}
+
+fn verdict(verdict: Verdict) -> Cell {
+    let color = match verdict {
+        Verdict::Allow => Color::Green,
+        Verdict::Ask => Color::Yellow,
+        Verdict::Deny => Color::Red,
+    };
+    Cell::new(verdict.as_str()).fg(color)
+}
+
+fn only_for(tools: Option<&[String]>, cwd: Option<&str>, chain: &[String]) -> String {
+    let tools = tools.map(|tools| tools.join(" "));
+    let chain = (!chain.is_empty()).then(|| format!("through {}", chain.join(", ")));
+    let parts: Vec<String> = [tools, cwd.map(str::to_owned), chain].into_iter().flatten().collect();
+    one_line(&parts.join("; "))
+}
+
+fn scope(grant: &GrantInfo) -> String {
+    let place = match grant.scope {
+        Scope::Session => grant.session_id.as_ref().map(SessionId::to_string),
+        Scope::Project => grant.project.clone(),
+        Scope::Once | Scope::Always => None,
+    };
+    let place = place.map(|place| format!(" {}", one_line(&place))).unwrap_or_default();
+    let until = grant.expires_at.as_deref().map(|at| format!(" until {}", one_line(at))).unwrap_or_default();
+    format!("{}{place}{until}", grant.scope.as_str())
+}
+
+/// A grant as it was stored, for the person who just gave it.
+fn sentence(grant: &GrantInfo) -> String {
+    let action = match grant.action {
+        Action::Allow => format!("{GOOD}allow{GOOD:#}"),
+        Action::Deny => format!("{BAD}deny{BAD:#}"),
+    };
+    let only = only_for(grant.tools.as_deref(), None, &grant.chain);
+    let only = if only.is_empty() { String::new() } else { format!(", only for {only}") };
+    format!(
+        "{action} {} {BOLD}{}{BOLD:#} {}{only} {DIM}({}){DIM:#}",
+        grant.category,
+        plain(&grant.pattern),
+        scope(grant),
+        one_line(&grant.id)
+    )
+}
+
+fn render_check(checked: &CheckedPermission) -> String {
+    let style = |verdict| match verdict {
+        Verdict::Allow => GOOD,
+        Verdict::Ask => WARN,
+        Verdict::Deny => BAD,
+    };
+    let s = style(checked.verdict);
+    let mut text = format!("{s}{}{s:#} by {}\n", checked.verdict.as_str(), one_line(&checked.rule));
+    for part in &checked.parts {
+        let s = style(part.verdict);
+        text.push_str(&format!(
+            "  {s}{:<5}{s:#} {} {} {DIM}by {}{DIM:#}\n",
+            part.verdict.as_str(),
+            part.category,
+            plain(&part.target),
+            one_line(&part.rule)
+        ));
+    }
+    text
+}
+
+fn write_out(text: &str) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+fn folder(folder: Option<PathBuf>) -> anyhow::Result<String> {
+    let folder = match folder {
+        Some(folder) => std::path::absolute(&folder).with_context(|| format!("can't find {}", folder.display()))?,
+        None => std::env::current_dir().context("can't tell the current folder")?,
+    };
+    Ok(folder.to_string_lossy().into_owned())
+}
+
+fn category(text: &str) -> Result<Category, String> {
+    Category::parse(text).ok_or_else(|| {
+        let names: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+impl From<GrantScope> for Scope {
+    fn from(scope: GrantScope) -> Self {
+        match scope {
+            GrantScope::Session => Self::Session,
+            GrantScope::Project => Self::Project,
+            GrantScope::Always => Self::Always,
+        }
+    }
+}
+
+impl From<AskScope> for Scope {
+    fn from(scope: AskScope) -> Self {
+        match scope {
+            AskScope::Once => Self::Once,
+            AskScope::Session => Self::Session,
+            AskScope::Project => Self::Project,
+            AskScope::Always => Self::Always,
+        }
+    }
+}
+
+impl From<ModeName> for Mode {
+    fn from(mode: ModeName) -> Self {
+        match mode {
+            ModeName::Plan => Self::Plan,
+            ModeName::Default => Self::Default,
+            ModeName::AcceptEdits => Self::AcceptEdits,
+            ModeName::Yolo => Self::Yolo,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn rules_and_grants_name_where_they_come_from() {
+        let list = serde_json::from_value(json!({
+            "mode": "accept_edits",
+            "rules": [{"category": "shell", "pattern": "git status", "action": "allow", "tools": ["bash"], "source": "/c.toml:3"}],
+            "grants": [{"id": "g1", "category": "file.write", "pattern": "src/**", "action": "deny", "scope": "project",
+                "project": "/x", "chain": ["p"], "by": "toolctl", "granted_at": "2026-01-01T00:00:00Z"}],
+            "broken": ["/c.toml:9: unknown category"]
+        }))
+        .unwrap();
+        let text = render_list(&list, None);
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
+        mode accept_edits
+        broken /c.toml:9: unknown category
+
+         RULE   CATEGORY  PATTERN     ONLY FOR  FROM
+         allow  shell     git status  bash      /c.toml:3
+
+         GRANT        CATEGORY    PATTERN  SCOPE       ONLY FOR   BY
+         g1     deny  file.write  src/**   project /x  through p  toolctl
+        ");
+    }
+
+    #[test]
+    fn a_check_tells_each_part() {
+        let checked = serde_json::from_value(json!({"verdict": "ask", "rule": "the default of shell", "parts": [
+            {"category": "shell", "target": "git status", "verdict": "allow", "rule": "/c.toml:3"},
+            {"category": "shell", "target": "rm -rf x", "verdict": "ask", "rule": "the default of shell"}
+        ]}))
+        .unwrap();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&render_check(&checked)).to_string(), @r"
+        ask by the default of shell
+          allow shell git status by /c.toml:3
+          ask   shell rm -rf x by the default of shell
+        ");
+    }
+}

@@ -1,0 +1,100 @@
+//! One key at a time from the terminal.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// How often the thread that waits for a key looks whether anybody still wants one.
+const LOOK_EVERY: Duration = Duration::from_millis(30);
+
+/// What a person pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Char(char),
+    /// Escape, Ctrl-C or Ctrl-D.
+    Leave,
+    /// Any other.
+    Other,
+}
+
+/// The terminal in raw mode, until this is dropped.
+pub(crate) struct Keys {
+    keys: mpsc::Receiver<KeyEvent>,
+    stop: Arc<AtomicBool>,
+    reader: JoinHandle<()>,
+}
+
+/// Whether there is a person at the terminal who can be asked.
+pub(crate) fn person_is_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+impl Keys {
+    pub(crate) fn open() -> io::Result<Self> {
+        enable_raw_mode()?;
+        // One hand cannot press more between two looks.
+        let (sender, keys) = mpsc::channel(64);
+        let stop = Arc::new(AtomicBool::new(false));
+        let reader = tokio::task::spawn_blocking({
+            let stop = Arc::clone(&stop);
+            move || read(&sender, &stop)
+        });
+        Ok(Self { keys, stop, reader })
+    }
+
+    /// The next key; `None` when the terminal is gone. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<Key> {
+        Some(key(self.next_event().await?))
+    }
+
+    pub(crate) async fn next_event(&mut self) -> Option<KeyEvent> {
+        self.keys.recv().await
+    }
+
+    /// Gives the terminal back, so that a line can be read from it.
+    pub(crate) async fn close(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // It panics only if the terminal library does, and then there is nothing to give back.
+        let _ = (&mut self.reader).await;
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = disable_raw_mode();
+    }
+}
+
+fn read(sender: &mpsc::Sender<KeyEvent>, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        match event::poll(LOOK_EVERY) {
+            Ok(false) => continue,
+            Ok(true) => {}
+            Err(_) => return,
+        }
+        match event::read() {
+            Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                // Full: the person presses faster than anything reacts, and will press again.
+                let _ = sender.try_send(key);
+            }
+            Ok(_) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+pub(crate) fn key(event: KeyEvent) -> Key {
+    match event.code {
+        KeyCode::Esc => Key::Leave,
+        KeyCode::Char('c' | 'd') if event.modifiers.contains(KeyModifiers::CONTROL) => Key::Leave,
+        KeyCode::Char(c) => Key::Char(c),
+        _ => Key::Other,
+    }
+}
