@@ -1,0 +1,168 @@
+//! Files that people keep from tools: `.aiexclude` and `.toolignore`, in the syntax of `.gitignore`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+/// Each counts by itself: what one excludes, the other does not bring back.
+const NAMES: [&str; 2] = [".aiexclude", ".toolignore"];
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What is excluded, as one call sees it. Remembers the files that it has read: make a new one for each call.
+#[derive(Debug, Default)]
+pub struct Exclusions {
+    folders: HashMap<PathBuf, Folder>,
+}
+
+/// The rules that lie in one folder, by the place in [`NAMES`].
+type Folder = [Option<Arc<Rules>>; NAMES.len()];
+
+#[derive(Debug)]
+enum Rules {
+    Read(Gitignore),
+    /// Nobody knows what it excludes, so it excludes everything.
+    Broken(String),
+}
+
+impl Exclusions {
+    /// Why the absolute, resolved `path` is kept from tools; `None` when it is not.
+    ///
+    /// As in Git, a deeper file overrides, `!` brings back, and nothing comes back out of an excluded
+    /// folder. A rules file that cannot be read excludes all that lies beside and below it.
+    pub fn reason(&mut self, path: &Path, is_folder: bool) -> Option<String> {
+        // From the top: an excluded folder decides before what is in it.
+        let mut steps: Vec<&Path> = path.ancestors().filter(|step| step.parent().is_some()).collect();
+        steps.reverse();
+        let folders: Vec<Folder> =
+            steps.iter().filter_map(|step| step.parent()).map(|folder| self.folder(folder)).collect();
+        if folders.iter().flatten().all(Option::is_none) {
+            return None;
+        }
+        (0..NAMES.len()).find_map(|name| {
+            steps.iter().enumerate().find_map(|(depth, step)| {
+                let is_folder = is_folder || depth + 1 < steps.len();
+                let rules = folders[..=depth].iter().rev().filter_map(|folder| folder[name].as_deref());
+                excluded(rules, step, is_folder)
+            })
+        })
+    }
+
+    fn folder(&mut self, folder: &Path) -> Folder {
+        if let Some(known) = self.folders.get(folder) {
+            return known.clone();
+        }
+        let rules: Folder = NAMES.map(|name| load(folder, name).map(Arc::new));
+        self.folders.insert(folder.to_owned(), rules.clone());
+        rules
+    }
+}
+
+/// What the nearest rules say that have something to say of `path`.
+fn excluded<'a>(rules: impl Iterator<Item = &'a Rules>, path: &Path, is_folder: bool) -> Option<String> {
+    for rules in rules {
+        let matched = match rules {
+            Rules::Broken(why) => return Some(why.clone()),
+            Rules::Read(rules) => rules.matched(path, is_folder),
+        };
+        match matched {
+            Match::None => {}
+            Match::Whitelist(_) => return None,
+            Match::Ignore(glob) => {
+                let file = glob.from().map(|file| file.display().to_string()).unwrap_or_default();
+                return Some(format!("{file} ({})", glob.original()));
+            }
+        }
+    }
+    None
+}
+
+fn load(folder: &Path, name: &str) -> Option<Rules> {
+    let path = folder.join(name);
+    let metadata = match std::fs::metadata(&path) {
+        Ok(metadata) => metadata,
+        // In a folder that may not be looked into, nothing can be opened either.
+        Err(error) if is_absent(&error) => return None,
+        Err(error) => return Some(Rules::Broken(format!("can't read {}: {error}", path.display()))),
+    };
+    if !metadata.is_file() || metadata.len() > MAX_BYTES {
+        return Some(Rules::Broken(format!("{} is no file of rules", path.display())));
+    }
+    let text = match std::fs::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => return Some(Rules::Broken(format!("can't read {}: {error}", path.display()))),
+    };
+    let mut builder = GitignoreBuilder::new(folder);
+    for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        if let Err(error) = builder.add_line(Some(path.clone()), line) {
+            return Some(Rules::Broken(format!("{}:{}: {error}", path.display(), number + 1)));
+        }
+    }
+    Some(match builder.build() {
+        Ok(rules) => Rules::Read(rules),
+        Err(error) => Rules::Broken(format!("can't read {}: {error}", path.display())),
+    })
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(files: &[(&str, &str)], path: &str, excluded: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for (name, text) in files {
+            let file = root.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        let reason = Exclusions::default().reason(&root.join(path), path.ends_with('/'));
+        assert_eq!(reason.is_some(), excluded, "{path}: {reason:?}");
+    }
+
+    #[test]
+    fn patterns_are_those_of_gitignore() {
+        let files = [(".aiexclude", "*.key\n/top\nbuild/\n# comment\ndocs/**/draft\n")];
+        check(&files, "a/b.key", true);
+        check(&files, "top", true);
+        check(&files, "a/top", false);
+        check(&files, "a/build/x/y", true);
+        check(&files, "build", false);
+        check(&files, "docs/a/b/draft", true);
+        check(&files, "comment", false);
+    }
+
+    #[test]
+    fn nearer_files_override_and_negation_brings_back() {
+        let files = [(".toolignore", "*.log\n!keep.log\n"), ("a/.toolignore", "keep.log\n!other.log\n")];
+        check(&files, "x.log", true);
+        check(&files, "keep.log", false);
+        check(&files, "a/keep.log", true);
+        check(&files, "a/other.log", false);
+    }
+
+    #[test]
+    fn nothing_comes_back_out_of_an_excluded_folder() {
+        let files = [(".aiexclude", "private/\n"), ("private/.aiexclude", "!*\n")];
+        check(&files, "private/a", true);
+    }
+
+    #[test]
+    fn one_file_does_not_bring_back_what_the_other_excludes() {
+        check(&[(".aiexclude", "a\n"), (".toolignore", "!a\n")], "a", true);
+    }
+
+    #[test]
+    fn rules_that_cannot_be_read_exclude_everything() {
+        check(&[(".aiexclude", "ok\n[z-a]\n")], "other", true);
+        check(&[(".toolignore/not-a-file", "")], "other", true);
+    }
+}
