@@ -82,6 +82,12 @@ impl Client {
 
     /// Makes one request. Dropping the future leaves the request in flight and drops its answer.
     pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Answer, ClientError> {
+        self.call_as::<M, M::Answer>(params).await
+    }
+
+    /// Makes one request, and reads the answer as another type: as a `Value`, where the method's
+    /// params change its form.
+    pub async fn call_as<M: Method, T: DeserializeOwned>(&self, params: M::Params) -> Result<T, ClientError> {
         let params = Named::new(&params)?;
         Ok(self.inner.rpc.request(M::NAME, params).await?)
     }

@@ -161,7 +161,12 @@ fn open_log(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_follow).open(path)
 }
 
-fn find_program() -> Result<PathBuf, ClientError> {
+/// The `toold` that is started: the one beside the running executable, else the first in `PATH`.
+///
+/// # Errors
+///
+/// [`ClientError::NoProgram`] when there is none.
+pub fn find_program() -> Result<PathBuf, ClientError> {
     let current = std::env::current_exe().unwrap_or_default();
     let beside = current.parent().map(|folder| folder.join("toold"));
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{approve, call, completions, connect, events, list, permissions, plugins, schema, status, stop};
+use crate::commands::{
+    approve, call, completions, connect, doctor, events, list, man, parse, permissions, plugins, prompt, schema,
+    status, stop, tools,
+};
 
 /// Talk to toold, the daemon that holds the tools of every agent and editor.
 ///
@@ -50,9 +53,14 @@ pub(crate) enum Command {
     Plugins(plugins::Plugins),
     Permissions(permissions::Permissions),
     Approve(approve::Approve),
+    Tools(tools::Tools),
+    Prompt(prompt::Prompt),
+    Parse(parse::Parse),
+    Doctor(doctor::Doctor),
     Stop(stop::Stop),
     Connect(connect::Connect),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// Runs the subcommand; gives the exit status.
@@ -67,9 +75,14 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Plugins(plugins) => plugins::run(plugins, globals).await,
         Command::Permissions(permissions) => permissions::run(permissions, globals).await,
         Command::Approve(approve) => approve::run(approve, globals).await,
+        Command::Tools(tools) => tools::run(tools, globals).await,
+        Command::Prompt(prompt) => prompt::run(prompt, globals).await,
+        Command::Parse(parse) => parse::run(parse, globals).await,
+        Command::Doctor(doctor) => doctor::run(doctor, globals).await,
         Command::Stop(stop) => stop::run(stop, globals).await,
         Command::Connect(connect) => connect::run(connect, globals).await,
         Command::Completions(completions) => completions::run(&completions),
+        Command::Man(man) => man::run(&man),
     }
 }
 

@@ -1,0 +1,256 @@
+//! `toolctl doctor`: what is wrong here, and what to do.
+
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use toold_client::Client;
+use toold_proto::daemon::{DaemonStatus, NoParams};
+use toold_proto::method::{DaemonGetStatus, PermissionsList, PluginsList};
+use toold_proto::plugin::PluginStatus;
+use toold_proto::socket::log_path;
+
+use crate::cli::Globals;
+use crate::connection;
+use crate::exit::{NOT_RUN, OK};
+use crate::output::{self, BAD, DIM, GOOD, HINT, WARN, one_line, plain, print_json};
+
+/// Look for what is wrong, and say what to do
+///
+/// Starts nothing and changes nothing. Exit status 3 when something does not work.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    about: &'static str,
+    health: Health,
+    message: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    Good,
+    Warning,
+    Bad,
+}
+
+pub(crate) async fn run(args: Doctor, globals: &Globals) -> anyhow::Result<u8> {
+    let socket = connection::socket(globals)?;
+    let mut findings = vec![program(), folder(&socket)];
+    match Client::connect(&socket).await {
+        Ok(client) => daemon(&client, &mut findings).await,
+        Err(toold_client::ClientError::NotRunning { .. }) => findings.push(not_running(&socket)),
+        Err(error) => {
+            let message = format!("{:#}", anyhow::Error::new(error));
+            findings.push(bad("daemon", message, "see the folder's and the socket's owner and mode"));
+        }
+    }
+    findings.extend(clients());
+    if args.json {
+        print_json(&findings)?;
+    } else {
+        let mut out = output::stdout();
+        show(&findings, &mut out)?;
+        out.flush()?;
+    }
+    let broken = findings.iter().any(|finding| finding.health == Health::Bad);
+    Ok(if broken { NOT_RUN } else { OK })
+}
+
+fn program() -> Finding {
+    match toold_client::start::find_program() {
+        Ok(path) => good("program", path.display().to_string()),
+        Err(error) => bad("program", error.to_string(), "install toold beside toolctl, or put its folder into PATH"),
+    }
+}
+
+fn folder(socket: &Path) -> Finding {
+    let Some(folder) = socket.parent() else {
+        return bad(
+            "socket",
+            format!("{} is in no folder", socket.display()),
+            "set TOOLD_SOCKET to a path in a folder of yours",
+        );
+    };
+    let metadata = match folder.metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return good("socket", format!("{} (its folder is made at the first start)", socket.display()));
+        }
+        Err(error) => {
+            return bad(
+                "socket",
+                format!("can't look at {}: {error}", folder.display()),
+                "set TOOLD_SOCKET to a place of yours",
+            );
+        }
+    };
+    let mode = metadata.permissions().mode() & 0o777;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        let message = format!("{} belongs to user {}", folder.display(), metadata.uid());
+        return bad("socket", message, "set TOOLD_SOCKET to a place of yours");
+    }
+    if mode & 0o077 != 0 {
+        let message = format!("{} is open to others (mode {mode:o})", folder.display());
+        return bad("socket", message, format!("chmod 700 {}", folder.display()));
+    }
+    good("socket", socket.display().to_string())
+}
+
+fn not_running(socket: &Path) -> Finding {
+    let log = log_path(socket);
+    let log = if log.exists() { format!("; the last one wrote to {}", log.display()) } else { String::new() };
+    let finding = good("daemon", format!("not running{log}"));
+    Finding { advice: Some("any other command starts it".to_owned()), ..finding }
+}
+
+async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
+    let status = match client.call::<DaemonGetStatus>(NoParams {}).await {
+        Ok(status) => status,
+        Err(error) => {
+            let message = format!("{:#}", anyhow::Error::new(error));
+            return findings.push(bad("daemon", message, "toolctl stop, and try again"));
+        }
+    };
+    findings.push(version(&status));
+    findings.push(good("config", status.config.clone().unwrap_or_else(|| "none; the defaults hold".to_owned())));
+    for problem in &status.problems {
+        findings.push(Finding { about: "problem", health: Health::Warning, message: problem.clone(), advice: None });
+    }
+    plugins(client, &status, findings).await;
+    permissions(client, findings).await;
+}
+
+fn version(status: &DaemonStatus) -> Finding {
+    let own = env!("CARGO_PKG_VERSION");
+    let running = format!("toold {}, pid {}", status.version, status.pid);
+    if status.protocol != toold_proto::PROTOCOL {
+        let message = format!("{running} speaks protocol {}, this toolctl {}", status.protocol, toold_proto::PROTOCOL);
+        return bad("daemon", message, "install both of one version, then toolctl stop");
+    }
+    if status.version != own {
+        let finding = good("daemon", format!("{running}, and this is toolctl {own}"));
+        return Finding {
+            health: Health::Warning,
+            advice: Some("toolctl stop: the next start is of the new version".to_owned()),
+            ..finding
+        };
+    }
+    good("daemon", running)
+}
+
+async fn plugins(client: &Client, status: &DaemonStatus, findings: &mut Vec<Finding>) {
+    let list = match client.call::<PluginsList>(NoParams {}).await {
+        Ok(list) => list,
+        Err(error) => return findings.push(bad("plugins", error.to_string(), "toolctl status")),
+    };
+    let loaded = list.plugins.iter().filter(|plugin| plugin.status == PluginStatus::Loaded).count();
+    findings.push(good("plugins", format!("{loaded} loaded, from {}", status.plugin_dirs.join(", "))));
+    for plugin in &list.plugins {
+        let (health, advice) = match plugin.status {
+            PluginStatus::Loaded => continue,
+            PluginStatus::Failed => (Health::Bad, "mend it: it is loaded when it is saved".to_owned()),
+            PluginStatus::Untrusted => (Health::Warning, format!("look at {}, then trust it", plugin.path)),
+            PluginStatus::Shadowed => (Health::Warning, "give it another name".to_owned()),
+            PluginStatus::Disabled => continue,
+        };
+        let error = plugin.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
+        let message = format!("{} is {}{error}", plugin.name, plugin.status.as_str());
+        findings.push(Finding { about: "plugin", health, message, advice: Some(advice) });
+    }
+}
+
+async fn permissions(client: &Client, findings: &mut Vec<Finding>) {
+    // A daemon without this method has no rules to be broken.
+    let Ok(list) = client.call::<PermissionsList>(NoParams {}).await else { return };
+    for broken in list.broken {
+        findings.push(bad("permissions", broken, "mend the rule; until then everything that it might cover is denied"));
+    }
+}
+
+/// Editors and agents start `toolctl connect` by its name.
+fn clients() -> Option<Finding> {
+    let own = std::env::current_exe().ok()?.canonicalize().ok()?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found: Option<PathBuf> =
+        std::env::split_paths(&path).map(|folder| folder.join("toolctl")).find_map(|path| path.canonicalize().ok());
+    Some(match found {
+        Some(found) if found == own => good("clients", format!("find {}", own.display())),
+        Some(found) => Finding {
+            about: "clients",
+            health: Health::Warning,
+            message: format!("find {}, which is not this toolctl ({})", found.display(), own.display()),
+            advice: Some("mend PATH, if that is not meant".to_owned()),
+        },
+        None => Finding {
+            about: "clients",
+            health: Health::Warning,
+            message: "do not find toolctl by its name".to_owned(),
+            advice: Some(format!("put {} into PATH", own.parent().unwrap_or(&own).display())),
+        },
+    })
+}
+
+fn good(about: &'static str, message: String) -> Finding {
+    Finding { about, health: Health::Good, message, advice: None }
+}
+
+fn bad(about: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Finding {
+    Finding { about, health: Health::Bad, message: message.into(), advice: Some(advice.into()) }
+}
+
+fn show(findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
+    for finding in findings {
+        let (style, word) = match finding.health {
+            Health::Good => (GOOD, "ok  "),
+            Health::Warning => (WARN, "warn"),
+            Health::Bad => (BAD, "bad "),
+        };
+        writeln!(out, "{style}{word}{style:#} {DIM}{:<11}{DIM:#} {}", finding.about, one_line(&finding.message))?;
+        if let Some(advice) = &finding.advice {
+            writeln!(out, "                 {HINT}>{HINT:#} {}", plain(advice))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_comes_with_advice() {
+        let findings = [good("program", "/bin/toold".to_owned()), bad("socket", "is open to others", "chmod 700 /x")];
+        let mut out = Vec::new();
+        show(&findings, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
+        ok   program     /bin/toold
+        bad  socket      is open to others
+                         > chmod 700 /x
+        ");
+    }
+
+    #[test]
+    fn a_folder_that_others_can_open_is_bad() {
+        let place = tempfile::tempdir().unwrap();
+        let mode = |mode| std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let socket = place.path().join("toold.sock");
+        mode(0o755);
+        assert_eq!(folder(&socket).health, Health::Bad);
+        mode(0o700);
+        assert_eq!(folder(&socket).health, Health::Good);
+    }
+}

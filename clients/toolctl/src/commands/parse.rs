@@ -1,0 +1,57 @@
+//! `toolctl parse`: the calls in a model's answer.
+
+use std::io::{Read, Write};
+
+use anyhow::Context;
+use clap::Args;
+use toold_proto::method::PromptParse;
+use toold_proto::prompt::{ParsePrompt, ParsedPrompt};
+
+use crate::cli::Globals;
+use crate::connection;
+use crate::exit::{OK, TOOL_ERROR};
+use crate::output::{self, BAD, DIM, NAME, one_line, plain, print_json};
+
+/// Find the tool calls in a model's answer, which is read from stdin
+///
+/// Exit status 1 when something in it looks like a call and cannot be read for certain.
+#[derive(Debug, Args)]
+pub(crate) struct Parse {
+    /// The tools there are; calls of others are errors
+    #[arg(value_name = "NAME")]
+    tools: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: Parse, globals: &Globals) -> anyhow::Result<u8> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).context("can't read stdin")?;
+    let client = connection::open(globals).await?;
+    let tools = (!args.tools.is_empty()).then_some(args.tools);
+    let parsed = client.call::<PromptParse>(ParsePrompt { text, tools }).await?;
+    if args.json {
+        print_json(&parsed)?;
+    } else {
+        let mut out = output::stdout();
+        show(&parsed, &mut out)?;
+        out.flush()?;
+    }
+    Ok(if parsed.errors.is_empty() { OK } else { TOOL_ERROR })
+}
+
+fn show(parsed: &ParsedPrompt, out: &mut impl Write) -> std::io::Result<()> {
+    for call in &parsed.calls {
+        writeln!(out, "{NAME}{}{NAME:#} {}", one_line(&call.name), plain(&call.arguments.to_string()))?;
+    }
+    for error in &parsed.errors {
+        writeln!(out, "{BAD}error{BAD:#} {}", plain(error))?;
+    }
+    for (name, text) in [("text", &parsed.text), ("thinking", &parsed.thinking)] {
+        if !text.trim().is_empty() {
+            writeln!(out, "{DIM}{name}:{DIM:#}\n{}", plain(text.trim()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! `toolctl prompt`: the text that teaches a model the tools.
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+use toold_proto::method::PromptRender;
+use toold_proto::prompt::{Detail, RenderPrompt};
+
+use crate::cli::Globals;
+use crate::connection;
+use crate::exit::OK;
+use crate::output::print_json;
+
+/// Print the text that teaches the tools to a model without tool calls of its own
+#[derive(Debug, Args)]
+pub(crate) struct Prompt {
+    /// The family of text protocols; an unknown one gives an error that lists them
+    #[arg(long, short)]
+    format: Option<String>,
+    /// How much to say of each tool's arguments
+    #[arg(long, short, value_enum, default_value_t)]
+    detail: Level,
+    /// Only these tools
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Level {
+    #[default]
+    Names,
+    Types,
+    Schema,
+}
+
+pub(crate) async fn run(args: Prompt, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let params = RenderPrompt {
+        format: args.format,
+        detail: match args.detail {
+            Level::Names => Detail::Names,
+            Level::Types => Detail::Types,
+            Level::Schema => Detail::Schema,
+        },
+        names: (!args.names.is_empty()).then_some(args.names),
+        session_id: None,
+    };
+    let prompt = client.call::<PromptRender>(params).await?;
+    if args.json {
+        print_json(&prompt)?;
+        return Ok(OK);
+    }
+    // As it is, to the byte: it is for a model.
+    let mut out = std::io::stdout().lock();
+    out.write_all(prompt.text.as_bytes())?;
+    if !prompt.text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    Ok(OK)
+}
