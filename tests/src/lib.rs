@@ -1,0 +1,11 @@
+//! The harness: real daemons for tests, and raw clients that see every byte.
+
+mod binaries;
+mod daemon;
+mod wait;
+mod wire;
+
+pub use binaries::{toolctl, toold};
+pub use daemon::{Setup, TestDaemon};
+pub use wait::until;
+pub use wire::{Framing, Wire};

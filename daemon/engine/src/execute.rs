@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
@@ -226,7 +226,7 @@ fn enter(engine: &Arc<Engine>, call: &mut Call, spec: &ToolSpec) -> Result<(Arc<
     let given = call.call_id.take();
     loop {
         let id = given.clone().unwrap_or_else(|| {
-            let next = engine.next_call.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let next = engine.next_call.fetch_add(1, Ordering::Relaxed);
             CallId::parse(&format!("call_{next}")).expect("digits are printable")
         });
         let cx = Cx::new(engine, call, spec, id.clone());
@@ -259,6 +259,7 @@ fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Dura
 /// Waits for the session's lane; gives a result that says so when the call is skipped or waits too long.
 async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
     let settings = cx.engine.settings.load_full();
+    let _waiting = Waiting::enter(&cx.session);
     let mut interrupts = cx.session.interrupts.subscribe();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let give_up = tokio::time::sleep(settings.lane_wait);
@@ -273,6 +274,22 @@ async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
                 "not run: other calls of this session kept it waiting for {} s", settings.lane_wait.as_secs()
             )).with("skipped", true)),
         }
+    }
+}
+
+/// Counts a call of a session as waiting until it is dropped.
+struct Waiting<'a>(&'a Session);
+
+impl<'a> Waiting<'a> {
+    fn enter(session: &'a Session) -> Self {
+        session.waiting.fetch_add(1, Ordering::Relaxed);
+        Self(session)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -43,9 +44,11 @@ pub struct Session {
     pub lane: Lane,
     /// Grows with every interrupt: calls that wait, and batches between their units, watch it.
     pub interrupts: watch::Sender<u64>,
+    /// Calls that wait for the lane.
+    pub(crate) waiting: AtomicU64,
     mode: Mutex<Mode>,
     calls: Mutex<HashMap<CallId, CancellationToken>>,
-    connections: std::sync::atomic::AtomicU64,
+    connections: AtomicU64,
     /// What tools keep for a session: read stamps, shells, lists. Keyed by type.
     slots: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     /// Fires when the session is closed.
@@ -95,9 +98,10 @@ impl Session {
             opened_at: SystemTime::now(),
             lane: Lane::default(),
             interrupts: watch::Sender::new(0),
+            waiting: AtomicU64::new(0),
             mode: Mutex::default(),
             calls: Mutex::default(),
-            connections: std::sync::atomic::AtomicU64::new(0),
+            connections: AtomicU64::new(0),
             slots: Mutex::default(),
             closed: CancellationToken::new(),
         }
@@ -146,12 +150,19 @@ impl Session {
         calls.len() as u64
     }
 
+    /// Skips what waits for a turn; gives how many calls.
+    pub fn interrupt(&self) -> u64 {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        self.interrupts.send_modify(|n| *n += 1);
+        waiting
+    }
+
     pub fn bind(&self) {
-        self.connections.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn unbind(&self) {
-        self.connections.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub fn describe(&self) -> SessionInfo {
@@ -163,7 +174,7 @@ impl Session {
             project: text(&self.project),
             mode: self.mode(),
             client: self.client.clone(),
-            connections: self.connections.load(std::sync::atomic::Ordering::Relaxed),
+            connections: self.connections.load(Ordering::Relaxed),
             opened_at: crate::time::rfc3339(self.opened_at),
             calls: self.calls.lock().expect("no code panics while it holds this lock").len() as u64,
         }

@@ -1,0 +1,17 @@
+//! The daemon: sockets, connections, methods, configuration, signals.
+//!
+//! Read [`daemon`] for what there is, [`transport`] and [`connection`] for how a request comes in,
+//! and [`rpc`] for what each method does. What happens to a call is `toold-engine`'s.
+
+pub mod config;
+pub mod connection;
+pub mod daemon;
+pub mod framing;
+pub mod logging;
+pub mod peer;
+pub mod places;
+pub mod plugins;
+pub mod project;
+pub mod rpc;
+pub mod spool;
+pub mod transport;

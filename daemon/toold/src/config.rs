@@ -1,0 +1,246 @@
+//! The configuration file, `config.toml`.
+//!
+//! Read whole or not at all: a file that cannot be read leaves the defaults, and the policy closed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toold_engine::Settings;
+use toold_engine::policy::pattern::Pattern;
+use toold_engine::policy::{Policy, Rule};
+use toold_proto::permission::Verdict;
+use toold_proto::tool::Category;
+
+use crate::places::Places;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    pub plugins: PluginsConfig,
+    pub permission: PermissionConfig,
+    pub limits: LimitsConfig,
+    pub spool: SpoolConfig,
+}
+
+/// `[plugins]`, and `[plugins.NAME]` for each plugin's own table, which it sees as `hygge.config`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PluginsConfig {
+    /// Folders and files beside the user's plugin folder; `~/` is the home folder.
+    pub paths: Vec<String>,
+    /// Names of plugins that are not loaded.
+    pub disabled: Vec<String>,
+    /// Names of bundled plugins that are.
+    pub bundled: Vec<String>,
+    #[serde(flatten)]
+    pub tables: BTreeMap<String, toml::Table>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PermissionConfig {
+    pub rules: Vec<Spanned<RuleConfig>>,
+}
+
+/// One `[[permission.rules]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleConfig {
+    pub category: String,
+    pub pattern: String,
+    pub action: Verdict,
+    /// Globs over tool names.
+    pub tools: Option<Vec<String>>,
+    /// Only for calls within this folder.
+    pub cwd: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    pub calls_per_connection: usize,
+    pub calls: usize,
+    pub message_bytes: usize,
+    pub result_bytes: usize,
+    pub subscriptions_per_connection: u32,
+    pub timeout_ms: u64,
+    pub max_timeout_ms: u64,
+    pub vm_memory_mib: usize,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self {
+            calls_per_connection: 256,
+            calls: 4_096,
+            message_bytes: 16 * 1024 * 1024,
+            result_bytes: 64 * 1024,
+            subscriptions_per_connection: 512,
+            timeout_ms: 120_000,
+            max_timeout_ms: 600_000,
+            vm_memory_mib: 64,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SpoolConfig {
+    pub max_age_hours: u64,
+    pub max_mib: u64,
+}
+
+impl Default for SpoolConfig {
+    fn default() -> Self {
+        Self { max_age_hours: 7 * 24, max_mib: 512 }
+    }
+}
+
+/// What became of reading the file.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    pub config: Config,
+    /// The file, if there is one.
+    pub file: Option<PathBuf>,
+    pub policy: Policy,
+    /// What is wrong, in words for people.
+    pub problems: Vec<String>,
+}
+
+/// Reads the file and makes a policy of its rules. Never fails: what is wrong is told, and denies.
+pub fn load(places: &Places, file: &Path) -> Loaded {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Loaded { policy: base_policy(places), ..Loaded::default() };
+        }
+        Err(error) => return broken(places, file, format!("can't read {}: {error}", file.display())),
+    };
+    match toml::from_str::<Config>(&text) {
+        Ok(config) => {
+            let mut policy = base_policy(places);
+            let home = places.home.as_deref();
+            for rule in &config.permission.rules {
+                let line = text[..rule.span().start].matches('\n').count() + 1;
+                let origin = format!("{}:{line}", file.display());
+                match read_rule(rule.get_ref(), &origin, home) {
+                    Ok(rule) => policy.rules.push(rule),
+                    Err(error) => policy.broken.push(format!("{origin}: {error:#}")),
+                }
+            }
+            let problems = policy.broken.clone();
+            Loaded { config, file: Some(file.to_owned()), policy, problems }
+        }
+        Err(error) => broken(places, file, format!("{}: {error}", file.display())),
+    }
+}
+
+impl Config {
+    pub fn settings(&self) -> Settings {
+        Settings {
+            default_timeout: Duration::from_millis(self.limits.timeout_ms),
+            max_timeout: Duration::from_millis(self.limits.max_timeout_ms),
+            max_result_text: self.limits.result_bytes,
+            ..Settings::default()
+        }
+    }
+}
+
+/// `~` and `~/...` with the home folder in its place.
+pub fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
+    match (text.strip_prefix('~'), home) {
+        (Some(""), Some(home)) => home.to_owned(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(&rest[1..]),
+        _ => PathBuf::from(text),
+    }
+}
+
+fn broken(places: &Places, file: &Path, problem: String) -> Loaded {
+    let mut policy = base_policy(places);
+    policy.broken.push(problem.clone());
+    Loaded { config: Config::default(), file: Some(file.to_owned()), policy, problems: vec![problem] }
+}
+
+/// What holds whatever the file says: no tool touches what controls the daemon.
+fn base_policy(places: &Places) -> Policy {
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let spool = real(places.state.clone()).join("spool");
+    Policy { control: vec![real(places.config.clone()), spool], ..Policy::default() }
+}
+
+fn read_rule(rule: &RuleConfig, origin: &str, home: Option<&Path>) -> anyhow::Result<Rule> {
+    let category = Category::parse(&rule.category).ok_or_else(|| {
+        let known: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
+        anyhow::anyhow!("{:?} is no category: expected one of {}", rule.category, known.join(", "))
+    })?;
+    let pattern = match category {
+        Category::FileRead | Category::FileWrite => expand_home(&rule.pattern, home).display().to_string(),
+        Category::Shell | Category::Network | Category::Mcp | Category::Agent | Category::Plugin => {
+            rule.pattern.clone()
+        }
+    };
+    let tools = rule.tools.as_ref().map(|globs| {
+        let mut set = globset::GlobSetBuilder::new();
+        for glob in globs {
+            set.add(globset::Glob::new(glob)?);
+        }
+        set.build()
+    });
+    Ok(Rule {
+        category,
+        pattern: Pattern::parse(category, &pattern)?,
+        action: rule.action,
+        tools: tools.transpose()?,
+        cwd: rule.cwd.as_ref().map(|cwd| expand_home(cwd, home)).map(|cwd| cwd.canonicalize().unwrap_or(cwd)),
+        project: None,
+        origin: origin.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(text: &str) -> Loaded {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        std::fs::write(&file, text).unwrap();
+        let places =
+            Places { config: dir.path().into(), state: dir.path().join("state"), home: Some("/home/u".into()) };
+        load(&places, &file)
+    }
+
+    #[test]
+    fn rules_know_their_line() {
+        let loaded = loaded(
+            "[limits]\ncalls = 7\n\n[[permission.rules]]\ncategory = \"shell\"\npattern = \"git status\"\naction = \"allow\"\n",
+        );
+        assert_eq!(loaded.problems, Vec::<String>::new());
+        assert_eq!(loaded.config.limits.calls, 7);
+        assert!(loaded.policy.rules[0].origin.ends_with("config.toml:4"), "{}", loaded.policy.rules[0].origin);
+    }
+
+    #[test]
+    fn unknown_keys_are_told_with_their_line_and_close_the_policy() {
+        let loaded = loaded("[limits]\ncals = 7\n");
+        assert!(loaded.problems[0].contains("line 2") && loaded.problems[0].contains("cals"), "{:?}", loaded.problems);
+        assert_eq!(loaded.policy.broken.len(), 1);
+    }
+
+    #[test]
+    fn a_bad_rule_is_told_and_the_others_count() {
+        let text = "[[permission.rules]]\ncategory = \"shel\"\npattern = \"x\"\naction = \"deny\"\n\
+                    [[permission.rules]]\ncategory = \"file.read\"\npattern = \"~/notes/**\"\naction = \"allow\"\n";
+        let loaded = loaded(text);
+        assert_eq!(loaded.policy.rules.len(), 1);
+        assert_eq!(loaded.policy.rules[0].pattern.as_str(), "/home/u/notes/**");
+        assert!(
+            loaded.problems[0].contains(":1: ") && loaded.problems[0].contains("file.read"),
+            "{:?}",
+            loaded.problems
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! The daemon as a value: what it holds, how it starts, how it stops. Two fit in one process.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use jsonrpsee::core::server::Methods;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toold_engine::Engine;
+use toold_engine::lanes::Limits;
+use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::session::{NewSession, Session};
+use toold_engine::tool::Origin;
+use toold_proto::tool::{SessionId, SourceKind};
+
+use crate::config::{self, Loaded};
+use crate::connection::{self, ConnectionLimits, Stream};
+use crate::peer::Peer;
+use crate::places::Places;
+use crate::plugins::PluginHost;
+use crate::project::project_of;
+use crate::rpc;
+use crate::spool::SpoolDir;
+
+/// What a daemon is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub places: Places,
+    /// Another configuration file than the usual one.
+    pub config: Option<PathBuf>,
+    /// Plugin folders and files beside those of the configuration.
+    pub plugins: Vec<PathBuf>,
+    /// What `daemon.status` shows; `None` for a daemon on stdio.
+    pub socket: Option<PathBuf>,
+}
+
+/// A running daemon. Stop it with [`Daemon::stop`]; dropping it leaves its tasks to the runtime.
+#[derive(Clone)]
+pub struct Daemon {
+    pub state: Arc<State>,
+    methods: Methods,
+}
+
+/// What the methods work on.
+pub struct State {
+    pub engine: Arc<Engine>,
+    pub plugins: PluginHost,
+    pub options: Options,
+    pub loaded: Loaded,
+    pub started: Instant,
+    limits: ConnectionLimits,
+    connections: TaskTracker,
+    next_connection: AtomicU64,
+    /// Fires when nothing new is taken any more.
+    stopping: CancellationToken,
+    /// Fires when what still runs is cut short.
+    cancel: CancellationToken,
+    drain: std::sync::Mutex<Duration>,
+}
+
+/// How long calls in flight may go on when the daemon stops.
+pub const DRAIN: Duration = Duration::from_secs(5);
+
+impl Daemon {
+    /// Starts everything but the transport. Plugins load in the background.
+    pub fn start(options: Options) -> anyhow::Result<Self> {
+        let file = options.config.clone().unwrap_or_else(|| options.places.config_file());
+        let loaded = config::load(&options.places, &file);
+        for problem in &loaded.problems {
+            tracing::error!(problem, "the configuration is not whole");
+        }
+        let engine = Arc::new(new_engine(&options, &loaded)?);
+        let builtins = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
+        engine.registry.put(builtins, Origin::Builtin, Vec::new()).context("the built-in tools do not go together")?;
+        let plugins = crate::plugins::start(&options, &loaded, &engine);
+        let limits = ConnectionLimits {
+            max_message: loaded.config.limits.message_bytes,
+            max_subscriptions: loaded.config.limits.subscriptions_per_connection,
+            ..ConnectionLimits::default()
+        };
+        let state = Arc::new(State {
+            engine,
+            plugins,
+            options,
+            loaded,
+            started: Instant::now(),
+            limits,
+            connections: TaskTracker::new(),
+            next_connection: AtomicU64::new(1),
+            stopping: CancellationToken::new(),
+            cancel: CancellationToken::new(),
+            drain: std::sync::Mutex::new(DRAIN),
+        });
+        state.clean_spool();
+        let methods = rpc::methods(state.clone())?;
+        Ok(Self { state, methods })
+    }
+
+    /// Serves a client in a task of its own.
+    pub fn serve(&self, stream: impl Stream + 'static, peer: Peer) {
+        self.state.connections.spawn(self.serve_here(stream, peer));
+    }
+
+    /// Serves a client; ends when it is gone or the daemon stops.
+    pub fn serve_here<S: Stream>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + use<S> {
+        let state = &self.state;
+        let id = state.next_connection.fetch_add(1, Ordering::Relaxed);
+        connection::serve(
+            stream,
+            id,
+            peer,
+            self.methods.clone(),
+            state.limits.clone(),
+            state.stopping.clone(),
+            state.cancel.clone(),
+        )
+    }
+
+    /// Fires when the daemon is told to stop.
+    pub fn stopping(&self) -> CancellationToken {
+        self.state.stopping.clone()
+    }
+
+    /// Takes nothing new, lets calls in flight end, cancels those that take too long, and waits until all
+    /// that runs is gone. `hurry` cuts the draining short.
+    pub async fn stop(&self, hurry: impl Future<Output = ()>) {
+        let state = &self.state;
+        state.stopping.cancel();
+        state.connections.close();
+        let drain = *state.drain.lock().expect("no code panics while it holds this lock");
+        tokio::select! {
+            () = state.connections.wait() => {}
+            () = tokio::time::sleep(drain) => {}
+            () = hurry => {}
+        }
+        state.cancel.cancel();
+        state.engine.stop.cancel();
+        state.connections.wait().await;
+        state.plugins.stop().await;
+        state.engine.tasks.close();
+        let grace = state.engine.settings.load().grace + Duration::from_secs(1);
+        if tokio::time::timeout(grace, state.engine.tasks.wait()).await.is_err() {
+            tracing::warn!("some work did not end in time");
+        }
+    }
+}
+
+impl State {
+    /// Tells the daemon to stop, with so much time for calls in flight.
+    pub fn shut_down(&self, drain: Duration) {
+        *self.drain.lock().expect("no code panics while it holds this lock") = drain;
+        self.stopping.cancel();
+    }
+
+    pub fn connections(&self) -> u64 {
+        self.connections.len() as u64
+    }
+
+    /// A new session for paths as a client names them.
+    ///
+    /// # Errors
+    /// When `cwd` or a root is no absolute path of a folder.
+    pub fn new_session(&self, open: SessionRequest) -> anyhow::Result<Session> {
+        let real = |text: &Path| -> anyhow::Result<PathBuf> {
+            anyhow::ensure!(text.is_absolute(), "{} is no absolute path", text.display());
+            crate::project::real_dir(text).with_context(|| format!("{} is no folder to work in", text.display()))
+        };
+        let cwd = real(&open.cwd)?;
+        let project = project_of(&cwd).with_context(|| format!("can't look at {}", cwd.display()))?;
+        let mut roots = open.roots.iter().map(|root| real(root)).collect::<anyhow::Result<Vec<_>>>()?;
+        // So that `read` may open what a result left there.
+        let spool = self.options.places.spool();
+        roots.push(SpoolDir::of_session(&spool.canonicalize().unwrap_or(spool), &open.id));
+        Ok(Session::new(NewSession {
+            id: open.id,
+            cwd,
+            roots,
+            project,
+            client: open.client,
+            model: open.model,
+            env: open.env,
+            filter: open.filter,
+        }))
+    }
+
+    /// Where plugins are looked for, first to last.
+    pub fn plugin_dirs(&self) -> Vec<PathBuf> {
+        crate::plugins::dirs(&self.options, &self.loaded)
+    }
+
+    fn clean_spool(&self) {
+        let dir = self.options.places.spool();
+        let spool = &self.loaded.config.spool;
+        let (age, bytes) = (Duration::from_secs(spool.max_age_hours * 3600), spool.max_mib * 1024 * 1024);
+        self.engine.tasks.spawn_blocking(move || {
+            if let Err(error) = SpoolDir::clean(&dir, age, bytes) {
+                tracing::warn!(%error, "can't clean the spool");
+            }
+        });
+    }
+}
+
+/// What a session is asked to be.
+pub struct SessionRequest {
+    pub id: SessionId,
+    pub cwd: PathBuf,
+    pub roots: Vec<PathBuf>,
+    pub client: Option<toold_proto::session::ClientInfo>,
+    pub model: Option<String>,
+    pub env: BTreeMap<String, String>,
+    pub filter: toold_engine::session::Filter,
+}
+
+/// `bytes` random bytes, as hexadecimal digits.
+pub fn random_hex(bytes: usize) -> String {
+    let mut buffer = vec![0u8; bytes];
+    let mut filled = 0;
+    while filled < bytes {
+        match rustix::rand::getrandom(&mut buffer[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(n) => filled += n,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("the system gives no random bytes: {error}"),
+        }
+    }
+    buffer.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn new_engine(options: &Options, loaded: &Loaded) -> anyhow::Result<Engine> {
+    let mut engine = Engine::new(&random_hex(8));
+    engine.limits = Limits::new(loaded.config.limits.calls_per_connection, loaded.config.limits.calls);
+    engine.settings.store(Arc::new(loaded.config.settings()));
+    engine.spool = Some(Arc::new(SpoolDir::new(options.places.spool())));
+    let mut policy = loaded.policy.clone();
+    if let Some(socket) = &options.socket {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        policy.private.push(real(socket.parent().context("the socket's path has no folder")?));
+    }
+    engine.policy.store(Arc::new(policy));
+    Ok(engine)
+}

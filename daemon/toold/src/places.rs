@@ -1,0 +1,72 @@
+//! Where the daemon keeps its files, by the XDG Base Directory Specification.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// The folders of one daemon. Read from the environment once, in `main`; tests make their own.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// `$XDG_CONFIG_HOME/toold`: `config.toml` and `plugins/`.
+    pub config: PathBuf,
+    /// `$XDG_STATE_HOME/toold`: spool, database, logs.
+    pub state: PathBuf,
+    pub home: Option<PathBuf>,
+}
+
+impl Places {
+    /// # Errors
+    /// When no home folder is known and the XDG variables do not make up for it.
+    pub fn from_env() -> anyhow::Result<Self> {
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = absolute("HOME").or_else(|| etcetera::home_dir().ok());
+        let base = |name: &str, below: &str| {
+            absolute(name)
+                .or_else(|| home.as_ref().map(|home| home.join(below)))
+                .with_context(|| format!("neither {name} nor HOME is set"))
+        };
+        Ok(Self {
+            config: base("XDG_CONFIG_HOME", ".config")?.join("toold"),
+            state: base("XDG_STATE_HOME", ".local/state")?.join("toold"),
+            home,
+        })
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
+    pub fn user_plugins(&self) -> PathBuf {
+        self.config.join("plugins")
+    }
+
+    pub fn spool(&self) -> PathBuf {
+        self.state.join("spool")
+    }
+}
+
+/// Makes a folder that only its owner can enter, with its parents.
+pub fn private_dir(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes the folder of a socket, or checks that the one that is there is nobody else's to write.
+pub fn private_dir_checked(path: &Path) -> anyhow::Result<()> {
+    private_dir(path).with_context(|| format!("can't make {}", path.display()))?;
+    let metadata = std::fs::metadata(path).with_context(|| format!("can't look at {}", path.display()))?;
+    let uid = rustix::process::geteuid().as_raw();
+    if metadata.uid() != uid {
+        bail!(
+            "{} belongs to user {}, not to {uid}: set TOOLD_SOCKET to a place of your own",
+            path.display(),
+            metadata.uid()
+        );
+    }
+    if metadata.mode() & 0o077 != 0 {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
+            .with_context(|| format!("can't make {} private", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! The methods: one file for each group, all of them in [`methods`].
+
+mod daemon;
+mod error;
+mod events;
+mod plugins;
+mod session;
+mod tools;
+
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::core::server::Methods;
+use jsonrpsee::types::{ErrorObjectOwned, Params};
+use serde::de::DeserializeOwned;
+use toold_engine::session::Session;
+use toold_proto::method::Method;
+use toold_proto::tool::SessionId;
+
+use crate::connection::{Connection, RequestScope};
+use crate::daemon::{SessionRequest, State, random_hex};
+use crate::rpc::error::{internal, not_for, unknown};
+
+/// All methods of the native dialect.
+pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
+    let mut module = RpcModule::new(state);
+    session::register(&mut module)?;
+    tools::register(&mut module)?;
+    events::register(&mut module)?;
+    plugins::register(&mut module)?;
+    daemon::register(&mut module)?;
+    Ok(module.into())
+}
+
+/// A request: the daemon, and the connection that it came on.
+pub struct Request {
+    pub state: Arc<State>,
+    pub scope: RequestScope,
+}
+
+/// Who may call a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// Whoever may connect.
+    Anyone,
+    /// People's frontends and administrators; never an agent or a process below a tool.
+    Decider,
+}
+
+type Answer<M> = Result<<M as Method>::Answer, ErrorObjectOwned>;
+
+/// Registers a method that answers at once.
+fn add<M: Method>(
+    module: &mut RpcModule<Arc<State>>,
+    right: Right,
+    run: impl Fn(Request, M::Params) -> Answer<M> + Send + Sync + Clone + 'static,
+) -> anyhow::Result<()>
+where
+    M::Answer: Clone,
+{
+    module.register_method(M::NAME, move |params, state, extensions| -> Answer<M> {
+        let request = Request { state: state.clone(), scope: scope(extensions)? };
+        allowed::<M>(right, &request)?;
+        run(request, read_params(&params)?)
+    })?;
+    Ok(())
+}
+
+/// Registers a method that may wait.
+fn add_async<M: Method, F>(
+    module: &mut RpcModule<Arc<State>>,
+    right: Right,
+    run: impl Fn(Request, M::Params) -> F + Send + Sync + Clone + 'static,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = Answer<M>> + Send + 'static,
+    M::Answer: Clone,
+{
+    module.register_async_method(M::NAME, move |params, state, extensions| {
+        let run = run.clone();
+        async move {
+            let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
+            allowed::<M>(right, &request)?;
+            run(request, read_params(&params)?).await
+        }
+    })?;
+    Ok(())
+}
+
+fn allowed<M: Method>(right: Right, request: &Request) -> Result<(), ErrorObjectOwned> {
+    let principal = request.scope.connection.peer.principal;
+    match right {
+        Right::Anyone => Ok(()),
+        Right::Decider if principal.may_decide() && !request.acts_for_a_model() => Ok(()),
+        Right::Decider => Err(not_for(M::NAME)),
+    }
+}
+
+/// Parameters by name; absent ones are `{}`, and members that we don't know are passed over.
+fn read_params<T: DeserializeOwned>(params: &Params) -> Result<T, ErrorObjectOwned> {
+    let text = params.as_str().unwrap_or("{}");
+    if !text.trim_start().starts_with('{') {
+        return Err(error::invalid_params("expected parameters by name: an object"));
+    }
+    serde_json::from_str(text).map_err(|error| error::invalid_params(&error.to_string()))
+}
+
+fn scope(extensions: &jsonrpsee::Extensions) -> Result<RequestScope, ErrorObjectOwned> {
+    extensions.get::<RequestScope>().cloned().ok_or_else(|| internal("the request came on no connection"))
+}
+
+impl Request {
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.scope.connection
+    }
+
+    /// The session of a request: the one it names, else the connection's, else one of its own.
+    pub fn session(&self, named: Option<&SessionId>) -> Result<Arc<Session>, ErrorObjectOwned> {
+        if let Some(id) = named {
+            let session = self.state.engine.sessions.find(id).ok_or_else(|| unknown("session", id.as_str()))?;
+            session::may_use(self, &session)?;
+            return Ok(session);
+        }
+        if let Some(session) = self.connection().session() {
+            return Ok(session);
+        }
+        self.own_session()
+    }
+
+    /// A session for a connection that opened none, in the folder that its process works in.
+    fn own_session(&self) -> Result<Arc<Session>, ErrorObjectOwned> {
+        let connection = self.connection();
+        let id = SessionId::parse(&format!("c{}-{}", connection.id, random_hex(16))).expect("hexadecimal digits fit");
+        let mut request = SessionRequest {
+            id,
+            cwd: connection.peer.cwd.clone().unwrap_or_else(|| "/".into()),
+            roots: Vec::new(),
+            client: None,
+            model: None,
+            env: Default::default(),
+            filter: Default::default(),
+        };
+        if !request.cwd.is_dir() {
+            request.cwd = "/".into();
+        }
+        let session = self.state.new_session(request).map_err(|error| internal(&format!("{error:#}")))?;
+        Ok(session::enter(self, session))
+    }
+
+    fn acts_for_a_model(&self) -> bool {
+        self.connection().is_agent()
+    }
+}

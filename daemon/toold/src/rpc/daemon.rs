@@ -1,0 +1,69 @@
+//! `daemon.*` and `rpc.discover`
+
+use std::sync::Arc;
+
+use std::time::Duration;
+
+use jsonrpsee::RpcModule;
+use toold_proto::daemon::{DaemonStatus, Done, PluginCounts, Shutdown};
+use toold_proto::method::{DaemonGetStatus, DaemonPing, DaemonShutdown, Method, RpcDiscover, describe_all};
+use toold_proto::openrpc;
+use toold_proto::plugin::PluginStatus;
+
+use crate::daemon::{DRAIN, State};
+use crate::rpc::{Right, add};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    add::<DaemonPing>(module, Right::Anyone, |_, _| Ok(Done {}))?;
+    add::<DaemonGetStatus>(module, Right::Anyone, |request, _| Ok(status(&request.state)))?;
+    add::<DaemonShutdown>(module, Right::Decider, |request, shutdown: Shutdown| {
+        let drain = shutdown.drain_ms.map_or(DRAIN, |ms| Duration::from_millis(ms.min(600_000)));
+        request.state.shut_down(drain);
+        Ok(Done {})
+    })?;
+    // Only what is registered by now is told, so this comes last.
+    let mut served: Vec<&'static str> = module.method_names().collect();
+    served.push(RpcDiscover::NAME);
+    debug_assert!(served.iter().all(|name| describe_all().iter().any(|described| described.name == *name)));
+    let document = openrpc::document(env!("CARGO_PKG_VERSION"), |name| served.contains(&name));
+    add::<RpcDiscover>(module, Right::Anyone, move |_, _| Ok(document.clone()))
+}
+
+fn status(state: &State) -> DaemonStatus {
+    let engine = &state.engine;
+    let snapshot = engine.registry.snapshot();
+    let mut plugins = PluginCounts::default();
+    for plugin in state.plugins.list() {
+        match plugin.status {
+            PluginStatus::Loaded => plugins.loaded += 1,
+            PluginStatus::Failed => plugins.failed += 1,
+            PluginStatus::Disabled | PluginStatus::Untrusted | PluginStatus::Shadowed => plugins.other += 1,
+        }
+    }
+    DaemonStatus {
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        protocol: toold_proto::PROTOCOL,
+        epoch: engine.events.epoch().to_owned(),
+        uptime_s: state.started.elapsed().as_secs_f64(),
+        socket: state.options.socket.as_ref().map(|path| path.display().to_string()),
+        config: state.loaded.file.as_ref().map(|path| path.display().to_string()),
+        plugin_dirs: state.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
+        sessions: engine.sessions.len() as u64,
+        connections: state.connections(),
+        tools: snapshot.global().len() as u64,
+        revision: snapshot.revision,
+        calls: engine.counts.read(),
+        plugins,
+        memory_bytes: resident_bytes(),
+        open_files: std::fs::read_dir("/proc/self/fd").ok().map(|fds| fds.count() as u64),
+        problems: state.loaded.problems.clone(),
+    }
+}
+
+/// The second field of `/proc/self/statm`, in pages.
+fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}

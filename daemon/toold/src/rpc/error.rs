@@ -1,0 +1,44 @@
+//! The one place that maps errors to the wire.
+
+use jsonrpsee::types::{ErrorObject, ErrorObjectOwned};
+use toold_engine::execute::CallError;
+use toold_proto::error::{self, ErrorData};
+
+pub(super) fn object(code: i32, words: &str, data: ErrorData) -> ErrorObjectOwned {
+    ErrorObject::owned(code, words, Some(data))
+}
+
+pub(super) fn invalid_params(words: &str) -> ErrorObjectOwned {
+    object(error::INVALID_PARAMS, &format!("invalid params: {words}"), ErrorData::new("invalid_params"))
+}
+
+pub(super) fn internal(words: &str) -> ErrorObjectOwned {
+    object(error::INTERNAL_ERROR, words, ErrorData::new("internal"))
+}
+
+/// Something that a parameter names and that is not there.
+pub(super) fn unknown(what: &str, name: &str) -> ErrorObjectOwned {
+    object(error::UNKNOWN, &format!("there is no {what} {name}"), ErrorData::new(&format!("unknown_{what}")))
+}
+
+pub(super) fn not_for(method: &str) -> ErrorObjectOwned {
+    let words = format!("{method} is for a person's frontend: not for an agent, nor for what a tool started");
+    object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))
+}
+
+pub(super) fn of_call(error: CallError) -> ErrorObjectOwned {
+    let words = error.to_string();
+    match error {
+        CallError::InvalidArgs { errors, .. } => {
+            object(error::INVALID_PARAMS, &words, ErrorData { errors, ..ErrorData::new("invalid_args") })
+        }
+        CallError::UnknownTool { suggestions, .. } => {
+            object(error::UNKNOWN_TOOL, &words, ErrorData { suggestions, ..ErrorData::new("unknown_tool") })
+        }
+        CallError::DuplicateCallId(_) => object(error::INVALID_PARAMS, &words, ErrorData::new("invalid_params")),
+        CallError::PermissionEngine(_) => object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied")),
+        CallError::Failed(_) => object(error::EXECUTION_FAILED, &words, ErrorData::new("execution_failed")),
+        CallError::Overloaded(_) => object(error::OVERLOADED, &words, ErrorData::new("overloaded")),
+        CallError::Cancelled => object(error::CANCELLED, &words, ErrorData::new("cancelled")),
+    }
+}

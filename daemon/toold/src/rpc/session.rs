@@ -1,0 +1,154 @@
+//! `session.*`
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_engine::session::{Filter, Session};
+use toold_proto::error::{self, ErrorData};
+use toold_proto::event::What;
+use toold_proto::method::{SessionClose, SessionOpen, SessionsList};
+use toold_proto::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, Role, ServerInfo, SessionList};
+use toold_proto::tool::SessionId;
+
+use crate::daemon::{SessionRequest, State, random_hex};
+use crate::rpc::error::{invalid_params, object, unknown};
+use crate::rpc::{Request, Right, add};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    add::<SessionOpen>(module, Right::Anyone, open)?;
+    add::<SessionsList>(module, Right::Anyone, |request, _| {
+        let sessions = request.state.engine.sessions.list();
+        let visible = sessions.iter().filter(|session| may_use(&request, session).is_ok());
+        Ok(SessionList { sessions: visible.map(|session| session.describe()).collect() })
+    })?;
+    add::<SessionClose>(module, Right::Anyone, close)
+}
+
+/// What the daemon says of itself.
+pub(super) fn server_info() -> ServerInfo {
+    ServerInfo { name: "toold".into(), version: env!("CARGO_PKG_VERSION").into(), protocol: toold_proto::PROTOCOL }
+}
+
+/// Puts a new session where others find it, and binds it to the connection.
+pub(super) fn enter(request: &Request, session: Session) -> Arc<Session> {
+    let (session, there) = request.state.engine.sessions.open(session);
+    if !there {
+        *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock") = request.kind();
+        request
+            .state
+            .engine
+            .events
+            .emit(What::SessionOpened { session_id: session.id.clone(), cwd: session.cwd.display().to_string() });
+    }
+    request.connection().bind(session.clone());
+    session
+}
+
+/// Joining a session needs the same kind of principal that opened it.
+pub(super) fn may_use(request: &Request, session: &Session) -> Result<(), ErrorObjectOwned> {
+    let owner = *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock");
+    let kind = request.kind();
+    // A process below a tool may name no session at all: it cannot be told whose it is.
+    if owner == kind && kind != Kind::Descendant || request.connection().is_bound_to(session) {
+        return Ok(());
+    }
+    Err(unknown("session", session.id.as_str()))
+}
+
+/// Kept in a session's slot: what kind of principal opened it.
+#[derive(Default)]
+struct Owner(std::sync::Mutex<Kind>);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Frontend,
+    Descendant,
+}
+
+impl Request {
+    fn kind(&self) -> Kind {
+        use toold_engine::execute::Principal;
+        match self.connection().peer.principal {
+            // People and the agents that they run share sessions: that is what sessions are for.
+            Principal::Person | Principal::Agent | Principal::TokenCall | Principal::TokenAdmin => Kind::Frontend,
+            Principal::ToolDescendant => Kind::Descendant,
+        }
+    }
+}
+
+fn open(request: Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+    if let Some(protocol) = open.protocol.filter(|protocol| *protocol != toold_proto::PROTOCOL) {
+        let data = ErrorData { supported: vec![toold_proto::PROTOCOL], ..ErrorData::new("unsupported_protocol") };
+        let words = format!("protocol {protocol} is not spoken here");
+        return Err(object(error::INVALID_REQUEST, &words, data));
+    }
+    if request.kind() == Kind::Descendant {
+        return Err(crate::rpc::error::not_for("session.open"));
+    }
+    let role = open.role;
+    let opened = match open.session_id.as_ref().and_then(|id| request.state.engine.sessions.find(id)) {
+        Some(session) => resume(&request, session, &open)?,
+        None => create(&request, open)?,
+    };
+    if role == Some(Role::Agent) {
+        request.connection().become_agent();
+    }
+    Ok(opened)
+}
+
+fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+    may_use(request, &session)?;
+    if let Some(cwd) = &open.cwd {
+        let same = PathBuf::from(cwd).canonicalize().is_ok_and(|cwd| cwd == session.cwd);
+        if !same {
+            let words = format!("session {} works in {}, not in {cwd}", session.id, session.cwd.display());
+            return Err(invalid_params(&words));
+        }
+    }
+    request.connection().bind(session.clone());
+    Ok(answer(&session, true))
+}
+
+fn create(request: &Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+    let id = open
+        .session_id
+        .unwrap_or_else(|| SessionId::parse(&format!("s-{}", random_hex(16))).expect("hexadecimal digits fit"));
+    let cwd = match (&open.cwd, &request.connection().peer.cwd) {
+        (Some(cwd), _) => PathBuf::from(cwd),
+        (None, Some(cwd)) => cwd.clone(),
+        (None, None) => return Err(invalid_params("cwd is needed: an absolute path of a folder")),
+    };
+    let filter = open.tools.as_ref().map(Filter::new).transpose();
+    let session = request.state.new_session(SessionRequest {
+        id,
+        cwd,
+        roots: open.roots.iter().map(PathBuf::from).collect(),
+        client: open.client,
+        model: open.model,
+        env: open.env,
+        filter: filter.map_err(|error| invalid_params(&format!("tools: {error}")))?.unwrap_or_default(),
+    });
+    let session = session.map_err(|error| invalid_params(&format!("{error:#}")))?;
+    Ok(answer(&enter(request, session), false))
+}
+
+fn answer(session: &Session, resumed: bool) -> OpenedSession {
+    OpenedSession {
+        session_id: session.id.clone(),
+        cwd: session.cwd.display().to_string(),
+        resumed,
+        server: server_info(),
+    }
+}
+
+fn close(request: Request, close: CloseSession) -> Result<ClosedSession, ErrorObjectOwned> {
+    let sessions = &request.state.engine.sessions;
+    let session = sessions.find(&close.session_id).ok_or_else(|| unknown("session", close.session_id.as_str()))?;
+    may_use(&request, &session)?;
+    let cancelled = sessions.close(&close.session_id).unwrap_or(0);
+    request.state.engine.events.emit(What::SessionClosed { session_id: close.session_id });
+    Ok(ClosedSession { cancelled })
+}

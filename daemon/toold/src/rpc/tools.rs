@@ -1,0 +1,206 @@
+//! `tools.*`
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::mpsc;
+use toold_engine::Engine;
+use toold_engine::execute::{Call, CallError, execute};
+use toold_engine::progress::ProgressSink;
+use toold_engine::session::Session;
+use toold_engine::tool::ToolSpec;
+use toold_proto::call::{
+    CallProgress, CancelCall, Cancelled, Execute, Interrupt, Interrupted, ListTools, Progress, ToolFormat, ToolList,
+    ToolSchema,
+};
+use toold_proto::event::What;
+use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsInterrupt, ToolsList, ToolsSchema};
+use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
+
+use crate::daemon::State;
+use crate::rpc::error::{invalid_params, of_call};
+use crate::rpc::{Request, Right, add, add_async};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    add_async::<ToolsList, _>(module, Right::Anyone, list)?;
+    add_async::<ToolsSchema, _>(module, Right::Anyone, schema)?;
+    add_async::<ToolsExecute, _>(module, Right::Anyone, run)?;
+    add::<ToolsCancel>(module, Right::Anyone, |request, cancel: CancelCall| {
+        let session = request.session(cancel.session_id.as_ref())?;
+        Ok(Cancelled { cancelled: session.cancel(&cancel.call_id) })
+    })?;
+    add::<ToolsInterrupt>(module, Right::Anyone, |request, interrupt: Interrupt| {
+        let session = request.session(interrupt.session_id.as_ref())?;
+        Ok(Interrupted { skipped: session.interrupt() })
+    })
+}
+
+async fn list(request: Request, list: ListTools) -> Result<ToolList, ErrorObjectOwned> {
+    let session = request.session(list.session_id.as_ref())?;
+    request.state.plugins.settled().await;
+    if list.format.is_some_and(|format| format != ToolFormat::Native) {
+        return Err(invalid_params("format: only native is served"));
+    }
+    let engine = &request.state.engine;
+    let snapshot = engine.registry.snapshot();
+    let (revision, epoch) = (snapshot.revision, engine.events.epoch().to_owned());
+    let same_epoch = list.if_epoch.as_ref().is_none_or(|known| *known == epoch);
+    if list.if_revision == Some(revision) && same_epoch {
+        return Ok(ToolList { revision, epoch, unchanged: true, tools: None });
+    }
+    let view = snapshot.view(&session.project);
+    let tools = view.iter().map(|tool| tool.spec()).filter(|spec| wanted(spec, &list, &session));
+    Ok(ToolList { revision, epoch, unchanged: false, tools: Some(tools.map(ToolSpec::describe).collect()) })
+}
+
+fn wanted(spec: &ToolSpec, list: &ListTools, session: &Session) -> bool {
+    let name = spec.name.as_str();
+    let by_source = |source: &String| *source == spec.source.name || source == spec.source.kind.as_str();
+    let by_words = |query: &String| {
+        let text = format!("{name} {} {}", spec.label, spec.description).to_lowercase();
+        query.to_lowercase().split_whitespace().all(|word| text.contains(word))
+    };
+    session.filter.lets(name)
+        && list.source.as_ref().is_none_or(by_source)
+        && list.names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
+        && list.query.as_ref().is_none_or(by_words)
+}
+
+async fn schema(request: Request, asked: ToolSchema) -> Result<Tool, ErrorObjectOwned> {
+    let session = request.session(asked.session_id.as_ref())?;
+    request.state.plugins.settled().await;
+    let snapshot = request.state.engine.registry.snapshot();
+    let view = snapshot.view(&session.project);
+    match view.find(&asked.name).filter(|_| session.filter.lets(&asked.name)) {
+        Some(tool) => Ok(tool.spec().describe()),
+        None => Err(of_call(CallError::UnknownTool { suggestions: view.near(&asked.name), name: asked.name })),
+    }
+}
+
+async fn run(request: Request, execute_params: Execute) -> Result<ToolResult, ErrorObjectOwned> {
+    let call = to_call(&request, execute_params)?;
+    let state = &request.state;
+    // Only what is not there yet waits for the plugins that are loading.
+    if !state.plugins.is_settled() && !knows(&state.engine, &call) {
+        state.plugins.settled().await;
+    }
+    execute(&state.engine, call).await.map_err(of_call)
+}
+
+fn knows(engine: &Engine, call: &Call) -> bool {
+    engine.registry.snapshot().view(&call.session.project).find(&call.name).is_some()
+}
+
+fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorObjectOwned> {
+    let session = request.session(params.session_id.as_ref())?;
+    if !(params.arguments.is_null() || params.arguments.is_object()) {
+        return Err(invalid_params("arguments: expected an object or null"));
+    }
+    let cwd = params.cwd.as_deref().map(|cwd| within(&session, cwd)).transpose()?;
+    let call_id = params.call_id.unwrap_or_else(|| new_call_id(&request.state.engine));
+    let mut progress: Vec<Arc<dyn ProgressSink>> = Vec::new();
+    if params.progress {
+        progress.push(Arc::new(Notifications::new(call_id.clone(), request.connection().outbox.clone())));
+    }
+    let engine = &request.state.engine;
+    if engine.events.wants_progress() {
+        progress.push(Arc::new(Broadcast {
+            engine: engine.clone(),
+            call_id: call_id.clone(),
+            session_id: session.id.clone(),
+        }));
+    }
+    Ok(Call {
+        name: params.name,
+        arguments: params.arguments,
+        call_id: Some(call_id),
+        session,
+        cwd,
+        timeout: params.timeout_ms.map(Duration::from_millis),
+        no_cache: params.no_cache,
+        caller: request.connection().caller.clone(),
+        progress,
+        cancel: request.scope.cancel.clone(),
+        chain: Arc::from([]),
+        depth: 0,
+        holds_lane: false,
+    })
+}
+
+fn new_call_id(engine: &Engine) -> CallId {
+    let n = engine.next_call.fetch_add(1, Ordering::Relaxed);
+    CallId::parse(&format!("call_{}_{n}", engine.events.epoch())).expect("letters and digits print")
+}
+
+/// A call's own folder lies within its session's.
+fn within(session: &Session, cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
+    let real = crate::project::real_dir(&session.cwd.join(Path::new(cwd)))
+        .map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))?;
+    if session.contains(&real) {
+        return Ok(real);
+    }
+    Err(invalid_params(&format!("cwd: {} lies outside of the session's {}", real.display(), session.cwd.display())))
+}
+
+/// Sends a call's progress to the connection that made it.
+struct Notifications {
+    call_id: CallId,
+    outbox: mpsc::Sender<Box<RawValue>>,
+    dropped: AtomicU64,
+}
+
+impl Notifications {
+    fn new(call_id: CallId, outbox: mpsc::Sender<Box<RawValue>>) -> Self {
+        Self { call_id, outbox, dropped: AtomicU64::new(0) }
+    }
+}
+
+impl ProgressSink for Notifications {
+    fn send(&self, seq: u64, progress: &Progress) {
+        #[derive(Serialize)]
+        struct Notification<'a> {
+            jsonrpc: &'static str,
+            method: &'static str,
+            params: &'a CallProgress,
+        }
+        let Ok(place) = self.outbox.try_reserve() else {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let params = CallProgress {
+            call_id: self.call_id.clone(),
+            seq,
+            dropped: (dropped > 0).then_some(dropped),
+            progress: progress.clone(),
+        };
+        let notification = Notification { jsonrpc: "2.0", method: "tools.progress", params: &params };
+        match to_raw_value(&notification) {
+            Ok(json) => place.send(json),
+            Err(error) => tracing::error!(%error, call = %self.call_id, "progress cannot be written"),
+        }
+    }
+}
+
+/// Makes events of a call's progress, while somebody listens to them.
+struct Broadcast {
+    engine: Arc<Engine>,
+    call_id: CallId,
+    session_id: SessionId,
+}
+
+impl ProgressSink for Broadcast {
+    fn send(&self, _seq: u64, progress: &Progress) {
+        self.engine.events.emit(What::CallProgress {
+            call_id: self.call_id.clone(),
+            session_id: self.session_id.clone(),
+            progress: progress.clone(),
+        });
+    }
+}

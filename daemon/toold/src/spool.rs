@@ -1,0 +1,101 @@
+//! Long results, kept whole as files for `read`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use toold_engine::spool::Spool;
+use toold_proto::tool::{CallId, SessionId};
+
+use crate::places::private_dir;
+
+/// A folder with one folder for each session.
+pub struct SpoolDir(PathBuf);
+
+impl SpoolDir {
+    pub fn new(dir: PathBuf) -> Self {
+        Self(dir)
+    }
+
+    /// Where the results of a session are kept.
+    pub fn of_session(dir: &Path, session: &SessionId) -> PathBuf {
+        dir.join(session.as_str())
+    }
+
+    /// Removes what is older than `age`, and then the oldest until `max_bytes` are left. Blocks.
+    pub fn clean(dir: &Path, age: Duration, max_bytes: u64) -> io::Result<()> {
+        let mut files = Vec::new();
+        let sessions = match std::fs::read_dir(dir) {
+            Ok(sessions) => sessions,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for session in sessions.flatten() {
+            let Ok(entries) = std::fs::read_dir(session.path()) else { continue };
+            for entry in entries.flatten() {
+                let Ok(metadata) = entry.metadata() else { continue };
+                files.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), entry.path()));
+            }
+        }
+        files.sort();
+        let mut left: u64 = files.iter().map(|(_, length, _)| length).sum();
+        let oldest_kept = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+        for (modified, length, path) in files {
+            if modified >= oldest_kept && left <= max_bytes {
+                break;
+            }
+            std::fs::remove_file(&path)?;
+            left -= length;
+            if let Some(session) = path.parent() {
+                // Fails while the folder holds others.
+                let _ = std::fs::remove_dir(session);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Spool for SpoolDir {
+    fn keep<'a>(
+        &'a self,
+        session: &'a SessionId,
+        call: &'a CallId,
+        text: &'a str,
+    ) -> BoxFuture<'a, io::Result<String>> {
+        let dir = Self::of_session(&self.0, session);
+        // A call id may hold anything that prints.
+        let name: String = call
+            .as_str()
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+            .take(64)
+            .collect();
+        let text = text.to_owned();
+        async move {
+            let kept = tokio::task::spawn_blocking(move || -> io::Result<String> {
+                private_dir(&dir)?;
+                let mut file = tempfile_in(&dir, &name)?;
+                io::Write::write_all(&mut file.1, text.as_bytes())?;
+                Ok(file.0.display().to_string())
+            });
+            kept.await.map_err(io::Error::other)?
+        }
+        .boxed()
+    }
+}
+
+/// A new file `NAME.txt`, or `NAME-1.txt` and so on when there is one.
+fn tempfile_in(dir: &Path, name: &str) -> io::Result<(PathBuf, std::fs::File)> {
+    use std::os::unix::fs::OpenOptionsExt;
+    for n in 0..1_000 {
+        let path = dir.join(if n == 0 { format!("{name}.txt") } else { format!("{name}-{n}.txt") });
+        match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "a thousand files of this name"))
+}

@@ -1,0 +1,4 @@
+//! How clients reach the daemon.
+
+pub mod stdio;
+pub mod unix;

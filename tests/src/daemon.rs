@@ -1,0 +1,189 @@
+//! A daemon of a test's own, in folders of its own.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::binaries::{toolctl, toold};
+use crate::wait::until;
+use crate::wire::Wire;
+
+/// Folders for a daemon, and what lies in them before it starts.
+pub struct Setup {
+    dir: TempDir,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Setup {
+    pub fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("toold-test-").tempdir().expect("there is a place for temp files");
+        for name in ["config/toold/plugins", "state", "run", "work", "home"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        Self { dir }
+    }
+
+    pub fn config(self, toml: &str) -> Self {
+        fs::write(self.path("config/toold/config.toml"), toml).unwrap();
+        self
+    }
+
+    pub fn plugin(self, name: &str, source: &str) -> Self {
+        fs::write(self.path("config/toold/plugins").join(name), source).unwrap();
+        self
+    }
+
+    pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        let path = self.path("work").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(below)
+    }
+
+    /// A program in this setup's environment, and in no other.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("TOOLD_SOCKET", self.path("run/toold.sock"))
+            .env("TOOLD_LOG", "debug")
+            .env("NO_COLOR", "1")
+            .env("LC_ALL", "C.UTF-8")
+            .current_dir(self.path("work"));
+        command
+    }
+
+    /// Starts `toold serve` and waits until it answers.
+    pub fn start(self) -> TestDaemon {
+        let mut command = self.command(toold());
+        let log = fs::File::create(self.path("log")).unwrap();
+        let child = command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let mut daemon = TestDaemon { setup: self, child };
+        until("the daemon listens", || {
+            if let Some(status) = daemon.child.try_wait().unwrap() {
+                panic!("the daemon ended with {status}: {}", daemon.log());
+            }
+            std::os::unix::net::UnixStream::connect(daemon.socket()).ok()
+        });
+        daemon
+    }
+}
+
+/// A running daemon. Stopped and checked for what it left behind when dropped.
+pub struct TestDaemon {
+    pub setup: Setup,
+    child: Child,
+}
+
+impl TestDaemon {
+    pub fn start() -> Self {
+        Setup::new().start()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.setup.path("run/toold.sock")
+    }
+
+    /// The folder that clients of this test work in.
+    pub fn work(&self) -> PathBuf {
+        self.setup.path("work")
+    }
+
+    pub fn plugins(&self) -> PathBuf {
+        self.setup.path("config/toold/plugins")
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.setup.path("state/toold")
+    }
+
+    pub fn log(&self) -> String {
+        let mut text = String::new();
+        fs::File::open(self.setup.path("log")).unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// A raw connection, with a session in [`work`](Self::work).
+    pub fn connect(&self) -> Wire {
+        let mut wire = Wire::connect(&self.socket());
+        wire.result("session.open", serde_json::json!({"cwd": self.work(), "client": {"name": "test"}}));
+        wire
+    }
+
+    /// `toolctl` with these arguments, in the daemon's environment.
+    pub fn toolctl(&self, arguments: &[&str]) -> std::process::Output {
+        self.setup.command(toolctl()).args(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    pub fn wait(&mut self) -> std::process::ExitStatus {
+        until("the daemon ends", || self.child.try_wait().unwrap())
+    }
+
+    /// Processes that work in this test's folders.
+    pub fn processes(&self) -> Vec<String> {
+        let root = self.setup.path("");
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+            if pid != self.pid() && fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&root)) {
+                let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                found.push(format!("{pid} {}", String::from_utf8_lossy(&command).replace('\0', " ")));
+            }
+        }
+        found
+    }
+
+    /// Stops the daemon as a service manager does, and checks that nothing is left.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if self.child.try_wait().unwrap().is_none() {
+            self.signal("TERM");
+            self.wait();
+        }
+        let left = self.processes();
+        assert!(left.is_empty(), "processes are left: {left:?}\n{}", self.log());
+        assert!(!self.socket().exists(), "the socket is left\n{}", self.log());
+        let run: Vec<_> = fs::read_dir(self.setup.path("run")).unwrap().flatten().map(|e| e.file_name()).collect();
+        assert!(run.iter().all(|name| name == "toold.sock.lock"), "left in the socket's folder: {run:?}");
+    }
+}
+
+impl Drop for TestDaemon {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- log of the daemon ---\n{}", self.log());
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        } else {
+            self.end();
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Waiting for something that another process does.
+
+use std::time::{Duration, Instant};
+
+/// No wait in any test is longer; what takes this long does not come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Asks again and again until there is an answer. For what no event tells; all else waits for its event.
+#[track_caller]
+pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
