@@ -1,14 +1,15 @@
 //! What built-in tools and plugins both need of the system.
 //!
 //! [`process`] runs programs, with an [`environment`] of its own and output [`kept`] within bounds;
-//! [`files`] resolves and opens paths, but for those that [`exclude`] keeps from tools.
+//! [`files`] resolves and opens paths, but for those that [`exclude`] keeps from tools;
+//! [`shell_grammar`] says what a command line needs leave for.
 
 pub mod environment;
 pub mod exclude;
 pub mod files;
 pub mod kept;
 pub mod process;
+pub mod shell_grammar;
 
 mod descendants;
 mod utf8;
-pub mod shell_grammar;

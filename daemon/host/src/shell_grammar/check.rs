@@ -1,0 +1,218 @@
+//! Where the grammar is laxer than the shell: each function here is one way in which a command
+//! could hide from the grammar, or seem to be another one.
+
+use toold_engine::need::Word;
+use tree_sitter::Node;
+
+use super::{Lost, Walked, all};
+
+/// Characters that the shell takes for parts of words and the grammar for blanks, or the reverse.
+pub(super) fn has_odd_characters(source: &str) -> bool {
+    let odd = |c: char| (c.is_control() && c != '\n' && c != '\t') || (c.is_whitespace() && !" \n\t".contains(c));
+    source.chars().any(odd)
+}
+
+/// Whether all that lies between the leaves of the tree is what the shell counts as blank, too. The
+/// grammar passes over escaped blanks, which for the shell are words.
+pub(super) fn gaps_are_blank(root: Node, source: &str) -> bool {
+    is_blank(&source[..root.start_byte()]) && is_blank(&source[root.end_byte()..]) && gaps_inside(root, source)
+}
+
+fn gaps_inside(node: Node, source: &str) -> bool {
+    // Inside of these the grammar drops text; whoever reads them reads the source.
+    let opaque = ["string", "heredoc_body"].contains(&node.kind());
+    let mut waiting = vec![(node, opaque)];
+    while let Some((node, opaque)) = waiting.pop() {
+        let children = all(node);
+        let mut at = node.start_byte();
+        for child in &children {
+            let gap = source.get(at..child.start_byte()).unwrap_or("?");
+            // The grammar passes over the last word of `python3 - <<EOF`. Whoever reads the command does not.
+            let lost_word = gap.trim() == "-" && gap.len() > 2 && child.kind() == "heredoc_redirect";
+            let of_command = children.first().is_some_and(|body| body.kind() == "command" && body.end_byte() == at);
+            if !(opaque || is_blank(gap) || lost_word && of_command) {
+                return false;
+            }
+            // A token of another text than its own has swallowed a part of a word.
+            if !child.is_named() && child.kind() != &source[child.byte_range()] {
+                return false;
+            }
+            at = child.end_byte();
+            waiting.push((*child, ["string", "heredoc_body"].contains(&child.kind())));
+        }
+        if !opaque && !children.is_empty() && !is_blank(&source[at..node.end_byte()]) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Blanks; a line that is continued only beside another blank, for alone it joins two words to one.
+fn is_blank(gap: &str) -> bool {
+    let blanks = gap.replace("\\\n", "");
+    blanks.chars().all(|c| " \t\n".contains(c)) && (blanks.len() == gap.len() || !blanks.is_empty())
+}
+
+/// Words that touch are one word to the shell.
+pub(super) fn words_stand_apart(children: &[Node], source: &str) -> Walked {
+    let is_redirect = |node: &Node| node.kind().ends_with("_redirect");
+    for pair in children.windows(2) {
+        if let [left, right] = pair
+            && left.end_byte() == right.start_byte()
+            && (!is_redirect(right) || is_redirect(left))
+        {
+            return Err(Lost);
+        }
+        if is_redirect(&pair[1])
+            && is_number(&source[pair[0].byte_range()])
+            && pair[0].end_byte() == pair[1].start_byte()
+        {
+            return Err(Lost);
+        }
+    }
+    Ok(())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// In `cat 0<in` the number is a descriptor, not a word.
+pub(super) fn number_is_no_descriptor(before: &str, last: Option<&Word>) -> Walked {
+    if last.is_some_and(|word| is_number(&word.text)) && before.ends_with(|c: char| c.is_ascii_digit()) {
+        return Err(Lost);
+    }
+    Ok(())
+}
+
+pub(super) fn blank_follows(source: &str, at: usize) -> bool {
+    source[at..].starts_with([' ', '\t', '\n']) || source[..at].ends_with('(')
+}
+
+/// `"x"#y` is a word, not a comment.
+pub(super) fn comment_is_one(node: Node, source: &str) -> bool {
+    let before = &source[..node.start_byte()];
+    before.is_empty() || before.ends_with([' ', '\t', '\n', ';'])
+}
+
+/// Words that the shell reads as its own grammar where a command begins.
+pub(super) fn is_reserved(name: &str) -> bool {
+    let reserved = [
+        "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "select",
+        "function", "{", "}", "in", "coproc", "[[", "]]", "!",
+    ];
+    reserved.contains(&name)
+}
+
+/// `{name}>file` takes a descriptor, and `a"b"2>file` writes the word `ab2`.
+pub(super) fn descriptor_stands_alone(redirect: Node, source: &str) -> Walked {
+    let before = &source[..redirect.start_byte()];
+    let has_descriptor = redirect.child(0).is_some_and(|child| child.kind() == "file_descriptor");
+    let alone = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '|', '&', '(', ')']);
+    if before.ends_with('}') || (has_descriptor && !alone) { Err(Lost) } else { Ok(()) }
+}
+
+/// Whether the body is expanded. The body must begin on the next line, and end at the first line that is
+/// the delimiter. Inside of a substitution nothing may stand behind the operator.
+pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions: usize) -> Walked<bool> {
+    let part = |kind: &str| all(node).into_iter().find(|child| child.kind() == kind).ok_or(Lost);
+    let (start, body, end) = (part("heredoc_start")?, part("heredoc_body")?, part("heredoc_end")?);
+    let strips = all(node).iter().any(|child| child.kind() == "<<-");
+    let raw = &source[start.byte_range()];
+    let name = |quote: char| raw.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    let quoted = name('\'').or_else(|| name('"')).or_else(|| raw.strip_prefix('\\'));
+    let delimiter = quoted.unwrap_or(raw);
+    let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let next_line = source[start.end_byte()..].find('\n').ok_or(Lost)? + start.end_byte() + 1;
+    if substitutions > 0 && !source[start.end_byte()..next_line].trim().is_empty() {
+        return Err(Lost);
+    }
+    let tabs = source[next_line..].bytes().take_while(|b| strips && *b == b'\t').count();
+    if !is_plain(delimiter) || body.start_byte() > next_line + tabs || body.start_byte() + 1 < next_line {
+        return Err(Lost);
+    }
+    let mut at = next_line;
+    for line in source[next_line..].split('\n') {
+        let text = if strips { line.trim_start_matches('\t') } else { line };
+        let line_end = at + line.len();
+        if text == delimiter {
+            let ends_here = end.end_byte() == line_end && &source[end.byte_range()] == delimiter;
+            return if ends_here { Ok(quoted.is_none()) } else { Err(Lost) };
+        }
+        at = line_end + 1;
+    }
+    Err(Lost)
+}
+
+/// Whether `$` and this character begin an expansion inside double quotes.
+pub(super) fn begins_expansion(next: char) -> bool {
+    next.is_ascii_alphanumeric() || "_{([*@#?$!-`".contains(next)
+}
+
+/// For text in which the grammar found nothing to expand.
+pub(super) fn holds_no_substitution(text: &str) -> Walked {
+    if text.contains('`') || ["$(", "${", "$[", "<(", ">("].iter().any(|start| text.contains(start)) {
+        return Err(Lost);
+    }
+    Ok(())
+}
+
+/// `${name}`, perhaps with an operator that evaluates nothing and plain text behind it.
+pub(super) fn expands_simply(raw: &str) -> bool {
+    let Some(body) = raw.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else { return false };
+    let body = body.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(body);
+    let name = body.len() - body.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').len();
+    let rest = match name {
+        0 if body.starts_with(['@', '*', '?', '$', '-', '#']) => &body[1..],
+        0 => return false,
+        _ => &body[name..],
+    };
+    let operators = [":-", "-", ":+", "+", ":?", "?", "##", "#", "%%", "%", "//", "/", "^^", "^", ",,", ","];
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+,#*?-= ".contains(c);
+    rest.is_empty() || (operators.iter().any(|operator| rest.starts_with(operator)) && rest.chars().all(plain))
+}
+
+/// A variable that no program looks at: changing it changes nothing but this line.
+pub(super) fn is_harmless_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with("_proxy")
+}
+
+/// `[[ a -eq b ]]` evaluates its operands, `-v` its operand's subscript.
+pub(super) fn test_evaluates(words: &[Word], double: bool) -> bool {
+    let arithmetic = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+    let number = |word: Option<&Word>| {
+        word.is_some_and(|word| word.literal && word.text.chars().all(|c| c.is_ascii_digit() || c == '-'))
+    };
+    words.iter().enumerate().any(|(at, word)| match word.text.as_str() {
+        "-v" | "-R" => words.get(at + 1).is_none_or(|name| !name.literal || name.text.contains('[')),
+        text if double && arithmetic.contains(&text) => {
+            !number(at.checked_sub(1).and_then(|before| words.get(before))) || !number(words.get(at + 1))
+        }
+        _ => false,
+    })
+}
+
+/// Builtins that read their words as more than words.
+pub(super) fn evaluates_its_words(words: &[Word]) -> bool {
+    let Some((name, rest)) = words.split_first() else { return false };
+    let option_with = |letters: &str| {
+        rest.iter().any(|word| word.text.starts_with(['-', '+']) && word.text.contains(|c| letters.contains(c)))
+    };
+    match name.text.as_str() {
+        "let" | "alias" | "coproc" | "bind" | "complete" | "compgen" | "enable" | "hash" | "shopt" | "fc" => true,
+        "set" => rest.iter().any(|word| !word.literal || word.text.contains('k')),
+        "declare" | "typeset" | "local" | "export" | "readonly" => {
+            option_with("inaA") || rest.iter().any(|word| word.text.split('=').next().is_some_and(|n| n.contains('[')))
+        }
+        "printf" => {
+            let at = rest.iter().position(|word| word.text.starts_with("-v"));
+            at.is_some_and(|at| rest[at..].iter().take(2).any(|word| !word.literal || word.text.contains('[')))
+        }
+        "test" => test_evaluates(words, false),
+        "read" | "unset" | "mapfile" | "readarray" | "getopts" => {
+            option_with("C") || rest.iter().any(|word| !word.literal || word.text.contains('['))
+        }
+        "wait" => option_with("p"),
+        _ => false,
+    }
+}

@@ -1,0 +1,591 @@
+//! Commands that run other commands: what they would run, from their words.
+//!
+//! A wrapper's own words are judged as any command's. This finds what else must be judged, and says
+//! when that cannot be told.
+
+use toold_engine::need::Word;
+
+#[derive(Default)]
+pub(super) struct Looked {
+    pub(super) commands: Vec<Vec<Word>>,
+    pub(super) scripts: Vec<String>,
+    /// Files that the command writes because an argument says so.
+    pub(super) writes: Vec<String>,
+    /// It runs something that cannot be told.
+    pub(super) unsure: bool,
+}
+
+impl Looked {
+    fn unsure() -> Self {
+        Self { unsure: true, ..Self::default() }
+    }
+
+    fn command(words: &[Word]) -> Self {
+        if words.is_empty() { Self::default() } else { Self { commands: vec![words.to_vec()], ..Self::default() } }
+    }
+
+    fn script(words: &[Word]) -> Self {
+        if words.iter().any(|word| !word.literal) {
+            return Self::unsure();
+        }
+        let script = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+        if script.trim().is_empty() { Self::default() } else { Self { scripts: vec![script], ..Self::default() } }
+    }
+}
+
+/// How a wrapper's own arguments end and the command's begin.
+struct Prefix {
+    name: &'static str,
+    /// Short options that take the next word, when nothing is attached.
+    short: &'static str,
+    /// Long options that take the next word, when no `=` is attached.
+    long: &'static [&'static str],
+    /// Short options that take no word.
+    flags: &'static str,
+    long_flags: &'static [&'static str],
+    /// Words that stand between the options and the command.
+    operands: usize,
+    /// `NAME=value` may stand before the command.
+    assignments: bool,
+}
+
+const fn prefix(name: &'static str, short: &'static str, flags: &'static str) -> Prefix {
+    Prefix { name, short, long: &[], flags, long_flags: &[], operands: 0, assignments: false }
+}
+
+/// Options that are not listed make it unsure.
+const PREFIXES: &[Prefix] = &[
+    Prefix {
+        long: &["--unset", "--chdir"],
+        long_flags: &["--ignore-environment", "--null", "--debug"],
+        assignments: true,
+        ..prefix("env", "uC", "i0v")
+    },
+    Prefix {
+        long: &["--user", "--group", "--host", "--prompt", "--close-from", "--chdir"],
+        long_flags: &[
+            "--preserve-env",
+            "--non-interactive",
+            "--set-home",
+            "--stdin",
+            "--background",
+            "--reset-timestamp",
+        ],
+        assignments: true,
+        ..prefix("sudo", "ughpCDRT", "AbEHnPSkK")
+    },
+    prefix("doas", "uC", "n"),
+    Prefix { long: &["--adjustment"], ..prefix("nice", "n", "0123456789") },
+    Prefix {
+        long: &["--signal", "--kill-after"],
+        long_flags: &["--foreground", "--preserve-status", "--verbose"],
+        operands: 1,
+        ..prefix("timeout", "sk", "v")
+    },
+    prefix("nohup", "", ""),
+    Prefix { long_flags: &["--ctty", "--fork", "--wait"], ..prefix("setsid", "", "cfw") },
+    Prefix { long: &["--class", "--classdata"], long_flags: &["--ignore"], ..prefix("ionice", "cn", "t") },
+    Prefix { long: &["--input", "--output", "--error"], ..prefix("stdbuf", "ioe", "") },
+    Prefix {
+        long: &["--format", "--output"],
+        long_flags: &["--verbose", "--portability", "--append", "--quiet"],
+        ..prefix("time", "fo", "pvaq")
+    },
+    prefix("exec", "a", "cl"),
+    prefix("command", "", "p"),
+    prefix("builtin", "", ""),
+    prefix("busybox", "", ""),
+    Prefix { operands: 1, ..prefix("chrt", "", "bfiorv") },
+    Prefix { operands: 1, ..prefix("taskset", "", "") },
+    Prefix { operands: 1, ..prefix("chroot", "", "") },
+    Prefix { long_flags: &["--verbose"], ..prefix("chronic", "", "ev") },
+    prefix("caffeinate", "tw", "dimsu"),
+    prefix("fakeroot", "", ""),
+    prefix("torify", "", ""),
+    prefix("proxychains", "f", "q"),
+    prefix("proxychains4", "f", "q"),
+    prefix("unbuffer", "", "p"),
+    prefix("entr", "", "acdnprsz"),
+    Prefix { long_flags: &["--"], ..prefix("dbus-run-session", "", "") },
+    Prefix { long_flags: &["--auto-servernum"], ..prefix("xvfb-run", "ns", "a") },
+    Prefix { long: &["--output"], ..prefix("strace", "oePpsuE", "cCdDfFhiqrtTvVxXyzZk") },
+    Prefix { ..prefix("ltrace", "oeluns", "cCfhirStT") },
+];
+
+/// Wrappers whose arguments are not looked into.
+const UNSURE: &[&str] = &[
+    "parallel",
+    "su",
+    "runuser",
+    "pkexec",
+    "unshare",
+    "nsenter",
+    "systemd-run",
+    "systemd-inhibit",
+    "firejail",
+    "bwrap",
+    "proot",
+    "script",
+    "at",
+    "batch",
+    "watchexec",
+    "gdb",
+    "lldb",
+    "valgrind",
+    "expect",
+    "fish",
+    "csh",
+    "tcsh",
+    "nu",
+    "pwsh",
+    "powershell",
+    "tmux",
+    "screen",
+    "rlwrap",
+    "socat",
+    "coproc",
+    "ssh-agent",
+    "setarch",
+    "linux32",
+    "linux64",
+    "faketime",
+    "setpriv",
+    "capsh",
+    "daemonize",
+    "start-stop-daemon",
+    "sg",
+    "newgrp",
+];
+
+const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash"];
+
+/// Arguments by which a program runs or loads something else.
+const ESCAPES: &[(&str, &[&str])] = &[
+    (
+        "tar",
+        &[
+            "--checkpoint-action",
+            "--to-command",
+            "--use-compress-program",
+            "--rsh-command",
+            "--info-script",
+            "-I",
+            "-F",
+        ],
+    ),
+    ("sort", &["--compress-program"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+    ("ssh", &["-o", "-F"]),
+    ("scp", &["-o", "-S", "-F"]),
+    ("sftp", &["-o", "-S", "-F", "-b"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("zip", &["-T", "--unzip-command"]),
+    ("man", &["-P", "--pager", "-H", "--html"]),
+    ("less", &["+", "-k", "--lesskey"]),
+    ("vim", &["-c", "--cmd", "+", "-S", "-s"]),
+    ("vi", &["-c", "--cmd", "+", "-S", "-s"]),
+    ("nvim", &["-c", "--cmd", "+", "-S", "-s", "-l"]),
+    ("ex", &["-c", "--cmd", "+", "-S", "-s"]),
+    ("curl", &["-K", "--config"]),
+    ("split", &["--filter"]),
+    ("make", &["--eval", "SHELL="]),
+    ("gcc", &["-wrapper", "-fplugin"]),
+    ("ip", &["-b", "-batch"]),
+    ("nmap", &["--script"]),
+];
+
+/// What a command with these words runs besides itself.
+pub(super) fn look_into(words: &[Word]) -> Looked {
+    let Some((first, rest)) = words.split_first() else { return Looked::default() };
+    if !first.literal {
+        return Looked::default();
+    }
+    let name = first.text.rsplit('/').next().unwrap_or_default();
+    if UNSURE.contains(&name) {
+        return Looked::unsure();
+    }
+    if SHELLS.contains(&name) {
+        return shell(rest);
+    }
+    if let Some((_, flags)) = ESCAPES.iter().find(|(program, _)| *program == name)
+        && rest.iter().any(|word| flags.iter().any(|flag| word.text.starts_with(flag)))
+    {
+        return Looked::unsure();
+    }
+    match name {
+        "eval" => Looked::script(skip_dashes(rest)),
+        "trap" => trap(rest),
+        "command" if rest.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V" | "-pv" | "-pV")) => {
+            Looked::default()
+        }
+        "watch" => Looked::unsure(),
+        "xargs" => xargs(rest),
+        "find" => find(rest),
+        "fd" | "fdfind" => fd(rest),
+        "flock" => flock(rest),
+        "git" => git(rest),
+        "rustup" if is(rest, 0, "run") => Looked::command(rest.get(2..).unwrap_or_default()),
+        "mise" | "asdf" if is(rest, 0, "exec") || is(rest, 0, "x") => after_dashes(rest),
+        "direnv" if is(rest, 0, "exec") => Looked::command(rest.get(2..).unwrap_or_default()),
+        "uv" | "poetry" | "pipenv" | "pdm" | "hatch" | "rye" if is(rest, 0, "run") => runner(&rest[1..]),
+        "bundle" if is(rest, 0, "exec") => runner(&rest[1..]),
+        "nix-shell" | "nix" if rest.iter().any(|word| is_run_option(&word.text)) => Looked::unsure(),
+        _ => match PREFIXES.iter().find(|prefix| prefix.name == name) {
+            Some(prefix) => prefixed(prefix, rest),
+            None => Looked::default(),
+        },
+    }
+}
+
+fn is(words: &[Word], at: usize, text: &str) -> bool {
+    words.get(at).is_some_and(|word| word.literal && word.text == text)
+}
+
+fn is_run_option(text: &str) -> bool {
+    matches!(text, "--run" | "--command" | "-c" | "run" | "shell" | "develop")
+}
+
+fn skip_dashes(words: &[Word]) -> &[Word] {
+    if is(words, 0, "--") { &words[1..] } else { words }
+}
+
+/// A command behind options that are not known here.
+fn runner(words: &[Word]) -> Looked {
+    match skip_dashes(words) {
+        [first, ..] if words.len() == skip_dashes(words).len() && first.text.starts_with('-') => Looked::unsure(),
+        command => Looked::command(command),
+    }
+}
+
+fn after_dashes(words: &[Word]) -> Looked {
+    match words.iter().position(|word| word.text == "--") {
+        Some(at) => Looked::command(&words[at + 1..]),
+        None => Looked::unsure(),
+    }
+}
+
+fn prefixed(prefix: &Prefix, words: &[Word]) -> Looked {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        if !word.literal {
+            return Looked::unsure();
+        }
+        let text = word.text.as_str();
+        at += 1;
+        if text == "--" {
+            break;
+        } else if let Some(long) = text.strip_prefix("--").map(|_| text) {
+            let (option, attached) = long.split_once('=').map_or((long, false), |(option, _)| (option, true));
+            let takes_word = prefix.long.contains(&option);
+            if !takes_word && !prefix.long_flags.contains(&option) {
+                return Looked::unsure();
+            }
+            at += usize::from(takes_word && !attached);
+        } else if let Some(cluster) = text.strip_prefix('-') {
+            if cluster.is_empty() && prefix.name != "env" {
+                return Looked::unsure();
+            }
+            for (index, letter) in cluster.char_indices() {
+                if prefix.short.contains(letter) {
+                    at += usize::from(index + letter.len_utf8() == cluster.len());
+                    break;
+                }
+                if !prefix.flags.contains(letter) {
+                    return Looked::unsure();
+                }
+            }
+        } else {
+            at -= 1;
+            break;
+        }
+    }
+    while prefix.assignments && words.get(at).is_some_and(|word| word.text.contains('=')) {
+        at += 1;
+    }
+    for _ in 0..prefix.operands {
+        if words.get(at).is_some_and(|word| !word.literal || word.text.starts_with('-')) {
+            return Looked::unsure();
+        }
+        at += 1;
+    }
+    let command = words.get(at..).unwrap_or_default();
+    match command.first() {
+        // What it expands to may be nothing, or an option.
+        Some(name) if !name.literal => Looked::unsure(),
+        Some(_) | None => Looked::command(command),
+    }
+}
+
+/// `bash -c script`. A shell without a script reads its standard input, and that cannot be told.
+fn shell(words: &[Word]) -> Looked {
+    let mut at = 0;
+    let mut takes_script = false;
+    while let Some(word) = words.get(at) {
+        if !word.literal {
+            return Looked::unsure();
+        }
+        match word.text.as_str() {
+            "--" => {
+                at += 1;
+                break;
+            }
+            "--version" | "--help" => return Looked::default(),
+            "--norc" | "--noprofile" | "--login" | "--posix" | "--verbose" => {}
+            "-O" | "+O" => at += 1,
+            text if text.starts_with("--") => return Looked::unsure(),
+            text if text.starts_with(['-', '+']) => {
+                if text.len() < 2 || text[1..].contains(|c: char| !"abcefhlmnouvxBCEHPT".contains(c)) {
+                    return Looked::unsure();
+                }
+                takes_script |= text.contains('c');
+                at += usize::from(text.contains('o'));
+            }
+            _ => break,
+        }
+        at += 1;
+    }
+    match words.get(at) {
+        None => Looked::unsure(),
+        Some(script) if takes_script => Looked::script(std::slice::from_ref(script)),
+        Some(file) if !file.literal || file.text.starts_with("/dev/") => Looked::unsure(),
+        Some(_) => Looked::default(),
+    }
+}
+
+fn trap(words: &[Word]) -> Looked {
+    match skip_dashes(words) {
+        [] => Looked::default(),
+        [first, ..] if matches!(first.text.as_str(), "-l" | "-p" | "-" | "") => Looked::default(),
+        [first, ..] => Looked::script(std::slice::from_ref(first)),
+    }
+}
+
+/// The command, with words behind it that are not known yet.
+fn xargs(words: &[Word]) -> Looked {
+    let mut at = 0;
+    let mut replaced: Option<String> = None;
+    while let Some(word) = words.get(at) {
+        if !word.literal {
+            return Looked::unsure();
+        }
+        let text = word.text.as_str();
+        at += 1;
+        match text {
+            "--" => break,
+            "-0" | "--null" | "-r" | "--no-run-if-empty" | "-t" | "--verbose" | "-x" | "--exit" | "-p" | "-o"
+            | "--open-tty" | "-0r" | "-r0" | "-rt" => {}
+            "-n" | "-P" | "-L" | "-s" | "-d" | "-E" | "-a" | "--max-args" | "--max-procs" | "--max-lines"
+            | "--max-chars" | "--delimiter" | "--arg-file" | "--eof" => at += 1,
+            "-I" | "--replace" | "-J" => {
+                replaced = words.get(at).map(|word| word.text.clone());
+                at += 1;
+            }
+            _ if text.starts_with("--") && text.contains('=') => {
+                if let Some(mark) = text.strip_prefix("--replace=") {
+                    replaced = Some(mark.to_owned());
+                }
+            }
+            _ if text.starts_with("-I") => replaced = Some(text[2..].to_owned()),
+            _ if text.len() > 2 && ["-n", "-P", "-L", "-s", "-d", "-E", "-a"].iter().any(|o| text.starts_with(o)) => {}
+            _ if text.starts_with('-') => return Looked::unsure(),
+            _ => {
+                at -= 1;
+                break;
+            }
+        }
+    }
+    let command = words.get(at..).unwrap_or_default();
+    if command.is_empty() {
+        return Looked::default();
+    }
+    let looked = match replaced.filter(|mark| !mark.is_empty()) {
+        Some(mark) => with_unknown(command, |text| text.contains(&mark)),
+        None => {
+            let mut command = command.to_vec();
+            command.push(Word { text: "...".to_owned(), literal: false });
+            command
+        }
+    };
+    Looked::command(&looked)
+}
+
+fn with_unknown(words: &[Word], is_unknown: impl Fn(&str) -> bool) -> Vec<Word> {
+    let change = |word: &Word| Word { literal: word.literal && !is_unknown(&word.text), ..word.clone() };
+    words.iter().map(change).collect()
+}
+
+fn find(words: &[Word]) -> Looked {
+    let mut looked = Looked::default();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        match word.text.as_str() {
+            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                let rest = &words[at..];
+                let length = rest.iter().enumerate().position(|(index, word)| {
+                    word.text == ";" || (word.text == "+" && index > 0 && rest[index - 1].text == "{}")
+                });
+                let Some(length) = length else { return Looked::unsure() };
+                looked.commands.push(with_unknown(&rest[..length], |text| text.contains("{}")));
+                at += length + 1;
+            }
+            "-fprint" | "-fprint0" | "-fls" | "-fprintf" => match words.get(at) {
+                Some(file) if file.literal => looked.writes.push(file.text.clone()),
+                Some(_) | None => return Looked::unsure(),
+            },
+            "-files0-from" => return Looked::unsure(),
+            _ => {}
+        }
+    }
+    looked.commands.retain(|command| !command.is_empty());
+    looked
+}
+
+fn fd(words: &[Word]) -> Looked {
+    let starts = |text: &str| text.starts_with("--exec") || (text.starts_with('-') && !text.starts_with("--"));
+    let at = words.iter().position(|word| starts(&word.text) && word.text.contains(['x', 'X']));
+    let Some(at) = at else { return Looked::default() };
+    if !matches!(words[at].text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch") {
+        return Looked::unsure();
+    }
+    let rest = &words[at + 1..];
+    let end = rest.iter().position(|word| word.text == ";").unwrap_or(rest.len());
+    if end < rest.len() {
+        return Looked::unsure();
+    }
+    let mut command = with_unknown(rest, |text| text.contains('{'));
+    command.push(Word { text: "...".to_owned(), literal: false });
+    Looked::command(&command)
+}
+
+fn flock(words: &[Word]) -> Looked {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        match word.text.as_str() {
+            "-s" | "-x" | "-e" | "-n" | "-o" | "-F" | "--nonblock" | "--shared" | "--exclusive" | "--close" => at += 1,
+            "-w" | "--timeout" | "-E" => at += 2,
+            text if text.starts_with('-') => return Looked::unsure(),
+            _ => break,
+        }
+    }
+    let rest = words.get(at + 1..).unwrap_or_default();
+    match rest {
+        [] => Looked::default(),
+        [option, script @ ..] if matches!(option.text.as_str(), "-c" | "--command") => Looked::script(script),
+        [first, ..] if !first.literal || first.text.starts_with('-') => Looked::unsure(),
+        command => Looked::command(command),
+    }
+}
+
+/// Options of the configuration that name no command.
+const HARMLESS_SETTINGS: &[&str] = &[
+    "color.",
+    "user.",
+    "advice.",
+    "column.",
+    "core.quotepath",
+    "core.autocrlf",
+    "core.eol",
+    "core.abbrev",
+    "core.precomposeunicode",
+    "core.ignorecase",
+    "core.longpaths",
+    "core.filemode",
+    "init.defaultbranch",
+    "commit.gpgsign",
+    "tag.gpgsign",
+    "pull.rebase",
+    "pull.ff",
+    "push.default",
+    "merge.conflictstyle",
+    "diff.renames",
+    "diff.algorithm",
+    "diff.context",
+    "diff.noprefix",
+    "diff.mnemonicprefix",
+    "log.",
+    "status.",
+    "rerere.enabled",
+    "fetch.prune",
+    "gc.auto",
+    "http.postbuffer",
+    "safe.directory",
+];
+
+fn git(words: &[Word]) -> Looked {
+    if words.iter().any(|word| word.text.starts_with("ext::")) {
+        return Looked::unsure();
+    }
+    let mut looked = Looked::default();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        let text = word.text.as_str();
+        at += 1;
+        if !word.literal {
+            return Looked::unsure();
+        }
+        match text {
+            "-c" => {
+                let Some(setting) = words.get(at).filter(|word| word.literal) else { return Looked::unsure() };
+                at += 1;
+                let (key, value) = setting.text.split_once('=').unwrap_or((&setting.text, ""));
+                let key = key.to_ascii_lowercase();
+                if key.starts_with("alias.") {
+                    match value.trim_start().strip_prefix('!') {
+                        Some(script) => looked.scripts.push(script.to_owned()),
+                        None => looked.scripts.push(format!("git {value}")),
+                    }
+                } else if !HARMLESS_SETTINGS.iter().any(|harmless| key.starts_with(harmless)) {
+                    return Looked::unsure();
+                }
+            }
+            "-C" | "--git-dir" | "--work-tree" | "--namespace" => at += 1,
+            "-p"
+            | "-P"
+            | "--paginate"
+            | "--no-pager"
+            | "--bare"
+            | "--no-replace-objects"
+            | "--literal-pathspecs"
+            | "--no-optional-locks"
+            | "--version"
+            | "--help"
+            | "-h"
+            | "-v"
+            | "--exec-path"
+            | "--html-path" => {}
+            _ if ["--git-dir=", "--work-tree=", "--namespace="].iter().any(|start| text.starts_with(start)) => {}
+            _ if text.starts_with('-') => return Looked::unsure(),
+            _ => {
+                let subcommand = git_subcommand(text, &words[at..]);
+                looked.commands.extend(subcommand.commands);
+                looked.scripts.extend(subcommand.scripts);
+                looked.unsure |= subcommand.unsure;
+                return looked;
+            }
+        }
+    }
+    looked
+}
+
+fn git_subcommand(name: &str, words: &[Word]) -> Looked {
+    let runs = |options: &[&str]| words.iter().any(|word| options.iter().any(|option| word.text.starts_with(option)));
+    match name {
+        "bisect" if is(words, 0, "run") => Looked::command(&words[1..]),
+        "submodule" => match words.iter().position(|word| word.text == "foreach") {
+            Some(at) => {
+                let flags = words[at + 1..].iter().take_while(|word| word.text.starts_with('-')).count();
+                Looked::script(&words[at + 1 + flags..])
+            }
+            None => Looked::default(),
+        },
+        "rebase" if runs(&["-x", "--exec"]) => Looked::unsure(),
+        "filter-branch" | "daemon" | "instaweb" | "web--browse" => Looked::unsure(),
+        "difftool" | "mergetool" if runs(&["-x", "--extcmd"]) => Looked::unsure(),
+        "grep" if runs(&["-O", "--open-files-in-pager"]) => Looked::unsure(),
+        "clone" if runs(&["-c", "--config", "-u", "--upload-pack", "--template"]) => Looked::unsure(),
+        "fetch" | "pull" | "ls-remote" | "archive" if runs(&["--upload-pack", "--exec"]) => Looked::unsure(),
+        "push" | "send-pack" if runs(&["--receive-pack", "--exec"]) => Looked::unsure(),
+        _ => Looked::default(),
+    }
+}
