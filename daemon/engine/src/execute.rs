@@ -129,20 +129,32 @@ fn perhaps(suggestions: &[String]) -> String {
 /// the configured grace to end by itself, and its place is free only when it has.
 pub async fn execute(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
     // 1. The tool, from one snapshot: a reload never changes a call that has begun.
-    let snapshot = engine.registry.snapshot();
-    let view = snapshot.view(&call.session.project);
-    let found = view.find(&call.name).filter(|_| call.session.filter.lets(&call.name));
-    let Some(tool) = found.cloned() else {
-        let mut suggestions = view.near(&call.name);
-        suggestions.retain(|name| call.session.filter.lets(name));
-        return Err(CallError::UnknownTool { name: call.name, suggestions });
-    };
-    drop(snapshot);
+    let tool = look_up(engine, &call)?;
     let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
     let running = Running::begin(&cx, in_flight, &call.arguments);
     let walked = AssertUnwindSafe(walk(tool, call, &cx, &running)).catch_unwind().await;
     let answer = walked.unwrap_or_else(|panic| Err(CallError::Failed(panic_words(&panic))));
     running.finish(answer)
+}
+
+/// Answers a call that an interrupt kept from its turn. It has its books like any other.
+pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
+    let tool = look_up(engine, &call)?;
+    let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
+    let running = Running::begin(&cx, in_flight, &call.arguments);
+    let skipped = answer(&cx, &running, skipped()).await;
+    running.finish(skipped)
+}
+
+fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Tool>, CallError> {
+    let snapshot = engine.registry.snapshot();
+    let view = snapshot.view(&call.session.project);
+    let seen = |name: &str| call.session.filter.lets(name);
+    view.find(&call.name).filter(|_| seen(&call.name)).cloned().ok_or_else(|| {
+        let mut suggestions = view.near(&call.name);
+        suggestions.retain(|name| seen(name));
+        CallError::UnknownTool { name: call.name.clone(), suggestions }
+    })
 }
 
 /// Steps 2 to 9 of a call.
@@ -277,24 +289,24 @@ async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
     }
 }
 
-/// Counts a call of a session as waiting until it is dropped.
-struct Waiting<'a>(&'a Session);
+/// Counts a call of a session as waiting for its turn until it is dropped.
+pub(crate) struct Waiting(Arc<Session>);
 
-impl<'a> Waiting<'a> {
-    fn enter(session: &'a Session) -> Self {
+impl Waiting {
+    pub(crate) fn enter(session: &Arc<Session>) -> Self {
         session.waiting.fetch_add(1, Ordering::Relaxed);
-        Self(session)
+        Self(session.clone())
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// What a call answers that an interrupt kept from running.
-pub fn skipped() -> ToolOutput {
+fn skipped() -> ToolOutput {
     ToolOutput::error("not run: the session was interrupted before this call's turn").with("skipped", true)
 }
 

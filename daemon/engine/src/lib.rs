@@ -6,6 +6,7 @@
 
 pub mod asks;
 pub mod audit;
+pub mod batch;
 pub mod counts;
 pub mod cx;
 pub mod deadline;

@@ -11,16 +11,17 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc;
 use toold_engine::Engine;
+use toold_engine::batch::execute_batch;
 use toold_engine::execute::{Call, CallError, execute};
 use toold_engine::progress::ProgressSink;
 use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
 use toold_proto::call::{
-    CallProgress, CancelCall, Cancelled, Execute, Interrupt, Interrupted, ListTools, Progress, ToolFormat, ToolList,
+    BatchCall, BatchItem, BatchResults, CallProgress, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt, Interrupted, ListTools, Progress, Strategy, ToolFormat, ToolList,
     ToolSchema,
 };
 use toold_proto::event::What;
-use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsInterrupt, ToolsList, ToolsSchema};
+use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema};
 use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
 use crate::daemon::State;
@@ -31,6 +32,7 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
     add_async::<ToolsList, _>(module, Right::Anyone, list)?;
     add_async::<ToolsSchema, _>(module, Right::Anyone, schema)?;
     add_async::<ToolsExecute, _>(module, Right::Anyone, run)?;
+    add_async::<ToolsExecuteBatch, _>(module, Right::Anyone, run_batch)?;
     add::<ToolsCancel>(module, Right::Anyone, |request, cancel: CancelCall| {
         let session = request.session(cancel.session_id.as_ref())?;
         Ok(Cancelled { cancelled: session.cancel(&cancel.call_id) })
@@ -91,6 +93,30 @@ async fn run(request: Request, execute_params: Execute) -> Result<ToolResult, Er
         state.plugins.settled().await;
     }
     execute(&state.engine, call).await.map_err(of_call)
+}
+
+async fn run_batch(request: Request, batch: ExecuteBatch) -> Result<BatchResults, ErrorObjectOwned> {
+    let ExecuteBatch { calls, strategy, session_id, progress } = batch;
+    if strategy == Strategy::Batched(0) {
+        return Err(invalid_params("strategy: batched takes units of at least 1 call"));
+    }
+    let calls = calls.into_iter().map(|call| {
+        let BatchCall { name, arguments, call_id } = call;
+        let session_id = session_id.clone();
+        to_call(&request, Execute { name, arguments, call_id, session_id, progress, ..Execute::default() })
+    });
+    let calls = calls.collect::<Result<Vec<Call>, _>>()?;
+    let state = &request.state;
+    if !calls.iter().all(|call| knows(&state.engine, call)) {
+        state.plugins.settled().await;
+    }
+    let ids: Vec<CallId> = calls.iter().filter_map(|call| call.call_id.clone()).collect();
+    let answers = execute_batch(&state.engine, calls, strategy).await;
+    let results = ids.into_iter().zip(answers).map(|(call_id, answer)| match answer {
+        Ok(result) => BatchItem { call_id, result: Some(result), error: None },
+        Err(error) => BatchItem { call_id, result: None, error: serde_json::to_value(of_call(error)).ok() },
+    });
+    Ok(BatchResults { results: results.collect() })
 }
 
 fn knows(engine: &Engine, call: &Call) -> bool {

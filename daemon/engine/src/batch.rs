@@ -1,0 +1,66 @@
+//! Several calls at a time, answered in the order in which they were given.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use toold_proto::call::Strategy;
+use toold_proto::tool::ToolResult;
+
+use crate::Engine;
+use crate::execute::{Call, CallError, Waiting, execute, skip};
+
+type Answer = Result<ToolResult, CallError>;
+
+/// Runs calls of one session as `strategy` says. One call's failure, panic or cancel leaves the others.
+///
+/// An interrupt of the session lets what runs end and skips the units that have not begun: each of their
+/// calls answers that it was skipped.
+pub async fn execute_batch(engine: &Arc<Engine>, calls: Vec<Call>, strategy: Strategy) -> Vec<Answer> {
+    let Some(session) = calls.first().map(|call| call.session.clone()) else { return Vec::new() };
+    let units = units(engine, &calls, strategy);
+    let begun = *session.interrupts.borrow();
+    let mut calls: Vec<Option<(Call, Waiting)>> =
+        calls.into_iter().map(|call| Some((call, Waiting::enter(&session)))).collect();
+    let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
+    for unit in units {
+        let interrupted = *session.interrupts.borrow() != begun;
+        let running = unit.iter().map(|&place| {
+            let (call, waiting) = calls[place].take().expect("each call is in one unit");
+            async move {
+                drop(waiting);
+                match interrupted {
+                    true => skip(engine, call).await,
+                    false => execute(engine, call).await,
+                }
+            }
+        });
+        for (place, answer) in unit.iter().zip(join_all(running).await) {
+            answers[*place] = Some(answer);
+        }
+    }
+    answers.into_iter().map(|answer| answer.expect("each call is in one unit")).collect()
+}
+
+/// Which calls run at once, one unit after another. Each place is in exactly one unit.
+fn units(engine: &Engine, calls: &[Call], strategy: Strategy) -> Vec<Vec<usize>> {
+    let all = 0..calls.len();
+    match strategy {
+        Strategy::Parallel => vec![all.collect()],
+        Strategy::Sequential => all.map(|place| vec![place]).collect(),
+        Strategy::Batched(size) => {
+            let places: Vec<usize> = all.collect();
+            places.chunks((size as usize).max(1)).map(<[usize]>::to_vec).collect()
+        }
+        Strategy::Auto => {
+            let snapshot = engine.registry.snapshot();
+            let parallelizable = |place: &usize| {
+                let call: &Call = &calls[*place];
+                let tool = snapshot.view(&call.session.project).find(&call.name);
+                // A tool that there is not is answered at once, whenever its turn is.
+                tool.is_none_or(|tool| tool.spec().parallelizable)
+            };
+            let (first, then): (Vec<usize>, Vec<usize>) = all.partition(parallelizable);
+            std::iter::once(first).filter(|unit| !unit.is_empty()).chain(then.into_iter().map(|p| vec![p])).collect()
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Batches against a simple model of their rules, over random mixes.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::batch::execute_batch;
+use toold_engine::cx::Cx;
+use toold_engine::execute::{Call, CallError, Caller, Principal};
+use toold_engine::need::Need;
+use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::schema::Schema;
+use toold_engine::session::{NewSession, Session};
+use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_proto::call::Strategy as Order;
+use toold_proto::tool::{Annotations, SessionId, Source, SourceKind, ToolName};
+
+/// Writes down when its calls start and end, and ends as its input says.
+struct Recorder {
+    spec: ToolSpec,
+    log: Arc<Mutex<Vec<Step>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Start(usize),
+    End(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Fine,
+    Error,
+    Panic,
+    Interrupt,
+    Cancelled,
+}
+
+impl Tool for Recorder {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn needs<'a>(&'a self, _: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        async move {
+            let place = input["place"].as_u64().unwrap() as usize;
+            self.log.lock().unwrap().push(Step::Start(place));
+            for _ in 0..input["yields"].as_u64().unwrap() {
+                tokio::task::yield_now().await;
+            }
+            self.log.lock().unwrap().push(Step::End(place));
+            match input["end"].as_str().unwrap() {
+                "Error" => Err(ToolError::Told("bad news".into())),
+                "Panic" => panic!("on purpose"),
+                "Interrupt" => {
+                    cx.session.interrupt();
+                    Ok(ToolOutput::text("interrupted"))
+                }
+                "Cancelled" => {
+                    cx.session.cancel(&cx.call_id);
+                    cx.cancel.cancelled().await;
+                    Err(ToolError::Cancelled)
+                }
+                _ => Ok(ToolOutput::text("fine")),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn recorder(name: &str, parallelizable: bool, log: &Arc<Mutex<Vec<Step>>>) -> Arc<dyn Tool> {
+    Arc::new(Recorder {
+        spec: ToolSpec {
+            name: ToolName::parse(name).unwrap(),
+            label: name.into(),
+            description: String::new(),
+            input: Schema::compile_input(json!({"type": "object"})).unwrap(),
+            output: None,
+            source: Source { kind: SourceKind::Builtin, name: "test".into(), path: None },
+            origin: Origin::Builtin,
+            parallelizable,
+            permissions: Vec::new(),
+            cache_ttl: None,
+            timeout: None,
+            annotations: Annotations::default(),
+            version: None,
+        },
+        log: log.clone(),
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Planned {
+    parallelizable: bool,
+    yields: u8,
+    end: End,
+}
+
+fn planned() -> impl Strategy<Value = Planned> {
+    let end = prop_oneof![
+        6 => Just(End::Fine),
+        1 => Just(End::Error),
+        1 => Just(End::Panic),
+        1 => Just(End::Interrupt),
+        1 => Just(End::Cancelled),
+    ];
+    (any::<bool>(), 0u8..4, end).prop_map(|(parallelizable, yields, end)| Planned { parallelizable, yields, end })
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    prop_oneof![Just(Order::Auto), Just(Order::Sequential), Just(Order::Parallel), (1u32..5).prop_map(Order::Batched)]
+}
+
+/// The rules, said a second time: which calls belong to one unit.
+fn model_units(plan: &[Planned], order: Order) -> Vec<Vec<usize>> {
+    let places = |wanted: &dyn Fn(&Planned) -> bool| (0..plan.len()).filter(|i| wanted(&plan[*i])).collect::<Vec<_>>();
+    match order {
+        Order::Sequential => (0..plan.len()).map(|i| vec![i]).collect(),
+        Order::Parallel => vec![(0..plan.len()).collect()],
+        Order::Batched(n) => (0..plan.len()).collect::<Vec<_>>().chunks(n as usize).map(<[usize]>::to_vec).collect(),
+        Order::Auto => {
+            let mut units = vec![places(&|planned| planned.parallelizable)];
+            units.extend(places(&|planned| !planned.parallelizable).into_iter().map(|i| vec![i]));
+            units
+        }
+    }
+}
+
+fn run(plan: &[Planned], order: Order) -> (Vec<Result<toold_proto::tool::ToolResult, CallError>>, Vec<Step>, Engine) {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let engine = Arc::new(Engine::new("test"));
+    let key = SourceKey { kind: SourceKind::Builtin, name: "test".into(), scope: Scope::Global };
+    let tools = vec![recorder("beside", true, &log), recorder("alone", false, &log)];
+    engine.registry.put(key, Origin::Builtin, tools).unwrap();
+    let session = Arc::new(Session::new(NewSession {
+        id: SessionId::parse("s").unwrap(),
+        cwd: "/".into(),
+        roots: Vec::new(),
+        project: "/".into(),
+        client: None,
+        model: None,
+        env: Default::default(),
+        filter: Default::default(),
+    }));
+    let caller =
+        Arc::new(Caller { connection: 1, principal: Principal::Person, in_flight: Arc::new(AtomicUsize::new(0)) });
+    let calls = plan.iter().enumerate().map(|(place, planned)| Call {
+        name: if planned.parallelizable { "beside" } else { "alone" }.into(),
+        arguments: json!({"place": place, "yields": planned.yields, "end": format!("{:?}", planned.end)}),
+        call_id: None,
+        session: session.clone(),
+        cwd: None,
+        timeout: None,
+        no_cache: false,
+        caller: caller.clone(),
+        progress: Vec::new(),
+        cancel: CancellationToken::new(),
+        chain: Arc::from([]),
+        depth: 0,
+        holds_lane: false,
+    });
+    let calls = calls.collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let answers = runtime.block_on(async {
+        let answers = execute_batch(&engine, calls, order).await;
+        engine.tasks.close();
+        engine.tasks.wait().await;
+        answers
+    });
+    drop(runtime);
+    let steps = log.lock().unwrap().clone();
+    (answers, steps, Arc::into_inner(engine).expect("nothing holds the engine when all calls have ended"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn batches_keep_their_rules(plan in prop::collection::vec(planned(), 0..12), order in order()) {
+        // Panics are part of the plan; their backtraces are not part of the output.
+        std::panic::set_hook(Box::new(|_| {}));
+        let (answers, steps, engine) = run(&plan, order);
+        let _ = std::panic::take_hook();
+
+        prop_assert_eq!(answers.len(), plan.len());
+        let at = |step: Step| steps.iter().position(|other| *other == step);
+        let ran = |place: usize| at(Step::Start(place)).is_some();
+
+        // Each call's answer is that of its own end, or says that it was skipped.
+        for (place, (planned, answer)) in plan.iter().zip(&answers).enumerate() {
+            match (ran(place), planned.end, answer) {
+                (false, _, Ok(result)) => prop_assert!(result.is_error && result.metadata["skipped"] == true),
+                (true, End::Fine | End::Interrupt, Ok(result)) => prop_assert!(!result.is_error),
+                (true, End::Error, Ok(result)) => prop_assert_eq!(result.text(), "bad news"),
+                (true, End::Panic, Err(CallError::Failed(words))) => prop_assert!(words.contains("on purpose")),
+                (true, End::Cancelled, Err(CallError::Cancelled)) => {}
+                (ran, end, answer) => prop_assert!(false, "{place}: ran {ran}, {end:?}, {answer:?}"),
+            }
+        }
+
+        // A unit begins when the one before has ended; after an interrupt no unit begins.
+        let units = model_units(&plan, order);
+        let mut interrupted = false;
+        let mut last_end = None;
+        for unit in &units {
+            let starts: Vec<usize> = unit.iter().filter_map(|place| at(Step::Start(*place))).collect();
+            let ends: Vec<usize> = unit.iter().filter_map(|place| at(Step::End(*place))).collect();
+            prop_assert_eq!(starts.len(), ends.len());
+            if interrupted {
+                prop_assert!(starts.is_empty());
+            }
+            if let (Some(last), Some(first)) = (last_end, starts.iter().min()) {
+                prop_assert!(last < *first);
+            }
+            last_end = ends.iter().max().copied().or(last_end);
+            interrupted |= unit.iter().any(|place| ran(*place) && plan[*place].end == End::Interrupt);
+        }
+
+        // Without an interrupt everything runs.
+        if !interrupted {
+            prop_assert!((0..plan.len()).all(ran));
+        }
+
+        // Serial calls never overlap, in whatever order they were asked for.
+        let mut open = None;
+        for step in &steps {
+            match step {
+                Step::Start(place) if !plan[*place].parallelizable => {
+                    prop_assert_eq!(open.replace(*place), None);
+                }
+                Step::End(place) if !plan[*place].parallelizable => {
+                    prop_assert_eq!(open.take(), Some(*place));
+                }
+                Step::Start(_) | Step::End(_) => {}
+            }
+        }
+
+        // The books balance.
+        let counts = engine.counts.read();
+        prop_assert_eq!(counts.started, plan.len() as u64);
+        prop_assert_eq!(counts.finished, plan.len() as u64);
+    }
+}
