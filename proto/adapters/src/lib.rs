@@ -10,6 +10,7 @@ pub mod families;
 mod fuzz;
 pub mod parse;
 pub mod prompt;
+pub mod providers;
 mod raw_value;
 
 #[doc(hidden)]

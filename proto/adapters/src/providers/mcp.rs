@@ -1,0 +1,72 @@
+//! The Model Context Protocol: <https://modelcontextprotocol.io/specification/2025-06-18/server/tools>.
+//!
+//! Tools: as `tools/list` gives them; `title` is our label, and an `outputSchema` must be one of
+//! an object. Calls: the params of `tools/call`. Results: `CallToolResult`.
+
+use serde_json::{Map, Value, json};
+use toold_proto::tool::{Block, Tool};
+
+use super::{Answer, Outcome};
+
+pub(super) fn tool(tool: &Tool) -> Value {
+    let annotations = &tool.annotations;
+    let mut out = json!({
+        "name": tool.name,
+        "title": tool.label,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+    });
+    if let Some(schema) = &tool.output_schema
+        && schema.get("type").and_then(Value::as_str) == Some("object")
+    {
+        out["outputSchema"] = schema.clone();
+    }
+    out["annotations"] = json!({
+        "readOnlyHint": annotations.read_only,
+        "destructiveHint": annotations.destructive,
+        "idempotentHint": annotations.idempotent,
+        "openWorldHint": annotations.open_world,
+    });
+    out
+}
+
+pub(super) fn result(answer: &Answer<'_>) -> Value {
+    let content: Vec<Value> = answer.outcome.blocks().iter().map(content).collect();
+    let mut out = Map::new();
+    out.insert("content".to_owned(), content.into());
+    if let Outcome::Result(result) = answer.outcome
+        && let Some(structured) = result.structured.as_ref().filter(|structured| structured.is_object())
+    {
+        out.insert("structuredContent".to_owned(), structured.clone());
+    }
+    out.insert("isError".to_owned(), answer.outcome.is_error().into());
+    Value::Object(out)
+}
+
+fn content(block: &Block) -> Value {
+    match block {
+        Block::Text { text } => json!({"type": "text", "text": text}),
+        Block::Image { data, mime_type } => json!({"type": "image", "data": data, "mimeType": mime_type}),
+        Block::Audio { data, mime_type } => json!({"type": "audio", "data": data, "mimeType": mime_type}),
+        // An embedded resource has contents; one without is a link, which needs a name.
+        Block::Resource { uri, mime_type, text: None, blob: None } => {
+            let name = uri.rsplit('/').find(|part| !part.is_empty()).unwrap_or(uri);
+            let mut link = json!({"type": "resource_link", "uri": uri, "name": name});
+            if let Some(mime_type) = mime_type {
+                link["mimeType"] = json!(mime_type);
+            }
+            link
+        }
+        Block::Resource { uri, mime_type, text, blob } => {
+            let mut resource = json!({"uri": uri});
+            if let Some(mime_type) = mime_type {
+                resource["mimeType"] = json!(mime_type);
+            }
+            match (text, blob) {
+                (Some(text), _) => resource["text"] = json!(text),
+                (None, blob) => resource["blob"] = json!(blob),
+            }
+            json!({"type": "resource", "resource": resource})
+        }
+    }
+}
