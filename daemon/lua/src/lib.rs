@@ -1,0 +1,25 @@
+//! The Lua host: plugins are found, loaded, watched and called here.
+//!
+//! [`host`] is what the daemon starts. A call's way goes through [`tool`], [`vm`] and [`raw`]; what
+//! scripts can do beyond Lua is in [`hygge`].
+
+mod args;
+mod brake;
+mod call;
+mod convert;
+mod hook;
+pub mod host;
+mod hygge;
+mod keeper;
+mod load;
+mod manifest;
+mod paths;
+mod plugin;
+mod raw;
+mod result;
+pub mod store;
+mod tool;
+mod trouble;
+mod unit;
+mod vm;
+mod watch;

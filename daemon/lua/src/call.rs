@@ -1,0 +1,127 @@
+//! What runs in a machine now, and what it asks of the host.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::oneshot;
+use toold_engine::cx::Cx;
+
+use crate::brake::Brake;
+
+/// One run of a script: a tool's call, a hook, a load.
+pub(crate) struct Call {
+    pub(crate) brake: Arc<Brake>,
+    /// The engine's context; `None` while a plugin loads.
+    pub(crate) cx: Option<Arc<Cx>>,
+    asked: Mutex<Vec<BoxFuture<'static, ()>>>,
+    /// Whether its thread may be held for as long as it takes.
+    owns_thread: bool,
+}
+
+/// What a script waits for, done beside it.
+pub(crate) type Effects = FuturesUnordered<BoxFuture<'static, ()>>;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Call>>> = const { RefCell::new(None) };
+}
+
+/// Makes `call` the current one of this thread while `f` runs.
+pub(crate) fn within<R>(call: &Arc<Call>, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<Arc<Call>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.with_borrow_mut(|current| *current = self.0.take());
+        }
+    }
+    let _restore = Restore(CURRENT.replace(Some(call.clone())));
+    f()
+}
+
+/// The call that the script on this thread belongs to.
+pub(crate) fn current() -> Option<Arc<Call>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+impl Call {
+    pub(crate) fn new(brake: Brake, cx: Option<Arc<Cx>>) -> Arc<Self> {
+        Arc::new(Self { brake: Arc::new(brake), cx, asked: Mutex::default(), owns_thread: false })
+    }
+
+    /// Of a script that runs on a thread made for blocking.
+    pub(crate) fn of_load(brake: Brake) -> Arc<Self> {
+        Arc::new(Self { brake: Arc::new(brake), cx: None, asked: Mutex::default(), owns_thread: true })
+    }
+
+    /// The engine's context.
+    ///
+    /// # Errors
+    /// A script that runs outside of any call, as while its plugin loads.
+    pub(crate) fn cx(&self) -> Result<&Arc<Cx>, String> {
+        self.cx.as_ref().ok_or_else(|| "this works inside a handler only: there is no session yet".to_owned())
+    }
+
+    /// Does something of the host's while the script waits. Ends early when the call must stop.
+    ///
+    /// # Errors
+    /// The brake's reason.
+    pub(crate) async fn effect<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, String> {
+        let (sender, receiver) = oneshot::channel();
+        let brake = self.brake.clone();
+        let work = async move {
+            let done = tokio::select! {
+                biased;
+                done = work => Ok(done),
+                () = brake.stopped() => Err(brake.reason().to_owned()),
+            };
+            // Fails when the script is gone; then nobody wants it.
+            let _ = sender.send(done);
+        };
+        self.asked.lock().expect("no code panics while it holds this lock").push(work.boxed());
+        receiver.await.unwrap_or_else(|_| Err(self.brake.reason().to_owned()))
+    }
+
+    /// The same where the script cannot be left: holds the thread.
+    ///
+    /// # Errors
+    /// The brake's reason; a thread that must not be held.
+    pub(crate) fn effect_blocking<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
+        let stoppable = async {
+            tokio::select! {
+                biased;
+                done = work => Ok(done),
+                () = self.brake.stopped() => Err(self.brake.reason().to_owned()),
+            }
+        };
+        match Handle::try_current() {
+            Ok(handle) if self.owns_thread => handle.block_on(stoppable),
+            Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
+                tokio::task::block_in_place(|| handle.block_on(stoppable))
+            }
+            Ok(_) | Err(_) => Err("waiting is not possible here (in a callback of a C function)".to_owned()),
+        }
+    }
+
+    pub(crate) fn take_effects(&self, effects: &mut Effects) {
+        let mut asked = self.asked.lock().expect("no code panics while it holds this lock");
+        effects.extend(asked.drain(..));
+    }
+}
+
+/// The engine's context of the call that the script on this thread belongs to.
+///
+/// # Errors
+/// As [`Call::cx`].
+pub(crate) fn current_cx() -> Result<Arc<Cx>, String> {
+    match current() {
+        Some(call) => call.cx().cloned(),
+        None => Err("no call is running".to_owned()),
+    }
+}

@@ -1,0 +1,234 @@
+//! JSON from and to Lua: which table is an array, what is refused, and in which words.
+//!
+//! The walking itself is in [`crate::raw`].
+
+use std::fmt;
+
+use mlua::{Lua, Table, Value as LuaValue};
+use serde_json::Value;
+
+use crate::raw::{self, MAX_DEPTH, Nulls};
+
+/// The name in the machine's registry under which the metatable of arrays is kept.
+const ARRAY: &str = "toold.array";
+
+/// What an empty table stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EmptyTables {
+    Objects,
+    /// As in a JSON Schema: `[]` where a list is expected, `{}` elsewhere.
+    Schema,
+}
+
+impl EmptyTables {
+    pub(crate) fn is_array_under(self, key: &str) -> bool {
+        self == Self::Schema && matches!(key, "required" | "enum" | "type" | "anyOf" | "oneOf" | "allOf")
+    }
+}
+
+/// A Lua value that has no JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConvertError {
+    problem: Problem,
+    /// Fields and places from the outside in, as Lua would write them; kept short.
+    path: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    Depth,
+    Cycle,
+    Size,
+    NotFinite,
+    Key,
+    Kind(&'static str),
+    Memory,
+}
+
+impl From<Problem> for ConvertError {
+    fn from(problem: Problem) -> Self {
+        Self { problem, path: String::new() }
+    }
+}
+
+impl ConvertError {
+    pub(crate) fn within_item(self, place: usize) -> Self {
+        self.within(&format!("[{place}]"))
+    }
+
+    pub(crate) fn within_member(self, key: &str) -> Self {
+        self.within(&format!(".{}", key.chars().take(40).collect::<String>()))
+    }
+
+    fn within(mut self, step: &str) -> Self {
+        // A path of 128 levels helps nobody.
+        if self.path.len() < 200 {
+            self.path.insert_str(0, step);
+        }
+        self
+    }
+}
+
+impl fmt::Display for ConvertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.problem {
+            Problem::Depth => write!(f, "it nests deeper than {MAX_DEPTH} levels"),
+            Problem::Cycle => f.write_str("a table contains itself"),
+            Problem::Size => f.write_str("it is larger than 64 MiB"),
+            Problem::NotFinite => f.write_str("a number is infinite or not a number"),
+            Problem::Key => f.write_str("a key is neither a string nor a number"),
+            Problem::Kind(kind) => write!(f, "{kind} has no JSON"),
+            Problem::Memory => f.write_str("not enough memory"),
+        }?;
+        // Where a table holds itself, the way to it says nothing that its first steps do not.
+        if self.path.is_empty() { Ok(()) } else { write!(f, " (at {})", self.path.trim_start_matches('.')) }
+    }
+}
+
+/// Prepares a new machine for the functions below.
+pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
+    let array = lua.create_table()?;
+    array.raw_set("__metatable", "array")?;
+    lua.set_named_registry_value(ARRAY, array)
+}
+
+/// The metatable that marks a table as an array.
+pub(crate) fn array_metatable(lua: &Lua) -> mlua::Result<Table> {
+    lua.named_registry_value(ARRAY)
+}
+
+/// As a script sees arguments: a null field is absent.
+pub(crate) fn to_lua(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
+    raw::push(lua, json, &array_metatable(lua)?, Nulls::Absent)
+}
+
+/// Nothing is lost: null is `json.null`.
+pub(crate) fn to_lua_exact(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
+    raw::push(lua, json, &array_metatable(lua)?, Nulls::Kept)
+}
+
+/// The JSON of a value; an empty table is an object unless `json.array` made it.
+pub(crate) fn to_json(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertError> {
+    pull(lua, value, EmptyTables::Objects)
+}
+
+/// The JSON Schema that a table stands for.
+pub(crate) fn to_schema(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertError> {
+    pull(lua, value, EmptyTables::Schema)
+}
+
+fn pull(lua: &Lua, value: &LuaValue, empty: EmptyTables) -> Result<Value, ConvertError> {
+    let array = array_metatable(lua).map_err(|_| Problem::Memory)?;
+    raw::pull(lua, value, &array, empty)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn machine() -> Lua {
+        let lua = Lua::new();
+        install(&lua).unwrap();
+        let array = array_metatable(&lua).unwrap();
+        let mark = move |_: &Lua, table: Table| {
+            table.set_metatable(Some(array.clone()))?;
+            Ok(table)
+        };
+        lua.globals().set("array", lua.create_function(mark).unwrap()).unwrap();
+        lua
+    }
+
+    #[track_caller]
+    fn check(script: &str, expected: Value) {
+        let lua = machine();
+        let value: LuaValue = lua.load(script).eval().unwrap();
+        assert_eq!(to_json(&lua, &value), Ok(expected), "{script}");
+    }
+
+    #[track_caller]
+    fn check_error(script: &str, expected: &str) {
+        let lua = machine();
+        let value: LuaValue = lua.load(script).eval().unwrap();
+        assert_eq!(to_json(&lua, &value).unwrap_err().to_string(), expected, "{script}");
+    }
+
+    #[test]
+    fn scalars_keep_their_kind() {
+        check("return 3.0", json!(3));
+        check("return 10 / 4", json!(2.5));
+        check("return -2^53", json!(-9_007_199_254_740_992i64));
+        check("return 1e300", json!(1e300));
+        check("return 'é'", json!("é"));
+        check("return '\\255'", json!("\u{fffd}"));
+        check("return nil", json!(null));
+    }
+
+    #[test]
+    fn tables_become_arrays_or_objects() {
+        check("return {}", json!({}));
+        check("return array{}", json!([]));
+        check("return {1, 2, {}}", json!([1, 2, {}]));
+        check("return {b = 1, a = {true}}", json!({"a": [true], "b": 1}));
+        check("return {10, 20, x = 1}", json!({"1": 10, "2": 20, "x": 1}));
+        check("return {[5] = 'a'}", json!({"5": "a"}));
+    }
+
+    #[test]
+    fn keys_are_sorted() {
+        let lua = machine();
+        let value: LuaValue = lua.load("return {c = 1, a = 2, b = 3, B = 4}").eval().unwrap();
+        assert_eq!(to_json(&lua, &value).unwrap().to_string(), r#"{"B":4,"a":2,"b":3,"c":1}"#);
+    }
+
+    #[test]
+    fn only_raw_fields_count() {
+        check("return setmetatable({a = 1}, {__index = {b = 2}, __len = function() error('x') end})", json!({"a": 1}));
+    }
+
+    #[test]
+    fn what_has_no_json_is_named_with_its_path() {
+        check_error("return {a = {b = {1, print}}}", "a function has no JSON (at a.b[2])");
+        check_error("return {[{}] = 1}", "a key is neither a string nor a number");
+        check_error("return {x = 0/0}", "a number is infinite or not a number (at x)");
+        check_error("local t = {} t.t = t return t", "a table contains itself (at t)");
+        check_error("local t = {} for i = 1, 200 do t = {t} end return t", &{
+            let path: String = "[1]".repeat(67);
+            format!("it nests deeper than 128 levels (at {path})")
+        });
+    }
+
+    #[test]
+    fn a_graph_that_unfolds_for_ever_is_refused() {
+        check_error("local t = {} for i = 1, 100 do t = {t, t} end return #t > 0 and t", &{
+            // The first path that is walked is the one along the first members.
+            let lua = machine();
+            let value: LuaValue = lua.load("local t = {} for i = 1, 100 do t = {t, t} end return t").eval().unwrap();
+            let error = to_json(&lua, &value).unwrap_err();
+            assert!(error.to_string().starts_with("it is larger than 64 MiB"), "{error}");
+            error.to_string()
+        });
+    }
+
+    #[test]
+    fn empty_tables_of_schemas_follow_their_key() {
+        let lua = machine();
+        let script = "return {type = 'object', properties = {}, required = {}, anyOf = {}, items = {enum = {}}}";
+        let value: LuaValue = lua.load(script).eval().unwrap();
+        assert_eq!(
+            to_schema(&lua, &value).unwrap(),
+            json!({"anyOf": [], "items": {"enum": []}, "properties": {}, "required": [], "type": "object"})
+        );
+    }
+
+    #[test]
+    fn json_survives_the_way_there_and_back() {
+        let lua = machine();
+        let there = json!({"a": [], "b": {}, "c": [1, 2.5, "x", null, true], "d": {"e": null}, "f": [[]]});
+        let value = to_lua_exact(&lua, &there).unwrap();
+        assert_eq!(to_json(&lua, &value).unwrap(), there);
+        let arguments = to_lua(&lua, &json!({"gone": null, "list": [null]})).unwrap();
+        assert_eq!(to_json(&lua, &arguments).unwrap(), json!({"list": [null]}));
+    }
+}

@@ -1,0 +1,60 @@
+//! A hook whose handler is a Lua function.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mlua::Value as LuaValue;
+use serde_json::Value;
+use toold_engine::hooks::{Hook, HookAnswer, HookInput, HookSpec};
+
+use crate::brake::Brake;
+use crate::call::Call;
+use crate::convert;
+use crate::plugin::{HookRegistration, Version};
+
+pub(crate) struct LuaHook {
+    spec: HookSpec,
+    /// Its place among the hooks of its plugin.
+    place: usize,
+    version: Arc<Version>,
+}
+
+impl LuaHook {
+    pub(crate) fn new(registered: HookRegistration, place: usize, version: Arc<Version>) -> Self {
+        let HookRegistration { name, event, priority, asynchronous, timeout, fail_closed, tools } = registered;
+        let source = version.plugin.key.clone();
+        let spec = HookSpec { name, source, event, priority, asynchronous, timeout, fail_closed, tools };
+        Self { spec, place, version }
+    }
+
+    async fn handle(&self, input: HookInput) -> Result<HookAnswer, String> {
+        let loaded = self.version.main().await?;
+        let handler = loaded.hooks.get(self.place).ok_or("the plugin did not register its hook again")?;
+        let call = Call::new(Brake::of_hook(self.spec.timeout), None);
+        let _watched = self.version.plugin.shared.watchdog.watch(&call.brake);
+        let lua = loaded.vm.lua();
+        let explain = |error: &mlua::Error| self.version.plugin.sources.explain(error).message;
+        let told = serde_json::to_value(input).map_err(|error| error.to_string())?;
+        let told = convert::to_lua(lua, &told).map_err(|error| explain(&error))?;
+        let values = loaded.vm.run(&call, handler, told).await.map_err(|error| explain(&error))?;
+        let answered = values.front().unwrap_or(&LuaValue::Nil);
+        match convert::to_json(lua, answered).map_err(|error| error.to_string())? {
+            Value::Null => Ok(HookAnswer::default()),
+            table @ Value::Object(_) => {
+                serde_json::from_value(table).map_err(|error| format!("its answer cannot be used: {error}"))
+            }
+            other => Err(format!("its answer cannot be used: expected a table or nil, got {other}")),
+        }
+    }
+}
+
+impl Hook for LuaHook {
+    fn spec(&self) -> &HookSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: HookInput) -> BoxFuture<'a, Result<HookAnswer, String>> {
+        self.handle(input).boxed()
+    }
+}

@@ -1,0 +1,185 @@
+//! The plugins of a daemon: found, loaded beside what serves, swapped whole, watched.
+//!
+//! This is what the daemon sees; the task behind it is in [`crate::keeper`].
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_proto::plugin::Plugin as Description;
+
+use crate::brake::Watchdog;
+use crate::keeper::{Keeper, Shown, Wanted};
+use crate::plugin::{Shared, Subagent};
+use crate::store::Store;
+
+/// A folder of plugins, or one plugin's file or folder.
+#[derive(Clone, Debug)]
+pub struct PluginDir {
+    /// Absolute. It need not exist: it is watched for.
+    pub path: PathBuf,
+    pub kind: DirKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirKind {
+    /// The user's own folder.
+    User,
+    /// Named in the user's configuration.
+    Configured,
+    /// Of a project, by its real path. What is in it runs only once a person has trusted it.
+    Project { project: PathBuf, trusted: bool },
+    /// Shipped with the daemon; off unless enabled.
+    Bundled,
+}
+
+/// How a host runs.
+pub struct PluginHostOptions {
+    /// In order of precedence: of two plugins of one name, that of the earlier folder serves.
+    pub dirs: Vec<PluginDir>,
+    pub engine: Arc<Engine>,
+    /// Bytes that a machine of a plugin may use, unless its manifest says otherwise.
+    pub memory: usize,
+    /// How long a script may take to load.
+    pub load_limit: Duration,
+    /// How many machines a plugin with parallelizable tools may have.
+    pub machines: usize,
+    /// The `[plugins.<name>]` tables of the configuration.
+    pub config: Map<String, Value>,
+    pub profile_dir: PathBuf,
+    pub store: Option<Arc<dyn Store>>,
+    /// Names of plugins that are not to run.
+    pub disabled: HashSet<String>,
+    /// Names of bundled plugins that are to run.
+    pub enabled: HashSet<String>,
+}
+
+impl PluginHostOptions {
+    /// 64 MiB a machine, 5 s to load, a machine for each core, nothing configured.
+    pub fn new(engine: Arc<Engine>, dirs: Vec<PluginDir>) -> Self {
+        Self {
+            dirs,
+            engine,
+            memory: 64 << 20,
+            load_limit: Duration::from_secs(5),
+            machines: std::thread::available_parallelism().map_or(1, usize::from),
+            config: Map::new(),
+            profile_dir: PathBuf::new(),
+            store: None,
+            disabled: HashSet::new(),
+            enabled: HashSet::new(),
+        }
+    }
+}
+
+/// The plugins of a daemon. Dropping it stops it, without waiting.
+pub struct PluginHost {
+    described: Arc<ArcSwap<Vec<Description>>>,
+    subagents: Arc<ArcSwap<Vec<Subagent>>>,
+    commands: mpsc::Sender<Command>,
+    settled: watch::Receiver<bool>,
+    stop: CancellationToken,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+pub(crate) enum Command {
+    Reload { name: Option<String>, answer: oneshot::Sender<Reloaded> },
+}
+
+/// What `reload` answers: the plugins as they are then, or that there is none of that name.
+pub type Reloaded = Result<Vec<Description>, UnknownPlugin>;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no plugin {0}")]
+pub struct UnknownPlugin(pub String);
+
+impl PluginHost {
+    /// Returns at once; plugins are found and loaded in the background. Needs a Tokio runtime.
+    ///
+    /// # Errors
+    /// The system has no thread for the watchdog.
+    pub fn start(options: PluginHostOptions) -> std::io::Result<Self> {
+        let stop = CancellationToken::new();
+        let (commands, inbox) = mpsc::channel(16);
+        let (settle, settled) = watch::channel(false);
+        let described = Arc::<ArcSwap<Vec<Description>>>::default();
+        let subagents = Arc::<ArcSwap<Vec<Subagent>>>::default();
+        let shared = Arc::new(Shared {
+            engine: options.engine,
+            watchdog: Watchdog::start()?,
+            memory: options.memory,
+            load_limit: options.load_limit,
+            machines: options.machines.max(1),
+            config: options.config,
+            profile_dir: options.profile_dir,
+            store: options.store,
+            stop: stop.clone(),
+        });
+        let wanted = Wanted { disabled: options.disabled, enabled: options.enabled };
+        let shown = Shown { described: described.clone(), subagents: subagents.clone(), settle };
+        let keeper = Keeper::new(options.dirs, wanted, shared, shown);
+        let task = tokio::spawn(keeper.keep(inbox, stop.clone()));
+        Ok(Self { described, subagents, commands, settled, stop, task: Mutex::new(Some(task)) })
+    }
+
+    /// All plugins that are known, in the order of their folders, then by name. Never waits.
+    pub fn list(&self) -> Arc<Vec<Description>> {
+        self.described.load_full()
+    }
+
+    /// The sub-agents that plugins in service describe.
+    pub fn subagents(&self) -> Arc<Vec<Subagent>> {
+        self.subagents.load_full()
+    }
+
+    /// Waits until the plugins that were there at the start serve, or have failed. Plugins that take
+    /// unusually long are not waited for. Cancel-safe.
+    pub async fn settled(&self) {
+        let mut settled = self.settled.clone();
+        // Fails when the host has stopped, and then nothing more comes.
+        let _ = settled.wait_for(|settled| *settled).await;
+    }
+
+    /// Whether [`settled`](Self::settled) would return at once.
+    pub fn is_settled(&self) -> bool {
+        *self.settled.borrow()
+    }
+
+    /// Loads one plugin anew, or all of them, whether their files changed or not; waits until the new
+    /// versions serve, or have failed.
+    ///
+    /// # Errors
+    /// There is no plugin of that name.
+    pub async fn reload(&self, name: Option<&str>) -> Reloaded {
+        let (answer, answered) = oneshot::channel();
+        let command = Command::Reload { name: name.map(str::to_owned), answer };
+        let gone = || Ok(self.list().to_vec());
+        match self.commands.send(command).await {
+            Ok(()) => answered.await.unwrap_or_else(|_| gone()),
+            Err(_) => gone(),
+        }
+    }
+
+    /// Takes all plugins out of service and waits until nothing of them runs but calls in flight.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        let task = self.task.lock().expect("no code panics while it holds this lock").take();
+        if let Some(task) = task {
+            // Fails when the task panicked, which it has told already.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for PluginHost {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,151 @@
+//! Who and where a script is: `hygge.plugin`, `hygge.profile`, `hygge.session`, `hygge.config`, and
+//! the `ctx` of a tool's call.
+
+use std::sync::Arc;
+
+use mlua::{IntoLua, Lua, Table, Value};
+use serde_json::{Map, Value as Json, json};
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolError;
+use toold_proto::call::{Progress, Stream};
+use toold_proto::tool::Category;
+
+use super::{Module, Reply};
+use crate::args::Fields;
+use crate::call;
+use crate::convert;
+
+/// The name in the machine's registry of the metatable that `ctx` tables share.
+const CTX: &str = "toold.ctx";
+
+pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+    let plugin = &hygge.home.plugin;
+    let about = hygge.within("plugin")?.table;
+    about.raw_set("name", plugin.name())?;
+    about.raw_set("path", plugin.path.display().to_string())?;
+    let dir = plugin.manifest.folder.as_deref().or(plugin.path.parent()).unwrap_or(&plugin.path);
+    about.raw_set("dir", dir.display().to_string())?;
+    about.raw_set("version", plugin.manifest.version.as_deref())?;
+    hygge.within("profile")?.table.raw_set("dir", plugin.shared.profile_dir.display().to_string())?;
+    hygge.table.raw_set("config", convert::to_lua(hygge.lua, &plugin.config())?)?;
+
+    // Read when it is asked for: the same table serves all calls.
+    let session = hygge.within("session")?.table;
+    let meta = hygge.lua.create_table()?;
+    let index = hygge.lua.create_function(|_, (_, key): (Value, Value)| {
+        let key = key.as_string().map(|key| key.to_string_lossy());
+        let Some(cx) = call::current().and_then(|call| call.cx.clone()) else { return Ok(None) };
+        Ok(match key.as_deref() {
+            Some("id") => Some(cx.session.id.to_string()),
+            Some("cwd") => Some(cx.session.cwd.display().to_string()),
+            Some(_) | None => None,
+        })
+    })?;
+    meta.raw_set("__index", index)?;
+    session.set_metatable(Some(meta))?;
+
+    let ctx = hygge.apart()?;
+    methods(&ctx)?;
+    let meta = hygge.lua.create_table()?;
+    meta.raw_set("__index", ctx.table)?;
+    hygge.lua.set_named_registry_value(CTX, meta)
+}
+
+/// The functions of `ctx`. They serve the call that the script is in, whichever table they came from.
+fn methods(ctx: &Module) -> mlua::Result<()> {
+    ctx.function("progress", "ctx.progress", |lua, args, _| {
+        let progress = match args.value(1) {
+            Value::Table(_) => update(lua, &args.fields(1, "progress")?)?,
+            _ => Progress::Message { text: args.text(1, "text")? },
+        };
+        call::current_cx()?.tell(progress);
+        Ok(())
+    })?;
+    ctx.function("output", "ctx.output", |_, args, _| {
+        call::current_cx()?.output(Stream::Stdout, args.text(1, "text")?);
+        Ok(())
+    })?;
+    ctx.function("cancelled", "ctx.cancelled", |_, _, _| Ok(call::current_cx()?.is_cancelled()))?;
+    ctx.function("remaining_ms", "ctx.remaining_ms", |_, _, _| {
+        Ok(call::current_cx()?.deadline.remaining().as_millis() as f64)
+    })?;
+    ctx.waiting("ask", "ctx.ask", |asked| {
+        let need = need(&asked.args.fields(1, "need")?, call_cwd(asked.call.cx()?))?;
+        let cx = asked.call.cx()?.clone();
+        Ok(async move {
+            match cx.require(need).await {
+                Ok(()) => Ok(Reply::Json(Json::Bool(true))),
+                Err(ToolError::Denied(_)) => Ok(Reply::Json(Json::Bool(false))),
+                Err(other) => Err(other.to_string()),
+            }
+        })
+    })?;
+    Ok(())
+}
+
+fn call_cwd(cx: &Cx) -> &std::path::Path {
+    &cx.cwd
+}
+
+fn update(lua: &Lua, fields: &Fields) -> Result<Progress, String> {
+    let details = match fields.get("details")? {
+        Value::Nil => None,
+        details => match convert::to_json(lua, &details).map_err(|error| fields.wrong("details", error))? {
+            Json::Object(details) => Some(details),
+            _ => return Err(fields.mistake("details", "a table with string keys", &details)),
+        },
+    };
+    Ok(Progress::Update {
+        progress: fields.optional_number("progress")?,
+        total: fields.optional_number("total")?,
+        message: fields.optional_text("message")?,
+        content: None,
+        details,
+    })
+}
+
+/// A need as a script writes it: `{category, target, reason}`.
+pub(crate) fn need(fields: &Fields, cwd: &std::path::Path) -> Result<Need, String> {
+    let named = fields.get("category")?;
+    let category = crate::args::text(&named).and_then(|text| Category::parse(&text)).ok_or_else(|| {
+        let known: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
+        fields.mistake("category", &format!("one of {}", known.join(", ")), &named)
+    })?;
+    let mut target = fields.text("target")?;
+    if matches!(category, Category::FileRead | Category::FileWrite) {
+        target = crate::paths::resolve(&cwd.join(target)).display().to_string();
+    }
+    let need = Need::new(category, target);
+    Ok(match fields.optional_text("reason")? {
+        Some(reason) => need.because(reason),
+        None => need,
+    })
+}
+
+/// The `ctx` of a call, made where its machine is.
+pub(crate) struct CallTable<'a> {
+    pub(crate) cx: &'a Arc<Cx>,
+    pub(crate) input: &'a Json,
+}
+
+/// The two arguments of `execute`: `ctx` and the input.
+pub(crate) fn call_table(lua: &Lua, table: &CallTable) -> mlua::Result<(Table, Value)> {
+    let CallTable { cx, input } = table;
+    let cwd = cx.cwd.display().to_string();
+    let mut facts = Map::new();
+    facts.insert("call_id".into(), cx.call_id.as_str().into());
+    facts.insert("tool".into(), cx.tool.as_str().into());
+    facts.insert("session".into(), json!({"id": cx.session.id.as_str(), "cwd": cx.session.cwd.display().to_string()}));
+    facts.insert("cwd".into(), cwd.into());
+    if let Some(model) = &cx.session.model {
+        facts.insert("model".into(), model.as_str().into());
+    }
+    let Value::Table(ctx) = convert::to_lua(lua, &Json::Object(facts))? else {
+        return Err(mlua::Error::runtime("an object became no table"));
+    };
+    let input = convert::to_lua(lua, input)?.into_lua(lua)?;
+    ctx.raw_set("input", &input)?;
+    ctx.set_metatable(Some(lua.named_registry_value::<Table>(CTX)?))?;
+    Ok((ctx, input))
+}

@@ -1,0 +1,248 @@
+//! `hygge.register_tool` and its siblings: what a script offers while it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use mlua::{Lua, Value};
+use serde_json::{Value as Json, json};
+use toold_engine::hooks::HookEvent;
+use toold_engine::schema::Schema;
+use toold_engine::tool::ToolSpec;
+use toold_proto::tool::{Annotations, Category, ToolName};
+
+use super::Module;
+use crate::args::{Args, Fields, text};
+use crate::convert;
+use crate::load::Home;
+use crate::plugin::{CommandRegistration, Handlers, HookRegistration, Permission, Registered, Subagent};
+
+/// How many of one kind a plugin may register.
+const MAX_REGISTRATIONS: usize = 1_000;
+/// How long the result of a tool may be served again that says `cacheable` and no more.
+const DEFAULT_TTL: Duration = Duration::from_secs(300);
+const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+    hygge.function("register_tool", "register_tool", |lua, args, home| register_tool(lua, args, home))?;
+    let tools = hygge.within("tools")?;
+    tools.function("register", "tools.register", |lua, args, home| register_tool(lua, args, home))?;
+    hygge.function("register_hook", "register_hook", |_, args, home| register_hook(args, home))?;
+    hygge.function("register_command", "register_command", |_, args, home| register_command(args, home))?;
+    hygge.function("register_subagent", "register_subagent", |_, args, home| register_subagent(args, home))?;
+    Ok(())
+}
+
+/// Adds to what the script registered so far.
+fn add(args: &Args, home: &Arc<Home>, add: impl FnOnce(&mut Registered) -> Result<(), String>) -> Result<(), String> {
+    let mut registered = home.registered.lock().expect("no code panics while it holds this lock");
+    match registered.as_mut() {
+        Some(registered) => add(registered),
+        None => Err(format!("{}: only while the plugin loads, not from a handler", args.function)),
+    }
+}
+
+fn room(args: &Args, count: usize) -> Result<(), String> {
+    if count < MAX_REGISTRATIONS {
+        return Ok(());
+    }
+    Err(format!("{}: a plugin may register at most {MAX_REGISTRATIONS}", args.function))
+}
+
+fn register_tool(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), String> {
+    home.plugin.requires("tools", |can| can.tools)?;
+    let fields = args.fields(1, "spec")?;
+    let named = fields.get("name")?;
+    let name = match &named {
+        Value::String(name) => ToolName::parse(&name.to_string_lossy()).ok(),
+        _ => None,
+    };
+    let expected = "a name of the form [a-z][a-z0-9_]*, at most 64 characters";
+    let name = name.ok_or_else(|| fields.mistake("name", expected, &named))?;
+    let execute = match fields.get("execute")? {
+        Value::Nil if args.function == "tools.register" => fields.function("handler")?,
+        _ => fields.function("execute")?,
+    };
+    let permission = match fields.get("permission")? {
+        Value::Nil => Permission::Default,
+        Value::Boolean(false) => Permission::None,
+        Value::Function(told) => Permission::Told(told),
+        other => return Err(fields.mistake("permission", "false or a function of the input", &other)),
+    };
+    let spec = ToolSpec {
+        label: fields.optional_text("label")?.unwrap_or_else(|| name.to_string()),
+        description: fields.optional_text("description")?.unwrap_or_default(),
+        input: input_schema(lua, &fields)?,
+        output: output_schema(lua, &fields)?,
+        source: home.plugin.source(),
+        origin: home.plugin.origin,
+        // Only `true` counts: plugins of old wrote all sorts of things there.
+        parallelizable: matches!(fields.get("parallelizable")?, Value::Boolean(true)),
+        permissions: match &permission {
+            Permission::Default => vec![Category::Plugin],
+            Permission::None => Vec::new(),
+            Permission::Told(_) => Category::ALL.to_vec(),
+        },
+        cache_ttl: match (fields.flag("cacheable")?, fields.optional_duration("cache_ttl")?) {
+            (_, Some(ttl)) => Some(ttl),
+            (true, None) => Some(DEFAULT_TTL),
+            (false, None) => None,
+        },
+        timeout: fields.optional_duration("timeout")?.or(home.plugin.manifest.timeout),
+        annotations: annotations(&fields)?,
+        version: home.plugin.manifest.version.clone(),
+        name,
+    };
+    let plugin = &home.plugin;
+    if let Some(holder) = plugin.shared.engine.registry.holder(&spec.name, &plugin.key, plugin.origin) {
+        home.name_taken.store(true, Ordering::Relaxed);
+        let at = holder.path.map(|path| format!(" ({path})")).unwrap_or_default();
+        let holder = format!("{} {}{at}", holder.kind.as_str(), holder.name);
+        return Err(fields.wrong("name", format!("the tool name {} is taken by {holder}", spec.name)));
+    }
+    add(args, home, |registered| {
+        if registered.tools.iter().any(|(other, _)| other.name == spec.name) {
+            return Err(fields.wrong("name", format!("this plugin has registered the tool {} already", spec.name)));
+        }
+        room(args, registered.tools.len())?;
+        registered.tools.push((spec, Handlers { execute, permission }));
+        Ok(())
+    })
+}
+
+fn input_schema(lua: &Lua, fields: &Fields) -> Result<Schema, String> {
+    let given = fields.get("input_schema")?;
+    let mut schema = match given {
+        Value::Nil => json!({}),
+        Value::Table(_) => convert::to_schema(lua, &given).map_err(|error| fields.wrong("input_schema", error))?,
+        other => return Err(fields.mistake("input_schema", "a table with a JSON Schema", &other)),
+    };
+    // Arguments are always an object; many a plugin does not say so.
+    if let Json::Object(schema) = &mut schema {
+        schema.entry("type").or_insert_with(|| "object".into());
+    }
+    Schema::compile_input(schema).map_err(|error| fields.wrong("input_schema", error))
+}
+
+fn output_schema(lua: &Lua, fields: &Fields) -> Result<Option<Schema>, String> {
+    let given = fields.get("output_schema")?;
+    if given.is_nil() {
+        return Ok(None);
+    }
+    if !given.is_table() {
+        return Err(fields.mistake("output_schema", "a table with a JSON Schema", &given));
+    }
+    let schema = convert::to_schema(lua, &given).map_err(|error| fields.wrong("output_schema", error))?;
+    Schema::compile(schema).map(Some).map_err(|error| fields.wrong("output_schema", error))
+}
+
+fn annotations(fields: &Fields) -> Result<Annotations, String> {
+    let Some(given) = fields.optional_fields("annotations")? else { return Ok(Annotations::default()) };
+    Ok(Annotations {
+        read_only: given.flag("read_only")?,
+        destructive: given.flag("destructive")?,
+        idempotent: given.flag("idempotent")?,
+        open_world: given.flag("open_world")?,
+    })
+}
+
+fn register_hook(args: &Args, home: &Arc<Home>) -> Result<(), String> {
+    home.plugin.requires("hooks", |can| can.hooks)?;
+    let named = args.text(1, "event")?;
+    let event = HookEvent::parse(&named)
+        .ok_or_else(|| args.mistake(1, "event", "pre_tool, post_tool, pre_message or post_message"))?;
+    let (options, handler) = match args.value(2) {
+        Value::Function(handler) => (None, handler.clone()),
+        _ => (args.optional_fields(2, "opts")?, args.function(3, "handler")?),
+    };
+    let mut hook = HookRegistration {
+        name: format!("{}:{named}", home.plugin.name()),
+        event,
+        priority: 0,
+        asynchronous: false,
+        timeout: DEFAULT_HOOK_TIMEOUT,
+        fail_closed: false,
+        tools: None,
+    };
+    if let Some(options) = options {
+        if let Some(name) = options.optional_text("name")? {
+            hook.name = name;
+        }
+        hook.priority = options.optional_number("priority")?.unwrap_or(0.0) as i64;
+        let mode = options.get("mode")?;
+        hook.asynchronous = match text(&mode).as_deref() {
+            None if mode.is_nil() => false,
+            Some("sync") => false,
+            Some("async") => true,
+            Some(_) | None => return Err(options.mistake("mode", "\"sync\" or \"async\"", &mode)),
+        };
+        hook.timeout = options.optional_duration("timeout")?.unwrap_or(DEFAULT_HOOK_TIMEOUT);
+        let fail = options.get("fail")?;
+        hook.fail_closed = match text(&fail).as_deref() {
+            None if fail.is_nil() => false,
+            Some("open") => false,
+            Some("closed") => true,
+            Some(_) | None => return Err(options.mistake("fail", "\"open\" or \"closed\"", &fail)),
+        };
+        hook.tools = options.optional_texts("tools")?.map(|tools| globs(&options, &tools)).transpose()?;
+    }
+    add(args, home, |registered| {
+        room(args, registered.hooks.len())?;
+        registered.hooks.push((hook, handler));
+        Ok(())
+    })
+}
+
+fn globs(options: &Fields, patterns: &[String]) -> Result<GlobSet, String> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(Glob::new(pattern).map_err(|error| options.wrong("tools", error))?);
+    }
+    set.build().map_err(|error| options.wrong("tools", error))
+}
+
+fn register_command(args: &Args, home: &Arc<Home>) -> Result<(), String> {
+    home.plugin.requires("commands", |can| can.commands)?;
+    let fields = args.fields(1, "spec")?;
+    let named = fields.get("name")?;
+    let name = fields.text("name")?;
+    let name = name.strip_prefix('/').unwrap_or(&name).to_owned();
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == ':';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
+        return Err(fields.mistake("name", "a word of letters, digits, _ - and :", &named));
+    }
+    let command = CommandRegistration { name, description: fields.optional_text("description")?.unwrap_or_default() };
+    let execute = fields.function("execute")?;
+    add(args, home, |registered| {
+        if registered.commands.iter().any(|(other, _)| other.name == command.name) {
+            return Err(
+                fields.wrong("name", format!("this plugin has registered the command {} already", command.name))
+            );
+        }
+        room(args, registered.commands.len())?;
+        registered.commands.push((command, execute));
+        Ok(())
+    })
+}
+
+fn register_subagent(args: &Args, home: &Arc<Home>) -> Result<(), String> {
+    home.plugin.requires("subagents", |can| can.subagents)?;
+    let fields = args.fields(1, "spec")?;
+    let subagent = Subagent {
+        name: fields.text("name")?,
+        plugin: home.plugin.name().to_owned(),
+        description: fields.optional_text("description")?.unwrap_or_default(),
+        system_prompt: fields.text("system_prompt")?,
+        tools: fields.optional_texts("tools")?,
+        model: fields.optional_text("model")?,
+    };
+    add(args, home, |registered| {
+        if registered.subagents.iter().any(|other| other.name == subagent.name) {
+            return Err(fields.wrong("name", format!("this plugin has registered {} already", subagent.name)));
+        }
+        room(args, registered.subagents.len())?;
+        registered.subagents.push(subagent);
+        Ok(())
+    })
+}

@@ -1,0 +1,93 @@
+//! What plugins say: `hygge.log`, `hygge.notify`, `hygge.send_message`, `print`.
+
+use mlua::Value;
+use toold_proto::event::What;
+use toold_proto::tool::SessionId;
+
+use super::Module;
+use crate::args::{Args, shown, text};
+use crate::call;
+
+/// Longer texts are cut: they are kept for everyone who subscribes later.
+const MAX_TEXT: usize = 16 * 1024;
+
+pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+    hygge.function("log", "hygge.log", |lua, args, home| {
+        let level = level(args, 1)?;
+        let message = short(args.text(2, "message")?);
+        let fields = match args.value(3) {
+            Value::Nil => None,
+            _ => Some(args.json(lua, 3, "fields")?.to_string()),
+        };
+        log(home.plugin.name(), &level, &message, fields.as_deref());
+        Ok(())
+    })?;
+    hygge.function("notify", "hygge.notify", |_, args, home| {
+        let message = short(args.text(1, "message")?);
+        let level = if args.value(2).is_nil() { "info".to_owned() } else { level(args, 2)? };
+        let session_id = call::current().and_then(|call| Some(call.cx.as_ref()?.session.id.clone()));
+        let plugin = Some(home.plugin.name().to_owned());
+        home.plugin.shared.engine.events.emit(What::Notice { session_id, plugin, level, message });
+        Ok(())
+    })?;
+    hygge.function("send_message", "hygge.send_message", |_, args, home| {
+        let id = args.text(1, "session_id")?;
+        let role = args.text(2, "role")?;
+        let content = short(args.text(3, "content")?);
+        home.plugin.requires("messages", |can| can.messages)?;
+        let engine = &home.plugin.shared.engine;
+        let session_id = SessionId::parse(&id).map_err(|error| format!("hygge.send_message: {error}"))?;
+        if engine.sessions.find(&session_id).is_none() {
+            return Err(format!("hygge.send_message: there is no session {id}"));
+        }
+        engine.events.emit(What::Message { session_id, plugin: home.plugin.name().to_owned(), role, content });
+        Ok(())
+    })?;
+    let print = hygge.function("print", "print", |lua, args, home| {
+        let mut texts = Vec::new();
+        for place in 1..=args.len() {
+            let value = args.value(place);
+            let text = match text(value) {
+                Some(text) => text,
+                None => lua
+                    .coerce_string(value.clone())
+                    .ok()
+                    .flatten()
+                    .map_or_else(|| value.to_string().unwrap_or_else(|_| shown(value)), |text| text.to_string_lossy()),
+            };
+            texts.push(text);
+        }
+        log(home.plugin.name(), "info", &short(texts.join("\t")), None);
+        Ok(())
+    })?;
+    hygge.table.raw_remove("print")?;
+    hygge.lua.globals().raw_set("print", print)
+}
+
+fn level(args: &Args, place: usize) -> Result<String, String> {
+    let level = args.text(place, "level")?;
+    match level.as_str() {
+        "debug" | "info" | "error" => Ok(level),
+        "warn" | "warning" => Ok("warn".to_owned()),
+        _ => Err(args.mistake(place, "level", "debug, info, warn or error")),
+    }
+}
+
+fn log(plugin: &str, level: &str, message: &str, fields: Option<&str>) {
+    let call = call::current();
+    let call = call.as_ref().and_then(|call| call.cx.as_ref()).map(|cx| cx.call_id.as_str());
+    match level {
+        "debug" => tracing::debug!(target: "toold::plugin", plugin, call, fields, "{message}"),
+        "warn" => tracing::warn!(target: "toold::plugin", plugin, call, fields, "{message}"),
+        "error" => tracing::error!(target: "toold::plugin", plugin, call, fields, "{message}"),
+        _ => tracing::info!(target: "toold::plugin", plugin, call, fields, "{message}"),
+    }
+}
+
+fn short(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
+        text.push_str(" [cut]");
+    }
+    text
+}

@@ -1,0 +1,640 @@
+//! The task that owns a host's plugins.
+//!
+//! Looking at files and running scripts is done on blocking threads, each plugin by itself, so that a
+//! bad one delays no other. What they give is committed here, several at a time when they come
+//! together.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use arc_swap::ArcSwap;
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toold_engine::events::Emitted;
+use toold_engine::hooks::Hook;
+use toold_engine::registry::{Change, Scope, SourceKey};
+use toold_engine::tool::{Origin, Tool};
+use toold_proto::event::What;
+use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
+
+use crate::hook::LuaHook;
+use crate::host::{Command, DirKind, PluginDir, Reloaded, UnknownPlugin};
+use crate::manifest::Manifest;
+use crate::plugin::{Loaded, Permission, Plugin, Registered, Shared, Subagent, Version};
+use crate::tool::LuaTool;
+use crate::unit::{Digest, Look, Order, is_candidate, look, stem};
+use crate::watch::{Changes, Place, Watch};
+
+/// How many plugins are loaded at once. One that takes longer than [`PATIENCE`] gives its place away.
+const LOADS: usize = 4;
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How long finished loads wait for others of the same scan, so that they are one revision.
+const BATCH: Duration = Duration::from_millis(20);
+/// The first scan counts as done when nothing has finished for so long.
+const SETTLE: Duration = Duration::from_millis(250);
+
+/// Which plugins are to run, by name.
+pub(crate) struct Wanted {
+    pub(crate) disabled: HashSet<String>,
+    pub(crate) enabled: HashSet<String>,
+}
+
+/// What others see of the plugins.
+pub(crate) struct Shown {
+    pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
+    pub(crate) subagents: Arc<ArcSwap<Vec<Subagent>>>,
+    pub(crate) settle: watch::Sender<bool>,
+}
+
+/// A folder, and what its plugins are to the engine.
+#[derive(Clone)]
+struct Dir {
+    path: PathBuf,
+    kind: DirKind,
+    /// The path is one plugin.
+    single: bool,
+}
+
+impl Dir {
+    fn new(dir: PluginDir) -> Self {
+        // Events name files by the path that is watched, so that has to be the real one.
+        let path = crate::paths::resolve(&dir.path);
+        let single = path.is_file() || (dir.kind == DirKind::Configured && is_candidate(&path));
+        Self { path, kind: dir.kind, single }
+    }
+
+    /// The folder whose entries are plugins.
+    fn folder(&self) -> &Path {
+        if self.single { self.path.parent().unwrap_or(&self.path) } else { &self.path }
+    }
+
+    fn origin(&self) -> Origin {
+        match self.kind {
+            DirKind::User | DirKind::Configured | DirKind::Bundled => Origin::UserPlugin,
+            DirKind::Project { .. } => Origin::ProjectPlugin,
+        }
+    }
+
+    fn scope(&self) -> Scope {
+        match &self.kind {
+            DirKind::User | DirKind::Configured | DirKind::Bundled => Scope::Global,
+            DirKind::Project { project, .. } => Scope::Project(project.clone()),
+        }
+    }
+
+    /// Entries that may be plugins.
+    fn entries(&self) -> Vec<PathBuf> {
+        if self.single {
+            return vec![self.path.clone()];
+        }
+        let Ok(entries) = std::fs::read_dir(&self.path) else { return Vec::new() };
+        entries.flatten().map(|entry| entry.path()).filter(|path| is_candidate(path)).collect()
+    }
+}
+
+/// An entry of a folder: by the folder's place in the list, then by path.
+type UnitKey = (usize, PathBuf);
+
+/// What is known of an entry.
+struct Unit {
+    name: String,
+    manifest: Option<Manifest>,
+    digest: Option<Digest>,
+    /// `None` until it was looked at.
+    status: Option<PluginStatus>,
+    error: Option<PluginError>,
+    name_taken: bool,
+    serving: Option<Serving>,
+    /// The number of the newest look; older ones count for nothing.
+    looks: u64,
+}
+
+/// The version in service.
+struct Serving {
+    key: SourceKey,
+    tools: Vec<String>,
+    subagents: Vec<Subagent>,
+    loaded_at: SystemTime,
+    /// Kept for its commands.
+    _version: Arc<Version>,
+}
+
+struct Done {
+    unit: UnitKey,
+    number: u64,
+    look: Look,
+}
+
+enum Job {
+    Looked(Box<Done>),
+    Scanned(Option<usize>, Vec<UnitKey>),
+}
+
+struct Reloading {
+    units: HashSet<UnitKey>,
+    answer: oneshot::Sender<Reloaded>,
+}
+
+/// Owns all state.
+pub(crate) struct Keeper {
+    dirs: Vec<Dir>,
+    wanted: Arc<Wanted>,
+    shared: Arc<Shared>,
+    shown: Shown,
+    units: BTreeMap<UnitKey, Unit>,
+    jobs: JoinSet<Job>,
+    places: Arc<Semaphore>,
+    /// Loaded and not yet in service.
+    ready: Vec<Done>,
+    commit_at: Option<Instant>,
+    last_progress: Instant,
+    /// Looks under way.
+    looking: usize,
+    scanned: bool,
+    reloads: Vec<Reloading>,
+    /// Events that are told once everybody can see what they tell of.
+    news: Vec<What>,
+}
+
+impl Keeper {
+    pub(crate) fn new(dirs: Vec<PluginDir>, wanted: Wanted, shared: Arc<Shared>, shown: Shown) -> Self {
+        Self {
+            dirs: dirs.into_iter().map(Dir::new).collect(),
+            wanted: Arc::new(wanted),
+            shared,
+            shown,
+            units: BTreeMap::new(),
+            jobs: JoinSet::new(),
+            places: Arc::new(Semaphore::new(LOADS)),
+            ready: Vec::new(),
+            commit_at: None,
+            last_progress: Instant::now(),
+            looking: 0,
+            scanned: false,
+            reloads: Vec::new(),
+            news: Vec::new(),
+        }
+    }
+
+    pub(crate) async fn keep(mut self, mut inbox: mpsc::Receiver<Command>, stop: CancellationToken) {
+        let changes = Arc::<Changes>::default();
+        let folders: Arc<[PathBuf]> = self.dirs.iter().map(|dir| dir.folder().to_owned()).collect();
+        // Listening begins before looking, so that no change falls between the two.
+        let mut watching = {
+            let (folders, changes) = (folders.clone(), changes.clone());
+            blocking(move || Watch::start(folders, changes)).await
+        };
+        let mut events = self.shared.engine.events.subscribe(None).receiver;
+        self.scan(None);
+        loop {
+            let (due, next) = changes.take_due();
+            for place in due {
+                match place {
+                    Place::Dir(dir) => {
+                        let folder = folders[dir].clone();
+                        watching = blocking(move || {
+                            watching.follow(&folder);
+                            watching
+                        })
+                        .await;
+                        self.scan(Some(dir));
+                    }
+                    Place::Entry(dir, path) if !self.dirs[dir].single || self.dirs[dir].path == path => {
+                        self.look_at((dir, path), false);
+                    }
+                    Place::Entry(..) => {}
+                }
+            }
+            if self.commit_at.is_some_and(|at| self.looking == 0 || at <= Instant::now()) {
+                self.commit();
+            }
+            self.settle_if_done();
+            let wake_at = [next, self.commit_at, self.settles_at()].into_iter().flatten().min();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(Command::Reload { name, answer }) = inbox.recv() => self.reload(name, answer),
+                Some(job) = self.jobs.join_next() => self.take(job.expect("looking at a plugin does not panic")),
+                () = changes.wake.notified() => {}
+                event = events.recv() => self.heed(event),
+                () = tokio::time::sleep_until(wake_at.unwrap_or_else(Instant::now).into()), if wake_at.is_some() => {}
+            }
+        }
+        blocking(move || drop(watching)).await;
+        self.leave().await;
+    }
+
+    /// Looks at every entry of a folder, or of all.
+    fn scan(&mut self, only: Option<usize>) {
+        let dirs = self.dirs.clone();
+        self.jobs.spawn(async move {
+            let found = blocking(move || {
+                let chosen = dirs.iter().enumerate().filter(|(index, _)| only.is_none_or(|only| only == *index));
+                chosen.flat_map(|(index, dir)| dir.entries().into_iter().map(move |path| (index, path))).collect()
+            });
+            Job::Scanned(only, found.await)
+        });
+    }
+
+    /// Begins a look at an entry; `anew` loads it even when its files are those of before.
+    fn look_at(&mut self, unit: UnitKey, anew: bool) {
+        let dir = &self.dirs[unit.0];
+        let known = self.units.entry(unit.clone()).or_insert_with(|| Unit::new(&unit.1));
+        known.looks += 1;
+        let number = known.looks;
+        let order = Order {
+            path: unit.1.clone(),
+            origin: dir.origin(),
+            scope: dir.scope(),
+            known: known.digest.filter(|_| !anew),
+            may_run: self.may_run(dir),
+            shared: self.shared.clone(),
+        };
+        let places = self.places.clone();
+        self.looking += 1;
+        self.jobs.spawn(async move {
+            let place = places.acquire_owned().await;
+            let mut work = tokio::task::spawn_blocking(move || look(order));
+            let looked = tokio::select! {
+                looked = &mut work => looked,
+                () = tokio::time::sleep(PATIENCE) => {
+                    // Slow ones must not keep the others waiting.
+                    drop(place);
+                    work.await
+                }
+            };
+            let look = looked.unwrap_or_else(|error| Look::broken(&unit.1, &error.to_string()));
+            Job::Looked(Box::new(Done { unit, number, look }))
+        });
+    }
+
+    fn may_run(&self, dir: &Dir) -> Arc<dyn Fn(&str) -> bool + Send + Sync> {
+        let wanted = self.wanted.clone();
+        match dir.kind {
+            DirKind::User | DirKind::Configured | DirKind::Project { trusted: true, .. } => {
+                Arc::new(move |name| !wanted.disabled.contains(name))
+            }
+            DirKind::Bundled => Arc::new(move |name| wanted.enabled.contains(name) && !wanted.disabled.contains(name)),
+            DirKind::Project { trusted: false, .. } => Arc::new(|_| false),
+        }
+    }
+
+    fn take(&mut self, job: Job) {
+        match job {
+            Job::Scanned(only, found) => {
+                let known: Vec<UnitKey> =
+                    self.units.keys().filter(|(dir, _)| only.is_none_or(|only| only == *dir)).cloned().collect();
+                let found: HashSet<UnitKey> = found.into_iter().collect();
+                for unit in known.into_iter().filter(|unit| !found.contains(unit)).collect::<Vec<_>>() {
+                    self.look_at(unit, false);
+                }
+                let mut found: Vec<UnitKey> = found.into_iter().collect();
+                found.sort();
+                found.into_iter().for_each(|unit| self.look_at(unit, false));
+                self.scanned |= only.is_none();
+            }
+            Job::Looked(done) => {
+                self.looking -= 1;
+                self.last_progress = Instant::now();
+                // A newer look is under way: what this one found may be half of a save.
+                if self.units.get(&done.unit).is_some_and(|unit| unit.looks == done.number) {
+                    self.ready.push(*done);
+                    self.commit_at.get_or_insert_with(|| Instant::now() + BATCH);
+                }
+            }
+        }
+    }
+
+    /// Puts all that is ready into service as one revision.
+    fn commit(&mut self) {
+        self.commit_at = None;
+        let mut ready = std::mem::take(&mut self.ready);
+        // Where two plugins want one tool, the earlier folder has it, then the earlier name.
+        ready.sort_by(|a, b| a.unit.cmp(&b.unit));
+        let looked: Vec<UnitKey> = ready.iter().map(|done| done.unit.clone()).collect();
+        let mut plan = Plan::default();
+        for done in ready {
+            self.plan(done, &mut plan);
+        }
+        let answers = self.shared.engine.registry.commit(plan.changes);
+        for (place, unit, put) in plan.puts {
+            match &answers[place] {
+                Ok(()) => self.serve(&unit, put),
+                Err(taken) => {
+                    let error = plain_error(taken.to_string());
+                    self.fail(&unit, error, true);
+                }
+            }
+        }
+        for name in plan.freed {
+            self.look_at_shadowed(&name);
+        }
+        self.show();
+        self.tell();
+        self.answer_reloads(&looked);
+    }
+
+    fn plan(&mut self, done: Done, plan: &mut Plan) {
+        let Done { unit: key, look, .. } = done;
+        match look {
+            Look::Unchanged => {}
+            Look::Gone => {
+                if let Some(unit) = self.units.remove(&key) {
+                    self.retire(unit.serving, &key.1, plan);
+                    plan.freed.push(unit.name);
+                }
+            }
+            Look::Withheld { digest, manifest } => {
+                let status = match self.dirs[key.0].kind {
+                    DirKind::Project { trusted: false, .. } => PluginStatus::Untrusted,
+                    DirKind::User | DirKind::Configured | DirKind::Bundled | DirKind::Project { trusted: true, .. } => {
+                        PluginStatus::Disabled
+                    }
+                };
+                let Some(unit) = self.units.get_mut(&key) else { return };
+                unit.learn(Some(digest), Some(manifest));
+                (unit.status, unit.error) = (Some(status), None);
+                let serving = unit.serving.take();
+                self.retire(serving, &key.1, plan);
+            }
+            Look::Failed { digest, name, manifest, error, name_taken } => {
+                let Some(unit) = self.units.get_mut(&key) else { return };
+                unit.learn(digest, manifest);
+                if unit.serving.is_none() {
+                    unit.name = name;
+                }
+                self.fail(&key, error, name_taken);
+            }
+            Look::Loaded { digest, plugin, loaded, registered } => {
+                let Some(unit) = self.units.get_mut(&key) else { return };
+                let name_before = std::mem::replace(&mut unit.name, plugin.name().to_owned());
+                unit.learn(Some(digest), Some(plugin.manifest.clone()));
+                if name_before != plugin.name() {
+                    plan.freed.push(name_before);
+                }
+                if self.is_shadowed(&key) {
+                    return self.shadow(&key, plan);
+                }
+                let put = Put::new(plugin, *loaded, registered);
+                let unit = self.units.get(&key);
+                if let Some(old) = unit.and_then(|unit| unit.serving.as_ref()).filter(|old| old.key != put.key) {
+                    plan.changes.push(Change::Remove { key: old.key.clone() });
+                }
+                let later: Vec<UnitKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
+                later.iter().for_each(|rival| self.shadow(rival, plan));
+                let (key_of, origin, tools) = (put.key.clone(), self.dirs[key.0].origin(), put.tools.clone());
+                plan.puts.push((plan.changes.len(), key, put));
+                plan.changes.push(Change::Put { key: key_of, origin, tools });
+            }
+        }
+    }
+
+    fn serve(&mut self, key: &UnitKey, put: Put) {
+        let Some(unit) = self.units.get_mut(key) else { return };
+        let plugin = &put.version.plugin;
+        let tools: Vec<String> = put.tools.iter().map(|tool| tool.spec().name.to_string()).collect();
+        self.shared.engine.hooks.replace(&put.key, put.hooks);
+        tracing::info!(plugin = plugin.name(), path = %plugin.path.display(), tools = tools.len(), "plugin loaded");
+        self.news.push(What::PluginLoaded {
+            plugin: plugin.name().to_owned(),
+            path: plugin.path.display().to_string(),
+            tools: tools.clone(),
+        });
+        (unit.status, unit.error, unit.name_taken) = (Some(PluginStatus::Loaded), None, false);
+        unit.serving = Some(Serving {
+            key: put.key,
+            tools,
+            subagents: put.subagents,
+            loaded_at: SystemTime::now(),
+            _version: put.version,
+        });
+    }
+
+    /// The version in service stays there.
+    fn fail(&mut self, key: &UnitKey, error: PluginError, name_taken: bool) {
+        let Some(unit) = self.units.get_mut(key) else { return };
+        tracing::warn!(
+            plugin = unit.name, path = %key.1.display(), file = error.file, line = error.line,
+            source_line = error.source_line, "plugin failed to load: {}", error.message
+        );
+        self.news.push(What::PluginFailed {
+            plugin: unit.name.clone(),
+            path: key.1.display().to_string(),
+            error: error.clone(),
+        });
+        (unit.status, unit.error, unit.name_taken) = (Some(PluginStatus::Failed), Some(error), name_taken);
+    }
+
+    /// Takes what served out of service.
+    fn retire(&mut self, serving: Option<Serving>, path: &Path, plan: &mut Plan) {
+        let Some(serving) = serving else { return };
+        self.shared.engine.hooks.replace(&serving.key, Vec::new());
+        tracing::info!(plugin = serving.key.name, path = %path.display(), "plugin unloaded");
+        self.news.push(What::PluginUnloaded { plugin: serving.key.name.clone(), path: path.display().to_string() });
+        plan.changes.push(Change::Remove { key: serving.key });
+    }
+
+    fn shadow(&mut self, key: &UnitKey, plan: &mut Plan) {
+        let Some(unit) = self.units.get_mut(key) else { return };
+        (unit.status, unit.error) = (Some(PluginStatus::Shadowed), None);
+        let serving = unit.serving.take();
+        self.retire(serving, &key.1, plan);
+    }
+
+    fn is_shadowed(&self, key: &UnitKey) -> bool {
+        self.rivals(key).any(|rival| rival < key)
+    }
+
+    /// Other entries that some session would see under the same name, and that may run.
+    fn rivals<'a>(&'a self, key: &'a UnitKey) -> impl Iterator<Item = &'a UnitKey> {
+        let name = self.units.get(key).map(|unit| unit.name.as_str());
+        let scope = self.dirs[key.0].scope();
+        self.units.iter().filter_map(move |(other, unit)| {
+            let others = self.dirs[other.0].scope();
+            let overlaps = others == Scope::Global || scope == Scope::Global || others == scope;
+            let runs = !matches!(unit.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
+            (other != key && Some(unit.name.as_str()) == name && overlaps && runs).then_some(other)
+        })
+    }
+
+    /// A name is free: whoever was kept from it gets its turn.
+    fn look_at_shadowed(&mut self, name: &str) {
+        let waiting = |unit: &Unit| unit.status == Some(PluginStatus::Shadowed) && unit.name == name;
+        let keys: Vec<UnitKey> =
+            self.units.iter().filter(|(_, unit)| waiting(unit)).map(|(key, _)| key.clone()).collect();
+        keys.into_iter().for_each(|key| self.look_at(key, true));
+    }
+
+    /// Plugins that failed because of a tool's name are tried again when names are free.
+    fn heed(&mut self, event: Result<Arc<Emitted>, broadcast::error::RecvError>) {
+        let freed = match event {
+            Ok(emitted) => matches!(&emitted.what, What::ToolsChanged { removed, .. } if !removed.is_empty()),
+            Err(_) => true,
+        };
+        if freed {
+            let keys: Vec<UnitKey> =
+                self.units.iter().filter(|(_, unit)| unit.name_taken).map(|(key, _)| key.clone()).collect();
+            keys.into_iter().for_each(|key| self.look_at(key, true));
+        }
+    }
+
+    fn reload(&mut self, name: Option<String>, answer: oneshot::Sender<Reloaded>) {
+        let chosen = |unit: &Unit| name.as_ref().is_none_or(|name| unit.name == *name);
+        let units: HashSet<UnitKey> =
+            self.units.iter().filter(|(_, unit)| chosen(unit)).map(|(key, _)| key.clone()).collect();
+        match name {
+            Some(name) if units.is_empty() => {
+                // Fails when nobody waits any more, here and below.
+                let _ = answer.send(Err(UnknownPlugin(name)));
+                return;
+            }
+            Some(_) => {}
+            None => self.scan(None),
+        }
+        for unit in &units {
+            self.look_at(unit.clone(), true);
+        }
+        if units.is_empty() {
+            let _ = answer.send(Ok(Vec::new()));
+            return;
+        }
+        self.reloads.push(Reloading { units, answer });
+    }
+
+    fn answer_reloads(&mut self, looked: &[UnitKey]) {
+        for reloading in &mut self.reloads {
+            reloading.units.retain(|unit| !looked.contains(unit));
+        }
+        let described = self.shown.described.load_full();
+        for done in self.reloads.extract_if(.., |reloading| reloading.units.is_empty()) {
+            let _ = done.answer.send(Ok(described.to_vec()));
+        }
+    }
+
+    fn show(&self) {
+        let mut units: Vec<(&UnitKey, &Unit)> = self.units.iter().collect();
+        units.sort_by(|(a, x), (b, y)| (a.0, &x.name, &a.1).cmp(&(b.0, &y.name, &b.1)));
+        let described = units.iter().filter_map(|(key, unit)| unit.describe(&key.1)).collect();
+        self.shown.described.store(Arc::new(described));
+        let serving = units.iter().filter_map(|(_, unit)| unit.serving.as_ref());
+        self.shown.subagents.store(Arc::new(serving.flat_map(|serving| serving.subagents.clone()).collect()));
+    }
+
+    fn tell(&mut self) {
+        self.news.drain(..).for_each(|what| self.shared.engine.events.emit(what));
+    }
+
+    fn settles_at(&self) -> Option<Instant> {
+        (self.scanned && !*self.shown.settle.borrow()).then(|| self.last_progress + SETTLE)
+    }
+
+    fn settle_if_done(&self) {
+        let all_done = self.looking == 0 && self.ready.is_empty();
+        if self.settles_at().is_some_and(|at| all_done || at <= Instant::now()) {
+            self.shown.settle.send_replace(true);
+        }
+    }
+
+    /// The host stops: nothing serves any more.
+    async fn leave(mut self) {
+        while self.jobs.join_next().await.is_some() {}
+        let mut plan = Plan::default();
+        for (key, unit) in std::mem::take(&mut self.units) {
+            self.retire(unit.serving, &key.1, &mut plan);
+        }
+        self.shared.engine.registry.commit(plan.changes);
+        self.show();
+        self.tell();
+    }
+}
+
+/// The changes of one revision.
+#[derive(Default)]
+struct Plan {
+    changes: Vec<Change>,
+    /// Which change puts which plugin into service.
+    puts: Vec<(usize, UnitKey, Put)>,
+    /// Names of plugins that somebody else may have now.
+    freed: Vec<String>,
+}
+
+/// A version on its way into service.
+struct Put {
+    key: SourceKey,
+    version: Arc<Version>,
+    tools: Vec<Arc<dyn Tool>>,
+    hooks: Vec<Arc<dyn Hook>>,
+    subagents: Vec<Subagent>,
+}
+
+impl Put {
+    fn new(plugin: Arc<Plugin>, loaded: Loaded, registered: Registered) -> Self {
+        let key = plugin.key.clone();
+        let version = Version::new(plugin, loaded);
+        let tools = registered.tools.into_iter().map(|(spec, handlers)| {
+            let tool: Arc<dyn Tool> = Arc::new(LuaTool {
+                spec,
+                version: version.clone(),
+                told_needs: matches!(handlers.permission, Permission::Told(_)),
+                no_needs: matches!(handlers.permission, Permission::None),
+            });
+            tool
+        });
+        let tools = tools.collect();
+        let hooks = registered.hooks.into_iter().enumerate().map(|(place, (spec, _))| {
+            let hook: Arc<dyn Hook> = Arc::new(LuaHook::new(spec, place, version.clone()));
+            hook
+        });
+        let hooks = hooks.collect();
+        Self { key, tools, hooks, subagents: registered.subagents, version }
+    }
+}
+
+impl Unit {
+    fn new(path: &Path) -> Self {
+        Self {
+            name: stem(path),
+            manifest: None,
+            digest: None,
+            status: None,
+            error: None,
+            name_taken: false,
+            serving: None,
+            looks: 0,
+        }
+    }
+
+    fn learn(&mut self, digest: Option<Digest>, manifest: Option<Manifest>) {
+        self.digest = digest;
+        if manifest.is_some() {
+            self.manifest = manifest;
+        }
+    }
+
+    /// `None` until it was looked at.
+    fn describe(&self, path: &Path) -> Option<Description> {
+        let manifest = self.manifest.as_ref();
+        Some(Description {
+            name: self.name.clone(),
+            path: path.display().to_string(),
+            status: self.status?,
+            version: manifest.and_then(|manifest| manifest.version.clone()),
+            description: manifest.and_then(|manifest| manifest.description.clone()),
+            tools: self.serving.as_ref().map(|serving| serving.tools.clone()).unwrap_or_default(),
+            error: self.error.clone(),
+            loaded_at: self.serving.as_ref().map(|serving| toold_engine::time::rfc3339(serving.loaded_at)),
+        })
+    }
+}
+
+fn plain_error(message: String) -> PluginError {
+    PluginError { message, file: None, line: None, source_line: None, traceback: None }
+}
+
+/// Does what blocks on a thread that may.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("reading folders does not panic, and is not aborted")
+}

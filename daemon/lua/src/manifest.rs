@@ -1,0 +1,162 @@
+//! What a plugin says of itself before it runs: its name, and `plugin.toml`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// A plugin that was found in a folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Manifest {
+    pub(crate) name: String,
+    pub(crate) version: Option<String>,
+    pub(crate) description: Option<String>,
+    /// The script.
+    pub(crate) entry: PathBuf,
+    /// The folder that `require` looks in; `None` for a plugin of one file.
+    pub(crate) folder: Option<PathBuf>,
+    /// What the plugin may do; `None` for those that do not say.
+    pub(crate) capabilities: Option<Capabilities>,
+    /// Bytes.
+    pub(crate) memory: Option<usize>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Capabilities {
+    pub(crate) tools: bool,
+    pub(crate) hooks: bool,
+    pub(crate) commands: bool,
+    pub(crate) subagents: bool,
+    pub(crate) messages: bool,
+    pub(crate) exec: bool,
+    pub(crate) network: bool,
+    pub(crate) fs_read: bool,
+    pub(crate) fs_write: bool,
+}
+
+#[derive(Deserialize)]
+struct PluginToml {
+    /// `toold` holds the plugin to its capabilities.
+    api: Option<String>,
+    name: Option<String>,
+    version: Option<String>,
+    description: Option<String>,
+    entrypoint: Option<PathBuf>,
+    /// Read only with `api`: older manifests name other things here.
+    capabilities: Option<toml::Value>,
+    limits: Option<Limits>,
+}
+
+#[derive(Deserialize)]
+struct Limits {
+    memory_mib: Option<usize>,
+    timeout_ms: Option<u64>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ManifestError {
+    #[error("{0:?} is no plugin name: expected [a-z][a-z0-9_-]*")]
+    Name(String),
+    #[error("can't read {}: {source}", .path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("{message}")]
+    Toml { path: PathBuf, line: Option<u32>, message: String },
+    #[error("entrypoint {} leads out of the plugin's folder", .0.display())]
+    Outside(PathBuf),
+    #[error("there is no {}", .0.display())]
+    NoEntry(PathBuf),
+}
+
+impl Manifest {
+    /// A plugin of one file.
+    pub(crate) fn of_file(path: &Path) -> Result<Self, ManifestError> {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self {
+            name: checked_name(stem)?,
+            version: None,
+            description: None,
+            entry: path.to_owned(),
+            folder: None,
+            capabilities: None,
+            memory: None,
+            timeout: None,
+        })
+    }
+
+    /// A plugin folder.
+    pub(crate) fn of_folder(folder: &Path) -> Result<Self, ManifestError> {
+        let path = folder.join("plugin.toml");
+        let manifest: PluginToml = match std::fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text).map_err(|error| ManifestError::Toml {
+                line: error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count() as u32),
+                message: error.message().to_owned(),
+                path: path.clone(),
+            })?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => PluginToml {
+                api: None,
+                name: None,
+                version: None,
+                description: None,
+                entrypoint: None,
+                capabilities: None,
+                limits: None,
+            },
+            Err(source) => return Err(ManifestError::Unreadable { path, source }),
+        };
+        let name = match manifest.name {
+            Some(name) => name,
+            None => folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        };
+        let entrypoint = manifest.entrypoint.unwrap_or_else(|| "plugin.lua".into());
+        let entry = folder.join(&entrypoint);
+        let (Ok(real), Ok(real_folder)) = (entry.canonicalize(), folder.canonicalize()) else {
+            return Err(ManifestError::NoEntry(entry));
+        };
+        if !real.starts_with(&real_folder) {
+            return Err(ManifestError::Outside(entrypoint));
+        }
+        let capabilities = match (manifest.api.as_deref(), manifest.capabilities) {
+            (Some("toold"), given) => {
+                let given = given.unwrap_or_else(|| toml::Value::Table(toml::Table::new()));
+                Some(given.try_into().map_err(|error: toml::de::Error| ManifestError::Toml {
+                    path,
+                    line: None,
+                    message: format!("[capabilities]: {}", error.message()),
+                })?)
+            }
+            (Some(_) | None, _) => None,
+        };
+        let limits = manifest.limits.unwrap_or(Limits { memory_mib: None, timeout_ms: None });
+        Ok(Self {
+            name: checked_name(name)?,
+            version: manifest.version,
+            description: manifest.description,
+            entry,
+            folder: Some(folder.to_owned()),
+            capabilities,
+            memory: limits.memory_mib.map(|mib| mib.clamp(1, 4_096) << 20),
+            timeout: limits.timeout_ms.map(Duration::from_millis),
+        })
+    }
+
+    /// How messages and tracebacks call a file of the plugin.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        match &self.folder {
+            Some(folder) => {
+                let within = path.strip_prefix(folder).unwrap_or(path);
+                format!("{}/{}", folder.file_name().unwrap_or_default().to_string_lossy(), within.display())
+            }
+            None => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        }
+    }
+}
+
+fn checked_name(name: String) -> Result<String, ManifestError> {
+    let mut bytes = name.bytes();
+    let fits = name.len() <= 64
+        && bytes.next().is_some_and(|first| first.is_ascii_lowercase())
+        && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
+    if fits { Ok(name) } else { Err(ManifestError::Name(name.chars().take(80).collect())) }
+}

@@ -1,0 +1,239 @@
+//! One version of a plugin while it lives: who it is, what it registered, and its machines.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mlua::Function;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::hooks::HookEvent;
+use toold_engine::registry::SourceKey;
+use toold_engine::tool::{Origin, ToolSpec};
+use toold_proto::tool::{Source, SourceKind, ToolName};
+
+use crate::brake::Watchdog;
+use crate::load::load;
+use crate::manifest::{Capabilities, Manifest};
+use crate::store::Store;
+use crate::trouble::Sources;
+use crate::vm::Vm;
+
+/// What all plugins of a host share.
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) watchdog: Watchdog,
+    /// Bytes for each machine, unless a manifest says otherwise.
+    pub(crate) memory: usize,
+    pub(crate) load_limit: Duration,
+    /// How many machines may run calls of one plugin at once.
+    pub(crate) machines: usize,
+    /// The `[plugins.<name>]` tables of the configuration.
+    pub(crate) config: Map<String, Value>,
+    pub(crate) profile_dir: PathBuf,
+    pub(crate) store: Option<Arc<dyn Store>>,
+    /// Fires when the host stops.
+    pub(crate) stop: CancellationToken,
+}
+
+/// One version of a plugin.
+pub(crate) struct Plugin {
+    pub(crate) manifest: Manifest,
+    /// The file or the folder.
+    pub(crate) path: PathBuf,
+    pub(crate) origin: Origin,
+    pub(crate) key: SourceKey,
+    pub(crate) script: Arc<[u8]>,
+    pub(crate) sources: Sources,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Plugin {
+    pub(crate) fn name(&self) -> &str {
+        &self.manifest.name
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        Source {
+            kind: SourceKind::Plugin,
+            name: self.manifest.name.clone(),
+            path: Some(self.path.display().to_string()),
+        }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.manifest.memory.unwrap_or(self.shared.memory)
+    }
+
+    /// Holds a plugin to the capabilities that its manifest names.
+    ///
+    /// # Errors
+    /// The one that is missing, by name.
+    pub(crate) fn requires(&self, name: &str, has: impl Fn(&Capabilities) -> bool) -> Result<(), String> {
+        match &self.manifest.capabilities {
+            Some(capabilities) if !has(capabilities) => {
+                Err(format!("the plugin's manifest does not name the capability {name} (plugin.toml, [capabilities])"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(crate) fn config(&self) -> Value {
+        self.shared.config.get(self.name()).cloned().unwrap_or_else(|| Value::Object(Map::new()))
+    }
+}
+
+/// What a script registered, in the order in which it did.
+#[derive(Default)]
+pub(crate) struct Registered {
+    pub(crate) tools: Vec<(ToolSpec, Handlers)>,
+    pub(crate) hooks: Vec<(HookRegistration, Function)>,
+    pub(crate) commands: Vec<(CommandRegistration, Function)>,
+    pub(crate) subagents: Vec<Subagent>,
+}
+
+/// The functions of a tool, in one machine.
+#[derive(Clone)]
+pub(crate) struct Handlers {
+    pub(crate) execute: Function,
+    pub(crate) permission: Permission,
+}
+
+/// What a tool says of what it will touch.
+#[derive(Clone)]
+pub(crate) enum Permission {
+    /// Category `plugin`, the tool's name.
+    Default,
+    /// Nothing; what it asks of the host is judged need by need all the same.
+    None,
+    /// A function of the input.
+    Told(Function),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct HookRegistration {
+    pub(crate) name: String,
+    pub(crate) event: HookEvent,
+    pub(crate) priority: i64,
+    pub(crate) asynchronous: bool,
+    pub(crate) timeout: Duration,
+    pub(crate) fail_closed: bool,
+    pub(crate) tools: Option<globset::GlobSet>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CommandRegistration {
+    pub(crate) name: String,
+    pub(crate) description: String,
+}
+
+/// A sub-agent that a plugin describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subagent {
+    pub name: String,
+    pub plugin: String,
+    pub description: String,
+    pub system_prompt: String,
+    /// Names of tools that it may use; `None` for all.
+    pub tools: Option<Vec<String>>,
+    pub model: Option<String>,
+}
+
+/// A machine in which the plugin's script has run, and the functions that it registered there.
+pub(crate) struct Loaded {
+    pub(crate) vm: Vm,
+    pub(crate) tools: HashMap<ToolName, Handlers>,
+    pub(crate) hooks: Vec<Function>,
+    pub(crate) commands: HashMap<String, Function>,
+}
+
+/// A plugin's machines. The first keeps its state; the others serve parallelizable tools.
+pub(crate) struct Version {
+    pub(crate) plugin: Arc<Plugin>,
+    main: Mutex<Arc<Loaded>>,
+    others: Mutex<Vec<Arc<Loaded>>>,
+    /// Held by a serial call from its start to its end, its waits included.
+    pub(crate) serial: tokio::sync::Mutex<()>,
+    /// Held while a machine is made.
+    growing: tokio::sync::Mutex<()>,
+}
+
+const POISON: &str = "no code panics while it holds this lock";
+
+impl Version {
+    pub(crate) fn new(plugin: Arc<Plugin>, main: Loaded) -> Arc<Self> {
+        Arc::new(Self {
+            plugin,
+            main: Mutex::new(Arc::new(main)),
+            others: Mutex::default(),
+            serial: tokio::sync::Mutex::default(),
+            growing: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// The machine that keeps the plugin's state; a new one in its place when it is worn.
+    ///
+    /// # Errors
+    /// The script, which ran before, does not run any more.
+    pub(crate) async fn main(self: &Arc<Self>) -> Result<Arc<Loaded>, String> {
+        let main = self.main.lock().expect(POISON).clone();
+        if !main.vm.is_worn() {
+            return Ok(main);
+        }
+        let _growing = self.growing.lock().await;
+        let main = self.main.lock().expect(POISON).clone();
+        if !main.vm.is_worn() {
+            return Ok(main);
+        }
+        let fresh = self.another().await?;
+        *self.main.lock().expect(POISON) = fresh.clone();
+        Ok(fresh)
+    }
+
+    /// The machine with the fewest calls; another one while all are in use and there may be more.
+    ///
+    /// # Errors
+    /// As [`Version::main`].
+    pub(crate) async fn any(self: &Arc<Self>) -> Result<Arc<Loaded>, String> {
+        let (least, count) = self.least();
+        match least {
+            Some(loaded) if loaded.vm.calls() == 0 || count >= self.plugin.shared.machines => return Ok(loaded),
+            Some(_) => {}
+            None => return self.main().await,
+        }
+        let _growing = self.growing.lock().await;
+        let (least, count) = self.least();
+        if let Some(loaded) = least
+            && (loaded.vm.calls() == 0 || count >= self.plugin.shared.machines)
+        {
+            return Ok(loaded);
+        }
+        let fresh = self.another().await?;
+        self.others.lock().expect(POISON).push(fresh.clone());
+        Ok(fresh)
+    }
+
+    fn least(&self) -> (Option<Arc<Loaded>>, usize) {
+        let main = self.main.lock().expect(POISON).clone();
+        let mut others = self.others.lock().expect(POISON);
+        others.retain(|loaded| !loaded.vm.is_worn());
+        let fit = others.iter().chain((!main.vm.is_worn()).then_some(&main));
+        (fit.min_by_key(|loaded| loaded.vm.calls()).cloned(), others.len() + 1)
+    }
+
+    async fn another(self: &Arc<Self>) -> Result<Arc<Loaded>, String> {
+        let plugin = self.plugin.clone();
+        let loaded = tokio::task::spawn_blocking(move || load(&plugin)).await;
+        let loaded = loaded.map_err(|error| error.to_string())?;
+        loaded.map(|(loaded, _)| Arc::new(loaded)).map_err(|error| {
+            format!("the plugin {} could not be started anew: {}", self.plugin.name(), error.error.message)
+        })
+    }
+
+    /// How many machines there are.
+    pub(crate) fn machines(&self) -> usize {
+        self.others.lock().expect(POISON).len() + 1
+    }
+}

@@ -1,0 +1,392 @@
+//! The project's only unsafe code: the interrupt that stops a script, and the walkers that carry
+//! values between JSON and the stack of a virtual machine in one protected call.
+//!
+//! What to stop and when is decided in [`crate::brake`]; which JSON a table stands for is told in
+//! [`crate::convert`].
+#![allow(unsafe_code, reason = "mlua's own interrupt costs three times as much, its serde conversion too")]
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use mlua::{Lua, Table, Thread, Value as LuaValue, ffi};
+use serde_json::{Map, Number, Value};
+
+use crate::brake::Brake;
+use crate::convert::{ConvertError, EmptyTables, Problem};
+
+/// How long a script may keep its thread before it lets others run.
+const SLICE: Duration = Duration::from_millis(1);
+/// The clock is looked at once in so many safepoints.
+const SAFEPOINTS: u32 = 1_000;
+
+thread_local! {
+    /// What runs on this thread now; null, or valid until `run` returns.
+    static RUNNING: Cell<*const Running<'static>> = const { Cell::new(ptr::null()) };
+}
+
+/// What the interrupt needs to know of the script that it interrupts.
+struct Running<'a> {
+    brake: &'a Brake,
+    /// The coroutine that may give its thread away at the end of a slice; null for none.
+    own: *mut ffi::lua_State,
+    until_clock: Cell<u32>,
+    slice_end: Cell<Option<Instant>>,
+}
+
+/// Makes every safepoint of this machine look at the brake of whatever [`run`] runs.
+pub(crate) fn install_interrupt(lua: &Lua) -> mlua::Result<()> {
+    // SAFETY: `lua_callbacks` of a live state is valid, and nothing else in this crate sets the
+    // interrupt. The closure neither panics nor raises, and leaves the stack as it was.
+    unsafe { lua.exec_raw((), |state| (*ffi::lua_callbacks(state)).interrupt = Some(interrupt)) }
+}
+
+/// Runs `f` so that scripts inside it are stopped by `brake`. With `own`, that coroutine gives its
+/// thread away after a slice of 1 ms, as a yield without values.
+pub(crate) fn run<R>(brake: &Brake, own: Option<&Thread>, f: impl FnOnce() -> R) -> R {
+    struct Restore(*const Running<'static>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            RUNNING.set(self.0);
+        }
+    }
+    let running = Running {
+        brake,
+        own: own.map_or(ptr::null_mut(), Thread::state),
+        until_clock: Cell::new(SAFEPOINTS),
+        slice_end: Cell::new(own.map(|_| Instant::now() + SLICE)),
+    };
+    // The pointer outlives neither `running` nor `brake`: `_restore` is dropped before both, also
+    // when `f` panics.
+    let _restore = Restore(RUNNING.replace((&raw const running).cast()));
+    f()
+}
+
+unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
+    // Errors cannot be raised from within the collector.
+    if gc >= 0 {
+        return;
+    }
+    let running = RUNNING.get();
+    if running.is_null() {
+        return;
+    }
+    // SAFETY: not null, so set by `run`, which has not returned: its frame is below this one.
+    let running = unsafe { &*running };
+    if running.brake.is_set() {
+        // SAFETY: the machine calls interrupts where errors may be raised.
+        unsafe { raise(state, running.brake.reason()) }
+    }
+    let left = running.until_clock.get();
+    if left > 0 {
+        running.until_clock.set(left - 1);
+        return;
+    }
+    running.until_clock.set(SAFEPOINTS);
+    if running.brake.look() {
+        // SAFETY: as above.
+        unsafe { raise(state, running.brake.reason()) }
+    }
+    if state == running.own && running.slice_end.get().is_some_and(|end| Instant::now() >= end) {
+        // SAFETY: `state` is the live coroutine that hit the safepoint; yielding without values is
+        // allowed exactly where `lua_isyieldable` says so, and the machine returns at once after it.
+        unsafe {
+            if ffi::lua_isyieldable(state) != 0 {
+                running.slice_end.set(None);
+                ffi::lua_yield(state, 0);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Only where the machine allows errors. Nothing that must be dropped may live in the caller.
+#[cold]
+unsafe fn raise(state: *mut ffi::lua_State, reason: &'static str) {
+    // SAFETY: two slots are reserved before one is used; the text is copied by the machine.
+    unsafe {
+        ffi::lua_rawcheckstack(state, 2);
+        ffi::lua_pushlstring_(state, reason.as_ptr().cast(), reason.len());
+        ffi::lua_error(state)
+    }
+}
+
+/// What JSON's null becomes inside an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    /// The field is absent, as scripts expect that test a field for truth.
+    Absent,
+    /// `json.null`.
+    Kept,
+}
+
+/// Makes one Lua value of a JSON value, in one protected call. Empty arrays get `array` as their
+/// metatable.
+///
+/// # Errors
+/// The machine's memory limit.
+pub(crate) fn push(lua: &Lua, json: &Value, array: &Table, nulls: Nulls) -> mlua::Result<LuaValue> {
+    // SAFETY: `push_value` nets one value. It may raise (memory), which unwinds through frames that
+    // hold references only.
+    unsafe {
+        lua.exec_raw(array, |state| {
+            push_value(state, json, nulls);
+            ffi::lua_remove(state, 1);
+        })
+    }
+}
+
+/// # Safety
+/// `state` is live, the array metatable is at index 1, one free slot is there.
+unsafe fn push_value(state: *mut ffi::lua_State, json: &Value, nulls: Nulls) {
+    // SAFETY: each branch nets one value; containers reserve the slots for their members first.
+    unsafe {
+        match json {
+            Value::Null => ffi::lua_pushlightuserdata(state, ptr::null_mut()),
+            Value::Bool(value) => ffi::lua_pushboolean(state, c_int::from(*value)),
+            Value::Number(number) => ffi::lua_pushnumber(state, number.as_f64().unwrap_or(f64::NAN)),
+            Value::String(text) => ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len()),
+            Value::Array(items) => {
+                reserve(state);
+                ffi::lua_createtable(state, items.len() as c_int, 0);
+                if items.is_empty() {
+                    ffi::lua_pushvalue(state, 1);
+                    ffi::lua_setmetatable(state, -2);
+                }
+                for (index, item) in (1..).zip(items) {
+                    push_value(state, item, nulls);
+                    ffi::lua_rawseti_(state, -2, index);
+                }
+            }
+            Value::Object(members) => {
+                reserve(state);
+                ffi::lua_createtable(state, 0, members.len() as c_int);
+                for (key, member) in members {
+                    if member.is_null() && nulls == Nulls::Absent {
+                        continue;
+                    }
+                    ffi::lua_pushlstring_(state, key.as_ptr().cast(), key.len());
+                    push_value(state, member, nulls);
+                    ffi::lua_rawset(state, -3);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Only where errors may be raised.
+unsafe fn reserve(state: *mut ffi::lua_State) {
+    // SAFETY: checks, and raises instead of going over the end of the stack.
+    unsafe {
+        if ffi::lua_checkstack(state, 4) == 0 {
+            raise(state, "the value nests too deep");
+        }
+    }
+}
+
+/// The JSON of a Lua value. Only raw fields count; keys come out sorted.
+///
+/// # Errors
+/// A value that is no JSON, with its path; more than [`MAX_DEPTH`] levels; more than 64 MiB.
+pub(crate) fn pull(lua: &Lua, value: &LuaValue, array: &Table, empty: EmptyTables) -> Result<Value, ConvertError> {
+    let mut pulled = Err(ConvertError::from(Problem::Memory));
+    // SAFETY: slots for the deepest nesting are reserved first, and nothing after that raises:
+    // `lua_type`, raw reads, `lua_rawiter`, and `lua_tolstring` of what is a string already do not
+    // allocate. The result is written into a variable outside, so that nothing is lost either way.
+    let ran: mlua::Result<()> = unsafe {
+        lua.exec_raw((value, array), |state| {
+            if ffi::lua_checkstack(state, MAX_DEPTH as c_int * 2 + 16) != 0 {
+                let mut walk = Walk {
+                    state,
+                    array: ffi::lua_topointer(state, 2),
+                    empty,
+                    left: MAX_BYTES,
+                    path: [ptr::null(); MAX_DEPTH],
+                };
+                pulled = walk.value(1, 0, false);
+            }
+            ffi::lua_settop(state, 0);
+        })
+    };
+    match ran {
+        Ok(()) => pulled,
+        Err(_) => Err(Problem::Memory.into()),
+    }
+}
+
+/// How deep tables may nest.
+pub(crate) const MAX_DEPTH: usize = 128;
+/// About how much memory the JSON may take.
+const MAX_BYTES: usize = 64 << 20;
+/// About what one value takes, its key and its place included.
+const VALUE_BYTES: usize = 40;
+
+struct Walk {
+    state: *mut ffi::lua_State,
+    /// The identity of the metatable that marks arrays.
+    array: *const c_void,
+    empty: EmptyTables,
+    left: usize,
+    /// The tables that the walk is in, outermost first.
+    path: [*const c_void; MAX_DEPTH],
+}
+
+impl Walk {
+    /// The value at `index`, which is positive.
+    ///
+    /// # Safety
+    /// `state` is live, and two slots for each level that is left are reserved.
+    unsafe fn value(&mut self, index: c_int, depth: usize, empty_array: bool) -> Result<Value, ConvertError> {
+        self.spend(VALUE_BYTES)?;
+        // SAFETY: reads by kind only.
+        unsafe {
+            match ffi::lua_type(self.state, index) {
+                ffi::LUA_TNIL => Ok(Value::Null),
+                ffi::LUA_TBOOLEAN => Ok(Value::Bool(ffi::lua_toboolean(self.state, index) != 0)),
+                ffi::LUA_TNUMBER => number(ffi::lua_tonumber(self.state, index)),
+                ffi::LUA_TSTRING => Ok(Value::String(self.text(index)?)),
+                ffi::LUA_TTABLE => self.table(index, depth, empty_array),
+                ffi::LUA_TLIGHTUSERDATA if ffi::lua_touserdata(self.state, index).is_null() => Ok(Value::Null),
+                ffi::LUA_TINTEGER => Ok(Value::from(ffi::lua_tointeger64(self.state, index, ptr::null_mut()))),
+                ffi::LUA_TFUNCTION => Err(Problem::Kind("a function").into()),
+                ffi::LUA_TTHREAD => Err(Problem::Kind("a coroutine").into()),
+                ffi::LUA_TVECTOR => Err(Problem::Kind("a vector").into()),
+                ffi::LUA_TBUFFER => Err(Problem::Kind("a buffer").into()),
+                _ => Err(Problem::Kind("a userdata").into()),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for `value`; a table is at `index`.
+    unsafe fn table(&mut self, index: c_int, depth: usize, empty_array: bool) -> Result<Value, ConvertError> {
+        if depth == MAX_DEPTH {
+            return Err(Problem::Depth.into());
+        }
+        let state = self.state;
+        // SAFETY: reads only; `lua_getmetatable` pushes one value, which is popped at once.
+        let (identity, length, marked) = unsafe {
+            let marked = ffi::lua_getmetatable(state, index) != 0 && {
+                let is = ffi::lua_topointer(state, -1) == self.array;
+                ffi::lua_pop(state, 1);
+                is
+            };
+            (ffi::lua_topointer(state, index), ffi::lua_objlen(state, index), marked)
+        };
+        if self.path[..depth].contains(&identity) {
+            return Err(Problem::Cycle.into());
+        }
+        self.path[depth] = identity;
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if marked || (length > 0 && self.is_sequence(index, length)) {
+                return self.array(index, depth, length);
+            }
+            let object = self.object(index, depth)?;
+            Ok(if object.is_empty() && empty_array { Value::Array(Vec::new()) } else { Value::Object(object) })
+        }
+    }
+
+    /// Whether there is nothing in the table but the values 1 to `length`.
+    ///
+    /// # Safety
+    /// As for `table`.
+    unsafe fn is_sequence(&self, index: c_int, length: usize) -> bool {
+        let (mut next, mut count) = (0, 0);
+        loop {
+            // SAFETY: pushes a key and a value, or nothing at the end; both are popped.
+            unsafe {
+                next = ffi::lua_rawiter(self.state, index, next);
+                if next < 0 {
+                    return count == length;
+                }
+                ffi::lua_pop(self.state, 2);
+            }
+            count += 1;
+            if count > length {
+                return false;
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for `table`.
+    unsafe fn array(&mut self, index: c_int, depth: usize, length: usize) -> Result<Value, ConvertError> {
+        let mut items = Vec::with_capacity(length.min(self.left / VALUE_BYTES));
+        for place in 1..=length {
+            // SAFETY: pushes one value, popped after its conversion.
+            let item = unsafe {
+                ffi::lua_rawgeti_(self.state, index, place as c_int);
+                let item = self.value(ffi::lua_gettop(self.state), depth + 1, false);
+                ffi::lua_pop(self.state, 1);
+                item
+            };
+            items.push(item.map_err(|error| error.within_item(place))?);
+        }
+        Ok(Value::Array(items))
+    }
+
+    /// # Safety
+    /// As for `table`.
+    unsafe fn object(&mut self, index: c_int, depth: usize) -> Result<Map<String, Value>, ConvertError> {
+        let mut members = Vec::new();
+        let mut next = 0;
+        loop {
+            // SAFETY: pushes a key and a value, or nothing at the end; both are popped.
+            let (key, member) = unsafe {
+                next = ffi::lua_rawiter(self.state, index, next);
+                if next < 0 {
+                    break;
+                }
+                let top = ffi::lua_gettop(self.state);
+                let key = match ffi::lua_type(self.state, top - 1) {
+                    ffi::LUA_TSTRING => self.text(top - 1),
+                    ffi::LUA_TNUMBER => number(ffi::lua_tonumber(self.state, top - 1)).map(|key| key.to_string()),
+                    _ => Err(Problem::Key.into()),
+                };
+                let member = match &key {
+                    Ok(key) => self.value(top, depth + 1, self.empty.is_array_under(key)),
+                    Err(_) => Ok(Value::Null),
+                };
+                ffi::lua_pop(self.state, 2);
+                (key?, member)
+            };
+            let member = member.map_err(|error| error.within_member(&key))?;
+            members.push((key, member));
+        }
+        members.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(members.into_iter().collect())
+    }
+
+    /// # Safety
+    /// A string is at `index`.
+    unsafe fn text(&mut self, index: c_int) -> Result<String, ConvertError> {
+        let mut length = 0;
+        // SAFETY: of a string, `lua_tolstring` gives its own bytes, which live while it is on the stack.
+        let bytes = unsafe {
+            let start = ffi::lua_tolstring(self.state, index, &raw mut length);
+            std::slice::from_raw_parts(start.cast::<u8>(), length)
+        };
+        self.spend(length)?;
+        Ok(match std::str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+        })
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), ConvertError> {
+        self.left = self.left.checked_sub(bytes).ok_or(Problem::Size)?;
+        Ok(())
+    }
+}
+
+/// A number without a fraction is an integer, as Lua prints it.
+fn number(value: f64) -> Result<Value, ConvertError> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if value.fract() == 0.0 && value.abs() <= EXACT {
+        return Ok(Value::from(value as i64));
+    }
+    Number::from_f64(value).map(Value::Number).ok_or_else(|| Problem::NotFinite.into())
+}

@@ -1,0 +1,162 @@
+//! Errors of scripts, in the form that people read: what, in which file and line, with the source
+//! line and a traceback that shows the script's own frames only.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use mlua::Error;
+use toold_proto::plugin::PluginError;
+
+/// A script can raise a message of any length.
+const MAX_MESSAGE: usize = 4 * 1024;
+const MAX_TRACEBACK: usize = 8 * 1024;
+const MAX_SOURCE_LINE: usize = 200;
+
+/// The source texts that a plugin has run, by the name that messages and tracebacks call them.
+#[derive(Default)]
+pub(crate) struct Sources(Mutex<HashMap<String, (PathBuf, Arc<[u8]>)>>);
+
+impl Sources {
+    pub(crate) fn add(&self, shown: &str, path: &Path, text: Arc<[u8]>) {
+        self.lock().insert(shown.to_owned(), (path.to_owned(), text));
+    }
+
+    /// The text of that path, as it was when it was first run.
+    pub(crate) fn text(&self, path: &Path) -> Option<Arc<[u8]>> {
+        self.lock().values().find(|(known, _)| known == path).map(|(_, text)| text.clone())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (PathBuf, Arc<[u8]>)>> {
+        self.0.lock().expect("no code panics while it holds this lock")
+    }
+
+    /// Shapes what a script raised.
+    pub(crate) fn explain(&self, error: &Error) -> PluginError {
+        let (text, traceback) = split(error);
+        self.explain_text(&text, traceback.as_deref())
+    }
+
+    /// Shapes a message that begins with `file:line:`.
+    pub(crate) fn explain_text(&self, text: &str, traceback: Option<&str>) -> PluginError {
+        let message = cut(text, MAX_MESSAGE);
+        let traceback = traceback.map(own_frames).filter(|frames| !frames.is_empty());
+        let sources = self.lock();
+        let place = place(&message, &sources)
+            .or_else(|| traceback.as_deref()?.lines().find_map(|frame| place(frame.trim_start(), &sources)));
+        let (file, line, source_line) = match place {
+            Some((shown, line)) => {
+                let (path, text) = &sources[shown];
+                (Some(path.display().to_string()), Some(line), source_line(text, line))
+            }
+            None => (None, None, None),
+        };
+        PluginError { message, file, line, source_line, traceback }
+    }
+}
+
+/// The message and the traceback of an error, whichever way they came.
+fn split(error: &Error) -> (String, Option<String>) {
+    match error {
+        Error::CallbackError { traceback, cause } => {
+            let (text, inner) = split(cause);
+            (text, inner.or_else(|| Some(traceback.clone())))
+        }
+        Error::MemoryError(_) => ("not enough memory: the plugin's memory limit is exceeded".to_owned(), None),
+        Error::RuntimeError(text) | Error::SyntaxError { message: text, .. } => {
+            match text.split_once("\nstack traceback:\n") {
+                // The machine itself ran out where no error of its kind could be made.
+                Some(("not enough memory", _)) => split(&Error::MemoryError(String::new())),
+                Some((text, traceback)) => (text.to_owned(), Some(traceback.to_owned())),
+                None => (text.clone(), None),
+            }
+        }
+        other => (other.to_string(), None),
+    }
+}
+
+/// `file:line:` at the start of a text, when it is a file that we know.
+fn place<'a>(text: &str, sources: &'a HashMap<String, (PathBuf, Arc<[u8]>)>) -> Option<(&'a str, u32)> {
+    sources.keys().find_map(|shown| {
+        let rest = text.strip_prefix(shown.as_str())?.strip_prefix(':')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        rest[digits..].starts_with(':').then_some(())?;
+        Some((shown.as_str(), rest[..digits].parse().ok()?))
+    })
+}
+
+fn source_line(text: &[u8], line: u32) -> Option<String> {
+    let line = text.split(|byte| *byte == b'\n').nth(line.checked_sub(1)? as usize)?;
+    Some(cut(String::from_utf8_lossy(line).trim_end(), MAX_SOURCE_LINE))
+}
+
+/// A traceback without the frames of the host and of C functions.
+fn own_frames(traceback: &str) -> String {
+    let frames = traceback.trim_start_matches("stack traceback:").lines().map(str::trim).filter(|frame| {
+        !frame.is_empty() && !["[toold]", "[C]", "__mlua", "=[C]"].iter().any(|host| frame.starts_with(host))
+    });
+    cut(&frames.collect::<Vec<_>>().join("\n"), MAX_TRACEBACK)
+}
+
+fn cut(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let (head, tail) = (text.floor_char_boundary(max / 2), text.ceil_char_boundary(text.len() - max / 2));
+    format!("{} [... {} bytes cut ...] {}", &text[..head], tail - head, &text[tail..])
+}
+
+/// Says of code of another dialect what it is, instead of how the parser stumbled over it.
+pub(crate) fn explain_syntax(message: String, source: &[u8]) -> String {
+    let line = message.split(':').find_map(|part| part.parse::<u32>().ok());
+    let Some((line, text)) = line.and_then(|line| Some((line, source_line(source, line)?))) else { return message };
+    let text = text.trim();
+    let is_goto = text.split_whitespace().any(|word| word == "goto") || (text.contains("::") && !text.contains('"'));
+    if !is_goto {
+        return message;
+    }
+    let shown = message.split(&format!(":{line}:")).next().unwrap_or_default().to_owned();
+    format!("{shown}:{line}: goto and labels are not part of this Lua (Luau): use `continue`, a loop or a function")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources() -> Sources {
+        let sources = Sources::default();
+        sources.add("a.lua", Path::new("/p/a.lua"), Arc::from(&b"one\n  two()\n"[..]));
+        sources
+    }
+
+    #[test]
+    fn a_message_is_traced_to_its_line() {
+        let error = Error::RuntimeError(
+            "a.lua:2: boom\nstack traceback:\n\t[C] in function error\n\ta.lua:2: in main\n\t[toold]:3: x".into(),
+        );
+        let shaped = sources().explain(&error);
+        assert_eq!(shaped.message, "a.lua:2: boom");
+        assert_eq!(shaped.file.as_deref(), Some("/p/a.lua"));
+        assert_eq!((shaped.line, shaped.source_line.as_deref()), (Some(2), Some("  two()")));
+        assert_eq!(shaped.traceback.as_deref(), Some("a.lua:2: in main"));
+    }
+
+    #[test]
+    fn a_message_without_a_place_takes_it_from_the_traceback() {
+        let shaped = sources().explain_text("boom", Some("\t[C]: in error\n\ta.lua:1: in f"));
+        assert_eq!(shaped.line, Some(1));
+        assert_eq!(shaped.source_line.as_deref(), Some("one"));
+    }
+
+    #[test]
+    fn giant_messages_are_cut() {
+        let shaped = sources().explain_text(&"é".repeat(1_000_000), None);
+        assert!(shaped.message.len() < 5_000 && shaped.message.contains("bytes cut"));
+    }
+
+    #[test]
+    fn goto_is_named() {
+        let text = explain_syntax("a.lua:2: Incomplete statement".into(), b"x()\n  goto continue\n");
+        assert!(text.starts_with("a.lua:2: goto"), "{text}");
+    }
+}

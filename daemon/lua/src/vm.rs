@@ -1,0 +1,239 @@
+//! One virtual machine of a plugin: its libraries, its limits, and how calls take turns in it.
+//!
+//! What the machine offers to scripts beyond Lua is in [`crate::hygge`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
+
+use futures_util::StreamExt;
+use mlua::chunk::ChunkMode;
+use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+
+use crate::brake::Gate;
+use crate::call::{self, Call, Effects};
+use crate::{convert, raw};
+
+/// Source text over this is refused: compiling is not under the machine's memory limit.
+pub(crate) const MAX_SOURCE: usize = 4 << 20;
+
+/// A machine with the plugin's script run in it.
+pub(crate) struct Vm {
+    lua: Lua,
+    gate: Gate,
+    /// Calls that are in it now, those that wait included.
+    calls: AtomicUsize,
+    /// Its memory ran out once: calls in it end as they can, new ones get another machine.
+    worn: AtomicBool,
+}
+
+/// A machine, before any plugin's script has run in it.
+///
+/// `memory` is in bytes, and counts everything that scripts allocate.
+pub(crate) fn machine(memory: usize, offer: impl FnOnce(&Lua, &Prelude) -> mlua::Result<()>) -> mlua::Result<Lua> {
+    let libraries = StdLib::TABLE
+        | StdLib::STRING
+        | StdLib::MATH
+        | StdLib::COROUTINE
+        | StdLib::UTF8
+        | StdLib::BIT
+        | StdLib::BUFFER
+        | StdLib::OS
+        | StdLib::DEBUG;
+    let lua = Lua::new_with(libraries, LuaOptions::new())?;
+    convert::install(&lua)?;
+    let globals = lua.globals();
+    globals.raw_set("require", Value::Nil)?;
+    let host = lua.create_table()?;
+    host.raw_set("plain_find", lua.create_function(plain_find)?)?;
+    host.raw_set("compile", lua.create_function(compile)?)?;
+    host.raw_set("pending", Value::LightUserData(Lua::poll_pending()))?;
+    let prelude: Table = lua.load(include_str!("prelude.lua")).set_name("=[toold]").call(host)?;
+    let prelude = Prelude { lift: prelude.raw_get("lift")?, lift_waiting: prelude.raw_get("lift_waiting")?, prelude };
+    offer(&lua, &prelude)?;
+    lua.sandbox(true)?;
+    // Plugins written for other hosts add to `string` and `table`; a machine belongs to one plugin,
+    // so that they spoil nobody's but their own.
+    for library in globals.pairs::<Value, Value>() {
+        if let (_, Value::Table(library)) = library? {
+            library.set_readonly(false);
+        }
+    }
+    raw::install_interrupt(&lua)?;
+    lua.set_memory_limit(memory)?;
+    Ok(lua)
+}
+
+/// How host functions are made into what scripts call.
+pub(crate) struct Prelude {
+    /// Makes a function that answers `true, ...` or `false, message` one that returns or raises.
+    pub(crate) lift: Function,
+    /// The same of a pair: one that yields while it waits, and one that holds its thread.
+    pub(crate) lift_waiting: Function,
+    pub(crate) prelude: Table,
+}
+
+/// `string.find` with `plain`, in linear time.
+fn plain_find(
+    _: &Lua,
+    (text, needle, init): (mlua::LuaString, mlua::LuaString, Option<i64>),
+) -> mlua::Result<(Option<usize>, Option<usize>)> {
+    let (text, needle) = (text.as_bytes(), needle.as_bytes());
+    let length = text.len() as i64;
+    let start = match init.unwrap_or(1) {
+        init if init > 0 => init,
+        0 => 1,
+        init => (length + init + 1).max(1),
+    };
+    if start > length + 1 {
+        return Ok((None, None));
+    }
+    let from = (start - 1) as usize;
+    let found = memchr::memmem::find(&text[from..], &needle).map(|at| from + at + 1);
+    Ok((found, found.map(|at| at + needle.len() - 1)))
+}
+
+/// Source text as a function, or nil and why not.
+fn compile(
+    lua: &Lua,
+    (source, name): (mlua::LuaString, Option<String>),
+) -> mlua::Result<(Option<Function>, Option<String>)> {
+    let source = source.as_bytes();
+    let name = name.unwrap_or_else(|| "=(load)".to_owned());
+    match chunk(lua, &source, &name) {
+        Ok(function) => Ok((Some(function), None)),
+        Err(message) => Ok((None, Some(message))),
+    }
+}
+
+/// Compiles source text; `name` as in Lua: `=shown` or `@file`.
+pub(crate) fn chunk(lua: &Lua, source: &[u8], name: &str) -> Result<Function, String> {
+    let shown = name.trim_start_matches(['=', '@']);
+    if source.len() > MAX_SOURCE {
+        return Err(format!("{shown}:1: the source has {} bytes; at most {MAX_SOURCE} are taken", source.len()));
+    }
+    if source.first() == Some(&0x1b) || source.first().is_some_and(|first| (1..=8).contains(first)) {
+        return Err(format!("{shown}:1: this is bytecode; only source text is taken"));
+    }
+    let source = source.strip_prefix(b"\xef\xbb\xbf").unwrap_or(source);
+    // A first line for the shell becomes a comment of the same length, so that lines keep their numbers.
+    let shebang;
+    let source = if source.starts_with(b"#") {
+        shebang = [b"--", source].concat();
+        &shebang[..]
+    } else {
+        source
+    };
+    lua.load(source).set_name(name).set_mode(ChunkMode::Text).into_function().map_err(|error| match error {
+        mlua::Error::SyntaxError { message, .. } => crate::trouble::explain_syntax(message, source),
+        other => other.to_string(),
+    })
+}
+
+impl Vm {
+    pub(crate) fn new(lua: Lua) -> Self {
+        Self { lua, gate: Gate::default(), calls: AtomicUsize::new(0), worn: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn lua(&self) -> &Lua {
+        &self.lua
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_worn(&self) -> bool {
+        self.worn.load(Ordering::Relaxed)
+    }
+
+    /// Runs a function to its end. Its waits, and the ends of its slices, let others run; what it
+    /// asks of the host is done here, so that dropping this future stops that too.
+    ///
+    /// # Errors
+    /// What the script raised, the brake's reason included.
+    pub(crate) async fn run(
+        &self,
+        call: &Arc<Call>,
+        function: &Function,
+        args: impl IntoLuaMulti,
+    ) -> mlua::Result<MultiValue> {
+        let _here = Here::enter(&self.calls);
+        let thread = self.lua.create_thread(function.clone())?;
+        let mut script = Box::pin(thread.clone().into_async::<MultiValue>(args)?);
+        let mut effects = Effects::default();
+        let ended = std::future::poll_fn(|cx| {
+            loop {
+                {
+                    let Some(_inside) = self.gate.enter(cx.waker()) else { break };
+                    let polled =
+                        call::within(call, || raw::run(&call.brake, Some(&thread), || script.as_mut().poll(cx)));
+                    if let Poll::Ready(ended) = polled {
+                        return Poll::Ready(ended);
+                    }
+                }
+                call.take_effects(&mut effects);
+                match effects.poll_next_unpin(cx) {
+                    // An effect is done, so that the script can go on.
+                    Poll::Ready(Some(())) => {}
+                    Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+                }
+            }
+            // Others are in the machine; effects go on meanwhile.
+            while let Poll::Ready(Some(())) = effects.poll_next_unpin(cx) {}
+            Poll::Pending
+        })
+        .await;
+        if matches!(root(&ended), Some(mlua::Error::MemoryError(_))) || call.brake.is_set() {
+            self.check_wear();
+        }
+        ended
+    }
+
+    /// Runs a function to its end on this thread, waits included.
+    ///
+    /// # Errors
+    /// What the script raised, the brake's reason included.
+    pub(crate) fn run_blocking(
+        &self,
+        call: &Arc<Call>,
+        function: &Function,
+        args: impl IntoLuaMulti,
+    ) -> mlua::Result<MultiValue> {
+        call::within(call, || raw::run(&call.brake, None, || function.call(args)))
+    }
+
+    /// Notes whether little memory is left, once all garbage is gone.
+    fn check_wear(&self) {
+        let limit = self.lua.set_memory_limit(0).unwrap_or(0);
+        let collected = self.lua.gc_collect();
+        let used = self.lua.used_memory();
+        if self.lua.set_memory_limit(limit).is_err() || collected.is_err() || used > limit / 2 {
+            self.worn.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn root(ended: &mlua::Result<MultiValue>) -> Option<&mlua::Error> {
+    let mut error = ended.as_ref().err()?;
+    while let mlua::Error::CallbackError { cause, .. } = error {
+        error = cause;
+    }
+    Some(error)
+}
+
+/// Counts a call of a machine until it is dropped.
+struct Here<'a>(&'a AtomicUsize);
+
+impl<'a> Here<'a> {
+    fn enter(calls: &'a AtomicUsize) -> Self {
+        calls.fetch_add(1, Ordering::Relaxed);
+        Self(calls)
+    }
+}
+
+impl Drop for Here<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

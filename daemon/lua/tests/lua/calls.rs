@@ -1,0 +1,288 @@
+//! What a call of a Lua tool gives.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toold_engine::execute::CallError;
+use toold_proto::call::{Progress, Stream};
+use toold_proto::tool::Block;
+
+use crate::world::{Heard, World, soon};
+
+fn tool(body: &str) -> String {
+    format!("hygge.register_tool{{name = 't', execute = function(ctx, input) {body} end}}")
+}
+
+#[track_caller]
+fn is_text(result: &toold_proto::tool::ToolResult, text: &str) {
+    assert_eq!((result.text().as_str(), result.is_error), (text, false));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_gets_its_input_and_answers() {
+    let world = World::of(&tool("return 'hello ' .. input.name .. ' ' .. tostring(ctx.input == input)")).await;
+    is_text(&world.call("t", json!({"name": "you"})).await, "hello you true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scalars_are_texts() {
+    for (value, text) in [("12 / 4", "3"), ("2.5", "2.5"), ("true", "true"), ("nil", ""), ("'x'", "x")] {
+        let world = World::of(&tool(&format!("return {value}"))).await;
+        is_text(&world.call("t", json!({})).await, text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_is_a_whole_result() {
+    let world = World::of(&tool(
+        "return {content = {{type = 'text', text = 'a'}, 'b', {type = 'image', data = 'AA==', mime_type = 'image/png'}},
+                 is_error = true, metadata = {n = 1, list = hygge.json.array{}}}",
+    ))
+    .await;
+    let result = world.call("t", json!({})).await;
+    assert!(result.is_error);
+    assert_eq!(result.content[1], Block::text("b"));
+    assert_eq!(result.content.len(), 3);
+    assert_eq!(Value::Object(result.metadata), json!({"n": 1, "list": []}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_is_none_is_told() {
+    for (body, words) in [
+        ("return print", "expected a string"),
+        ("return {content = {{type = 'vidoe'}}}", "content[1]"),
+        ("return {content = 'x', is_error = 'yes'}", "is_error"),
+        ("return {content = 'x', metadata = {f = print}}", "a function has no JSON (at metadata.f)"),
+        ("local t = {} t.t = t return {content = 'x', metadata = t}", "contains itself"),
+    ] {
+        let world = World::of(&tool(body)).await;
+        let result = world.call("t", json!({})).await;
+        assert!(result.is_error && result.text().contains(words), "{body}: {}", result.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lua_error_is_a_result_with_its_place() {
+    let world = World::of(
+        "local function deep()\n  error('boom')\nend\nhygge.register_tool{name = 't', execute = function() deep() end}",
+    )
+    .await;
+    let result = world.call("t", json!({})).await;
+    assert!(result.is_error);
+    assert_eq!(result.text(), "p.lua:2: boom");
+    assert_eq!(result.metadata["error"]["line"], 2);
+    assert_eq!(result.metadata["error"]["source_line"], "  error('boom')");
+    let traceback = result.metadata["traceback"].as_str().unwrap();
+    assert!(traceback.contains("p.lua:2") && traceback.contains("p.lua:4"), "{traceback}");
+    assert!(!traceback.contains("[C]") && !traceback.contains("toold"), "{traceback}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_of_host_functions_name_the_plugins_line() {
+    let world = World::of(&tool(
+        "\n local ok, message = pcall(hygge.json.decode, '{') \n return type(message) .. ': ' .. message",
+    ))
+    .await;
+    let text = world.text("t", json!({})).await;
+    assert!(text.starts_with("string: ") && text.contains("hygge.json.decode: EOF"), "{text}");
+    let world = World::of(&tool("\n hygge.json.decode('{')")).await;
+    let result = world.call("t", json!({})).await;
+    assert!(result.text().starts_with("p.lua:2: hygge.json.decode"), "{}", result.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctx_tells_where_the_call_is() {
+    let world = World::of(&tool(
+        "return table.concat({ctx.tool, ctx.session.id, ctx.session.cwd, ctx.cwd, ctx.model, type(ctx.call_id),
+           tostring(ctx.cancelled()), tostring(ctx.remaining_ms() > 1000), hygge.session.id, hygge.plugin.name}, ' ')",
+    ))
+    .await;
+    let cwd = world.session.cwd.display();
+    let expected = format!("t s {cwd} {cwd} test-model string false true s p");
+    is_text(&world.call("t", json!({})).await, &expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_is_heard_in_order() {
+    let world = World::of(&tool(
+        "ctx.progress('one') ctx.output('two') ctx.progress{progress = 1, total = 2, message = 'half', details = {a = 1}} return 'x'",
+    ))
+    .await;
+    let heard = Arc::new(Heard::default());
+    let mut call = world.call_of("t", json!({}));
+    call.progress = vec![heard.clone()];
+    world.execute(call).await.unwrap();
+    let details = json!({"a": 1}).as_object().cloned();
+    assert_eq!(
+        *heard.0.lock().unwrap(),
+        [
+            Progress::Message { text: "one".into() },
+            Progress::Output { stream: Stream::Stdout, text: "two".into() },
+            Progress::Update {
+                progress: Some(1.0),
+                total: Some(2.0),
+                message: Some("half".into()),
+                content: None,
+                details
+            },
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn null_arguments_are_absent() {
+    let world = World::of(&tool("return tostring(input.a) .. tostring(input.list[1] == hygge.json.null)")).await;
+    is_text(&world.call("t", json!({"a": null, "list": [null]})).await, "niltrue");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_stops_a_loop() {
+    let world = World::of(&tool("ctx.progress('on') while true do pcall(function() while true do end end) end")).await;
+    let call = world.call_of("t", json!({}));
+    let cancel = call.cancel.clone();
+    let (answer, ()) = tokio::join!(world.execute(call), async {
+        tokio::task::yield_now().await;
+        cancel.cancel();
+    });
+    assert_eq!(answer, Err(CallError::Cancelled));
+    // The work itself is gone too, not only its answer.
+    world.engine.tasks.close();
+    soon(world.engine.tasks.wait()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_stops_a_wait() {
+    let world = World::of(&tool("hygge.sleep('1h') return 'x'")).await;
+    let call = world.call_of("t", json!({}));
+    let cancel = call.cancel.clone();
+    let (answer, ()) = tokio::join!(world.execute(call), async { cancel.cancel() });
+    assert_eq!(answer, Err(CallError::Cancelled));
+    world.engine.tasks.close();
+    soon(world.engine.tasks.wait()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_call_tools() {
+    let world = World::of(
+        "hygge.register_tool{name = 'inner', execute = function(ctx, input) return 'in ' .. input.x end}
+         hygge.register_tool{name = 'outer', execute = function(ctx, input)
+           local result = hygge.call_tool('inner', {x = 1})
+           return result.content .. tostring(result.is_error)
+         end}
+         hygge.register_tool{name = 'deep', execute = function() return hygge.call_tool('deep').content end}
+         hygge.register_tool{name = 'unknown', execute = function() return hygge.call_tool('nothing') end}",
+    )
+    .await;
+    is_text(&world.call("outer", json!({})).await, "in 1false");
+    let deep = world.call("deep", json!({})).await;
+    assert!(deep.text().contains("nest deeper than 8"), "{}", deep.text());
+    let unknown = world.call("unknown", json!({})).await;
+    assert!(unknown.is_error && unknown.text().contains("no tool nothing"), "{}", unknown.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallelizable_calls_run_at_once() {
+    // Each waits for the other to have come, which only works side by side.
+    let world = World::of(
+        "hygge.register_tool{name = 't', parallelizable = true, execute = function(ctx, input)
+           hygge.send_message(ctx.session.id, 'assistant', 'here')
+           while not hygge.call_tool('both').is_error do hygge.sleep(1) end
+           return 'met'
+         end}
+         here = 0
+         hygge.register_tool{name = 'both', parallelizable = true, execute = function() return {content = 'x', is_error = true} end}",
+    )
+    .await;
+    world.engine.sessions.open(toold_engine::session::Session::new(toold_engine::session::NewSession {
+        id: world.session.id.clone(),
+        cwd: world.session.cwd.clone(),
+        roots: Vec::new(),
+        project: world.session.project.clone(),
+        client: None,
+        model: None,
+        env: Default::default(),
+        filter: Default::default(),
+    }));
+    let (a, b) = tokio::join!(world.call("t", json!({})), world.call("t", json!({})));
+    is_text(&a, "met");
+    is_text(&b, "met");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn serial_calls_run_one_at_a_time() {
+    let world = World::of(
+        "local inside = 0
+         hygge.register_tool{name = 't', execute = function()
+           inside = inside + 1
+           hygge.sleep(2)
+           local seen = inside
+           inside = inside - 1
+           return seen
+         end}",
+    )
+    .await;
+    let calls = futures_util::future::join_all((0..5).map(|_| world.text("t", json!({}))));
+    assert_eq!(calls.await, ["1"; 5]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waits_work_everywhere() {
+    let world = World::of(
+        "local function pause(x) hygge.sleep(1) return x end
+         hygge.register_tool{name = 't', execute = function()
+           local co = coroutine.create(function(a) local b = coroutine.yield(pause(a)) return pause(b) end)
+           local _, first = coroutine.resume(co, 1)
+           local _, second = coroutine.resume(co, 2)
+           local sum = 0
+           for v in coroutine.wrap(function() for i = 1, 3 do coroutine.yield(pause(i)) end end) do sum = sum + v end
+           local replaced = ('ab'):gsub('.', function(c) return pause(c:upper()) end)
+           local list = {3, 1, 2}
+           table.sort(list, function(a, b) return pause(a) < pause(b) end)
+           local got = setmetatable({}, {__index = function(_, k) return pause(k) end}).field
+           local ok, err = pcall(function() pause() error('x', 0) end)
+           local all = hygge.all{function() return pause('p') end, function() return pause('q') end}
+           local nested = ('a'):gsub('a', function() return coroutine.wrap(function() return pause('n') end)() end)
+           return table.concat({first, second, sum, replaced, table.concat(list), got, err, all[1], all[2], nested}, ' ')
+         end}",
+    )
+    .await;
+    is_text(&world.call("t", json!({})).await, "1 2 6 AB 123 field x p q n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_permission_function_tells_the_needs() {
+    let world = World::of(
+        "local function t(name, permission) hygge.register_tool{name = name, permission = permission, execute = function() return 'ran' end} end
+         t('net', function(input) return {category = 'network', target = input.host .. ':443', reason = 'to look'} end)
+         t('none', false)
+         t('nil_needs', function() end)
+         t('loops', function() while true do end end)
+         t('wrong', function() return {category = 'nettwork', target = 'x'} end)",
+    )
+    .await;
+    let net = world.call("net", json!({"host": "example.org"})).await;
+    assert!(net.is_error);
+    assert_eq!(net.metadata["permission"]["target"], "example.org:443");
+    is_text(&world.call("none", json!({})).await, "ran");
+    is_text(&world.call("nil_needs", json!({})).await, "ran");
+    let wrong = world.call("wrong", json!({})).await;
+    assert!(wrong.text().contains("category") && wrong.text().contains("network, "), "{}", wrong.text());
+    let loops = world.call("loops", json!({})).await;
+    assert!(loops.text().contains("time limit"), "{}", loops.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_see_and_change_calls() {
+    let world = World::of(
+        "hygge.register_hook('pre_tool', {name = 'h', tools = {'t*'}, priority = 5}, function(event)
+           if event.tool_input.forbidden then return {decision = 'deny', reason = 'no ' .. event.tool_name} end
+           return {decision = 'modify', modified_tool_input = {x = event.tool_input.x + 1}}
+         end)
+         hygge.register_hook('post_tool', function(event) return {modified_tool_result = {content = event.tool_result.content[1].text .. '!'}} end)
+         hygge.register_tool{name = 't', execute = function(ctx, input) return input.x end}",
+    )
+    .await;
+    is_text(&world.call("t", json!({"x": 1})).await, "2!");
+    let denied = world.call("t", json!({"x": 1, "forbidden": true})).await;
+    assert!(denied.is_error && denied.text().contains("no t"), "{}", denied.text());
+}

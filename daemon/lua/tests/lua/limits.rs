@@ -1,0 +1,51 @@
+//! What plugins cannot do to others.
+
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loop_ends_with_its_time() {
+    let world = World::of(
+        "hygge.register_tool{name = 't', timeout = 50, execute = function() while true do pcall(function() while true do end end) end end}
+         hygge.register_tool{name = 'ok', execute = function() return 'fine' end}",
+    )
+    .await;
+    let result = world.call("t", json!({})).await;
+    assert!(result.is_error);
+    assert_eq!(result.metadata["timed_out"], true);
+    assert_eq!(world.text("ok", json!({})).await, "fine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hunger_ends_its_own_call_only() {
+    let world = World::of(
+        "hygge.register_tool{name = 't', timeout = 5000, execute = function() return #('a'):rep(1e9) end}
+         hygge.register_tool{name = 'hoard', timeout = 5000, execute = function() keep = {} for i = 1, 1e9 do keep[i] = ('x'):rep(1000) .. i end end}
+         hygge.register_tool{name = 'ok', execute = function() return tostring(keep) end}",
+    )
+    .await;
+    for name in ["t", "hoard"] {
+        let result = world.call(name, json!({})).await;
+        assert!(result.is_error && result.text().contains("not enough memory"), "{}", result.text());
+        assert_eq!(world.text("ok", json!({})).await, "nil");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_never_loads_delays_no_other() {
+    let world = World::with(
+        &[
+            ("a.lua", "while true do pcall(function() while true do end end) end"),
+            ("b.lua", "local t = {} while true do t[#t + 1] = {} end"),
+            ("c.lua", "hygge.register_tool{name = 't', execute = function() return 'c' end}"),
+        ],
+        |options| options.load_limit = std::time::Duration::from_millis(300),
+    )
+    .await;
+    assert_eq!(world.text("t", json!({})).await, "c");
+    let failed = world.until_failed("a").await;
+    assert!(failed.error.unwrap().message.contains("time limit for loading"));
+    let hungry = world.until_failed("b").await;
+    assert!(hungry.error.unwrap().message.contains("memory"));
+}

@@ -1,0 +1,7 @@
+//! Plugins as callers and authors see them: through the engine, from files in a folder.
+
+mod calls;
+mod limits;
+mod registering;
+mod reloading;
+mod world;

@@ -1,0 +1,201 @@
+//! Plugins follow their files.
+
+use std::fs;
+use std::io::Write;
+
+use serde_json::json;
+use toold_proto::plugin::PluginStatus;
+
+use crate::world::World;
+
+fn greet(version: &str) -> String {
+    format!(
+        "hygge.register_tool{{name = 'greet', description = '{version}', execute = function() return '{version}' end}}\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_way_of_saving_is_one_reload() {
+    let world = World::new(&[("g.lua", &greet("v0"))]).await;
+    let path = world.plugins.join("g.lua");
+    let beside = world.plugins.join(".g.lua.tmp");
+    let backup = world.plugins.join("g.lua~");
+    let in_place = |text: &str| fs::write(&path, text).unwrap();
+    let atomic = |text: &str| {
+        fs::write(&beside, text).unwrap();
+        fs::rename(&beside, &path).unwrap();
+    };
+    let pieces = |text: &str| {
+        let mut file = fs::File::create(&path).unwrap();
+        for piece in text.as_bytes().chunks(7) {
+            file.write_all(piece).unwrap();
+        }
+    };
+    let with_backup = |text: &str| {
+        fs::rename(&path, &backup).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::remove_file(&backup).unwrap();
+    };
+    let delete_first = |text: &str| {
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, text).unwrap();
+    };
+    let ways: [&dyn Fn(&str); 5] = [&in_place, &atomic, &pieces, &with_backup, &delete_first];
+    for (n, save) in ways.into_iter().enumerate() {
+        let before = world.revision();
+        let version = format!("v{}", n + 1);
+        save(&greet(&version));
+        world.until_described("greet", &version).await;
+        assert_eq!(world.revision(), before + 1, "way {n}");
+        assert_eq!(world.text("greet", json!({})).await, version);
+        assert_eq!(world.plugin("g").status, PluginStatus::Loaded);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_come_move_and_go() {
+    let world = World::new(&[]).await;
+    assert_eq!(world.tools(), [""; 0]);
+    world.write("g.lua", &greet("v1"));
+    world.until(|world| world.tools() == ["greet"]).await;
+    fs::rename(world.plugins.join("g.lua"), world.plugins.join("h.lua")).unwrap();
+    world
+        .until(|world| world.host.list().iter().map(|p| p.name.as_str()).eq(["h"]) && world.tools() == ["greet"])
+        .await;
+    fs::remove_file(world.plugins.join("h.lua")).unwrap();
+    world.until(|world| world.tools().is_empty() && world.host.list().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_save_keeps_the_last_good_version() {
+    let world = World::new(&[("g.lua", &greet("v1"))]).await;
+    world.write("g.lua", "local x = 1\nlocal y = )\n");
+    let failed = world.until_failed("g").await;
+    let error = failed.error.unwrap();
+    assert_eq!(error.file, Some(world.plugins.join("g.lua").display().to_string()));
+    assert_eq!((error.line, error.source_line.as_deref()), (Some(2), Some("local y = )")));
+    assert_eq!(failed.tools, ["greet"]);
+    assert_eq!(world.text("greet", json!({})).await, "v1");
+    world.write("g.lua", &greet("v2"));
+    world.until_described("greet", "v2").await;
+    world.until(|world| world.plugin("g").status == PluginStatus::Loaded).await;
+    assert_eq!(world.plugin("g").error, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_end_on_the_version_that_they_began_on() {
+    let script = |version: &str| {
+        format!(
+            "go = false
+             hygge.register_tool{{name = 'wait', parallelizable = true, description = '{version}', execute = function(ctx)
+               ctx.progress('in') while hygge.call_tool('still').content == 'yes' do hygge.sleep(1) end return '{version}' end}}"
+        )
+    };
+    let still = |answer: &str| {
+        format!(
+            "hygge.register_tool{{name = 'still', description = '{answer}', parallelizable = true, execute = function() return '{answer}' end}}"
+        )
+    };
+    let world = World::new(&[("g.lua", &script("old")), ("s.lua", &still("yes"))]).await;
+    let change = async {
+        world.write("g.lua", &script("new"));
+        world.until_described("wait", "new").await;
+        world.write("s.lua", &still("no"));
+        world.until_described("still", "no").await;
+    };
+    let (answer, ()) = tokio::join!(world.text("wait", json!({})), change);
+    assert_eq!(answer, "old");
+    assert_eq!(world.text("wait", json!({})).await, "new");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unchanged_files_are_not_loaded_again() {
+    let world = World::new(&[
+        ("g.lua", &greet("v1")),
+        ("h.lua", "hygge.register_tool{name = 'h', description = '1', execute = print}"),
+    ])
+    .await;
+    let before = world.plugin("g").loaded_at;
+    world.write("g.lua", &greet("v1"));
+    world.write("h.lua", "hygge.register_tool{name = 'h', description = '2', execute = print}");
+    world.until_described("h", "2").await;
+    assert_eq!(world.plugin("g").loaded_at, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_changes_at_once_are_few_revisions() {
+    let world = World::new(&[]).await;
+    let before = world.revision();
+    for n in 0..100 {
+        world.write(&format!("p{n}.lua"), &format!("hygge.register_tool{{name = 't{n}', execute = print}}"));
+    }
+    world.until(|world| world.tools().len() == 100).await;
+    assert!(world.revision() - before <= 20, "{} revisions", world.revision() - before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folder_itself_may_come_and_go() {
+    let world = World::new(&[("g.lua", &greet("v1"))]).await;
+    fs::remove_dir_all(&world.plugins).unwrap();
+    world.until(|world| world.tools().is_empty()).await;
+    fs::create_dir(&world.plugins).unwrap();
+    world.write("g.lua", &greet("v2"));
+    world.until_described("greet", "v2").await;
+    world.write("g.lua", &greet("v3"));
+    world.until_described("greet", "v3").await;
+    // Away as a whole, and back.
+    let aside = world.root.path().join("aside");
+    fs::rename(&world.plugins, &aside).unwrap();
+    world.until(|world| world.tools().is_empty()).await;
+    fs::rename(&aside, &world.plugins).unwrap();
+    world.until_described("greet", "v3").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_file_of_a_folder_counts() {
+    let world = World::new(&[
+        ("f/plugin.lua", "hygge.register_tool{name = 'f', description = '1', execute = print}"),
+        ("f/lib/x.lua", "return 1"),
+    ])
+    .await;
+    let before = world.plugin("f").loaded_at;
+    world.write("f/lib/x.lua", "return 2");
+    world.until(|world| world.plugin("f").loaded_at != before).await;
+    // A folder that is made while it is watched.
+    world.write("new/plugin.lua", "hygge.register_tool{name = 'n', execute = print}");
+    world.until(|world| world.tools() == ["f", "n"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_plugins_of_one_name_the_first_serves() {
+    let world = World::new(&[
+        ("a/plugin.toml", "name = 'same'"),
+        ("a/plugin.lua", "hygge.register_tool{name = 'a', execute = print}"),
+        ("b/plugin.toml", "name = 'same'"),
+        ("b/plugin.lua", "hygge.register_tool{name = 'b', execute = print}"),
+    ])
+    .await;
+    assert_eq!(world.tools(), ["a"]);
+    assert_eq!(world.host.list()[1].status, PluginStatus::Shadowed);
+    fs::remove_dir_all(world.plugins.join("a")).unwrap();
+    world.until(|world| world.tools() == ["b"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reload_loads_what_has_not_changed() {
+    let world = World::new(&[("g.lua", &greet("v1"))]).await;
+    let before = world.revision();
+    let list = world.host.reload(Some("g")).await.unwrap();
+    assert_eq!(list[0].status, PluginStatus::Loaded);
+    assert_eq!(world.revision(), before + 1);
+    assert!(world.host.reload(Some("nothing")).await.is_err());
+    assert_eq!(world.host.reload(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_stops_leaves_nothing() {
+    let world = World::new(&[("g.lua", &greet("v1")), ("l.lua", "while true do end")]).await;
+    world.host.stop().await;
+    assert_eq!(world.tools(), [""; 0]);
+    assert!(world.host.list().is_empty());
+}

@@ -1,0 +1,174 @@
+//! A host with plugins in a folder of its own, and an engine to call them through.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
+use toold_engine::progress::ProgressSink;
+use toold_engine::session::{Filter, NewSession, Session};
+use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
+use toold_proto::call::Progress;
+use toold_proto::plugin::{Plugin, PluginStatus};
+use toold_proto::tool::{SessionId, ToolResult};
+
+/// Nothing in a test takes so long; what does has hung.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct World {
+    pub engine: Arc<Engine>,
+    pub host: PluginHost,
+    pub session: Arc<Session>,
+    /// The user's plugin folder.
+    pub plugins: PathBuf,
+    pub root: TempDir,
+}
+
+impl World {
+    /// With these files in the plugin folder, loaded.
+    pub async fn new(files: &[(&str, &str)]) -> Self {
+        Self::with(files, |_| {}).await
+    }
+
+    pub async fn with(files: &[(&str, &str)], change: impl FnOnce(&mut PluginHostOptions)) -> Self {
+        let root = TempDir::new().unwrap();
+        let real = root.path().canonicalize().unwrap();
+        let plugins = real.join("plugins");
+        std::fs::create_dir(&plugins).unwrap();
+        std::fs::create_dir(real.join("work")).unwrap();
+        for (name, text) in files {
+            write(&plugins.join(name), text);
+        }
+        let engine = Arc::new(Engine::new("test"));
+        let dirs = vec![PluginDir { path: plugins.clone(), kind: DirKind::User }];
+        let mut options = PluginHostOptions::new(engine.clone(), dirs);
+        change(&mut options);
+        let host = PluginHost::start(options).unwrap();
+        soon(host.settled()).await;
+        let session = Arc::new(Session::new(NewSession {
+            id: SessionId::parse("s").unwrap(),
+            cwd: real.join("work"),
+            roots: Vec::new(),
+            project: real.join("work"),
+            client: None,
+            model: Some("test-model".into()),
+            env: Default::default(),
+            filter: Filter::default(),
+        }));
+        Self { engine, host, session, plugins, root }
+    }
+
+    /// One plugin of one file.
+    pub async fn of(script: &str) -> Self {
+        let world = Self::new(&[("p.lua", script)]).await;
+        let error = world.plugin("p").error;
+        assert_eq!(error, None, "the plugin did not load");
+        world
+    }
+
+    pub fn call_of(&self, name: &str, arguments: Value) -> Call {
+        Call {
+            name: name.to_owned(),
+            arguments,
+            call_id: None,
+            session: self.session.clone(),
+            cwd: None,
+            timeout: None,
+            no_cache: false,
+            caller: Arc::new(Caller {
+                connection: 1,
+                principal: Principal::Person,
+                in_flight: Arc::new(AtomicUsize::new(0)),
+            }),
+            progress: Vec::new(),
+            cancel: CancellationToken::new(),
+            chain: Arc::new([]),
+            depth: 0,
+            holds_lane: false,
+        }
+    }
+
+    pub async fn execute(&self, call: Call) -> Result<ToolResult, CallError> {
+        soon(execute(&self.engine, call)).await
+    }
+
+    /// A call that can run.
+    pub async fn call(&self, name: &str, arguments: Value) -> ToolResult {
+        self.execute(self.call_of(name, arguments)).await.unwrap()
+    }
+
+    /// The text of a call that went well.
+    pub async fn text(&self, name: &str, arguments: Value) -> String {
+        let result = self.call(name, arguments).await;
+        assert!(!result.is_error, "{}", result.text());
+        result.text()
+    }
+
+    pub fn plugin(&self, name: &str) -> Plugin {
+        let list = self.host.list();
+        list.iter().find(|plugin| plugin.name == name).unwrap_or_else(|| panic!("no {name} in {list:#?}")).clone()
+    }
+
+    pub fn tools(&self) -> Vec<String> {
+        let snapshot = self.engine.registry.snapshot();
+        snapshot.global().iter().map(|tool| tool.spec().name.to_string()).collect()
+    }
+
+    pub fn revision(&self) -> u64 {
+        self.engine.registry.snapshot().revision
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        write(&self.plugins.join(name), text);
+    }
+
+    /// Waits, from event to event, until something is so.
+    pub async fn until(&self, mut is_so: impl FnMut(&Self) -> bool) {
+        let mut events = self.engine.events.subscribe(None).receiver;
+        let wait = async {
+            while !is_so(self) {
+                events.recv().await.unwrap();
+            }
+        };
+        if tokio::time::timeout(PATIENCE, wait).await.is_err() {
+            panic!("it never was so; plugins: {:#?}", self.host.list());
+        }
+    }
+
+    pub async fn until_failed(&self, name: &str) -> Plugin {
+        self.until(|world| world.host.list().iter().any(|p| p.name == name && p.status == PluginStatus::Failed)).await;
+        self.plugin(name)
+    }
+
+    pub async fn until_described(&self, tool: &str, description: &str) {
+        self.until(|world| {
+            let snapshot = world.engine.registry.snapshot();
+            snapshot.global().find(tool).is_some_and(|tool| tool.spec().description == description)
+        })
+        .await;
+    }
+}
+
+pub async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.expect("it hangs")
+}
+
+pub fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Keeps what a call tells.
+#[derive(Default)]
+pub struct Heard(pub Mutex<Vec<Progress>>);
+
+impl ProgressSink for Heard {
+    fn send(&self, _: u64, progress: &Progress) {
+        self.0.lock().unwrap().push(progress.clone());
+    }
+}
