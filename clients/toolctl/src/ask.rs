@@ -52,7 +52,7 @@ impl Choice {
         }
     }
 
-    fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match (self.action, self.scope) {
             (Action::Deny, _) => "deny".to_owned(),
             (Action::Allow, scope) => format!("allow {}", scope_words(scope)),

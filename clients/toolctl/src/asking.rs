@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 use toold_client::{Client, ClientError, Items};
 use toold_proto::daemon::NoParams;
@@ -13,6 +14,9 @@ use toold_proto::tool::CallId;
 use crate::ask::{self, choices};
 use crate::keys::{Key, Keys};
 use crate::output::{self, DIM};
+
+/// No key allows anything before an ask could be read: it was pressed for something else.
+pub(crate) const READ_FOR: Duration = Duration::from_millis(300);
 
 /// The asks that wait, in the order in which they came. The daemon counts on an answer as long as
 /// this lives.
@@ -80,6 +84,7 @@ impl Asking {
             ask::show(ask, &mut err)?;
             ask::show_choices(&choices, &mut err)?;
         }
+        let shown = Instant::now();
         let mut keys = Keys::open()?;
         loop {
             tokio::select! {
@@ -101,7 +106,9 @@ impl Asking {
                         return self.reply(ask, ReplyPermission { message, ..deny(ask) }).await;
                     }
                     Some(Key::Char(c)) => {
-                        if let Some(choice) = choices.iter().find(|choice| choice.key == c) {
+                        let choice = choices.iter().find(|choice| choice.key == c);
+                        let choice = choice.filter(|choice| choice.action == Action::Deny || shown.elapsed() >= READ_FOR);
+                        if let Some(choice) = choice {
                             drop(keys);
                             return self.reply(ask, choice.reply(ask)).await;
                         }

@@ -9,8 +9,12 @@ use crate::commands::{
     approve, call, completions, connect, doctor, events, list, man, parse, permissions, plugins, prompt, schema,
     status, stop, tools,
 };
+use crate::view;
 
 /// Talk to toold, the daemon that holds the tools of every agent and editor.
+///
+/// Without a subcommand it shows the daemon on the whole screen: calls as they run, permission asks to
+/// answer by one key, tools, plugins, sessions, events.
 ///
 /// The daemon is started when there is none: the `toold` beside this program, else the one in PATH.
 #[derive(Debug, Parser)]
@@ -19,7 +23,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) globals: Globals,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -66,7 +70,8 @@ pub(crate) enum Command {
 /// Runs the subcommand; gives the exit status.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
     let globals = &cli.globals;
-    match cli.command {
+    let Some(command) = cli.command else { return view::run(globals).await };
+    match command {
         Command::List(list) => list::run(list, globals).await,
         Command::Schema(schema) => schema::run(schema, globals).await,
         Command::Call(call) => call::run(call, globals).await,

@@ -36,8 +36,11 @@ pub(crate) fn person_is_there() -> bool {
 }
 
 impl Keys {
+    /// Keys that were pressed before this are forgotten.
     pub(crate) fn open() -> io::Result<Self> {
         enable_raw_mode()?;
+        // Fails only where there is no terminal, and then there are no keys either.
+        let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
         // One hand cannot press more between two looks.
         let (sender, keys) = mpsc::channel(64);
         let stop = Arc::new(AtomicBool::new(false));

@@ -13,6 +13,7 @@ mod keys;
 mod live;
 mod output;
 mod table;
+mod view;
 
 use std::process::ExitCode;
 

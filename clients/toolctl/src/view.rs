@@ -1,0 +1,145 @@
+//! `toolctl` alone: the daemon, live, on the whole screen.
+//!
+//! Everything that is shown is in [`state`]; [`draw`] shows it; [`fetch`] asks the daemon anew when
+//! an event says that a list has changed.
+
+mod draw;
+mod fetch;
+mod state;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use toold_client::{Client, ClientError, Items};
+use toold_proto::call::CancelCall;
+use toold_proto::daemon::NoParams;
+use toold_proto::event::SubscribeEvents;
+use toold_proto::method::{EventsSubscribe, PermissionsReply, PermissionsSubscribe, ToolsCancel};
+use toold_proto::permission::PermissionEvent;
+use toold_proto::plugin::ReloadPlugins;
+
+use crate::cli::Globals;
+use crate::exit::{OK, usage};
+use crate::{connection, keys, output};
+use fetch::{Fetched, What};
+use state::{Act, State};
+
+/// A burst of events is shown at once, not one by one.
+const FRAME: Duration = Duration::from_millis(40);
+
+/// How often what no event tells is asked for, and running times are drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+
+pub(crate) async fn run(globals: &Globals) -> anyhow::Result<u8> {
+    if !(keys::person_is_there() && output::stdout_is_terminal()) {
+        return Err(usage("without a subcommand toolctl needs a terminal; see toolctl --help"));
+    }
+    let client = connection::open(globals).await?;
+    connection::open_session(&client, Some("/".into()), None).await?;
+    // The last hour's events are told first.
+    let params = SubscribeEvents { since: Some(0), ..SubscribeEvents::default() };
+    let events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
+    let asks = match client.subscribe::<PermissionsSubscribe>(NoParams {}).await {
+        Ok(asks) => Some(asks),
+        // A daemon that does not ask, or not this client.
+        Err(ClientError::Rpc(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let mut terminal = ratatui::try_init()?;
+    let ended = watch(&client, events, asks, &mut terminal).await;
+    ratatui::restore();
+    ended.map(|()| OK)
+}
+
+async fn watch(
+    client: &Client,
+    mut events: Items<Value>,
+    mut asks: Option<Items<PermissionEvent>>,
+    terminal: &mut ratatui::DefaultTerminal,
+) -> anyhow::Result<()> {
+    let mut keys = keys::Keys::open()?;
+    let mut state = State::default();
+    // Each fetch sends one answer, and there is at most one of each kind on its way.
+    let (sender, mut fetched) = mpsc::channel(16);
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut draw_at = Some(Instant::now());
+    loop {
+        // All of these can be dropped and made anew without a loss.
+        tokio::select! {
+            biased;
+            key = keys.next_event() => {
+                let Some(key) = key else { return Ok(()) };
+                match state.press(key) {
+                    Some(Act::Quit) => return Ok(()),
+                    Some(act) => carry_out(client, act, &sender),
+                    None => {}
+                }
+                draw_at = Some(Instant::now());
+            }
+            () = sleep_until(draw_at.unwrap_or_else(Instant::now)), if draw_at.is_some() => {
+                draw_at = None;
+                terminal.draw(|frame| draw::draw(frame, &mut state))?;
+            }
+            ask = next(&mut asks) => match ask {
+                Some(Ok(event)) => {
+                    state.permission(event);
+                    draw_at.get_or_insert_with(|| Instant::now() + FRAME);
+                }
+                Some(Err(error)) => return Err(error.into()),
+                None => return Err(client.closed().await.into()),
+            },
+            event = events.next() => match event {
+                Some(Ok(event)) => {
+                    state.event(&event);
+                    draw_at.get_or_insert_with(|| Instant::now() + FRAME);
+                }
+                Some(Err(error)) => return Err(error.into()),
+                None => return Err(client.closed().await.into()),
+            },
+            Some(fetched) = fetched.recv() => {
+                state.take(fetched);
+                draw_at.get_or_insert_with(|| Instant::now() + FRAME);
+            }
+            _ = tick.tick() => {
+                state.outdated.insert(What::Status);
+                draw_at.get_or_insert_with(|| Instant::now() + FRAME);
+            }
+        }
+        for what in state.claim_outdated() {
+            fetch::start(client, what, &sender);
+        }
+    }
+}
+
+async fn next(asks: &mut Option<Items<PermissionEvent>>) -> Option<Result<PermissionEvent, ClientError>> {
+    match asks {
+        Some(asks) => asks.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sends what a key asks for. What comes of it shows in the events; what goes wrong, in the footer.
+fn carry_out(client: &Client, act: Act, sender: &mpsc::Sender<Fetched>) {
+    let (client, sender) = (client.clone(), sender.clone());
+    tokio::spawn(async move {
+        let done = match act {
+            Act::Quit => Ok(()),
+            Act::Reply(reply) => client.call::<PermissionsReply>(reply).await.map(drop),
+            Act::Cancel(call_id, session_id) => {
+                let params = CancelCall { call_id, session_id: Some(session_id) };
+                client.call::<ToolsCancel>(params).await.map(drop)
+            }
+            Act::Reload(name) => {
+                let params = ReloadPlugins { name: Some(name) };
+                client.call::<toold_proto::method::PluginsReload>(params).await.map(drop)
+            }
+        };
+        if let Err(error) = done {
+            // The screen is gone when nobody receives.
+            let _ = sender.send(Fetched::Failed(format!("{:#}", anyhow::Error::new(error)))).await;
+        }
+    });
+}

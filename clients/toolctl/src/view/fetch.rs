@@ -1,0 +1,66 @@
+//! Lists and numbers, asked from the daemon when they are out of date.
+
+use tokio::sync::mpsc;
+use toold_client::{Client, ClientError};
+use toold_proto::call::ListTools;
+use toold_proto::daemon::{DaemonStatus, NoParams};
+use toold_proto::method::{DaemonGetStatus, PluginsList, SessionsList, ToolsList};
+use toold_proto::plugin::Plugin;
+use toold_proto::session::SessionInfo;
+use toold_proto::tool::Tool;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    Tools,
+    Plugins,
+    Sessions,
+    Status,
+}
+
+impl What {
+    pub(super) const ALL: [Self; 4] = [Self::Tools, Self::Plugins, Self::Sessions, Self::Status];
+}
+
+#[derive(Debug)]
+pub(super) enum Fetched {
+    Tools(Vec<Tool>),
+    Plugins(Vec<Plugin>),
+    Sessions(Vec<SessionInfo>),
+    Status(Box<DaemonStatus>),
+    /// In words for the person at the screen.
+    Failed(String),
+}
+
+impl Fetched {
+    pub(super) fn what(&self) -> Option<What> {
+        match self {
+            Self::Tools(_) => Some(What::Tools),
+            Self::Plugins(_) => Some(What::Plugins),
+            Self::Sessions(_) => Some(What::Sessions),
+            Self::Status(_) => Some(What::Status),
+            Self::Failed(_) => None,
+        }
+    }
+}
+
+/// Asks without waiting; the answer goes to `sender`.
+pub(super) fn start(client: &Client, what: What, sender: &mpsc::Sender<Fetched>) {
+    let (client, sender) = (client.clone(), sender.clone());
+    tokio::spawn(async move {
+        let fetched = match fetch(&client, what).await {
+            Ok(fetched) => fetched,
+            Err(error) => Fetched::Failed(format!("{:#}", anyhow::Error::new(error))),
+        };
+        // The screen is gone when nobody receives.
+        let _ = sender.send(fetched).await;
+    });
+}
+
+async fn fetch(client: &Client, what: What) -> Result<Fetched, ClientError> {
+    Ok(match what {
+        What::Tools => Fetched::Tools(client.call::<ToolsList>(ListTools::default()).await?.tools.unwrap_or_default()),
+        What::Plugins => Fetched::Plugins(client.call::<PluginsList>(NoParams {}).await?.plugins),
+        What::Sessions => Fetched::Sessions(client.call::<SessionsList>(NoParams {}).await?.sessions),
+        What::Status => Fetched::Status(Box::new(client.call::<DaemonGetStatus>(NoParams {}).await?)),
+    })
+}

@@ -1,0 +1,380 @@
+//! What the screen shows, and what the keys do to it. Knows neither the terminal nor the daemon.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Instant;
+
+use anstyle::Style;
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::widgets::TableState;
+use serde_json::Value;
+use toold_proto::call::Progress;
+use toold_proto::daemon::DaemonStatus;
+use toold_proto::event::{Event, What as Happened};
+use toold_proto::permission::{Ask, PermissionEvent, ReplyPermission};
+use toold_proto::plugin::Plugin;
+use toold_proto::session::SessionInfo;
+use toold_proto::tool::{CallId, SessionId, Tool, ToolName};
+
+use super::fetch::{Fetched, What};
+use crate::ask::choices;
+use crate::asking::READ_FOR;
+use crate::commands::events;
+use crate::keys::{Key, key};
+use crate::output::one_line;
+
+/// How many events can be scrolled back to.
+const MAX_EVENTS: usize = 1000;
+
+/// How many durations the sparkline has.
+const MAX_DURATIONS: usize = 120;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) status: Option<Box<DaemonStatus>>,
+    pub(super) tools: Vec<Tool>,
+    pub(super) plugins: Vec<Plugin>,
+    pub(super) sessions: Vec<SessionInfo>,
+    /// The oldest first.
+    pub(super) running: Vec<Running>,
+    /// The newest last.
+    pub(super) events: VecDeque<Line>,
+    /// Of the calls that ended last, in milliseconds.
+    pub(super) durations: VecDeque<u64>,
+    pub(super) asks: VecDeque<Ask>,
+    /// The ask that is on the screen, by its id, and since when.
+    pub(super) shown: Option<(String, Instant)>,
+    /// What went wrong last, until the next key.
+    pub(super) trouble: Option<String>,
+    pub(super) panel: Panel,
+    pub(super) selected: TableState,
+    pub(super) outdated: Outdated,
+}
+
+/// A call in flight.
+pub(super) struct Running {
+    pub(super) call_id: CallId,
+    pub(super) session_id: SessionId,
+    pub(super) tool: ToolName,
+    pub(super) since: Instant,
+    pub(super) message: String,
+    /// From 0 to 1.
+    pub(super) ratio: Option<f64>,
+}
+
+/// An event, ready to be shown.
+pub(super) struct Line {
+    pub(super) at: String,
+    pub(super) kind: String,
+    pub(super) style: Style,
+    pub(super) text: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Panel {
+    Calls,
+    #[default]
+    Tools,
+    Plugins,
+    Sessions,
+    Events,
+}
+
+impl Panel {
+    pub(super) const ALL: [Self; 5] = [Self::Calls, Self::Tools, Self::Plugins, Self::Sessions, Self::Events];
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Calls => "Calls",
+            Self::Tools => "Tools",
+            Self::Plugins => "Plugins",
+            Self::Sessions => "Sessions",
+            Self::Events => "Events",
+        }
+    }
+}
+
+/// What a key asks the daemon for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Act {
+    Quit,
+    Reply(ReplyPermission),
+    Cancel(CallId, SessionId),
+    /// The plugin of this name.
+    Reload(String),
+}
+
+/// What has to be fetched, and what is on its way.
+#[derive(Debug)]
+pub(super) struct Outdated {
+    wanted: BTreeSet<What>,
+    on_the_way: BTreeSet<What>,
+}
+
+impl Default for Outdated {
+    fn default() -> Self {
+        Self { wanted: BTreeSet::from(What::ALL), on_the_way: BTreeSet::new() }
+    }
+}
+
+impl Outdated {
+    pub(super) fn insert(&mut self, what: What) {
+        self.wanted.insert(what);
+    }
+}
+
+impl State {
+    /// What is to be fetched now. What changed while it was on its way is fetched once more.
+    pub(super) fn claim_outdated(&mut self) -> Vec<What> {
+        let outdated = &mut self.outdated;
+        let now: Vec<What> = outdated.wanted.difference(&outdated.on_the_way).copied().collect();
+        for what in &now {
+            outdated.wanted.remove(what);
+            outdated.on_the_way.insert(*what);
+        }
+        now
+    }
+
+    pub(super) fn take(&mut self, fetched: Fetched) {
+        match fetched.what() {
+            Some(what) => drop(self.outdated.on_the_way.remove(&what)),
+            // It does not say which one failed; all may be asked for again.
+            None => self.outdated.on_the_way.clear(),
+        }
+        match fetched {
+            Fetched::Tools(tools) => self.tools = tools,
+            Fetched::Plugins(plugins) => self.plugins = plugins,
+            Fetched::Sessions(sessions) => self.sessions = sessions,
+            Fetched::Status(status) => self.status = Some(status),
+            Fetched::Failed(trouble) => self.trouble = Some(one_line(&trouble)),
+        }
+    }
+
+    pub(super) fn permission(&mut self, event: PermissionEvent) {
+        match event {
+            PermissionEvent::Asked { request } => self.asks.push_back(*request),
+            PermissionEvent::Resolved(resolved) => self.asks.retain(|ask| ask.request_id != resolved.request_id),
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &Value) {
+        let Ok(event) = serde_json::from_value::<Event>(event.clone()) else {
+            let text = |name: &str| one_line(event[name].as_str().unwrap_or_default());
+            return self.tell(Line {
+                at: text("at"),
+                kind: text("kind"),
+                style: Style::new(),
+                text: one_line(&event.to_string()),
+            });
+        };
+        match &event.what {
+            Happened::ToolsChanged { .. } => self.outdated.insert(What::Tools),
+            Happened::PluginLoaded { .. } | Happened::PluginFailed { .. } | Happened::PluginUnloaded { .. } => {
+                self.outdated.insert(What::Plugins);
+            }
+            Happened::SessionOpened { .. } | Happened::SessionClosed { .. } | Happened::SessionMode { .. } => {
+                self.outdated.insert(What::Sessions);
+            }
+            Happened::CallStarted { call_id, session_id, tool } => self.running.push(Running {
+                call_id: call_id.clone(),
+                session_id: session_id.clone(),
+                tool: tool.clone(),
+                since: Instant::now(),
+                message: String::new(),
+                ratio: None,
+            }),
+            Happened::CallProgress { call_id, session_id, progress } => {
+                let running = self.running.iter_mut().find(|r| r.call_id == *call_id && r.session_id == *session_id);
+                if let Some(running) = running {
+                    running.progress(progress);
+                }
+                // The list of events would show nothing else.
+                return;
+            }
+            Happened::CallFinished { call_id, session_id, duration_ms, .. } => {
+                self.running.retain(|r| !(r.call_id == *call_id && r.session_id == *session_id));
+                push_bounded(&mut self.durations, *duration_ms, MAX_DURATIONS);
+            }
+            Happened::PermissionAsked { .. }
+            | Happened::PermissionResolved { .. }
+            | Happened::Notice { .. }
+            | Happened::Message { .. } => {}
+            Happened::Lagged { .. } => {
+                // Ends of calls may be among what was lost.
+                self.running.clear();
+                What::ALL.into_iter().for_each(|what| self.outdated.insert(what));
+            }
+        }
+        let (style, text) = events::describe(&event.what);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        self.tell(Line { at: event.at, kind: event.what.kind().to_owned(), style, text });
+    }
+
+    fn tell(&mut self, line: Line) {
+        push_bounded(&mut self.events, line, MAX_EVENTS);
+    }
+
+    /// How many rows the panel has that is in front.
+    pub(super) fn rows(&self) -> usize {
+        match self.panel {
+            Panel::Calls => self.running.len(),
+            Panel::Tools => self.tools.len(),
+            Panel::Plugins => self.plugins.len(),
+            Panel::Sessions => self.sessions.len(),
+            Panel::Events => self.events.len(),
+        }
+    }
+
+    pub(super) fn press(&mut self, event: KeyEvent) -> Option<Act> {
+        self.trouble = None;
+        // An ask has the keys that its lines name; the others go on working.
+        if let (Some(ask), Key::Char(c)) = (self.asks.front(), key(event))
+            && self.was_seen(ask)
+            && let Some(choice) = choices(ask).into_iter().find(|choice| choice.key == c)
+        {
+            return Some(Act::Reply(choice.reply(ask)));
+        }
+        let rows = self.rows();
+        let at = self.selected.selected().unwrap_or(0);
+        match event.code {
+            KeyCode::Tab | KeyCode::Right => self.turn(1),
+            KeyCode::BackTab | KeyCode::Left => self.turn(Panel::ALL.len() - 1),
+            KeyCode::Down => self.selected.select(Some((at + 1).min(rows.saturating_sub(1)))),
+            KeyCode::Up => self.selected.select(Some(at.saturating_sub(1))),
+            KeyCode::PageDown => self.selected.select(Some((at + 20).min(rows.saturating_sub(1)))),
+            KeyCode::PageUp => self.selected.select(Some(at.saturating_sub(20))),
+            KeyCode::Home => self.selected.select(Some(0)),
+            KeyCode::End => self.selected.select(Some(rows.saturating_sub(1))),
+            _ => {}
+        }
+        match key(event) {
+            Key::Leave | Key::Char('q') => Some(Act::Quit),
+            Key::Char('x') if self.panel == Panel::Calls => {
+                self.running.get(at).map(|running| Act::Cancel(running.call_id.clone(), running.session_id.clone()))
+            }
+            Key::Char('r') if self.panel == Panel::Plugins => {
+                self.plugins.get(at).map(|plugin| Act::Reload(plugin.name.clone()))
+            }
+            Key::Char(_) | Key::Other => None,
+        }
+    }
+
+    /// Called when the oldest ask is drawn.
+    pub(super) fn show_ask(&mut self) {
+        let Some(ask) = self.asks.front() else { return };
+        if self.shown.as_ref().is_none_or(|(id, _)| *id != ask.request_id) {
+            self.shown = Some((ask.request_id.clone(), Instant::now()));
+        }
+    }
+
+    /// A key that was meant for something else must not answer an ask that has just come up.
+    fn was_seen(&self, ask: &Ask) -> bool {
+        self.shown.as_ref().is_some_and(|(id, since)| *id == ask.request_id && since.elapsed() >= READ_FOR)
+    }
+
+    fn turn(&mut self, by: usize) {
+        let at = Panel::ALL.iter().position(|panel| *panel == self.panel).unwrap_or(0);
+        self.panel = Panel::ALL[(at + by) % Panel::ALL.len()];
+        self.selected = TableState::default().with_selected(Some(0));
+    }
+}
+
+impl Running {
+    fn progress(&mut self, progress: &Progress) {
+        match progress {
+            Progress::Output { text, .. } => {
+                if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
+                    self.message = one_line(line);
+                }
+            }
+            Progress::Message { text } => self.message = one_line(text),
+            Progress::Update { progress, total, message, .. } => {
+                if let Some(message) = message {
+                    self.message = one_line(message);
+                }
+                let total = total.unwrap_or(1.0);
+                self.ratio = progress.filter(|_| total > 0.0).map(|progress| (progress / total).clamp(0.0, 1.0));
+            }
+        }
+    }
+}
+
+fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
+    if queue.len() == most {
+        queue.pop_front();
+    }
+    queue.push_back(item);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn happened(state: &mut State, mut what: Value) {
+        what["seq"] = json!(1);
+        what["epoch"] = json!("e");
+        what["at"] = json!("2026-01-02T03:04:05Z");
+        state.event(&what);
+    }
+
+    fn press(state: &mut State, code: KeyCode) -> Option<Act> {
+        state.press(KeyEvent::from(code))
+    }
+
+    #[test]
+    fn a_call_is_shown_while_it_runs() {
+        let mut state = State::default();
+        happened(&mut state, json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "bash"}));
+        let progress = json!({"kind": "update", "progress": 1, "total": 4, "message": "step"});
+        happened(&mut state, json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress}));
+        assert_eq!((state.running[0].ratio, state.running[0].message.as_str()), (Some(0.25), "step"));
+        let finished = json!({"kind": "call.finished", "call_id": "c", "session_id": "s", "tool": "bash",
+            "outcome": "ok", "duration_ms": 5});
+        happened(&mut state, finished);
+        assert!(state.running.is_empty());
+        assert_eq!(state.durations, [5]);
+        assert_eq!(state.events.len(), 2);
+    }
+
+    #[test]
+    fn a_change_is_fetched_once_more_when_it_came_too_late() {
+        let mut state = State::default();
+        assert_eq!(state.claim_outdated(), What::ALL);
+        let changed = json!({"kind": "tools.changed", "revision": 1, "added": [], "removed": [], "changed": []});
+        happened(&mut state, changed);
+        assert_eq!(state.claim_outdated(), []);
+        state.take(Fetched::Tools(Vec::new()));
+        assert_eq!(state.claim_outdated(), [What::Tools]);
+    }
+
+    #[test]
+    fn keys_answer_the_oldest_ask_and_nothing_else_is_lost() {
+        let mut state = State::default();
+        let ask = |id: &str| {
+            let request = json!({"request_id": id, "session_id": "s", "call_id": "c", "call_ids": ["c"],
+                "category": "shell", "target": "ls", "tool": "bash", "source": {"kind": "builtin", "name": "builtin"},
+                "cwd": "/", "suggestions": [], "asked_at": "", "expires_at": ""});
+            serde_json::from_value::<PermissionEvent>(json!({"type": "asked", "request": request})).unwrap()
+        };
+        state.permission(ask("1"));
+        state.permission(ask("2"));
+        assert_eq!(press(&mut state, KeyCode::Char('y')), None);
+        state.shown = Some(("1".to_owned(), Instant::now().checked_sub(READ_FOR).unwrap()));
+        let Some(Act::Reply(reply)) = press(&mut state, KeyCode::Char('y')) else { panic!("expected a reply") };
+        assert_eq!(reply.request_id, "1");
+        let resolved = json!({"type": "resolved", "request_id": "1", "action": "allow", "by": null});
+        state.permission(serde_json::from_value(resolved).unwrap());
+        assert_eq!(state.asks[0].request_id, "2");
+        assert_eq!(press(&mut state, KeyCode::Char('q')), Some(Act::Quit));
+    }
+
+    #[test]
+    fn a_running_call_can_be_cancelled() {
+        let mut state = State::default();
+        happened(&mut state, json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "bash"}));
+        assert_eq!(press(&mut state, KeyCode::Char('x')), None);
+        press(&mut state, KeyCode::BackTab);
+        let cancel = Act::Cancel(CallId::parse("c").unwrap(), SessionId::parse("s").unwrap());
+        assert_eq!(press(&mut state, KeyCode::Char('x')), Some(cancel));
+    }
+}
