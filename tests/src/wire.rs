@@ -106,6 +106,11 @@ impl Wire {
         self.result("tools.execute", json!({"name": name, "arguments": arguments}))
     }
 
+    /// The stream itself, with what was read ahead.
+    pub fn stream(&mut self) -> &mut impl Read {
+        &mut self.reader
+    }
+
     /// Ends the sending side only.
     pub fn end_sending(&self) {
         self.reader.get_ref().shutdown(std::net::Shutdown::Write).unwrap();

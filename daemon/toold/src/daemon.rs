@@ -15,13 +15,13 @@ use toold_engine::lanes::Limits;
 use toold_engine::registry::{Scope, SourceKey};
 use toold_engine::session::{NewSession, Session};
 use toold_engine::tool::Origin;
+use toold_lua::host::PluginHost;
 use toold_proto::tool::{SessionId, SourceKind};
 
 use crate::config::{self, Loaded};
 use crate::connection::{self, ConnectionLimits, Stream};
 use crate::peer::Peer;
 use crate::places::Places;
-use crate::plugins::PluginHost;
 use crate::project::project_of;
 use crate::rpc;
 use crate::spool::SpoolDir;
@@ -76,7 +76,7 @@ impl Daemon {
         let engine = Arc::new(new_engine(&options, &loaded)?);
         let builtins = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
         engine.registry.put(builtins, Origin::Builtin, Vec::new()).context("the built-in tools do not go together")?;
-        let plugins = crate::plugins::start(&options, &loaded, &engine);
+        let plugins = crate::plugins::start(&options, &loaded, &engine)?;
         let limits = ConnectionLimits {
             max_message: loaded.config.limits.message_bytes,
             max_subscriptions: loaded.config.limits.subscriptions_per_connection,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use toold::daemon::{Daemon, Options};
 use toold::logging;
 use toold::peer::Peer;
@@ -108,6 +108,8 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 async fn serve(path: &Path, options: Options, detached: bool) -> anyhow::Result<ExitCode> {
+    // Before there is a socket that an early signal could leave behind.
+    let mut signals = Signals::install()?;
     let socket = match Socket::bind(path) {
         Ok(socket) => socket,
         Err(BindError::Running(_)) if detached => return Ok(ExitCode::SUCCESS),
@@ -121,33 +123,23 @@ async fn serve(path: &Path, options: Options, detached: bool) -> anyhow::Result<
     tracing::info!(socket = %socket.path().display(), pid = std::process::id(), "serving");
     tokio::select! {
         () = socket.accept(&daemon) => {}
-        signal = stop_signal() => tracing::info!(signal = signal?, "stopping"),
+        signal = signals.next() => tracing::info!(signal, "stopping"),
     }
-    // New clients must not find a daemon that answers nobody.
-    drop_listener(socket, &daemon).await;
+    // A second signal: do not wait for calls in flight.
+    daemon.stop(async { _ = signals.next().await }).await;
+    drop(socket);
+    tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
-async fn drop_listener(socket: Socket, daemon: &Daemon) {
-    daemon
-        .stop(async {
-            // A second signal: do not wait for calls in flight.
-            if stop_signal().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        })
-        .await;
-    drop(socket);
-    tracing::info!("stopped");
-}
-
 async fn serve_stdio(options: Options) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::install()?;
     let peer = Peer::parent();
-    let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
+    adopt_orphans();
     let daemon = Daemon::start(options)?;
     tokio::select! {
         () = daemon.serve_here(Stdio::open()?, peer) => {}
-        signal = stop_signal() => tracing::info!(signal = signal?, "stopping"),
+        signal = signals.next() => tracing::info!(signal, "stopping"),
     }
     daemon.stop(std::future::ready(())).await;
     Ok(ExitCode::SUCCESS)
@@ -156,18 +148,36 @@ async fn serve_stdio(options: Options) -> anyhow::Result<ExitCode> {
 /// Nothing of whoever started the daemon may leak into other people's calls.
 fn become_shared() -> anyhow::Result<()> {
     std::env::set_current_dir("/").context("can't change to /")?;
-    // Orphans of our tools stay below us, where they are found and told from people.
-    #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)).context("can't become a subreaper")?;
+    adopt_orphans();
     Ok(())
 }
 
-async fn stop_signal() -> anyhow::Result<&'static str> {
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(tokio::select! {
-        _ = term.recv() => "SIGTERM",
-        _ = int.recv() => "SIGINT",
-    })
+/// Orphans of our tools stay below us, where they are found and told from people.
+fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)) {
+        tracing::warn!(%error, "can't become a subreaper: what a tool leaves behind is not found");
+    }
+}
+
+/// What tells the daemon to stop.
+struct Signals {
+    term: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    fn install() -> anyhow::Result<Self> {
+        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+    }
+
+    /// The next one's name.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.term.recv() => "SIGTERM",
+            _ = self.int.recv() => "SIGINT",
+        }
+    }
 }
 
 /// Ten thousand idle clients are ten thousand descriptors.

@@ -3,33 +3,38 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::Context;
 use toold_engine::Engine;
-use toold_proto::plugin::Plugin;
+use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
 
 use crate::config::{Loaded, expand_home};
 use crate::daemon::Options;
 
-#[derive(Clone)]
-pub struct PluginHost {}
-impl PluginHost {
-    pub async fn settled(&self) {}
-    pub fn is_settled(&self) -> bool {
-        true
+/// Starts the host; plugins load in the background.
+pub fn start(options: &Options, loaded: &Loaded, engine: &Arc<Engine>) -> anyhow::Result<PluginHost> {
+    let mut host = PluginHostOptions::new(engine.clone(), folders(options, loaded));
+    let plugins = &loaded.config.plugins;
+    host.memory = loaded.config.limits.vm_memory_mib << 20;
+    host.disabled = plugins.disabled.iter().cloned().collect();
+    host.enabled = plugins.bundled.iter().cloned().collect();
+    host.profile_dir = options.places.config.clone();
+    for (name, table) in &plugins.tables {
+        let table = serde_json::to_value(table).with_context(|| format!("[plugins.{name}] has no form in JSON"))?;
+        host.config.insert(name.clone(), table);
     }
-    pub fn list(&self) -> Vec<Plugin> {
-        Vec::new()
-    }
-    pub async fn reload(&self, _name: Option<&str>) {}
-    pub async fn stop(&self) {}
+    PluginHost::start(host).context("can't start the Lua host")
 }
 
-pub fn start(_options: &Options, _loaded: &Loaded, _engine: &Arc<Engine>) -> PluginHost {
-    PluginHost {}
+/// Where plugins are looked for, first to last.
+pub fn dirs(options: &Options, loaded: &Loaded) -> Vec<PathBuf> {
+    folders(options, loaded).into_iter().map(|dir| dir.path).collect()
 }
 
 /// The user's folder, then what the configuration names, then what the command line does.
-pub fn dirs(options: &Options, loaded: &Loaded) -> Vec<PathBuf> {
+fn folders(options: &Options, loaded: &Loaded) -> Vec<PluginDir> {
     let home = options.places.home.as_deref();
     let configured = loaded.config.plugins.paths.iter().map(|path| expand_home(path, home));
-    std::iter::once(options.places.user_plugins()).chain(configured).chain(options.plugins.iter().cloned()).collect()
+    let named = configured.chain(options.plugins.iter().cloned());
+    let user = PluginDir { path: options.places.user_plugins(), kind: DirKind::User };
+    std::iter::once(user).chain(named.map(|path| PluginDir { path, kind: DirKind::Configured })).collect()
 }

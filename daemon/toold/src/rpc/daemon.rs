@@ -33,7 +33,7 @@ fn status(state: &State) -> DaemonStatus {
     let engine = &state.engine;
     let snapshot = engine.registry.snapshot();
     let mut plugins = PluginCounts::default();
-    for plugin in state.plugins.list() {
+    for plugin in state.plugins.list().iter() {
         match plugin.status {
             PluginStatus::Loaded => plugins.loaded += 1,
             PluginStatus::Failed => plugins.failed += 1,

@@ -17,8 +17,8 @@ use toold_engine::progress::ProgressSink;
 use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
 use toold_proto::call::{
-    BatchCall, BatchItem, BatchResults, CallProgress, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt, Interrupted, ListTools, Progress, Strategy, ToolFormat, ToolList,
-    ToolSchema,
+    BatchCall, BatchItem, BatchResults, CallProgress, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt,
+    Interrupted, ListTools, Progress, Strategy, ToolFormat, ToolList, ToolSchema,
 };
 use toold_proto::event::What;
 use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema};

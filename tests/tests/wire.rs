@@ -1,0 +1,274 @@
+//! The native dialect, byte by byte, on a real socket.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use toold_tests::{Framing, Setup, TestDaemon, Wire, until};
+
+#[test]
+fn both_framings_are_told_apart_by_the_first_byte() {
+    let daemon = TestDaemon::start();
+    for framing in [Framing::Lines, Framing::Headers] {
+        let mut wire = Wire::connect_framed(&daemon.socket(), framing);
+        wire.send_bytes(b" \n");
+        assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
+        assert_eq!(wire.result("daemon.status", json!({}))["pid"], daemon.pid());
+    }
+}
+
+#[test]
+fn what_is_not_json_is_answered_and_the_connection_lives() {
+    let daemon = TestDaemon::start();
+    let mut wire = Wire::connect(&daemon.socket());
+    wire.send_bytes(b"{\"jsonrpc\": nonsense\n");
+    let answer = wire.next().unwrap();
+    assert_eq!((answer["error"]["code"].clone(), answer["id"].clone()), (json!(-32700), Value::Null));
+    for (request, id) in [
+        (r#"{"id":1,"method":"daemon.ping"}"#, json!(1)),
+        (r#"{"jsonrpc":"2.0","id":2}"#, json!(2)),
+        (r#"{"jsonrpc":"2.0","id":2,"method":7}"#, json!(2)),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"daemon.ping"}"#, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":-1,"method":"daemon.ping"}"#, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"daemon.ping"}"#, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":9007199254740992,"method":"daemon.ping"}"#, Value::Null),
+        ("[]", Value::Null),
+        ("{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"daemon.ping\"}", Value::Null),
+    ] {
+        wire.send_bytes(format!("{request}\n").as_bytes());
+        let answer = wire.next().unwrap();
+        assert_eq!(answer["error"]["code"], -32600, "{request}: {answer}");
+        assert_eq!(answer["id"], id, "{request}: {answer}");
+    }
+    assert_eq!(wire.error("no.such", json!({}))["code"], -32601);
+    assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
+}
+
+#[test]
+fn a_batch_is_answered_as_one_batch() {
+    let daemon = TestDaemon::start();
+    let mut wire = Wire::connect(&daemon.socket());
+    wire.send(&json!([
+        {"jsonrpc": "2.0", "id": "a", "method": "daemon.ping"},
+        {"jsonrpc": "2.0", "method": "daemon.ping"},
+        {"jsonrpc": "2.0", "id": "b", "method": "tools.list"},
+        {"jsonrpc": "2.0", "id": "c", "method": "events.subscribe"},
+        7
+    ]));
+    let answers = wire.next().unwrap();
+    let answers = answers.as_array().unwrap();
+    assert_eq!(answers.len(), 4, "{answers:?}");
+    let of = |id: &str| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    assert_eq!(of("a")["result"], json!({}));
+    assert!(of("b")["result"]["tools"].is_array());
+    assert_eq!(of("c")["error"]["code"], -32600);
+    assert!(answers.iter().any(|answer| answer["id"].is_null() && answer["error"]["code"] == -32600));
+
+    // A batch of notifications alone has no answer: the next message is the next one's.
+    wire.send(&json!([{"jsonrpc": "2.0", "method": "daemon.ping"}]));
+    assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
+}
+
+#[test]
+fn a_message_over_the_limit_is_answered_and_thrown_away() {
+    let daemon = Setup::new().config("[limits]\nmessage_bytes = 4096\n").start();
+    for framing in [Framing::Lines, Framing::Headers] {
+        let mut wire = Wire::connect_framed(&daemon.socket(), framing);
+        wire.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.ping", "x": "y".repeat(100_000)}));
+        let answer = wire.next().unwrap();
+        assert_eq!(answer["error"]["code"], -32600);
+        assert_eq!(answer["error"]["data"]["kind"], "too_large");
+        assert_eq!(answer["id"], Value::Null);
+        assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
+    }
+    let mut wire = Wire::connect(&daemon.socket());
+    let error = wire.error("rpc.discover", json!({}));
+    assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32603), &json!("too_large")));
+}
+
+#[test]
+fn params_are_by_name_and_what_is_not_known_is_passed_over() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    assert_eq!(wire.result("daemon.ping", json!({"later": true})), json!({}));
+    for (method, params) in
+        [("daemon.ping", json!([1])), ("tools.schema", json!({})), ("tools.list", json!({"names": 7}))]
+    {
+        let error = wire.error(method, params);
+        assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32602), &json!("invalid_params")), "{error}");
+    }
+    wire.send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":\"no params\",\"method\":\"daemon.ping\"}\n");
+    assert_eq!(wire.next().unwrap()["result"], json!({}));
+}
+
+#[test]
+fn headers_that_are_none_end_the_connection() {
+    let daemon = TestDaemon::start();
+    let mut wire = Wire::connect(&daemon.socket());
+    wire.send_bytes(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    // The answer is framed as what could not be read would have been.
+    let mut rest = String::new();
+    wire.end_sending();
+    std::io::Read::read_to_string(wire.stream(), &mut rest).unwrap();
+    assert!(rest.contains("-32700"), "{rest}");
+}
+
+#[test]
+fn the_socket_is_private_and_only_one_daemon_has_it() {
+    let daemon = TestDaemon::start();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&daemon.socket()), 0o600);
+    assert_eq!(mode(daemon.socket().parent().unwrap()), 0o700);
+    let second = daemon.setup.command(toold_tests::toold()).arg("serve").output().unwrap();
+    assert!(!second.status.success());
+    let words = String::from_utf8_lossy(&second.stderr);
+    assert!(words.contains("serves") && words.contains("already"), "{words}");
+    let detached = daemon.setup.command(toold_tests::toold()).args(["serve", "--detached"]).output().unwrap();
+    assert!(detached.status.success());
+    assert_eq!(daemon.connect().result("daemon.status", json!({}))["pid"], daemon.pid());
+}
+
+#[test]
+fn a_stale_socket_is_taken_over_and_a_file_in_its_place_is_not() {
+    let setup = Setup::new();
+    let socket = setup
+        .command(toold_tests::toold())
+        .get_envs()
+        .find(|(k, _)| *k == "TOOLD_SOCKET")
+        .unwrap()
+        .1
+        .unwrap()
+        .to_owned();
+    // Bound and left behind, as by a daemon that was killed.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    let daemon = setup.start();
+    assert_eq!(daemon.connect().result("daemon.ping", json!({})), json!({}));
+    daemon.stop();
+
+    let setup = Setup::new();
+    let socket = setup
+        .command(toold_tests::toold())
+        .get_envs()
+        .find(|(k, _)| *k == "TOOLD_SOCKET")
+        .unwrap()
+        .1
+        .unwrap()
+        .to_owned();
+    std::fs::write(&socket, "precious").unwrap();
+    let refused = setup.command(toold_tests::toold()).arg("serve").output().unwrap();
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is no socket"));
+    assert_eq!(std::fs::read(&socket).unwrap(), b"precious");
+}
+
+#[test]
+fn shutdown_and_signals_stop_it_cleanly() {
+    for how in ["TERM", "INT", "shutdown"] {
+        let mut daemon = TestDaemon::start();
+        let mut wire = daemon.connect();
+        match how {
+            "shutdown" => _ = wire.result("daemon.shutdown", json!({})),
+            signal => daemon.signal(signal),
+        }
+        assert!(daemon.wait().success(), "{how}");
+        assert!(wire.next().is_none(), "the connection ends with the daemon");
+        daemon.stop();
+    }
+}
+
+#[test]
+fn stdio_serves_one_client_and_ends_with_it() {
+    let setup = Setup::new();
+    let mut child = setup
+        .command(toold_tests::toold())
+        .arg("--stdio")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.status\"}\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["result"].get("socket"), None);
+    assert!(answer["result"]["epoch"].is_string());
+}
+
+#[test]
+fn sessions_are_opened_resumed_listed_and_closed() {
+    let daemon = TestDaemon::start();
+    let (mut one, mut two) = (Wire::connect(&daemon.socket()), Wire::connect(&daemon.socket()));
+    let opened = one.result("session.open", json!({"cwd": daemon.work(), "session_id": "shared", "protocol": 1}));
+    assert_eq!((&opened["resumed"], &opened["server"]["name"]), (&json!(false), &json!("toold")));
+    let resumed = two.result("session.open", json!({"session_id": "shared"}));
+    assert_eq!((&resumed["resumed"], &resumed["cwd"]), (&json!(true), &json!(daemon.work())));
+    assert_eq!(two.error("session.open", json!({"session_id": "shared", "cwd": "/"}))["code"], -32602);
+    assert_eq!(two.error("session.open", json!({"cwd": "relative"}))["code"], -32602);
+    assert_eq!(two.error("session.open", json!({"cwd": "/no/such/folder"}))["code"], -32602);
+    let error = two.error("session.open", json!({"cwd": "/", "protocol": 9}));
+    assert_eq!((&error["code"], &error["data"]["supported"]), (&json!(-32600), &json!([1])));
+    assert_eq!(two.error("session.open", json!({"cwd": "/", "session_id": "../x"}))["code"], -32602);
+    assert_eq!(two.error("tools.list", json!({"session_id": "unknown"}))["code"], -32004);
+    let listed = one.result("session.list", json!({}));
+    assert_eq!(listed["sessions"][0]["session_id"], "shared");
+    assert_eq!(listed["sessions"][0]["connections"], 2);
+    drop(one);
+    until("the connection is gone", || {
+        let listed = two.result("session.list", json!({}));
+        (listed["sessions"][0]["connections"] == 1).then_some(())
+    });
+    assert_eq!(two.result("session.close", json!({"session_id": "shared"})), json!({"cancelled": 0}));
+    assert_eq!(two.result("session.list", json!({})), json!({"sessions": []}));
+}
+
+#[test]
+fn events_are_numbered_filtered_and_replayed() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    let subscription = wire.result("events.subscribe", json!({"kinds": ["session.opened", "session.closed"]}));
+    assert!(subscription.is_string());
+    let mut other = daemon.connect();
+    let id = other.result("session.open", json!({"cwd": "/"}))["session_id"].take();
+    let first = wire.notification("events.event");
+    assert_eq!((&first["subscription"], &first["result"]["kind"]), (&subscription, &json!("session.opened")));
+    let second = wire.notification("events.event")["result"].take();
+    assert_eq!(second["session_id"], id);
+    assert!(second["at"].as_str().unwrap().ends_with('Z'));
+    assert!(second["seq"].as_u64() > first["result"]["seq"].as_u64());
+
+    assert_eq!(wire.result("events.unsubscribe", json!({"subscription": subscription})), true);
+    assert_eq!(wire.result("events.unsubscribe", json!({"subscription": subscription})), false);
+    let since = second["seq"].as_u64().unwrap() - 1;
+    wire.result("events.subscribe", json!({"since": since, "epoch": second["epoch"]}));
+    assert_eq!(wire.notification("events.event")["result"], second);
+    assert_eq!(wire.error("events.subscribe", json!({"kinds": ["no.such"]}))["code"], -32602);
+}
+
+#[test]
+fn the_openrpc_document_names_what_is_served() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    let document = wire.result("rpc.discover", json!({}));
+    for method in document["methods"].as_array().unwrap() {
+        let name = method["name"].as_str().unwrap();
+        if name == "daemon.shutdown" || name.ends_with("subscribe") {
+            continue;
+        }
+        let answer = wire.call(name, json!({}));
+        assert_ne!(answer["error"]["code"], -32601, "{name}");
+    }
+}
+
+#[test]
+fn an_agent_may_not_decide() {
+    let daemon = TestDaemon::start();
+    let mut wire = Wire::connect(&daemon.socket());
+    wire.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
+    for method in ["daemon.shutdown", "plugins.reload"] {
+        let error = wire.error(method, json!({}));
+        assert_eq!(error["code"], -32002, "{method}: {error}");
+    }
+    // Opening another session does not give the right back.
+    wire.result("session.open", json!({"cwd": daemon.work(), "role": "person"}));
+    assert_eq!(wire.error("daemon.shutdown", json!({}))["code"], -32002);
+}
