@@ -96,10 +96,12 @@ fn a_stopped_daemon_is_gone_and_the_next_command_starts_another() {
 
 #[test]
 fn a_failed_start_shows_the_daemons_own_words() {
-    let started = Started(Setup::new().config("this is no toml"));
-    let output = started.run(&["status"]);
-    assert_eq!(code(&output), 4, "{}", err(&output));
-    assert!(err(&output).contains("config.toml"), "{}", err(&output));
+    // A folder stands where the lock should be.
+    let started = Started(Setup::new().file("place/toold.sock.lock/file", ""));
+    let output = started.run(&["--socket", "place/toold.sock", "status"]);
+    assert_eq!((code(&output), out(&output)), (4, String::new()), "{}", err(&output));
+    assert!(err(&output).contains("did not start"), "{}", err(&output));
+    assert!(err(&output).contains("toold: "), "{}", err(&output));
 }
 
 #[test]

@@ -37,6 +37,11 @@ pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -
     Ok(arguments)
 }
 
+/// Finds a pair that is none, before anything is asked or started.
+pub(crate) fn check(pairs: &[String]) -> anyhow::Result<()> {
+    grouped(pairs).map(drop)
+}
+
 /// The texts of each key, in the order of the keys' first occurrence.
 fn grouped(pairs: &[String]) -> anyhow::Result<Vec<(&str, Vec<&str>)>> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();

@@ -249,6 +249,7 @@ fn not_shown(out: &mut impl Write, what: &str, mime_type: &str, base64_length: u
 fn given(args: &Call) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
     let dashes = args.arguments.iter().filter(|argument| *argument == "-").count();
     let pairs: Vec<String> = args.arguments.iter().filter(|argument| *argument != "-").cloned().collect();
+    arguments::check(&pairs)?;
     let text = match (&args.json, dashes) {
         (None, 0) => return Ok((Map::new(), pairs)),
         (Some(json), 0) => match json.strip_prefix('@') {
