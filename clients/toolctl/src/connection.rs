@@ -1,11 +1,12 @@
 //! From the command line to a connection with the daemon.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use toold_client::{Client, ClientError, StartOptions};
-use toold_proto::method::SessionOpen;
-use toold_proto::session::{ClientInfo, OpenSession, OpenedSession};
+use toold_proto::method::{SessionClose, SessionOpen};
+use toold_proto::session::{ClientInfo, CloseSession, OpenSession};
 use toold_proto::tool::SessionId;
 
 use crate::cli::Globals;
@@ -39,18 +40,26 @@ pub(crate) async fn open_running(globals: &Globals) -> anyhow::Result<Option<Cli
     }
 }
 
+/// A session that is bound to the connection.
+pub(crate) struct Session {
+    id: SessionId,
+    /// Made here, for this command alone.
+    own: bool,
+}
+
 /// Binds a session to the connection: the one that is named, else a new one in `cwd`.
 pub(crate) async fn open_session(
     client: &Client,
     cwd: Option<PathBuf>,
     session_id: Option<SessionId>,
-) -> anyhow::Result<OpenedSession> {
+) -> anyhow::Result<Session> {
     let cwd = match (cwd, &session_id) {
         (Some(cwd), _) => Some(std::path::absolute(&cwd).with_context(|| format!("can't find {}", cwd.display()))?),
         // A session that is joined has a folder already, and may be elsewhere.
         (None, Some(_)) => None,
         (None, None) => Some(std::env::current_dir().context("can't tell the current folder")?),
     };
+    let own = session_id.is_none();
     let params = OpenSession {
         cwd: cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
         session_id,
@@ -58,5 +67,18 @@ pub(crate) async fn open_session(
         protocol: Some(toold_proto::PROTOCOL),
         ..OpenSession::default()
     };
-    Ok(client.call::<SessionOpen>(params).await?)
+    let opened = client.call::<SessionOpen>(params).await?;
+    Ok(Session { id: opened.session_id, own })
+}
+
+impl Session {
+    /// Ends the session if nobody can come back to it. Called when its calls have ended, or when
+    /// nobody waits for them any more.
+    pub(crate) async fn close(self, client: &Client) {
+        if self.own {
+            let closed = client.call::<SessionClose>(CloseSession { session_id: self.id });
+            // What the command was for is done; a daemon that cannot end a session will say so itself.
+            let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
+        }
+    }
 }

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use toold_client::{ClientError, RpcError};
+use toold_client::ClientError;
 use toold_proto::error::{CANCELLED, INVALID_PARAMS};
 
-use crate::output::{self, ERROR, HINT, plain};
+use crate::output::{self, ERROR, plain};
 
 pub(crate) const OK: u8 = 0;
 pub(crate) const TOOL_ERROR: u8 = 1;
@@ -32,23 +32,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     let mut err = output::stderr();
     // When stderr is closed too, the exit status has to say it all.
     let _ = writeln!(err, "{ERROR}error:{ERROR:#} {}", plain(&format!("{error:#}")));
-    if let Some(rpc) = rpc_error(error) {
-        let _ = details(&mut err, rpc);
-    }
     ExitCode::from(status(error))
-}
-
-/// What the daemon sent beside the message.
-fn details(err: &mut impl Write, error: &RpcError) -> io::Result<()> {
-    let Some(data) = &error.data else { return Ok(()) };
-    for problem in &data.errors {
-        let path = if problem.path.is_empty() { "arguments" } else { problem.path.trim_start_matches('/') };
-        writeln!(err, "  {}: {}", plain(path), plain(&problem.message))?;
-    }
-    if !data.suggestions.is_empty() {
-        writeln!(err, "{HINT}hint:{HINT:#} perhaps {}", plain(&data.suggestions.join(", ")))?;
-    }
-    Ok(())
 }
 
 fn status(error: &anyhow::Error) -> u8 {
@@ -61,13 +45,6 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(error) if error.is_unreachable() => NO_DAEMON,
         _ => NOT_RUN,
     }
-}
-
-fn rpc_error(error: &anyhow::Error) -> Option<&RpcError> {
-    error.chain().find_map(|cause| match cause.downcast_ref::<ClientError>() {
-        Some(ClientError::Rpc(rpc)) => Some(rpc),
-        _ => None,
-    })
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

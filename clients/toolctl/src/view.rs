@@ -37,7 +37,7 @@ pub(crate) async fn run(globals: &Globals) -> anyhow::Result<u8> {
         return Err(usage("without a subcommand toolctl needs a terminal; see toolctl --help"));
     }
     let client = connection::open(globals).await?;
-    connection::open_session(&client, Some("/".into()), None).await?;
+    let session = connection::open_session(&client, Some("/".into()), None).await?;
     // The last hour's events are told first.
     let params = SubscribeEvents { since: Some(0), ..SubscribeEvents::default() };
     let events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
@@ -50,6 +50,7 @@ pub(crate) async fn run(globals: &Globals) -> anyhow::Result<u8> {
     let mut terminal = ratatui::try_init()?;
     let ended = watch(&client, events, asks, &mut terminal).await;
     ratatui::restore();
+    session.close(&client).await;
     ended.map(|()| OK)
 }
 

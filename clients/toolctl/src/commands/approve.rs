@@ -25,21 +25,22 @@ pub(crate) async fn run(_: Approve, globals: &Globals) -> anyhow::Result<u8> {
     }
     let client = connection::open(globals).await?;
     // So that others see who answered.
-    connection::open_session(&client, Some("/".into()), None).await?;
+    let session = connection::open_session(&client, Some("/".into()), None).await?;
     let Some(mut asking) = Asking::subscribe(&client).await? else {
         bail!("this daemon does not ask");
     };
     writeln!(output::stderr(), "{DIM}waiting for asks; Escape leaves{DIM:#}")?;
-    loop {
-        let Some(ask) = next(&mut asking).await? else { return Ok(OK) };
+    while let Some(ask) = next(&mut asking).await? {
         if asking.waiting() > 0 {
             writeln!(output::stderr(), "{DIM}{} more wait{DIM:#}", asking.waiting())?;
         }
         writeln!(output::stderr(), "{DIM}session {}{DIM:#}", ask.session_id)?;
         if asking.put(&ask).await? == Answered::Left {
-            return Ok(OK);
+            break;
         }
     }
+    session.close(&client).await;
+    Ok(OK)
 }
 
 /// The next ask; `None` when the person leaves.

@@ -79,17 +79,18 @@ enum Form {
 pub(crate) async fn run(args: Call, globals: &Globals) -> anyhow::Result<u8> {
     let (base, pairs) = given(&args)?;
     let client = connection::open(globals).await?;
-    let cwd = match (&args.cwd, &args.session) {
-        (Some(cwd), _) => Some(cwd.clone()),
-        (None, Some(_)) => None,
-        (None, None) => Some(std::env::current_dir().context("can't tell the current folder")?),
-    };
-    connection::open_session(&client, cwd, args.session.clone()).await?;
+    let session = connection::open_session(&client, args.cwd.clone(), args.session.clone()).await?;
+    let status = call(&client, args, base, &pairs).await;
+    session.close(&client).await;
+    status
+}
+
+async fn call(client: &Client, args: Call, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
     let arguments = if pairs.is_empty() {
         base
     } else {
         let tool = client.call::<ToolsSchema>(ToolSchema { name: args.name.clone(), session_id: None }).await?;
-        arguments::read(base, &pairs, &tool.input_schema)?
+        arguments::read(base, pairs, &tool.input_schema)?
     };
     let execute = Execute {
         name: args.name.clone(),
@@ -105,8 +106,8 @@ pub(crate) async fn run(args: Call, globals: &Globals) -> anyhow::Result<u8> {
     };
     let mut live = Live::new(stdout, args.quiet);
     let person = !args.no_ask && keys::person_is_there();
-    let asking = if person { Asking::subscribe(&client).await? } else { None };
-    let Some(outcome) = follow(&client, execute, &mut live, asking).await? else { return Ok(INTERRUPTED) };
+    let asking = if person { Asking::subscribe(client).await? } else { None };
+    let Some(outcome) = follow(client, execute, &mut live, asking).await? else { return Ok(INTERRUPTED) };
     match (outcome, args.output) {
         (Ok(result), Form::Json) => {
             print_json(&result)?;
