@@ -4,31 +4,38 @@
 
 mod grants;
 pub mod pattern;
+pub mod rules;
 mod secrets;
 
-pub use grants::{Grant, GrantScope, Grants};
+pub use grants::{Grant, GrantScope, GrantStore, Grants};
 
-use std::path::{Path, PathBuf};
+use std::cmp::Reverse;
+use std::path::{Component, Path, PathBuf};
 
-use toold_proto::permission::{Action, Verdict};
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use toold_proto::permission::{Action, CheckedPart, CheckedPermission, Verdict};
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::need::Need;
-use crate::policy::pattern::{Pattern, Specificity};
+use crate::policy::pattern::Pattern;
 use crate::tool::Origin;
 
 /// The rules of the configuration. Replaced as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub rules: Vec<Rule>,
-    /// Rules that could not be read, with their place. While there are any, every need is denied
-    /// that is not allowed by its category's default.
+    /// What could not be read, with its place. While there is anything, every need is denied that is not
+    /// allowed by its category's default.
     pub broken: Vec<String>,
+    /// Categories in which a rule could not be read: it may have been one that denies, so all is denied.
+    pub closed: Vec<Broken>,
     /// Folders and files that no tool may write, such as the daemon's own.
     pub control: Vec<PathBuf>,
     /// Files that no tool may read either, such as the socket and the database.
     pub private: Vec<PathBuf>,
+    /// The home folder: a session there, or above it, may not read all of it without being asked.
+    pub home: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -36,14 +43,52 @@ pub struct Rule {
     pub category: Category,
     pub pattern: Pattern,
     pub action: Verdict,
-    /// Only for these tools, as globs; `None` for all.
-    pub tools: Option<globset::GlobSet>,
+    /// Only for these tools; `None` for all.
+    pub tools: Option<ToolGlobs>,
     /// Only in calls whose `cwd` lies in this folder.
     pub cwd: Option<PathBuf>,
     /// A project's rule allows only once the project is trusted; it counts before the user's.
     pub project: Option<PathBuf>,
     /// Where it stands, for people: file and place.
     pub origin: String,
+}
+
+/// Globs over names of tools.
+#[derive(Clone, Debug)]
+pub struct ToolGlobs {
+    globs: Vec<String>,
+    set: GlobSet,
+}
+
+impl ToolGlobs {
+    /// # Errors
+    /// A glob that cannot be read; the message names it.
+    pub fn new(globs: &[String]) -> Result<Self, globset::Error> {
+        let mut set = GlobSetBuilder::new();
+        for glob in globs {
+            set.add(Glob::new(glob)?);
+        }
+        Ok(Self { globs: globs.to_vec(), set: set.build()? })
+    }
+
+    pub fn is_match(&self, name: &ToolName) -> bool {
+        self.set.is_match(name.as_str())
+    }
+
+    /// As they were written.
+    pub fn as_slice(&self) -> &[String] {
+        &self.globs
+    }
+}
+
+/// A rule that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    pub category: Category,
+    /// Whose configuration it stands in; `None` for the user's own.
+    pub project: Option<PathBuf>,
+    /// Where it stands and what is wrong.
+    pub rule: String,
 }
 
 /// Who needs something.
@@ -75,43 +120,94 @@ impl Decision {
 }
 
 /// What the policy says to one need. Steps in order; the first that has something to say decides.
+///
+/// `grants` are those that hold now.
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
+    // 1. What nothing lifts.
     if let Some(rule) = hard_deny(policy, need) {
         return Decision::new(Verdict::Deny, rule);
     }
-    let rules: Vec<(&Rule, Specificity)> = matching_rules(policy, subject, need);
-    let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.matches(subject, need)).collect();
-    if let Some((rule, _)) = rules.iter().find(|(rule, _)| rule.action == Verdict::Deny) {
-        return Decision::new(Verdict::Deny, format!("rule at {}", rule.origin));
+    // 2. Explicit denials.
+    let rules = || policy.rules.iter().filter(|rule| rule.concerns(subject, need));
+    if let Some(rule) = rules().find(|rule| rule.action == Verdict::Deny && rule.pattern.matches_to_deny(need)) {
+        return Decision::new(Verdict::Deny, rule.name());
     }
-    if let Some(grant) = grants.iter().find(|grant| grant.action == Action::Deny) {
+    if let Some(grant) = grants.iter().find(|grant| grant.denies(subject, need)) {
         return Decision::new(Verdict::Deny, grant.describe());
     }
-    if let Some(decision) = by_mode(subject, need) {
+    let in_project = |broken: &&Broken| broken.project.as_deref().is_none_or(|project| project == subject.project);
+    if let Some(broken) = policy.closed.iter().filter(in_project).find(|broken| broken.category == need.category) {
+        return Decision::new(Verdict::Deny, broken.rule.clone());
+    }
+    let default = default_of(policy, subject, need);
+    if let Some(broken) = policy.broken.first().filter(|_| default != Verdict::Allow) {
+        return Decision::new(Verdict::Deny, format!("a rule that cannot be read: {broken}"));
+    }
+    // 3. The mode.
+    if let Some(decision) = by_mode(policy, subject, need) {
         return decision;
     }
-    let nearest = rules.iter().max_by(|(a, a_fits), (b, b_fits)| {
-        let strict = |rule: &Rule| rule.action == Verdict::Ask;
-        (a_fits, a.project.is_some(), strict(a)).cmp(&(b_fits, b.project.is_some(), strict(b)))
-    });
-    if let Some((rule, _)) = nearest {
-        if rule.action == Verdict::Allow && !policy.broken.is_empty() {
-            return Decision::new(Verdict::Deny, format!("a rule cannot be read: {}", policy.broken[0]));
-        }
-        if rule.action == Verdict::Allow {
-            return Decision::new(Verdict::Allow, format!("rule at {}", rule.origin));
-        }
+    // 4. and 5. The most specific rule; a grant answers what it would ask, if it is no wider.
+    let strict = |rule: &Rule| rule.action == Verdict::Ask;
+    let nearest = rules()
+        .filter(|rule| rule.action != Verdict::Deny)
+        .filter_map(|rule| rule.pattern.matches(need).map(|fits| (rule, fits)))
+        .max_by_key(|(rule, fits)| (*fits, rule.project.is_some(), strict(rule)));
+    let granted = grants
+        .iter()
+        .filter(|grant| grant.action == Action::Allow)
+        .filter_map(|grant| grant.matches(subject, need).map(|fits| (grant, fits)))
+        .max_by_key(|(_, fits)| *fits);
+    match (nearest, granted) {
+        (Some((rule, _)), _) if rule.action == Verdict::Allow => Decision::new(Verdict::Allow, rule.name()),
+        (Some((rule, asks)), granted) => match granted.filter(|(_, allows)| *allows >= asks) {
+            Some((grant, _)) => Decision::new(Verdict::Allow, grant.describe()),
+            None => Decision::new(Verdict::Ask, rule.name()),
+        },
+        (None, Some((grant, _))) => Decision::new(Verdict::Allow, grant.describe()),
+        // 6. and 7. The default, which may be to ask.
+        (None, None) => Decision::new(default, format!("default of {}", need.category)),
     }
-    if let Some(grant) = grants.first() {
-        return Decision::new(Verdict::Allow, grant.describe());
+}
+
+/// What would happen to these needs, and by which rules, with nobody asked: the strictest decides.
+pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need]) -> CheckedPermission {
+    let judged: Vec<(Decision, &Need)> =
+        needs.iter().map(|need| (decide(policy, grants, subject, need), need)).collect();
+    let strictness = |verdict: Verdict| match verdict {
+        Verdict::Allow => 0,
+        Verdict::Ask => 1,
+        Verdict::Deny => 2,
+    };
+    // The first of the strictest, which is the one that a call would hear of.
+    let worst =
+        judged.iter().enumerate().max_by_key(|(at, (decision, _))| (strictness(decision.verdict), Reverse(*at)));
+    let (verdict, rule) = match worst {
+        Some((_, (decision, _))) => (decision.verdict, decision.rule.clone()),
+        None => (Verdict::Allow, "it needs nothing".to_owned()),
+    };
+    let part = |(decision, need): &(Decision, &Need)| CheckedPart {
+        category: need.category,
+        target: need.target.clone(),
+        verdict: decision.verdict,
+        rule: decision.rule.clone(),
+    };
+    let parts = if judged.len() > 1 { judged.iter().map(part).collect() } else { Vec::new() };
+    CheckedPermission { verdict, rule, parts }
+}
+
+impl Rule {
+    fn concerns(&self, subject: &Subject, need: &Need) -> bool {
+        self.category == need.category
+            && self.tools.as_ref().is_none_or(|tools| tools.is_match(subject.tool))
+            && self.cwd.as_ref().is_none_or(|cwd| subject.cwd.starts_with(cwd))
+            && self.project.as_ref().is_none_or(|project| subject.project == project)
     }
-    if let Some((rule, _)) = nearest {
-        return Decision::new(Verdict::Ask, format!("rule at {}", rule.origin));
+
+    /// What it says and where it stands.
+    fn name(&self) -> String {
+        format!("rule {} {} {:?} at {}", self.action.as_str(), self.category, self.pattern.as_str(), self.origin)
     }
-    if !policy.broken.is_empty() && default_of(subject, need) != Verdict::Allow {
-        return Decision::new(Verdict::Deny, format!("a rule cannot be read: {}", policy.broken[0]));
-    }
-    Decision::new(default_of(subject, need), format!("default of {}", need.category))
 }
 
 /// What no rule and no mode lifts.
@@ -123,6 +219,10 @@ fn hard_deny(policy: &Policy, need: &Need) -> Option<String> {
         return None;
     }
     let path = Path::new(&need.target);
+    let resolved = |part: Component| matches!(part, Component::RootDir | Component::Normal(_));
+    if !path.is_absolute() || !path.components().all(resolved) {
+        return Some("a path that is not resolved".to_owned());
+    }
     if let Some(private) = policy.private.iter().find(|private| path.starts_with(private)) {
         return Some(format!("the daemon's own files ({})", private.display()));
     }
@@ -137,25 +237,18 @@ fn hard_deny(policy: &Policy, need: &Need) -> Option<String> {
     secrets::secret_name(path).map(|pattern| format!("secrets ({pattern})"))
 }
 
-fn matching_rules<'a>(policy: &'a Policy, subject: &Subject, need: &Need) -> Vec<(&'a Rule, Specificity)> {
-    policy
-        .rules
-        .iter()
-        .filter(|rule| rule.category == need.category)
-        .filter(|rule| rule.tools.as_ref().is_none_or(|tools| tools.is_match(subject.tool.as_str())))
-        .filter(|rule| rule.cwd.as_ref().is_none_or(|cwd| subject.cwd.starts_with(cwd)))
-        .filter(|rule| rule.project.as_ref().is_none_or(|project| subject.project == project))
-        .filter_map(|rule| rule.pattern.matches(need).map(|fits| (rule, fits)))
-        .collect()
-}
-
-fn by_mode(subject: &Subject, need: &Need) -> Option<Decision> {
+fn by_mode(policy: &Policy, subject: &Subject, need: &Need) -> Option<Decision> {
     match subject.mode {
         Mode::Default => None,
         Mode::Yolo => Some(Decision::new(Verdict::Allow, "mode yolo")),
         Mode::Plan => match need.category {
             Category::FileRead => None,
-            Category::Plugin if subject.chain.is_empty() => None,
+            // What a plugin's tool does is judged need by need; what the others do, nobody sees.
+            Category::Plugin
+                if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin | Origin::ProjectPlugin) =>
+            {
+                None
+            }
             Category::FileWrite
             | Category::Shell
             | Category::Network
@@ -164,15 +257,15 @@ fn by_mode(subject: &Subject, need: &Need) -> Option<Decision> {
             | Category::Plugin => Some(Decision::new(Verdict::Deny, "mode plan: reads only")),
         },
         Mode::AcceptEdits => {
-            let inside = need.category == Category::FileWrite && is_inside(subject, need);
+            let inside = need.category == Category::FileWrite && is_inside(policy, subject, need);
             inside.then(|| Decision::new(Verdict::Allow, "mode accept_edits"))
         }
     }
 }
 
-fn default_of(subject: &Subject, need: &Need) -> Verdict {
+fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
     match need.category {
-        Category::FileRead if is_inside(subject, need) => Verdict::Allow,
+        Category::FileRead if is_inside(policy, subject, need) => Verdict::Allow,
         Category::Plugin if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin) => Verdict::Allow,
         Category::Agent => Verdict::Allow,
         Category::Network => Verdict::Deny,
@@ -180,7 +273,14 @@ fn default_of(subject: &Subject, need: &Need) -> Verdict {
     }
 }
 
-fn is_inside(subject: &Subject, need: &Need) -> bool {
+/// Whether it lies in a folder that the session works in. `/`, the home folder and what lies above it are
+/// none: too much lies in them.
+fn is_inside(policy: &Policy, subject: &Subject, need: &Need) -> bool {
     let path = Path::new(&need.target);
-    subject.roots.iter().any(|root| path.starts_with(root))
+    let is_wide =
+        |root: &Path| root.parent().is_none() || policy.home.as_deref().is_some_and(|home| home.starts_with(root));
+    subject.roots.iter().any(|root| path.starts_with(root) && !is_wide(root))
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,10 +9,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 use toold_engine::Settings;
-use toold_engine::policy::pattern::Pattern;
-use toold_engine::policy::{Policy, Rule};
-use toold_proto::permission::Verdict;
-use toold_proto::tool::Category;
+use toold_engine::policy::Policy;
+use toold_engine::policy::rules::{RuleConfig, RulePlace};
 
 use crate::places::Places;
 
@@ -43,19 +41,6 @@ pub struct PluginsConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct PermissionConfig {
     pub rules: Vec<Spanned<RuleConfig>>,
-}
-
-/// One `[[permission.rules]]`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RuleConfig {
-    pub category: String,
-    pub pattern: String,
-    pub action: Verdict,
-    /// Globs over tool names.
-    pub tools: Option<Vec<String>>,
-    /// Only for calls within this folder.
-    pub cwd: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -121,16 +106,18 @@ pub fn load(places: &Places, file: &Path) -> Loaded {
     };
     match toml::from_str::<Config>(&text) {
         Ok(config) => {
-            let mut policy = base_policy(places);
-            let home = places.home.as_deref();
-            for rule in &config.permission.rules {
+            let rules = config.permission.rules.iter().map(|rule| {
                 let line = text[..rule.span().start].matches('\n').count() + 1;
-                let origin = format!("{}:{line}", file.display());
-                match read_rule(rule.get_ref(), &origin, home) {
-                    Ok(rule) => policy.rules.push(rule),
-                    Err(error) => policy.broken.push(format!("{origin}: {error:#}")),
-                }
-            }
+                let place = RulePlace {
+                    origin: format!("{}:{line}", file.display()),
+                    project: None,
+                    trusted: true,
+                    base: None,
+                    home: places.home.clone(),
+                };
+                (rule.get_ref().clone(), place)
+            });
+            let policy = base_policy(places).with_rules(rules);
             let problems = policy.broken.clone();
             Loaded { config, file: Some(file.to_owned()), policy, problems }
         }
@@ -168,36 +155,8 @@ fn broken(places: &Places, file: &Path, problem: String) -> Loaded {
 fn base_policy(places: &Places) -> Policy {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let spool = real(places.state.clone()).join("spool");
-    Policy { control: vec![real(places.config.clone()), spool], ..Policy::default() }
-}
-
-fn read_rule(rule: &RuleConfig, origin: &str, home: Option<&Path>) -> anyhow::Result<Rule> {
-    let category = Category::parse(&rule.category).ok_or_else(|| {
-        let known: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
-        anyhow::anyhow!("{:?} is no category: expected one of {}", rule.category, known.join(", "))
-    })?;
-    let pattern = match category {
-        Category::FileRead | Category::FileWrite => expand_home(&rule.pattern, home).display().to_string(),
-        Category::Shell | Category::Network | Category::Mcp | Category::Agent | Category::Plugin => {
-            rule.pattern.clone()
-        }
-    };
-    let tools = rule.tools.as_ref().map(|globs| {
-        let mut set = globset::GlobSetBuilder::new();
-        for glob in globs {
-            set.add(globset::Glob::new(glob)?);
-        }
-        set.build()
-    });
-    Ok(Rule {
-        category,
-        pattern: Pattern::parse(category, &pattern)?,
-        action: rule.action,
-        tools: tools.transpose()?,
-        cwd: rule.cwd.as_ref().map(|cwd| expand_home(cwd, home)).map(|cwd| cwd.canonicalize().unwrap_or(cwd)),
-        project: None,
-        origin: origin.to_owned(),
-    })
+    let home = places.home.clone().map(real);
+    Policy { control: vec![real(places.config.clone()), spool], home, ..Policy::default() }
 }
 
 #[cfg(test)]

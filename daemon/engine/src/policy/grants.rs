@@ -1,16 +1,17 @@
 //! Remembered permissions.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
-use toold_proto::permission::Action;
+use toold_proto::permission::{Action, GrantInfo, Scope};
 use toold_proto::tool::{Category, SessionId};
 
 use crate::need::Need;
 use crate::policy::Subject;
-use crate::policy::pattern::Pattern;
+use crate::policy::pattern::{Pattern, Specificity};
+use crate::time::rfc3339;
 
 /// A permission that a person gave, or refused, for more than one call.
 #[derive(Clone, Debug)]
@@ -36,8 +37,31 @@ pub enum GrantScope {
     Always,
 }
 
+/// Keeps grants beyond the life of the daemon. Called before a change counts; what it refuses is not made.
+pub trait GrantStore: Send + Sync {
+    /// # Errors
+    /// Why it cannot be kept, for people.
+    fn add(&self, grant: &Grant) -> Result<(), String>;
+
+    /// # Errors
+    /// Why it cannot be removed, for people.
+    fn remove(&self, id: &str) -> Result<(), String>;
+}
+
 impl Grant {
-    pub fn matches(&self, subject: &Subject, need: &Need) -> bool {
+    /// How specifically it answers a need; `None` when it does not. Says nothing of its end.
+    pub fn matches(&self, subject: &Subject, need: &Need) -> Option<Specificity> {
+        if !self.concerns(subject, need) {
+            return None;
+        }
+        self.pattern.matches(need)
+    }
+
+    pub(super) fn denies(&self, subject: &Subject, need: &Need) -> bool {
+        self.action == Action::Deny && self.concerns(subject, need) && self.pattern.matches_to_deny(need)
+    }
+
+    fn concerns(&self, subject: &Subject, need: &Need) -> bool {
         let scope = match &self.scope {
             GrantScope::Session(session) => session == subject.session,
             GrantScope::Project(project) => project == subject.project,
@@ -47,37 +71,113 @@ impl Grant {
             && self.category == need.category
             && self.chain == subject.chain
             && self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == subject.tool.as_str()))
-            && self.expires_at.is_none_or(|end| SystemTime::now() < end)
-            && self.pattern.matches(need).is_some()
     }
 
+    /// The rule that it is, for answers and the audit.
     pub fn describe(&self) -> String {
         format!("grant {} ({})", self.id, self.pattern.as_str())
+    }
+
+    /// As `permissions.list` shows it.
+    pub fn info(&self) -> GrantInfo {
+        let (scope, session_id, project) = match &self.scope {
+            GrantScope::Session(session) => (Scope::Session, Some(session.clone()), None),
+            GrantScope::Project(project) => (Scope::Project, None, Some(project.display().to_string())),
+            GrantScope::Always => (Scope::Always, None, None),
+        };
+        GrantInfo {
+            id: self.id.clone(),
+            category: self.category,
+            pattern: self.pattern.as_str().to_owned(),
+            action: self.action,
+            scope,
+            tools: self.tools.clone(),
+            session_id,
+            project,
+            chain: self.chain.clone(),
+            by: self.by.clone(),
+            granted_at: rfc3339(self.granted_at),
+            expires_at: self.expires_at.map(rfc3339),
+        }
+    }
+
+    fn has_ended(&self, now: SystemTime) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
     }
 }
 
 /// The grants of all frontends. Readers never wait; replaced as a whole.
+///
+/// Whoever changes them calls `Engine::policy_changed` after it.
 #[derive(Default)]
 pub struct Grants {
     all: ArcSwap<Vec<Grant>>,
+    store: OnceLock<Arc<dyn GrantStore>>,
+    /// Serialises changes, so that the store sees them in their order.
+    changing: Mutex<()>,
 }
 
 impl Grants {
+    /// Those that hold now.
     pub fn snapshot(&self) -> Arc<Vec<Grant>> {
-        self.all.load_full()
+        let all = self.all.load_full();
+        if all.iter().all(|grant| grant.expires_at.is_none()) {
+            return all;
+        }
+        let now = SystemTime::now();
+        match all.iter().any(|grant| grant.has_ended(now)) {
+            true => Arc::new(all.iter().filter(|grant| !grant.has_ended(now)).cloned().collect()),
+            false => all,
+        }
     }
 
-    pub fn add(&self, grant: Grant) {
-        self.all.rcu(|all| all.iter().cloned().chain([grant.clone()]).collect::<Vec<_>>());
+    /// What the store kept, and where changes go from now on. To be called once, before the first call runs.
+    pub fn load(&self, kept: Vec<Grant>, store: Arc<dyn GrantStore>) {
+        self.all.store(Arc::new(kept));
+        assert!(self.store.set(store).is_ok(), "grants are loaded once");
+    }
+
+    /// # Errors
+    /// The store refused it; it does not hold.
+    pub fn add(&self, grant: Grant) -> Result<(), String> {
+        let _one = self.changing.lock().expect("no code panics while it holds this lock");
+        if let Some(store) = self.store.get() {
+            store.add(&grant)?;
+        }
+        let now = SystemTime::now();
+        let held = self.all.load();
+        let next = held.iter().filter(|held| !held.has_ended(now)).cloned().chain([grant]).collect();
+        self.all.store(Arc::new(next));
+        Ok(())
     }
 
     /// Removes a grant; `None` for an unknown id.
-    pub fn remove(&self, id: &str) -> Option<Grant> {
-        let mut removed = None;
-        self.all.rcu(|all| {
-            removed = all.iter().find(|grant| grant.id == id).cloned();
-            all.iter().filter(|grant| grant.id != id).cloned().collect::<Vec<_>>()
-        });
-        removed
+    ///
+    /// # Errors
+    /// The store refused it; the grant still holds.
+    pub fn remove(&self, id: &str) -> Result<Option<Grant>, String> {
+        let _one = self.changing.lock().expect("no code panics while it holds this lock");
+        let held = self.all.load();
+        let Some(grant) = held.iter().find(|grant| grant.id == id).cloned() else { return Ok(None) };
+        if let Some(store) = self.store.get() {
+            store.remove(id)?;
+        }
+        self.all.store(Arc::new(held.iter().filter(|grant| grant.id != id).cloned().collect()));
+        Ok(Some(grant))
+    }
+
+    /// Forgets what was granted for a session that is closed. Gives whether there was anything.
+    pub fn forget_session(&self, session: &SessionId) -> bool {
+        let _one = self.changing.lock().expect("no code panics while it holds this lock");
+        let held = self.all.load();
+        let (gone, kept): (Vec<Grant>, Vec<Grant>) =
+            held.iter().cloned().partition(|grant| grant.scope == GrantScope::Session(session.clone()));
+        for grant in &gone {
+            if let Some(Err(error)) = self.store.get().map(|store| store.remove(&grant.id)) {
+                tracing::warn!(grant = grant.id, error, "the grant of a closed session stays in the store");
+            }
+        }
+        self.all.store(Arc::new(kept));
+        !gone.is_empty()
     }
 }

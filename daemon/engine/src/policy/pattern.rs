@@ -1,37 +1,46 @@
 //! Patterns of rules and grants, one kind for each category.
+//!
+//! `**` alone matches every target of its category. Else, of a command: words, quoted as for a shell; `*`
+//! stands for any text within one word, and as the last word for any further words. Of a file: a glob over
+//! the resolved path. Of the network: `host` or `host:port`, `*` within one label, `**` for any labels. Of
+//! all else: a glob over the name.
+
+mod host;
+mod wild;
+mod words;
 
 use globset::{GlobBuilder, GlobMatcher};
 use toold_proto::tool::Category;
 
-use crate::need::{Need, Word};
+use crate::need::Need;
+use crate::policy::pattern::host::Host;
+use crate::policy::pattern::words::Words;
 
 /// A pattern that was read and is valid for its category.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
     kind: Kind,
+    specificity: Specificity,
 }
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// `**`: every target of the category.
     Any,
-    /// Shell: words, `*` within a word, a final `*` for any further words.
-    Words { words: Vec<Part>, more: bool },
-    /// All else: a glob in which `*` stays within a segment and `**` does not.
-    Glob(GlobMatcher),
-}
-
-#[derive(Clone, Debug)]
-enum Part {
-    Exact(String),
-    Wild(GlobMatcher),
+    Words(Words),
+    Glob {
+        glob: GlobMatcher,
+        /// For `folder/**`: the folder itself.
+        folder: Option<GlobMatcher>,
+    },
+    Host(Host),
 }
 
 /// How narrowly a pattern matches; greater is more specific.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Specificity {
     exact: bool,
+    /// Words, segments or labels without a wildcard.
     literal: usize,
     /// Fewer wildcards are more specific.
     wildcards: std::cmp::Reverse<usize>,
@@ -46,20 +55,35 @@ pub struct BadPattern {
 }
 
 impl Pattern {
+    /// # Errors
+    /// Text that means nothing in this category; the message says what is wrong with it.
     pub fn parse(category: Category, text: &str) -> Result<Self, BadPattern> {
         let bad = |reason: String| BadPattern { text: text.to_owned(), category, reason };
-        if text.trim().is_empty() {
+        let trimmed = text.trim();
+        if trimmed.is_empty() {
             return Err(bad("it is empty".into()));
         }
-        let kind = if text == "**" {
-            Kind::Any
-        } else if category == Category::Shell {
-            words(text).map_err(bad)?
-        } else {
-            let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
-            Kind::Glob(glob.map_err(|error| bad(error.kind().to_string()))?.compile_matcher())
+        let (kind, specificity) = match category {
+            _ if trimmed == "**" => (Kind::Any, specificity(0, usize::MAX)),
+            Category::Shell => {
+                let words = Words::parse(trimmed).map_err(bad)?;
+                let (literal, wildcards) = words.count();
+                (Kind::Words(words), specificity(literal, wildcards))
+            }
+            Category::Network => {
+                let host = Host::parse(trimmed).map_err(bad)?;
+                let (literal, wildcards) = host.count();
+                (Kind::Host(host), specificity(literal, wildcards))
+            }
+            Category::FileRead | Category::FileWrite if !text.starts_with(['/', '*']) => {
+                return Err(bad("a path must be absolute, or begin with **".into()));
+            }
+            Category::FileRead | Category::FileWrite | Category::Mcp | Category::Agent | Category::Plugin => {
+                let (literal, wildcards) = count_segments(text);
+                (globs(text).map_err(bad)?, specificity(literal, wildcards))
+            }
         };
-        Ok(Self { text: text.to_owned(), kind })
+        Ok(Self { text: text.to_owned(), kind, specificity })
     }
 
     pub fn as_str(&self) -> &str {
@@ -70,48 +94,64 @@ impl Pattern {
     pub fn matches(&self, need: &Need) -> Option<Specificity> {
         let matches = match &self.kind {
             Kind::Any => true,
-            Kind::Glob(glob) => glob.is_match(&need.target),
-            Kind::Words { words, more } => {
-                let given = need.words.as_deref()?;
-                let length_fits = if *more { given.len() >= words.len() } else { given.len() == words.len() };
-                length_fits && words.iter().zip(given).all(|(part, word)| part.matches(word))
+            Kind::Glob { glob, folder } => {
+                glob.is_match(&need.target) || folder.as_ref().is_some_and(|folder| folder.is_match(&need.target))
             }
+            Kind::Host(host) => host.matches(&need.target),
+            Kind::Words(words) => need.words.as_deref().is_some_and(|given| words.matches(given)),
         };
-        matches.then(|| self.specificity())
+        matches.then_some(self.specificity)
     }
 
-    fn specificity(&self) -> Specificity {
-        let wildcards = self.text.matches(['*', '?', '[', '{']).count();
-        let literal = self
-            .text
-            .split([' ', '/'])
-            .filter(|segment| !segment.is_empty() && !segment.contains(['*', '?', '[', '{']))
-            .count();
-        Specificity { exact: wildcards == 0, literal, wildcards: std::cmp::Reverse(wildcards) }
-    }
-}
-
-impl Part {
-    fn matches(&self, word: &Word) -> bool {
-        match self {
-            Self::Exact(text) => word.literal && word.text == *text,
-            Self::Wild(glob) => (word.literal || glob.glob().glob() == "*") && glob.is_match(&word.text),
+    /// Whether a need is to be denied by this pattern: where it cannot be told for certain, it is. A program
+    /// counts by its name, wherever it lies, and a line that could not be read by the names in it.
+    pub fn matches_to_deny(&self, need: &Need) -> bool {
+        if self.matches(need).is_some() {
+            return true;
+        }
+        match (&self.kind, need.words.as_deref()) {
+            (Kind::Words(words), Some(given)) => words.matches_by_name(given),
+            (Kind::Words(words), None) => words.may_occur_in(&need.target),
+            (Kind::Any | Kind::Glob { .. } | Kind::Host(_), _) => false,
         }
     }
 }
 
-fn words(text: &str) -> Result<Kind, String> {
-    let mut all: Vec<&str> = text.split_whitespace().collect();
-    let more = all.last() == Some(&"*");
-    if more {
-        all.pop();
-    }
-    let parts = all.into_iter().map(|word| {
-        if !word.contains(['*', '?', '[', '{']) {
-            return Ok(Part::Exact(word.to_owned()));
-        }
-        let glob = GlobBuilder::new(word).literal_separator(false).build().map_err(|error| error.kind().to_string())?;
-        Ok(Part::Wild(glob.compile_matcher()))
-    });
-    Ok(Kind::Words { words: parts.collect::<Result<_, String>>()?, more })
+fn specificity(literal: usize, wildcards: usize) -> Specificity {
+    Specificity { exact: wildcards == 0, literal, wildcards: std::cmp::Reverse(wildcards) }
 }
+
+fn globs(text: &str) -> Result<Kind, String> {
+    let compile = |text: &str| {
+        let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
+        glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
+    };
+    let folder = text.strip_suffix("/**").filter(|folder| !folder.is_empty() && !folder.ends_with('\\'));
+    Ok(Kind::Glob { glob: compile(text)?, folder: folder.map(compile).transpose()? })
+}
+
+/// Segments without a wildcard, and wildcards.
+fn count_segments(text: &str) -> (usize, usize) {
+    let (mut literal, mut wildcards) = (0, 0);
+    for segment in text.split('/').filter(|segment| !segment.is_empty()) {
+        let mut escaped = false;
+        let mut here = 0;
+        for c in segment.chars() {
+            here += usize::from(!escaped && "*?[{".contains(c));
+            escaped = !escaped && c == '\\';
+        }
+        wildcards += here;
+        literal += usize::from(here == 0);
+    }
+    (literal, wildcards)
+}
+
+/// A glob that matches exactly `text`.
+pub fn escape_glob(text: &str) -> String {
+    text.chars().flat_map(|c| "*?[]{}!\\,".contains(c).then_some('\\').into_iter().chain([c])).collect()
+}
+
+pub use words::escape_word;
+
+#[cfg(test)]
+mod tests;

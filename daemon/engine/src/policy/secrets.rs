@@ -1,41 +1,64 @@
 //! Names of files that hold secrets, and of files that control the daemon.
 
-use std::path::Path;
+use std::path::{Component, Path};
+
+const FILES: &[&str] = &[
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".git-credentials",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".htpasswd",
+    ".s3cfg",
+    ".boto",
+    ".dockercfg",
+    ".vault-token",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "credentials.json",
+    "application_default_credentials.json",
+    "service-account.json",
+    "service_account.json",
+    "credentials.tfrc.json",
+];
+const ENDINGS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk"];
+const FOLDERS: &[&str] = &[".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store"];
+/// The last parts of a path.
+const PLACES: &[&str] = &[
+    ".docker/config.json",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/gh/hosts.yml",
+    ".config/hub",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    "etc/shadow",
+    "etc/gshadow",
+];
 
 /// The pattern by which a file counts as a secret. Every folder on the way is looked at too.
 pub(super) fn secret_name(path: &Path) -> Option<&'static str> {
-    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-    let exact = [
-        ".netrc",
-        "_netrc",
-        ".pgpass",
-        ".git-credentials",
-        ".npmrc",
-        ".pypirc",
-        ".htpasswd",
-        "id_rsa",
-        "id_dsa",
-        "id_ecdsa",
-        "id_ed25519",
-        "credentials.json",
-        "service-account.json",
-        "shadow",
-        "gshadow",
-    ];
-    if let Some(pattern) = exact.into_iter().find(|pattern| *pattern == name) {
-        return Some(pattern);
+    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+    if let Some(file) = FILES.iter().find(|file| **file == name) {
+        return Some(file);
     }
-    if name == ".env" || (name.starts_with(".env.") && !is_template(&name)) {
+    if name == ".env" || name == ".envrc" || (name.starts_with(".env.") && !is_template(&name)) {
         return Some(".env");
     }
-    let endings = [".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk"];
-    if let Some(ending) = endings.into_iter().find(|ending| name.ends_with(ending)) {
-        return Some(ending);
+    if path.starts_with("/proc") && ["environ", "mem", "auxv"].contains(&name.as_str()) {
+        return Some("/proc/*/environ");
     }
-    let folders = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"];
-    path.components()
-        .filter_map(|part| part.as_os_str().to_str())
-        .find_map(|part| folders.into_iter().find(|folder| *folder == part))
+    ENDINGS
+        .iter()
+        .find(|ending| name.ends_with(**ending))
+        .or_else(|| PLACES.iter().find(|place| path.ends_with(place)))
+        .or_else(|| FOLDERS.iter().find(|folder| has_part(path, folder)))
+        .copied()
 }
 
 fn is_template(name: &str) -> bool {
@@ -44,8 +67,53 @@ fn is_template(name: &str) -> bool {
 
 /// The name by which a file controls what the daemon does; no tool writes it.
 pub(super) fn control_name(path: &Path) -> Option<&'static str> {
-    let folders = [".toold", ".hygge"];
-    let files = [".aiexclude", ".toolignore"];
-    let parts = || path.components().filter_map(|part| part.as_os_str().to_str());
-    parts().find_map(|part| folders.into_iter().chain(files).find(|name| *name == part))
+    [".toold", ".hygge", ".aiexclude", ".toolignore"].into_iter().find(|name| has_part(path, name))
+}
+
+fn has_part(path: &Path, name: &str) -> bool {
+    path.components().any(|part| matches!(part, Component::Normal(part) if part.eq_ignore_ascii_case(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_known_by_name_and_place() {
+        for secret in [
+            "/p/.env",
+            "/p/.env.local",
+            "/p/.ENV",
+            "/p/server.key",
+            "/p/cert.PEM",
+            "/home/u/.ssh/known_hosts",
+            "/home/u/.aws/config",
+            "/home/u/.docker/config.json",
+            "/etc/shadow",
+            "/proc/self/environ",
+            "/proc/1/environ",
+            "/home/u/id_rsa",
+        ] {
+            assert!(secret_name(Path::new(secret)).is_some(), "{secret}");
+        }
+        for plain in [
+            "/p/.env.example",
+            "/p/env",
+            "/p/.env/lib/x.py",
+            "/p/src/shadow",
+            "/p/.docker/Dockerfile",
+            "/p/key.rs",
+            "/p/ssh/x",
+            "/proc/cpuinfo",
+        ] {
+            assert_eq!(secret_name(Path::new(plain)), None, "{plain}");
+        }
+    }
+
+    #[test]
+    fn control_files_are_known_in_any_folder() {
+        assert_eq!(control_name(Path::new("/p/.toold/plugins/x.lua")), Some(".toold"));
+        assert_eq!(control_name(Path::new("/p/a/.toolignore")), Some(".toolignore"));
+        assert_eq!(control_name(Path::new("/p/toold/x")), None);
+    }
 }

@@ -1,0 +1,177 @@
+use super::*;
+use crate::need::Word;
+
+fn shell(words: &[&str]) -> Need {
+    let word = |text: &&str| match text.strip_prefix('§') {
+        Some(raw) => Word { text: raw.to_owned(), literal: false },
+        None => Word { text: (*text).to_owned(), literal: true },
+    };
+    Need { words: Some(words.iter().map(word).collect()), ..Need::new(Category::Shell, words.join(" ")) }
+}
+
+#[track_caller]
+fn check_shell(pattern: &str, words: &[&str], expected: bool) {
+    let parsed = Pattern::parse(Category::Shell, pattern).unwrap();
+    assert_eq!(parsed.matches(&shell(words)).is_some(), expected, "{pattern:?} and {words:?}");
+}
+
+#[track_caller]
+fn check(category: Category, pattern: &str, target: &str, expected: bool) {
+    let parsed = Pattern::parse(category, pattern).unwrap();
+    assert_eq!(parsed.matches(&Need::new(category, target)).is_some(), expected, "{pattern:?} and {target:?}");
+}
+
+#[test]
+fn commands_match_word_by_word() {
+    check_shell("git status", &["git", "status"], true);
+    check_shell("git status", &["git", "status", "-s"], false);
+    check_shell("git status", &["git"], false);
+    check_shell("git", &["git status"], false);
+    check_shell("'git status'", &["git status"], true);
+    check_shell("git\\ status", &["git status"], true);
+    check_shell("\"a\\\"b\" 'c*'", &["a\"b", "c*"], true);
+    check_shell("\"a\\\"b\" 'c*'", &["a\"b", "cd"], false);
+    check_shell("git ''", &["git", ""], true);
+    check_shell("ls [a", &["ls", "[a"], true);
+    check_shell("ls {a,b}", &["ls", "a"], false);
+    check_shell("ls a?c", &["ls", "abc"], false);
+}
+
+#[test]
+fn a_final_star_is_any_further_words() {
+    check_shell("git diff *", &["git", "diff"], true);
+    check_shell("git diff *", &["git", "diff", "a", "b"], true);
+    check_shell("git diff *", &["git", "difftool"], false);
+    check_shell("git diff*", &["git", "difftool"], true);
+    check_shell("git diff*", &["git", "diff", "a"], false);
+    check_shell("git * main", &["git", "push", "main"], true);
+    check_shell("git * main", &["git", "push", "-f", "main"], false);
+    check_shell("git * main", &["git", "main"], false);
+    check_shell("rm *.log", &["rm", "a.log"], true);
+    check_shell("rm *.log", &["rm", "-rf", "x", "a.log"], false);
+    check_shell("rm '*.log'", &["rm", "a.log"], false);
+    check_shell("a*b*c", &["aXbYbc"], true);
+    check_shell("a*b*c", &["abX"], false);
+    check_shell("*", &["anything", "at", "all"], true);
+}
+
+#[test]
+fn what_the_shell_expands_matches_only_a_star() {
+    check_shell("cat *", &["cat", "§$x"], true);
+    check_shell("cat * b", &["cat", "§$x", "b"], true);
+    check_shell("cat $x".replace('$', "\\$").as_str(), &["cat", "§$x"], false);
+    check_shell("cat a*", &["cat", "§a*"], false);
+    check_shell("cat '*'", &["cat", "§*"], false);
+    check_shell("cat *.txt", &["cat", "§*.txt"], false);
+}
+
+#[test]
+fn only_two_stars_match_a_line_that_was_not_understood() {
+    let need = Need::new(Category::Shell, "rm $((");
+    for (pattern, expected) in [("**", true), ("*", false), ("rm *", false)] {
+        assert_eq!(Pattern::parse(Category::Shell, pattern).unwrap().matches(&need).is_some(), expected, "{pattern}");
+    }
+}
+
+#[test]
+fn patterns_of_more_than_a_command_are_refused() {
+    for bad in ["a; b", "a && b", "a | b", "a > b", "$(a)", "a `b`", "a\nb", "echo $x", "'a", "\"a", "a\\", "  "] {
+        assert!(Pattern::parse(Category::Shell, bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn denials_see_through_folders_and_quotes() {
+    let deny = |pattern: &str, need: &Need| Pattern::parse(Category::Shell, pattern).unwrap().matches_to_deny(need);
+    assert!(deny("rm *", &shell(&["/bin/rm", "-rf", "x"])));
+    assert!(!deny("rm *", &shell(&["/bin/rmdir", "x"])));
+    assert!(deny("rm *", &Need::new(Category::Shell, "r'm' -rf $((x))")));
+    assert!(deny("git push *", &Need::new(Category::Shell, "if git -c a push; then")));
+    assert!(!deny("git push *", &Need::new(Category::Shell, "git log $((x))")));
+    assert!(!deny("rm *", &Need::new(Category::Shell, "echo farm $((x))")));
+}
+
+#[test]
+fn paths_match_by_segment() {
+    let read = Category::FileRead;
+    check(read, "/src/**", "/src/a/b.rs", true);
+    check(read, "/src/**", "/src", true);
+    check(read, "/src/**", "/src2/a", false);
+    check(read, "/etc", "/etcetera", false);
+    check(read, "/etc", "/etc/passwd", false);
+    check(read, "/src/*", "/src/a", true);
+    check(read, "/src/*", "/src/a/b", false);
+    check(read, "/src/*.rs", "/src/a.rs", true);
+    check(read, "/src/*.rs", "/src/d/a.rs", false);
+    check(read, "**/test/*.go", "/p/test/a.go", true);
+    check(read, "/p/**/test/**/x", "/p/a/test/b/c/x", true);
+    check(read, "/p/**/test/**/x", "/p/test/x", true);
+    check(read, "/p/{a,b}/c", "/p/b/c", true);
+    check(read, "/p/[ab]/c", "/p/b/c", true);
+    check(read, "/p/\\[ab\\]", "/p/[ab]", true);
+    check(read, "/p/\\*", "/p/x", false);
+    check(read, "**", "/anything", true);
+    for bad in ["", "src/**", "~/x", "/a[b", "/a{b"] {
+        assert!(Pattern::parse(read, bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn hosts_match_by_label_and_port() {
+    let net = Category::Network;
+    check(net, "example.com", "example.com:443", true);
+    check(net, "Example.COM.", "example.com:80", true);
+    check(net, "example.com:443", "example.com:443", true);
+    check(net, "example.com:443", "example.com:80", false);
+    check(net, "example.com", "badexample.com:443", false);
+    check(net, "example.com", "example.com.evil.org:443", false);
+    check(net, "*.example.com", "a.example.com:443", true);
+    check(net, "*.example.com", "a.b.example.com:443", false);
+    check(net, "*.example.com", "example.com:443", false);
+    check(net, "**.example.com", "a.b.example.com:443", true);
+    check(net, "**.example.com", "evilexample.com:443", false);
+    check(net, "api-*.example.com", "api-1.example.com:1", true);
+    check(net, "*:443", "localhost:443", true);
+    check(net, "*", "example.com:443", false);
+    check(net, "**:443", "example.com:443", true);
+    check(net, "10.0.0.*", "10.0.0.7:22", true);
+    check(net, "[::1]:443", "[::1]:443", true);
+    check(net, "[::1]", "[::1]:443", true);
+    check(net, "[::1]:80", "[::1]:443", false);
+    for bad in ["https://x", "a b", ":443", "x:y", "x:"] {
+        assert!(Pattern::parse(net, bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn names_match_by_glob() {
+    check(Category::Mcp, "github/*", "github/search", true);
+    check(Category::Mcp, "github/*", "github2/search", false);
+    check(Category::Plugin, "git_*", "git_log", true);
+    check(Category::Agent, "reviewer", "reviewer", true);
+}
+
+#[test]
+fn specific_patterns_stand_before_wide_ones() {
+    let order = |category, patterns: &[&str]| {
+        let found: Vec<Specificity> =
+            patterns.iter().map(|text| Pattern::parse(category, text).unwrap().specificity).collect();
+        assert!(found.is_sorted_by(|a, b| a > b), "{patterns:?}: {found:?}");
+    };
+    order(Category::Shell, &["git push", "git push origin *", "git push *", "git *", "git * *", "*", "**"]);
+    order(Category::FileRead, &["/a", "/a/b/**", "/a/*", "/a/**", "/**", "**"]);
+    order(Category::Network, &["a.b:443", "a.b", "*.b:1", "*.b", "**"]);
+}
+
+#[test]
+fn escaped_text_matches_itself_and_nothing_else() {
+    for text in ["plain", "a b", "it's", "*", "a[b", "{}", "a\\b", "\"", "$(x)", "new\nline", "", "-rf", "!x", "é"] {
+        check_shell(&format!("x {}", escape_word(text)), &["x", text], true);
+        check_shell(&format!("x {}", escape_word(text)), &["x", "other"], false);
+        if !text.is_empty() {
+            let path = format!("/d/{text}");
+            check(Category::FileRead, &escape_glob(&path), &path, true);
+            check(Category::FileRead, &escape_glob(&path), "/d/other", false);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Text with `*` in it.
+
+/// The literal pieces between the stars; one piece is literal text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wild(Vec<String>);
+
+impl Wild {
+    pub(super) fn parse(text: &str) -> Self {
+        Self(text.split('*').map(str::to_owned).collect())
+    }
+
+    pub(super) fn from_pieces(pieces: Vec<String>) -> Self {
+        Self(pieces)
+    }
+
+    pub(super) fn as_literal(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [text] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// `*` alone.
+    pub(super) fn is_any(&self) -> bool {
+        self.0.len() > 1 && self.0.iter().all(String::is_empty)
+    }
+
+    pub(super) fn stars(&self) -> usize {
+        self.0.len().saturating_sub(1)
+    }
+
+    /// Takes time in proportion to the text: each piece is taken where it first fits.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        let [first, middle @ .., last] = self.0.as_slice() else {
+            return self.0.first().is_some_and(|only| only == text);
+        };
+        let Some(mut rest) = text.strip_prefix(first.as_str()).and_then(|rest| rest.strip_suffix(last.as_str())) else {
+            return false;
+        };
+        for piece in middle {
+            let Some(at) = rest.find(piece.as_str()) else { return false };
+            rest = &rest[at + piece.len()..];
+        }
+        true
+    }
+}

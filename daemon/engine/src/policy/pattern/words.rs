@@ -1,0 +1,109 @@
+//! Patterns of commands.
+
+use crate::need::Word;
+use crate::policy::pattern::wild::Wild;
+
+#[derive(Clone, Debug)]
+pub(super) struct Words {
+    words: Vec<Wild>,
+    /// The last word is `*`: any further words may follow, or none.
+    more: bool,
+}
+
+impl Words {
+    /// Quotes and backslashes take the meaning from what they quote, as they do in a shell.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut words = split(text)?;
+        let more = words.last().is_some_and(Wild::is_any);
+        if more {
+            words.pop();
+        }
+        Ok(Self { words, more })
+    }
+
+    /// Literal words and wildcards.
+    pub(super) fn count(&self) -> (usize, usize) {
+        let literal = self.words.iter().filter(|word| word.as_literal().is_some()).count();
+        let stars: usize = self.words.iter().map(Wild::stars).sum();
+        (literal, stars + usize::from(self.more))
+    }
+
+    pub(super) fn matches(&self, given: &[Word]) -> bool {
+        self.matches_from(0, given)
+    }
+
+    /// As `matches`, but the folder of the program does not count.
+    pub(super) fn matches_by_name(&self, given: &[Word]) -> bool {
+        let (Some(pattern), Some(program)) = (self.words.first(), given.first()) else { return false };
+        let name = program.text.rsplit('/').next().unwrap_or_default();
+        pattern.matches(name) && self.matches_from(1, given)
+    }
+
+    fn matches_from(&self, from: usize, given: &[Word]) -> bool {
+        let fits = if self.more { given.len() >= self.words.len() } else { given.len() == self.words.len() };
+        let mut pairs = self.words.iter().zip(given).skip(from);
+        fits && pairs.all(|(pattern, word)| if word.literal { pattern.matches(&word.text) } else { pattern.is_any() })
+    }
+
+    /// Whether the words that the pattern begins with occur in a line that could not be read.
+    pub(super) fn may_occur_in(&self, line: &str) -> bool {
+        let names: Vec<&str> = self.words.iter().map_while(Wild::as_literal).collect();
+        if names.is_empty() {
+            return true;
+        }
+        let plain: String = line.chars().filter(|c| !"'\"\\".contains(*c)).collect();
+        let mut found = plain.split(|c: char| c.is_whitespace() || ";|&()<>{}`$/=".contains(c));
+        names.iter().all(|name| found.any(|word| word == name.rsplit('/').next().unwrap_or_default()))
+    }
+}
+
+fn split(text: &str) -> Result<Vec<Wild>, String> {
+    let mut words = Vec::new();
+    // The pieces of the word that is being read.
+    let mut word: Option<Vec<String>> = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == ' ' || c == '\t' {
+            words.extend(word.take().map(Wild::from_pieces));
+            continue;
+        }
+        let pieces = word.get_or_insert_with(|| vec![String::new()]);
+        let last = pieces.last_mut().expect("a word has a piece from its start");
+        match c {
+            '*' => {
+                if !(last.is_empty() && pieces.len() > 1) {
+                    pieces.push(String::new());
+                }
+            }
+            '\\' => last.push(chars.next().ok_or("it ends with a backslash")?),
+            '\'' => loop {
+                match chars.next().ok_or("a quote is not closed")? {
+                    '\'' => break,
+                    inner => last.push(inner),
+                }
+            },
+            '"' => loop {
+                match chars.next().ok_or("a quote is not closed")? {
+                    '"' => break,
+                    '\\' => last.push(chars.next().ok_or("a quote is not closed")?),
+                    inner => last.push(inner),
+                }
+            },
+            ';' | '|' | '&' | '<' | '>' | '(' | ')' | '`' | '$' | '\n' => {
+                return Err(format!("{c:?} must be quoted: a pattern is of one simple command"));
+            }
+            c => last.push(c),
+        }
+    }
+    words.extend(word.map(Wild::from_pieces));
+    Ok(words)
+}
+
+/// A word of a pattern that matches exactly `text`.
+pub fn escape_word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-^{}[]!#?~".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

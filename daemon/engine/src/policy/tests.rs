@@ -1,0 +1,453 @@
+use std::time::{Duration, SystemTime};
+
+use super::rules::{RuleConfig, RulePlace};
+use super::*;
+use crate::need::Word;
+
+/// One row of a table: what there is, and what is needed.
+#[derive(Clone)]
+struct Case {
+    policy: Policy,
+    grants: Vec<Grant>,
+    mode: Mode,
+    origin: Origin,
+    tool: &'static str,
+    cwd: &'static str,
+    chain: Vec<String>,
+}
+
+const PROJECT: &str = "/home/u/proj";
+
+fn case() -> Case {
+    Case {
+        policy: Policy { home: Some("/home/u".into()), ..Policy::default() },
+        grants: Vec::new(),
+        mode: Mode::Default,
+        origin: Origin::Builtin,
+        tool: "bash",
+        cwd: PROJECT,
+        chain: Vec::new(),
+    }
+}
+
+impl Case {
+    fn rule(self, category: &str, pattern: &str, action: &str) -> Self {
+        self.rule_of(category, pattern, action, |_, _| {})
+    }
+
+    fn project_rule(self, category: &str, pattern: &str, action: &str) -> Self {
+        self.rule_of(category, pattern, action, |_, place| place.project = Some(PROJECT.into()))
+    }
+
+    fn rule_of(
+        mut self,
+        category: &str,
+        pattern: &str,
+        action: &str,
+        change: impl FnOnce(&mut RuleConfig, &mut RulePlace),
+    ) -> Self {
+        let mut config = RuleConfig {
+            category: category.into(),
+            pattern: pattern.into(),
+            action: action.into(),
+            tools: None,
+            cwd: None,
+        };
+        let mut place = RulePlace {
+            origin: format!("config.toml:{}", self.policy.rules.len() + 1),
+            project: None,
+            trusted: true,
+            base: None,
+            home: Some("/home/u".into()),
+        };
+        change(&mut config, &mut place);
+        self.policy = self.policy.with_rules([(config, place)]);
+        self
+    }
+
+    fn grant(self, category: Category, pattern: &str, action: Action) -> Self {
+        self.grant_of(category, pattern, action, |_| {})
+    }
+
+    fn grant_of(mut self, category: Category, pattern: &str, action: Action, change: impl FnOnce(&mut Grant)) -> Self {
+        let mut grant = Grant {
+            id: format!("g{}", self.grants.len() + 1),
+            category,
+            pattern: Pattern::parse(category, pattern).unwrap(),
+            action,
+            scope: GrantScope::Always,
+            tools: None,
+            chain: Vec::new(),
+            by: None,
+            granted_at: SystemTime::UNIX_EPOCH,
+            expires_at: None,
+        };
+        change(&mut grant);
+        self.grants.push(grant);
+        self
+    }
+
+    fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    fn origin(self, origin: Origin) -> Self {
+        Self { origin, ..self }
+    }
+
+    fn cwd(self, cwd: &'static str) -> Self {
+        Self { cwd, ..self }
+    }
+
+    fn chain(self, chain: &[&str]) -> Self {
+        Self { chain: chain.iter().map(|name| (*name).to_owned()).collect(), ..self }
+    }
+
+    fn decide(&self, need: &Need) -> Decision {
+        let (tool, session) = (ToolName::parse(self.tool).unwrap(), SessionId::parse("s1").unwrap());
+        let roots = [Path::new(self.cwd)];
+        let subject = Subject {
+            tool: &tool,
+            origin: self.origin,
+            session: &session,
+            mode: self.mode,
+            cwd: Path::new(self.cwd),
+            roots: &roots,
+            project: Path::new(PROJECT),
+            chain: &self.chain,
+        };
+        decide(&self.policy, &self.grants, &subject, need)
+    }
+
+    #[track_caller]
+    fn gives(&self, need: &Need, verdict: Verdict, rule: &str) {
+        let decision = self.decide(need);
+        let told = format!("{} {}", need.category, need.target);
+        assert_eq!(decision.verdict, verdict, "{told}: {}", decision.rule);
+        assert!(decision.rule.contains(rule), "{told}: {:?} does not name {rule:?}", decision.rule);
+    }
+}
+
+fn need(category: Category, target: &str) -> Need {
+    Need::new(category, target)
+}
+
+fn read(path: &str) -> Need {
+    need(Category::FileRead, path)
+}
+
+fn write(path: &str) -> Need {
+    need(Category::FileWrite, path)
+}
+
+/// Words that begin with `$` are not literal.
+fn shell(line: &str) -> Need {
+    let word = |text: &str| Word { text: text.to_owned(), literal: !text.starts_with('$') };
+    Need { words: Some(line.split(' ').map(word).collect()), ..need(Category::Shell, line) }
+}
+
+use Verdict::{Allow, Ask, Deny};
+
+#[test]
+fn each_category_has_its_default() {
+    let case = case();
+    case.gives(&read("/home/u/proj/a"), Allow, "default of file.read");
+    case.gives(&read("/home/u/proj"), Allow, "default");
+    case.gives(&read("/home/u/project2/a"), Ask, "default");
+    case.gives(&read("/etc/hosts"), Ask, "default");
+    case.gives(&write("/home/u/proj/a"), Ask, "default of file.write");
+    case.gives(&shell("ls"), Ask, "default of shell");
+    case.gives(&need(Category::Network, "a.b:443"), Deny, "default of network");
+    case.gives(&need(Category::Mcp, "x"), Ask, "default");
+    case.gives(&need(Category::Agent, "x"), Allow, "default");
+    for (origin, verdict) in [
+        (Origin::Builtin, Allow),
+        (Origin::UserPlugin, Allow),
+        (Origin::ProjectPlugin, Ask),
+        (Origin::Frontend, Ask),
+        (Origin::Mcp, Ask),
+    ] {
+        case.clone().origin(origin).gives(&need(Category::Plugin, "x"), verdict, "default of plugin");
+    }
+}
+
+#[test]
+fn nothing_lifts_hard_denials() {
+    let mut case = case().rule("file.read", "**", "allow").rule("file.write", "**", "allow").mode(Mode::Yolo);
+    case = case.grant(Category::FileRead, "**", Action::Allow);
+    case.policy.control.push("/home/u/.config/toold".into());
+    case.policy.private.push("/run/toold".into());
+    case.gives(&read("/home/u/proj/.env"), Deny, "secrets (.env)");
+    case.gives(&write("/home/u/proj/.env"), Deny, "secrets");
+    case.gives(&read("/home/u/.ssh/config"), Deny, "secrets (.ssh)");
+    case.gives(&write("/home/u/proj/.toold/plugins/a.lua"), Deny, "control files (.toold)");
+    case.gives(&read("/home/u/proj/.toold/plugins/a.lua"), Allow, "yolo");
+    case.gives(&write("/home/u/proj/.toolignore"), Deny, "control files");
+    case.gives(&write("/home/u/.config/toold/config.toml"), Deny, "control files");
+    case.gives(&write("/home/u/.config/toold2/x"), Allow, "yolo");
+    case.gives(&read("/run/toold/toold.sock"), Deny, "the daemon's own files");
+    case.gives(&read("/home/u/proj/../x"), Deny, "not resolved");
+    case.gives(&read("proj/x"), Deny, "not resolved");
+    let ignored = Need { forbidden: Some(".aiexclude:3".into()), ..read("/home/u/proj/a") };
+    case.gives(&ignored, Deny, ".aiexclude:3");
+}
+
+#[test]
+fn wide_folders_give_no_reads() {
+    let case = case();
+    for cwd in ["/", "/home", "/home/u"] {
+        case.clone().cwd(cwd).gives(&read("/home/u/x"), Ask, "default");
+        case.clone().cwd(cwd).mode(Mode::AcceptEdits).gives(&write("/home/u/x"), Ask, "default");
+    }
+    case.cwd("/home/u2").gives(&read("/home/u2/x"), Allow, "default");
+}
+
+#[test]
+fn denials_come_before_modes_and_grants() {
+    let case = case().rule("shell", "rm *", "deny").grant(Category::Shell, "rm x", Action::Allow);
+    for mode in [Mode::Default, Mode::Plan, Mode::AcceptEdits, Mode::Yolo] {
+        case.clone().mode(mode).gives(&shell("rm x"), Deny, "deny shell \"rm *\" at config.toml:1");
+        case.clone().mode(mode).gives(&shell("/bin/rm x"), Deny, "config.toml:1");
+    }
+    let not_understood = need(Category::Shell, "rm $((");
+    case.clone().mode(Mode::Yolo).gives(&not_understood, Deny, "config.toml:1");
+    case.mode(Mode::Yolo).gives(&need(Category::Shell, "ls $(("), Allow, "yolo");
+}
+
+#[test]
+fn a_narrow_allow_does_not_lift_a_wide_denial() {
+    let case = case().rule("shell", "git *", "deny").rule("shell", "git status", "allow");
+    case.gives(&shell("git status"), Deny, "git *");
+}
+
+#[test]
+fn a_denial_can_be_remembered() {
+    let case = case().grant(Category::Shell, "rm *", Action::Deny).rule("shell", "rm x", "allow");
+    case.gives(&shell("rm x"), Deny, "grant g1 (rm *)");
+    case.gives(&shell("ls"), Ask, "default");
+}
+
+#[test]
+fn modes_decide_what_they_are_for() {
+    let all = [
+        read("/home/u/proj/a"),
+        read("/etc/hosts"),
+        write("/home/u/proj/a"),
+        write("/etc/hosts"),
+        shell("ls"),
+        need(Category::Network, "a.b:1"),
+        need(Category::Mcp, "x"),
+        need(Category::Agent, "x"),
+        need(Category::Plugin, "x"),
+    ];
+    let table = [
+        (Mode::Default, [Allow, Ask, Ask, Ask, Ask, Deny, Ask, Allow, Allow]),
+        (Mode::Plan, [Allow, Ask, Deny, Deny, Deny, Deny, Deny, Deny, Allow]),
+        (Mode::AcceptEdits, [Allow, Ask, Allow, Ask, Ask, Deny, Ask, Allow, Allow]),
+        (Mode::Yolo, [Allow; 9]),
+    ];
+    for (mode, verdicts) in table {
+        for (need, verdict) in all.iter().zip(verdicts) {
+            case().mode(mode).gives(need, verdict, "");
+        }
+    }
+}
+
+#[test]
+fn plan_goes_by_needs_and_not_by_rules_or_claims() {
+    let case = case().rule("shell", "**", "allow").rule("plugin", "**", "allow").mode(Mode::Plan);
+    case.gives(&shell("ls"), Deny, "mode plan");
+    case.clone().origin(Origin::Frontend).gives(&need(Category::Plugin, "x"), Deny, "mode plan");
+    case.origin(Origin::ProjectPlugin).gives(&need(Category::Plugin, "x"), Allow, "rule allow plugin");
+}
+
+#[test]
+fn the_more_specific_rule_decides() {
+    let case = case().rule("shell", "git *", "allow").rule("shell", "git push *", "ask").rule("shell", "**", "ask");
+    case.gives(&shell("git status"), Allow, "git *");
+    case.gives(&shell("git push origin"), Ask, "git push *");
+    case.gives(&shell("ls"), Ask, "\"**\"");
+}
+
+#[test]
+fn ties_go_to_the_project_and_then_to_the_stricter() {
+    let tie = case().rule("shell", "ls *", "allow").rule("shell", "ls *", "ask");
+    tie.gives(&shell("ls a"), Ask, "ls *");
+    let project = tie.project_rule("shell", "ls *", "allow");
+    project.gives(&shell("ls a"), Allow, "config.toml:3");
+    let narrower = project.rule("shell", "ls a", "ask");
+    narrower.gives(&shell("ls a"), Ask, "config.toml:4");
+}
+
+#[test]
+fn a_project_allows_only_when_it_is_trusted() {
+    let untrusted = |_: &mut RuleConfig, place: &mut RulePlace| {
+        place.project = Some(PROJECT.into());
+        place.trusted = false;
+    };
+    let case = case().rule_of("shell", "**", "allow", untrusted).rule_of("shell", "rm *", "deny", untrusted);
+    case.gives(&shell("ls"), Ask, "default");
+    case.gives(&shell("rm x"), Deny, "rm *");
+    assert_eq!(case.policy.describe_rules().len(), 1);
+}
+
+#[test]
+fn rules_hold_for_their_tools_and_folders() {
+    let narrow = |config: &mut RuleConfig, _: &mut RulePlace| {
+        config.tools = Some(vec!["ba*".into()]);
+        config.cwd = Some("~/proj".into());
+    };
+    let case = case().rule_of("shell", "ls", "allow", narrow);
+    case.gives(&shell("ls"), Allow, "config.toml:1");
+    case.clone().cwd("/home/u/proj2").gives(&shell("ls"), Ask, "default");
+    Case { tool: "other", ..case.clone() }.gives(&shell("ls"), Ask, "default");
+    let info = &case.policy.describe_rules()[0];
+    assert_eq!((info.tools.as_deref(), info.cwd.as_deref()), (Some(&["ba*".to_owned()][..]), Some("/home/u/proj")));
+}
+
+#[test]
+fn rules_of_other_projects_do_not_count() {
+    let other = |_: &mut RuleConfig, place: &mut RulePlace| place.project = Some("/other".into());
+    case().rule_of("shell", "ls", "deny", other).gives(&shell("ls"), Ask, "default");
+}
+
+#[test]
+fn paths_in_rules_are_relative_to_where_they_stand() {
+    let based = |_: &mut RuleConfig, place: &mut RulePlace| place.base = Some("/home/u/pr[o]j".into());
+    let case = case().rule_of("file.write", "src/**", "allow", based).rule("file.read", "~/notes/**", "allow");
+    case.gives(&write("/home/u/pr[o]j/src/a"), Allow, "src/**");
+    case.gives(&write("/home/u/proj/src/a"), Ask, "default");
+    case.gives(&read("/home/u/notes/a"), Allow, "notes");
+}
+
+#[test]
+fn a_rule_that_cannot_be_read_closes_its_category_and_says_where_it_stands() {
+    for (pattern, action) in [("a; b", "allow"), ("ls", "alow"), ("", "deny")] {
+        let case = case()
+            .rule("shell", "ls", "allow")
+            .rule("shell", pattern, action)
+            .grant(Category::Shell, "ls", Action::Allow)
+            .mode(Mode::Yolo);
+        case.gives(&shell("ls"), Deny, "config.toml:2");
+        case.gives(&read("/home/u/proj/a"), Allow, "");
+        case.gives(&write("/home/u/proj/a"), Deny, "config.toml:2");
+        assert!(case.policy.broken[0].starts_with("config.toml:2: "), "{:?}", case.policy.broken);
+    }
+    let reads = case().rule("file.read", "/a[b", "deny");
+    reads.gives(&read("/home/u/proj/a"), Deny, "config.toml:1");
+    let nowhere = case().rule("shel", "ls", "deny");
+    nowhere.gives(&shell("ls"), Deny, "expected one of");
+    nowhere.gives(&read("/home/u/proj/a"), Allow, "default");
+}
+
+#[test]
+fn a_rule_of_a_project_that_cannot_be_read_closes_that_project_alone() {
+    let broken = |project: &'static str, category: &str| {
+        case().rule("shell", "ls", "allow").rule_of(category, "'", "deny", |_, place| {
+            place.project = Some(project.into());
+            place.trusted = false;
+        })
+    };
+    for category in ["shell", "shel"] {
+        broken(PROJECT, category).gives(&shell("ls"), Deny, "config.toml:2");
+        broken("/other", category).gives(&shell("ls"), Allow, "config.toml:1");
+        assert_eq!(broken("/other", category).policy.describe_broken().len(), 1);
+    }
+}
+
+#[test]
+fn a_grant_answers_only_what_it_was_given_for() {
+    let granted = |change: &dyn Fn(&mut Grant)| case().grant_of(Category::Shell, "ls", Action::Allow, |g| change(g));
+    granted(&|_| {}).gives(&shell("ls"), Allow, "grant g1 (ls)");
+    granted(&|_| {}).gives(&shell("ls -a"), Ask, "default");
+    granted(&|_| {}).chain(&["plugin"]).gives(&shell("ls"), Ask, "default");
+    granted(&|g| g.chain = vec!["plugin".into()]).gives(&shell("ls"), Ask, "default");
+    granted(&|g| g.chain = vec!["plugin".into()]).chain(&["plugin"]).gives(&shell("ls"), Allow, "grant");
+    granted(&|g| g.chain = vec!["plugin".into()]).chain(&["outer", "plugin"]).gives(&shell("ls"), Ask, "default");
+    granted(&|g| g.scope = GrantScope::Session(SessionId::parse("s1").unwrap())).gives(&shell("ls"), Allow, "");
+    granted(&|g| g.scope = GrantScope::Session(SessionId::parse("s2").unwrap())).gives(&shell("ls"), Ask, "");
+    granted(&|g| g.scope = GrantScope::Project(PROJECT.into())).gives(&shell("ls"), Allow, "");
+    granted(&|g| g.scope = GrantScope::Project("/home/u/proj2".into())).gives(&shell("ls"), Ask, "");
+    granted(&|g| g.tools = Some(vec!["bash".into()])).gives(&shell("ls"), Allow, "");
+    granted(&|g| g.tools = Some(vec!["exec".into()])).gives(&shell("ls"), Ask, "");
+}
+
+#[test]
+fn a_grant_answers_an_ask_rule_that_is_no_narrower() {
+    let ask = case().rule("shell", "git push *", "ask");
+    ask.clone().grant(Category::Shell, "git push origin", Action::Allow).gives(&shell("git push origin"), Allow, "g1");
+    ask.clone().grant(Category::Shell, "git push *", Action::Allow).gives(&shell("git push origin"), Allow, "g1");
+    ask.grant(Category::Shell, "git *", Action::Allow).gives(&shell("git push origin"), Ask, "git push *");
+}
+
+#[test]
+fn words_that_the_shell_expands_need_a_star() {
+    let case = case().rule("shell", "cat a *", "allow");
+    case.gives(&shell("cat a $x"), Allow, "");
+    case.gives(&shell("cat $x a"), Ask, "");
+    case.clone().gives(&need(Category::Shell, "cat a $(("), Ask, "default");
+    case.rule("shell", "**", "allow").gives(&need(Category::Shell, "cat a $(("), Allow, "\"**\"");
+}
+
+#[test]
+fn grants_end_when_they_say() {
+    let grants = Grants::default();
+    let grant = |id: &str, expires_at| Grant {
+        id: id.into(),
+        expires_at,
+        ..case().grant(Category::Shell, "ls", Action::Allow).grants.remove(0)
+    };
+    let now = SystemTime::now();
+    grants.add(grant("ended", Some(now - Duration::from_secs(1)))).unwrap();
+    grants.add(grant("later", Some(now + Duration::from_secs(1000)))).unwrap();
+    grants.add(grant("never", None)).unwrap();
+    let ids: Vec<String> = grants.snapshot().iter().map(|grant| grant.id.clone()).collect();
+    assert_eq!(ids, ["later", "never"]);
+    assert_eq!(grants.remove("later").unwrap().unwrap().id, "later");
+    assert!(grants.remove("later").unwrap().is_none());
+}
+
+/// Refuses everything.
+struct Broke;
+
+impl GrantStore for Broke {
+    fn add(&self, _: &Grant) -> Result<(), String> {
+        Err("the disk is full".into())
+    }
+
+    fn remove(&self, _: &str) -> Result<(), String> {
+        Err("the disk is full".into())
+    }
+}
+
+#[test]
+fn what_the_store_refuses_does_not_hold() {
+    let grants = Grants::default();
+    let grant = case().grant(Category::Shell, "ls", Action::Allow).grants.remove(0);
+    grants.load(vec![grant.clone()], std::sync::Arc::new(Broke));
+    assert_eq!(grants.add(Grant { id: "g2".into(), ..grant }).unwrap_err(), "the disk is full");
+    assert_eq!(grants.remove("g1").unwrap_err(), "the disk is full");
+    assert_eq!(grants.snapshot().len(), 1);
+}
+
+#[test]
+fn a_check_names_the_strictest_part() {
+    let case = case().rule("shell", "git *", "allow").rule("shell", "rm *", "deny");
+    let (tool, session) = (ToolName::parse("bash").unwrap(), SessionId::parse("s").unwrap());
+    let subject = Subject {
+        tool: &tool,
+        origin: Origin::Builtin,
+        session: &session,
+        mode: Mode::Default,
+        cwd: Path::new(PROJECT),
+        roots: &[],
+        project: Path::new(PROJECT),
+        chain: &[],
+    };
+    let needs = [shell("git status"), shell("ls"), shell("rm x")];
+    let checked = check(&case.policy, &[], &subject, &needs);
+    assert_eq!((checked.verdict, checked.parts.len()), (Deny, 3));
+    assert!(checked.rule.contains("rm *"), "{}", checked.rule);
+    let one = check(&case.policy, &[], &subject, &needs[..1]);
+    assert_eq!((one.verdict, one.parts.len()), (Allow, 0));
+}
