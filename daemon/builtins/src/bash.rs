@@ -1,0 +1,174 @@
+//! `bash`: a command line, its output as it comes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::{ToolError, ToolOutput};
+use toold_host::exclude::Exclusions;
+use toold_host::kept::Kept;
+use toold_host::process::{self, Command, Ending, Finished};
+use toold_host::shell_grammar;
+use toold_proto::tool::Category;
+
+use crate::builtin::{Builtin, CHANGES, Facts};
+use crate::paths;
+use crate::shared::Shared;
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What `bash` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The command line, as bash reads it.
+    command: String,
+    /// Milliseconds until it is ended; 30000 when absent.
+    #[schemars(range(min = 1, max = 600_000))]
+    timeout_ms: Option<u64>,
+    /// What it does, in a few words, for the person who is asked.
+    description: Option<String>,
+    /// The folder to run in; the working folder when absent.
+    cwd: Option<String>,
+}
+
+pub(crate) struct Bash {
+    shared: Arc<Shared>,
+}
+
+impl Builtin for Bash {
+    type Input = Input;
+
+    const NAME: &'static str = "bash";
+    const FACTS: Facts = Facts {
+        label: "Run a command",
+        description: "Runs a bash command line and gives its output, stdout and stderr in the order in which they \
+                      came, and its exit code. Standard input is closed and there is no terminal. When the time is \
+                      over, all its processes are ended and the output so far is given. Processes left in the \
+                      background are ended with it.",
+        parallelizable: false,
+        permissions: &[Category::Shell, Category::FileRead, Category::FileWrite],
+        timeout: Some(MAX_TIMEOUT),
+        annotations: CHANGES,
+    };
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let cwd = folder(input, cx)?;
+        Ok(needs(&input.command, &cwd, input.description.as_deref()))
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let cwd = folder(&input, cx)?;
+        let environment = self.shared.environment.clone().with(&cx.session.env);
+        let mut command = Command::shell(&input.command, cwd, environment);
+        let time = input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
+        command.timeout = Some(time);
+        // All is kept here, in the order in which it came.
+        command.keep = 0;
+        let max = cx.engine.settings.load().max_result_text.saturating_sub(1024);
+        let mut kept = match self.shared.spool_file(cx) {
+            Some(file) => Kept::with_file(max, file),
+            None => Kept::new(max),
+        };
+        let finished = process::run(command, &cx.cancel, |stream, text| {
+            kept.push(text);
+            cx.output(stream, text);
+        })
+        .await?;
+        if finished.ending == Ending::Cancelled && !cx.timed_out() {
+            return Err(ToolError::Cancelled.into());
+        }
+        Ok(output(&finished, &kept, time))
+    }
+}
+
+/// What running `command` in `cwd` needs leave for. Files that it redirects to are held to the ignore
+/// files of tools, too.
+pub(crate) fn needs(command: &str, cwd: &std::path::Path, description: Option<&str>) -> Vec<Need> {
+    let mut exclusions = Exclusions::default();
+    let mut needs = shell_grammar::needs(command, cwd);
+    for need in &mut needs {
+        need.reason = description.map(str::to_owned).or(need.reason.take());
+        if matches!(need.category, Category::FileRead | Category::FileWrite) && need.forbidden.is_none() {
+            need.forbidden = exclusions.reason(std::path::Path::new(&need.target), false);
+        }
+    }
+    needs
+}
+
+/// The folder to run in. A call stays within its session's places.
+pub(crate) fn folder(input: &Input, cx: &Cx) -> anyhow::Result<PathBuf> {
+    let Some(cwd) = &input.cwd else { return Ok(cx.cwd.clone()) };
+    let cwd = paths::resolve(cwd, cx)?;
+    anyhow::ensure!(cx.session.contains(&cwd), "can't run in {}: it is outside the session's folders", cwd.display());
+    anyhow::ensure!(cwd.is_dir(), "can't run in {}: there is no such folder", cwd.display());
+    Ok(cwd)
+}
+
+fn output(finished: &Finished, kept: &Kept, time: Duration) -> ToolOutput {
+    let mut text = with_cut(kept);
+    let mut notes = Vec::new();
+    match (finished.ending, finished.code, finished.signal) {
+        (Ending::TimedOut | Ending::Cancelled, _, _) => notes.push(format!(
+            "ended after {} ms, when its time was over; for longer work set timeout_ms",
+            time.min(finished.duration).as_millis()
+        )),
+        (Ending::Exited, Some(0), _) => {}
+        (Ending::Exited, Some(code), _) => notes.push(format!("exit code {code}")),
+        (Ending::Exited, None, Some(signal)) => notes.push(format!("ended by signal {signal}")),
+        (Ending::Exited, None, None) => notes.push("its exit code is unknown".to_owned()),
+    }
+    if finished.left_behind {
+        notes.push("processes that it left in the background were ended".to_owned());
+    }
+    if text.is_empty() && notes.is_empty() {
+        notes.push("no output".to_owned());
+    }
+    for note in notes {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{note}]"));
+    }
+    let mut output = ToolOutput::text(text);
+    output.is_error = finished.ending != Ending::Exited || finished.code != Some(0);
+    if let Some(code) = finished.code {
+        output = output.with("exit_code", code);
+    }
+    if let Some(signal) = finished.signal {
+        output = output.with("signal", signal);
+    }
+    if finished.ending != Ending::Exited {
+        output = output.with("timed_out", true);
+    }
+    if kept.parts().2 > 0 {
+        output = output.with("truncated_bytes", kept.parts().2);
+    }
+    if let Some(file) = kept.file() {
+        output = output.with("spool", file.to_string_lossy().as_ref());
+    }
+    output
+}
+
+/// The output, or its head and tail with a line between them that says where the rest is.
+fn with_cut(kept: &Kept) -> String {
+    let (head, tail, cut) = kept.parts();
+    if cut == 0 {
+        return format!("{head}{tail}");
+    }
+    let rest = match (kept.file(), kept.file_error()) {
+        (Some(file), _) => format!("the whole is in {}: read it there", file.display()),
+        (None, Some(error)) => format!("and lost: {error}"),
+        (None, None) => "and lost".to_owned(),
+    };
+    format!("{head}\n[... {cut} of {} bytes cut; {rest} ...]\n{tail}", kept.total())
+}

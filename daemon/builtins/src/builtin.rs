@@ -1,0 +1,116 @@
+//! From a file of this crate to a tool of the engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::schema::Schema;
+use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
+
+use crate::shared::Shared;
+
+/// A built-in tool.
+pub(crate) trait Builtin: Send + Sync + Sized + 'static {
+    /// Refuses unknown fields; its doc comments are what a model reads.
+    type Input: DeserializeOwned + JsonSchema + Send + Sync;
+
+    const NAME: &'static str;
+    const FACTS: Facts;
+
+    fn new(shared: Arc<Shared>) -> Self;
+
+    /// What the call will touch.
+    ///
+    /// # Errors
+    /// Becomes a result with `is_error`.
+    fn needs(&self, input: &Self::Input, cx: &Cx) -> anyhow::Result<Vec<Need>>;
+
+    /// Runs. A [`ToolError`] in the chain of the error is passed on as it is; all else becomes a result
+    /// with `is_error` and the words of the chain.
+    fn run(&self, input: Self::Input, cx: &Cx) -> impl Future<Output = anyhow::Result<ToolOutput>> + Send;
+}
+
+/// What a tool says of itself, beside its schema.
+pub(crate) struct Facts {
+    pub(crate) label: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) parallelizable: bool,
+    pub(crate) permissions: &'static [Category],
+    /// The engine's own limit when `None`.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) annotations: Annotations,
+}
+
+/// Hints for tools that change nothing.
+pub(crate) const READS: Annotations =
+    Annotations { read_only: true, destructive: false, idempotent: true, open_world: false };
+/// Hints for tools that may change anything.
+pub(crate) const CHANGES: Annotations =
+    Annotations { read_only: false, destructive: true, idempotent: false, open_world: false };
+
+pub(crate) fn make<B: Builtin>(shared: &Arc<Shared>) -> Arc<dyn Tool> {
+    Arc::new(Adapter { spec: spec::<B>(), tool: B::new(shared.clone()) })
+}
+
+fn spec<B: Builtin>() -> ToolSpec {
+    let schema = toold_proto::schema_of::<B::Input>();
+    ToolSpec {
+        name: ToolName::parse(B::NAME).expect("the name of a built-in is a tool's name"),
+        label: B::FACTS.label.to_owned(),
+        description: B::FACTS.description.to_owned(),
+        input: Schema::compile_input(schema).expect("the schema of a built-in compiles"),
+        output: None,
+        source: Source { kind: SourceKind::Builtin, name: "toold".to_owned(), path: None },
+        origin: Origin::Builtin,
+        parallelizable: B::FACTS.parallelizable,
+        permissions: B::FACTS.permissions.to_vec(),
+        cache_ttl: None,
+        timeout: B::FACTS.timeout,
+        annotations: B::FACTS.annotations,
+        version: None,
+    }
+}
+
+struct Adapter<B> {
+    spec: ToolSpec,
+    tool: B,
+}
+
+impl<B: Builtin> Tool for Adapter<B> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
+        Box::pin(async move {
+            let input = read_input::<B>(input)?;
+            self.tool.needs(&input, cx).map_err(tell)
+        })
+    }
+
+    fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let input = read_input::<B>(&input)?;
+            self.tool.run(input, cx).await.map_err(tell)
+        })
+    }
+}
+
+/// The schema has been checked; what it cannot say is said here.
+fn read_input<B: Builtin>(input: &Value) -> Result<B::Input, ToolError> {
+    B::Input::deserialize(input).map_err(|error| ToolError::Told(format!("the arguments do not fit: {error}")))
+}
+
+fn tell(error: anyhow::Error) -> ToolError {
+    match error.downcast::<ToolError>() {
+        Ok(error) => error,
+        Err(error) => ToolError::Told(format!("{error:#}")),
+    }
+}

@@ -1,0 +1,258 @@
+//! `grep`: lines that match, in a tree of files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolOutput;
+use toold_host::exclude::Exclusions;
+use toold_host::files;
+use toold_proto::tool::Category;
+
+use crate::blocking::blocking;
+use crate::builtin::{Builtin, Facts, READS};
+use crate::judge::Judge;
+use crate::paths;
+use crate::search::{FileHits, Found, Mode, Place, Query, RowKind, Window, search};
+use crate::shared::Shared;
+
+const DEFAULT_RESULTS: u64 = 200;
+
+/// What `grep` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// A regular expression, as ripgrep takes it.
+    pattern: String,
+    /// The file or folder to search; the working folder when absent.
+    path: Option<String>,
+    /// Only files that match this glob, such as `*.rs` or `src/**/*.{ts,tsx}`; `!` in front turns it round.
+    include: Option<String>,
+    /// Only files of this type, such as `rust`, `py`, `js`.
+    #[serde(rename = "type")]
+    file_type: Option<String>,
+    /// `content` shows matching lines, `files` the files that have any, `count` how many each has.
+    #[serde(default)]
+    output_mode: OutputMode,
+    /// Lines to show before each match.
+    #[schemars(range(max = 1000))]
+    before: Option<usize>,
+    /// Lines to show after each match.
+    #[schemars(range(max = 1000))]
+    after: Option<usize>,
+    /// Lines to show before and after each match.
+    #[schemars(range(max = 1000))]
+    context: Option<usize>,
+    /// Match upper and lower case alike.
+    #[serde(default)]
+    ignore_case: bool,
+    /// Let a match span lines.
+    #[serde(default)]
+    multiline: bool,
+    /// Take the pattern as plain text.
+    #[serde(default)]
+    fixed: bool,
+    /// How many matches to show, or files in the other modes; 200 when absent.
+    #[schemars(range(min = 1, max = 10_000))]
+    max_results: Option<u64>,
+    /// How many to skip: the next page.
+    offset: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum OutputMode {
+    #[default]
+    Content,
+    Files,
+    Count,
+}
+
+pub(crate) struct Grep;
+
+impl Builtin for Grep {
+    type Input = Input;
+
+    const NAME: &'static str = "grep";
+    const FACTS: Facts = Facts {
+        label: "Search in files",
+        description: "Searches files for a regular expression, as ripgrep does, and shows `path:line:text`, sorted \
+                      by path. Honours .gitignore and skips hidden and binary files. Results come in pages: go on \
+                      with `offset`.",
+        parallelizable: true,
+        permissions: &[Category::FileRead],
+        timeout: None,
+        annotations: READS,
+    };
+
+    fn new(_: Arc<Shared>) -> Self {
+        Self
+    }
+
+    fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
+        Ok(vec![files::read_need(&root, &mut Exclusions::default())])
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
+        // Judged again: a link on the way may lead elsewhere by now.
+        cx.require(files::read_need(&root, &mut Exclusions::default())).await?;
+        let judge = Judge::new(cx, root.clone());
+        let cwd = cx.cwd.clone();
+        let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
+        blocking(cx, move |cancel| {
+            anyhow::ensure!(root.exists(), "there is no {}", paths::shown(&root, &cwd));
+            let (query, place, window) = plan(input, root, &cwd);
+            let found = search(&query, &place, window, &judge, cancel)?;
+            Ok(output(&found, query.mode, window, &cwd, max_bytes))
+        })
+        .await
+    }
+}
+
+fn plan(input: Input, root: std::path::PathBuf, cwd: &Path) -> (Query, Place, Window) {
+    let context = input.context.unwrap_or(0);
+    let query = Query {
+        pattern: input.pattern,
+        fixed: input.fixed,
+        ignore_case: input.ignore_case,
+        multiline: input.multiline,
+        before: input.before.unwrap_or(context),
+        after: input.after.unwrap_or(context),
+        mode: match input.output_mode {
+            OutputMode::Content => Mode::Content,
+            OutputMode::Files => Mode::Files,
+            OutputMode::Count => Mode::Count,
+        },
+    };
+    let place = Place { root, cwd: cwd.to_owned(), include: input.include, file_type: input.file_type };
+    let window = Window { skip: input.offset.unwrap_or(0), show: input.max_results.unwrap_or(DEFAULT_RESULTS) };
+    (query, place, window)
+}
+
+/// The window of what was found, as text of at most `max_bytes` and some notes.
+fn output(found: &Found, mode: Mode, window: Window, cwd: &Path, max_bytes: usize) -> ToolOutput {
+    let mut page = Page { text: String::new(), max_bytes, full: false, shown: 0 };
+    let total = match mode {
+        Mode::Content => {
+            content(found, window, cwd, &mut page);
+            found.total_matches
+        }
+        Mode::Files | Mode::Count => {
+            let files = found.files.iter().skip(window.skip as usize).take(window.show as usize);
+            for FileHits { path, count, .. } in files {
+                let path = paths::shown(path, cwd);
+                page.push(&if mode == Mode::Count { format!("{path}:{count}\n") } else { format!("{path}\n") }, 1);
+            }
+            found.total_files
+        }
+    };
+    let Page { mut text, shown, .. } = page;
+    let next = window.skip + shown;
+    let what = if mode == Mode::Content { "matches" } else { "files" };
+    if next < total && shown > 0 {
+        text.push_str(&format!("[{what} {} to {next} of {total}; go on with offset={next}]\n", window.skip + 1));
+    } else if total == 0 {
+        text.push_str("[no matches]\n");
+    } else if shown == 0 {
+        text.push_str(&format!("[there are {total} {what}, none after the first {}]\n", window.skip));
+    }
+    if found.hidden_files > 0 {
+        text.push_str(&format!("[{} more files match that may not be read]\n", found.hidden_files));
+    }
+    if found.problem_count > 0 {
+        text.push_str(&format!(
+            "[{} places could not be searched: {}]\n",
+            found.problem_count,
+            found.problems.join("; ")
+        ));
+    }
+    text.pop();
+    ToolOutput::text(text)
+        .with("matches", found.total_matches)
+        .with("files", found.total_files)
+        .with("shown", shown)
+        .with("truncated", next < total)
+        .with("hidden_files", found.hidden_files)
+        .with("problems", found.problem_count)
+}
+
+/// Matches `window.skip` and the following, each with its context.
+fn content(found: &Found, window: Window, cwd: &Path, page: &mut Page) {
+    let mut number = 0;
+    let mut first = true;
+    let has_context = found
+        .files
+        .iter()
+        .any(|file| file.rows.iter().any(|row| row.kind == RowKind::Context || row.kind == RowKind::Break));
+    for file in &found.files {
+        let path = paths::shown(&file.path, cwd);
+        if number + file.count <= window.skip {
+            number += file.count;
+            continue;
+        }
+        if file.binary && file.rows.is_empty() {
+            number += file.count;
+            page.push(&format!("{path}: binary file matches\n"), file.count);
+            continue;
+        }
+        if has_context && !first {
+            page.push("--\n", 0);
+        }
+        first = false;
+        // Context before a match belongs to it: held until it is known whether the match is shown.
+        let mut held = String::new();
+        let mut showing = false;
+        for row in &file.rows {
+            match row.kind {
+                RowKind::Break => held = if showing { "--\n".to_owned() } else { String::new() },
+                RowKind::Context => held.push_str(&format!("{path}-{}-{}\n", row.line, row.text)),
+                RowKind::Match => {
+                    number += 1;
+                    if number > window.skip + window.show {
+                        page.push(after_only(&held), 0);
+                        return;
+                    }
+                    showing = number > window.skip;
+                    let line = format!("{held}{path}:{}:{}\n", row.line, row.text);
+                    held.clear();
+                    if showing {
+                        page.push(&line, 1);
+                    }
+                }
+                RowKind::More if showing => page.push(&format!("{path}:{}:{}\n", row.line, row.text), 0),
+                RowKind::More => {}
+            }
+        }
+        if showing {
+            page.push(&held, 0);
+        }
+    }
+}
+
+/// What is held after the last match that is shown: nothing of the next match's group.
+fn after_only(held: &str) -> &str {
+    held.split("--\n").next().unwrap_or_default()
+}
+
+/// Text with a bound: what does not fit any more ends it, so that a page has no gaps.
+struct Page {
+    text: String,
+    max_bytes: usize,
+    full: bool,
+    shown: u64,
+}
+
+impl Page {
+    fn push(&mut self, text: &str, results: u64) {
+        self.full |= self.text.len() + text.len() > self.max_bytes && !self.text.is_empty();
+        if !self.full {
+            self.text.push_str(text);
+            self.shown += results;
+        }
+    }
+}

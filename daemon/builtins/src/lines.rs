@@ -1,0 +1,216 @@
+//! Lines of a text of any size and encoding, in bounded memory.
+
+use std::io::{self, Read};
+
+use encoding_rs::Decoder;
+
+use crate::text::Charset;
+
+const CHUNK: usize = 64 * 1024;
+/// Longer lines, in characters, are not read to their end.
+const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// A line without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// At most the given number of characters.
+    pub(crate) text: String,
+    /// How many characters were left out.
+    pub(crate) cut: usize,
+    pub(crate) crlf: bool,
+    /// Its end was not looked for any further: it is the last one that can be read.
+    pub(crate) endless: bool,
+}
+
+/// Reads a text line by line. Lines end with `\n` or `\r\n`; the last one may have no end.
+pub(crate) struct Lines<R> {
+    reader: R,
+    decoder: Decoder,
+    bytes: Vec<u8>,
+    text: String,
+    /// How much of `text` is used up.
+    used: usize,
+    done: bool,
+    max_chars: usize,
+    /// Something in it was no text of its encoding.
+    pub(crate) had_errors: bool,
+    /// The last line read so far had an end.
+    pub(crate) ended: bool,
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(reader: R, charset: Charset, max_chars: usize) -> Self {
+        Self {
+            reader,
+            decoder: charset.encoding.new_decoder_with_bom_removal(),
+            bytes: vec![0; CHUNK],
+            text: String::with_capacity(CHUNK * 3 + 16),
+            used: 0,
+            done: false,
+            max_chars,
+            had_errors: false,
+            ended: true,
+        }
+    }
+
+    /// The next line; `None` at the end.
+    pub(crate) fn read(&mut self) -> io::Result<Option<Line>> {
+        let mut line = Line { text: String::new(), cut: 0, crlf: false, endless: false };
+        let mut chars = 0;
+        let mut any = false;
+        // A `\r` at the end of a piece: part of the line's end only when `\n` follows.
+        let mut held = false;
+        loop {
+            if self.used == self.text.len() && !self.fill()? {
+                if held {
+                    self.add(&mut line, &mut chars, "\r");
+                }
+                self.ended = false;
+                return Ok(any.then_some(line));
+            }
+            any = true;
+            let rest = &self.text[self.used..];
+            let end = memchr::memchr(b'\n', rest.as_bytes());
+            let piece = &rest[..end.unwrap_or(rest.len())];
+            let (from, until) = (self.used, self.used + piece.len());
+            self.used = until + usize::from(end.is_some());
+            if held && !(piece.is_empty() && end.is_some()) {
+                self.add(&mut line, &mut chars, "\r");
+            }
+            let bare = self.text[from..until].strip_suffix('\r').map(str::len);
+            let crlf = bare.is_some() || (held && from == until);
+            held = bare.is_some();
+            let piece = self.text[from..from + bare.unwrap_or(until - from)].to_owned();
+            self.add(&mut line, &mut chars, &piece);
+            if line.cut > MAX_LINE {
+                line.endless = true;
+                return Ok(Some(line));
+            }
+            if end.is_some() {
+                line.crlf = crlf;
+                self.ended = true;
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// Whether anything follows. Reads at most until the next piece of text.
+    pub(crate) fn more(&mut self) -> io::Result<bool> {
+        Ok(self.used < self.text.len() || self.fill()?)
+    }
+
+    /// Skips up to `count` lines; gives how many there were.
+    pub(crate) fn skip(&mut self, count: u64) -> io::Result<u64> {
+        let mut skipped = 0;
+        let mut open = false;
+        while skipped < count {
+            if self.used == self.text.len() && !self.fill()? {
+                self.ended = !open && self.ended;
+                return Ok(skipped + u64::from(open));
+            }
+            match memchr::memchr(b'\n', &self.text.as_bytes()[self.used..]) {
+                Some(end) => {
+                    self.used += end + 1;
+                    skipped += 1;
+                    open = false;
+                    self.ended = true;
+                }
+                None => {
+                    self.used = self.text.len();
+                    open = true;
+                }
+            }
+        }
+        Ok(skipped)
+    }
+
+    fn add(&self, line: &mut Line, chars: &mut usize, piece: &str) {
+        let room = self.max_chars - *chars;
+        match piece.char_indices().nth(room) {
+            None => {
+                line.text.push_str(piece);
+                *chars += piece.chars().count();
+            }
+            Some((at, _)) => {
+                line.text.push_str(&piece[..at]);
+                *chars = self.max_chars;
+                line.cut += piece[at..].chars().count();
+            }
+        }
+    }
+
+    /// Reads on; false at the end.
+    fn fill(&mut self) -> io::Result<bool> {
+        self.text.clear();
+        self.used = 0;
+        while self.text.is_empty() {
+            if self.done {
+                return Ok(false);
+            }
+            let read = match self.reader.read(&mut self.bytes) {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            self.done = read == 0;
+            let (_, _, errors) = self.decoder.decode_to_string(&self.bytes[..read], &mut self.text, self.done);
+            self.had_errors |= errors;
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives its bytes in pieces of one.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let n = self.0.len().min(1);
+            buffer[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &[(&str, usize, bool)]) {
+        fn collect(reader: impl Read) -> Vec<(String, usize, bool)> {
+            let mut lines = Lines::new(reader, Charset::UTF8, 5);
+            let mut all = Vec::new();
+            while let Some(line) = lines.read().unwrap() {
+                all.push((line.text, line.cut, line.crlf));
+            }
+            all
+        }
+        let expected: Vec<_> = expected.iter().map(|(text, cut, crlf)| ((*text).to_owned(), *cut, *crlf)).collect();
+        assert_eq!(collect(bytes), expected);
+        assert_eq!(collect(Slow(bytes)), expected);
+        let mut lines = Lines::new(Slow(bytes), Charset::UTF8, 5);
+        assert_eq!(lines.skip(u64::MAX).unwrap(), expected.len() as u64);
+    }
+
+    #[test]
+    fn line_ends_of_all_kinds() {
+        check(b"", &[]);
+        check(b"a", &[("a", 0, false)]);
+        check(b"a\nb\n", &[("a", 0, false), ("b", 0, false)]);
+        check(b"a\r\n\r\nb\r", &[("a", 0, true), ("", 0, true), ("b\r", 0, false)]);
+        check(b"a\rb\r\r\nc", &[("a\rb\r", 0, true), ("c", 0, false)]);
+    }
+
+    #[test]
+    fn long_lines_are_cut_at_characters() {
+        check("äöüßéabc\nx".as_bytes(), &[("äöüßé", 3, false), ("x", 0, false)]);
+    }
+
+    #[test]
+    fn invalid_bytes_are_told() {
+        let mut lines = Lines::new(&b"a\xffb"[..], Charset::UTF8, 10);
+        assert_eq!(lines.read().unwrap().unwrap().text, "a\u{fffd}b");
+        assert!(lines.had_errors);
+    }
+}

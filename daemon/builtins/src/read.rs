@@ -1,0 +1,244 @@
+//! `read`: lines of a text file, or an image.
+
+use std::io::{Cursor, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolOutput;
+use toold_host::exclude::Exclusions;
+use toold_host::files;
+use toold_proto::tool::{Block, Category};
+
+use crate::blocking::{blocking, check};
+use crate::builtin::{Builtin, Facts, READS};
+use crate::lines::Lines;
+use crate::paths;
+use crate::shared::Shared;
+use crate::text::{Charset, charset};
+
+/// Files up to this size are read whole, which tells more about them; longer ones are read as far as asked.
+const WHOLE: u64 = 10 * 1024 * 1024;
+const HEAD: usize = 64 * 1024;
+const MAX_LINE: usize = 2000;
+const DEFAULT_LIMIT: u64 = 2000;
+/// Models take no larger ones.
+const MAX_IMAGE: u64 = 5 * 1024 * 1024;
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// What `read` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the working folder or absolute.
+    path: String,
+    /// The first line to show; 1 when absent.
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// How many lines to show; 2000 when absent.
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+}
+
+pub(crate) struct Read {
+    shared: Arc<Shared>,
+}
+
+impl Builtin for Read {
+    type Input = Input;
+
+    const NAME: &'static str = "read";
+    const FACTS: Facts = Facts {
+        label: "Read a file",
+        description: "Shows a text file as numbered lines, `N: text`, or an image. Long files come in pages: \
+                      go on with `offset`. Lines over 2000 characters are cut.",
+        parallelizable: true,
+        permissions: &[Category::FileRead],
+        timeout: None,
+        annotations: READS,
+    };
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        Ok(self.need(&paths::resolve(&input.path, cx)?, cx).into_iter().collect())
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let path = paths::resolve(&input.path, cx)?;
+        // Judged again: a link on the way may lead elsewhere by now.
+        if let Some(need) = self.need(&path, cx) {
+            cx.require(need).await?;
+        }
+        let page = Page {
+            first: input.offset.unwrap_or(1),
+            lines: input.limit.unwrap_or(DEFAULT_LIMIT),
+            bytes: cx.engine.settings.load().max_result_text.saturating_sub(512),
+        };
+        let shown = paths::shown(&path, &cx.cwd);
+        blocking(cx, move |cancel| show(&path, &shown, &page, cancel)).await
+    }
+}
+
+impl Read {
+    /// A session's own long results need no leave: they have been shown to it in part already.
+    fn need(&self, path: &Path, cx: &Cx) -> Option<Need> {
+        let own = self.shared.session_spool(cx).is_some_and(|spool| path.starts_with(spool));
+        (!own).then(|| files::read_need(path, &mut Exclusions::default()))
+    }
+}
+
+struct Page {
+    first: u64,
+    lines: u64,
+    bytes: usize,
+}
+
+fn show(path: &PathBuf, shown: &str, page: &Page, cancel: &CancellationToken) -> anyhow::Result<ToolOutput> {
+    let file = match files::open(path) {
+        Err(files::OpenError::Folder(_)) => anyhow::bail!("{shown} is a folder: use `list`"),
+        other => other?,
+    };
+    let size = file.metadata()?.len();
+    let mut reader = Interruptible { file, cancel };
+    let mut head = Vec::new();
+    let take = if size <= WHOLE { WHOLE } else { HEAD as u64 };
+    (&mut reader).take(take).read_to_end(&mut head)?;
+    let whole = head.len() < take as usize;
+    if let Some(kind) = infer::get(&head).filter(|kind| IMAGES.contains(&kind.mime_type())) {
+        return image(shown, kind.mime_type(), &head, size);
+    }
+    let Some(charset) = charset(&head, whole) else {
+        let kind = infer::get(&head).map_or("of an unknown kind", |kind| kind.mime_type());
+        return Ok(ToolOutput::error(format!("{shown} is a binary file ({kind}, {size} bytes): not shown"))
+            .with("binary", true)
+            .with("size", size));
+    };
+    let mut output = match whole {
+        true => text(Cursor::new(head), charset, shown, page, Rest::Count)?,
+        false => text(Cursor::new(head).chain(reader), charset, shown, page, Rest::Leave)?,
+    };
+    output.metadata.insert("path".into(), path.to_string_lossy().into());
+    output.metadata.insert("size".into(), size.into());
+    Ok(output)
+}
+
+fn image(shown: &str, mime_type: &str, bytes: &[u8], size: u64) -> anyhow::Result<ToolOutput> {
+    if size > MAX_IMAGE {
+        anyhow::bail!("{shown} is an image ({mime_type}) of {size} bytes; at most {MAX_IMAGE} can be shown");
+    }
+    let block =
+        Block::Image { data: base64::engine::general_purpose::STANDARD.encode(bytes), mime_type: mime_type.to_owned() };
+    let mut output = ToolOutput::text(format!("{shown}: {mime_type}, {size} bytes"));
+    output.content.push(block);
+    Ok(output.with("mime_type", mime_type).with("size", size))
+}
+
+/// What to do with the lines after the page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Count,
+    /// There may be gigabytes.
+    Leave,
+}
+
+fn text(
+    reader: impl std::io::Read,
+    charset: Charset,
+    shown: &str,
+    page: &Page,
+    rest: Rest,
+) -> anyhow::Result<ToolOutput> {
+    let mut lines = Lines::new(reader, charset, MAX_LINE);
+    let before = lines.skip(page.first - 1)?;
+    let mut text = String::new();
+    let (mut count, mut crlf, mut cut_lines) = (0u64, 0u64, 0u64);
+    // A line that was read and did not fit any more.
+    let mut taken = 0;
+    let mut more = false;
+    let mut endless = false;
+    while lines.more()? {
+        if count == page.lines {
+            more = true;
+            break;
+        }
+        let Some(line) = lines.read()? else { break };
+        let mut row = format!("{}: {}", page.first + count, line.text);
+        if line.cut > 0 {
+            let over = if line.endless { "more than " } else { "" };
+            row.push_str(&format!(" [... {over}{} characters cut]", line.cut));
+        }
+        row.push('\n');
+        if text.len() + row.len() > page.bytes && count > 0 {
+            more = true;
+            taken = 1;
+            break;
+        }
+        cut_lines += u64::from(line.cut > 0);
+        text.push_str(&row);
+        count += 1;
+        crlf += u64::from(line.crlf);
+        if line.endless {
+            endless = true;
+            break;
+        }
+    }
+    let mut total = (!endless).then_some(before + count);
+    if more {
+        let last = page.first + count - 1;
+        total = match rest {
+            Rest::Count => Some(last + taken + lines.skip(u64::MAX)?),
+            Rest::Leave => None,
+        };
+        let of = total.map_or_else(|| "more".to_owned(), |total| total.to_string());
+        text.push_str(&format!("[lines {} to {last} of {of}; go on with offset={}]", page.first, last + 1));
+    } else if count == 0 && page.first > 1 {
+        return Ok(ToolOutput::error(format!("{shown} has {before} lines: there is no line {}", page.first))
+            .with("total_lines", before));
+    } else if count == 0 {
+        text.push_str("[the file is empty]");
+    } else {
+        text.pop();
+    }
+    let line_end = match (crlf, count) {
+        (0, _) => "lf",
+        (crlf, count) if crlf == count || (crlf + 1 == count && !lines.ended) => "crlf",
+        _ => "mixed",
+    };
+    let mut output = ToolOutput::text(text)
+        .with("encoding", charset.name())
+        .with("line_end", line_end)
+        .with("first_line", page.first)
+        .with("lines", count)
+        .with("truncated", more || endless);
+    if let Some(total) = total {
+        output = output.with("total_lines", total);
+    }
+    if cut_lines > 0 {
+        output = output.with("cut_lines", cut_lines);
+    }
+    if lines.had_errors {
+        output = output.with("invalid_characters", true);
+    }
+    Ok(output)
+}
+
+/// A file whose reading ends when the call is cancelled.
+struct Interruptible<'a> {
+    file: std::fs::File,
+    cancel: &'a CancellationToken,
+}
+
+impl std::io::Read for Interruptible<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        check(self.cancel).map_err(std::io::Error::other)?;
+        self.file.read(buffer)
+    }
+}

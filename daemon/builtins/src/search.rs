@@ -1,0 +1,488 @@
+//! One search over a tree of files, in parallel, with its results in order.
+//!
+//! [`search`] is what `grep` runs. What a call may not read is searched but never shown: it is counted.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use grep_matcher::Matcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use ignore::overrides::OverrideBuilder;
+use ignore::types::TypesBuilder;
+use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
+use tokio_util::sync::CancellationToken;
+use toold_host::exclude::Exclusions;
+use toold_host::files::open_seen;
+
+use crate::blocking::check;
+use crate::judge::Judge;
+
+/// Longer lines are shown in part.
+const MAX_LINE: usize = 1000;
+/// One file is read into memory whole only when matches may span lines, and then at most this much.
+const MAX_HEAP: usize = 64 * 1024 * 1024;
+
+/// What is searched for, and how.
+pub(crate) struct Query {
+    pub(crate) pattern: String,
+    pub(crate) fixed: bool,
+    pub(crate) ignore_case: bool,
+    pub(crate) multiline: bool,
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+    pub(crate) mode: Mode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Content,
+    Files,
+    Count,
+}
+
+/// Where is searched.
+pub(crate) struct Place {
+    /// Resolved: a file or a folder.
+    pub(crate) root: PathBuf,
+    /// Globs are relative to it.
+    pub(crate) cwd: PathBuf,
+    pub(crate) include: Option<String>,
+    pub(crate) file_type: Option<String>,
+}
+
+/// The part of the results that is shown: matches in `Content`, files else.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    pub(crate) skip: u64,
+    pub(crate) show: u64,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// In the order of their paths; enough of them for the window.
+    pub(crate) files: Vec<FileHits>,
+    pub(crate) total_matches: u64,
+    pub(crate) total_files: u64,
+    /// Files with matches that the caller may not read.
+    pub(crate) hidden_files: u64,
+    pub(crate) problems: Vec<String>,
+    pub(crate) problem_count: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct FileHits {
+    pub(crate) path: PathBuf,
+    /// Lines that match; matches where they may span lines.
+    pub(crate) count: u64,
+    pub(crate) rows: Vec<Row>,
+    /// It is binary: matches are told, not shown.
+    pub(crate) binary: bool,
+}
+
+/// A line of a result.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) kind: RowKind,
+    pub(crate) line: u64,
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowKind {
+    /// The first line of a match.
+    Match,
+    /// A further line of a match.
+    More,
+    Context,
+    /// A gap in the context.
+    Break,
+}
+
+/// Searches. Takes as many threads as there are cores; ends soon after `cancel` fires.
+///
+/// # Errors
+/// A pattern, a glob or a type that cannot be used. Files that cannot be read are told in the result.
+pub(crate) fn search(
+    query: &Query,
+    place: &Place,
+    window: Window,
+    judge: &Judge,
+    cancel: &CancellationToken,
+) -> anyhow::Result<Found> {
+    let matcher = matcher(query)?;
+    let mut collector = Collector::new(window, query.mode);
+    if place.root.is_file() {
+        let mut worker = Worker::new(query, &matcher, judge, cancel, &collector);
+        worker.named = true;
+        worker.file(&place.root);
+    } else {
+        let walk = walk(place)?.build_parallel();
+        walk.visit(&mut Workers { query, matcher: &matcher, judge, cancel, found: &collector });
+    }
+    check(cancel)?;
+    Ok(collector.finish())
+}
+
+fn matcher(query: &Query) -> anyhow::Result<RegexMatcher> {
+    let mut builder = RegexMatcherBuilder::new();
+    builder.case_insensitive(query.ignore_case).multi_line(true).unicode(true).octal(false).fixed_strings(query.fixed);
+    if !query.multiline {
+        builder.line_terminator(Some(b'\n')).dot_matches_new_line(false);
+    }
+    builder.build(&query.pattern).map_err(|error| anyhow::anyhow!("can't use the pattern: {error}"))
+}
+
+/// A walk with the ignore files of Git and ripgrep, and without hidden files.
+pub(crate) fn walk(place: &Place) -> anyhow::Result<WalkBuilder> {
+    let mut walk = WalkBuilder::new(&place.root);
+    walk.current_dir(&place.cwd);
+    if let Some(include) = &place.include {
+        let mut overrides = OverrideBuilder::new(&place.cwd);
+        overrides.add(include).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
+        walk.overrides(overrides.build()?);
+    }
+    if let Some(file_type) = &place.file_type {
+        let mut types = TypesBuilder::new();
+        types.add_defaults();
+        types.select(file_type);
+        let types = types.build().map_err(|_| {
+            anyhow::anyhow!("there is no file type {file_type}: types are rust, py, js, ts, go, c, cpp, java, md, ...")
+        })?;
+        walk.types(types);
+    }
+    walk.threads(std::thread::available_parallelism().map_or(1, |cores| cores.get().min(12)));
+    Ok(walk)
+}
+
+fn searcher(query: &Query, named: bool) -> Searcher {
+    let content = query.mode == Mode::Content;
+    SearcherBuilder::new()
+        .line_number(content)
+        .before_context(if content { query.before } else { 0 })
+        .after_context(if content { query.after } else { 0 })
+        .multi_line(query.multiline)
+        .heap_limit(Some(MAX_HEAP))
+        // A file that was named is searched to its end; in others a NUL ends the search.
+        .binary_detection(if named { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) })
+        .build()
+}
+
+struct Workers<'a> {
+    query: &'a Query,
+    matcher: &'a RegexMatcher,
+    judge: &'a Judge,
+    cancel: &'a CancellationToken,
+    found: &'a Collector,
+}
+
+impl<'a> ParallelVisitorBuilder<'a> for Workers<'a> {
+    fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
+        Box::new(Worker::new(self.query, self.matcher, self.judge, self.cancel, self.found))
+    }
+}
+
+/// One thread of a search.
+struct Worker<'a> {
+    query: &'a Query,
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    judge: &'a Judge,
+    exclusions: Exclusions,
+    cancel: &'a CancellationToken,
+    found: &'a Collector,
+    /// The caller named this very file.
+    named: bool,
+}
+
+impl ParallelVisitor for Worker<'_> {
+    fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
+        if self.cancel.is_cancelled() {
+            return WalkState::Quit;
+        }
+        match entry {
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => self.file(entry.path()),
+            Ok(_) => {}
+            Err(error) => self.found.problem(error.to_string()),
+        }
+        WalkState::Continue
+    }
+}
+
+impl<'a> Worker<'a> {
+    fn new(
+        query: &'a Query,
+        matcher: &RegexMatcher,
+        judge: &'a Judge,
+        cancel: &'a CancellationToken,
+        found: &'a Collector,
+    ) -> Self {
+        Self {
+            query,
+            matcher: matcher.clone(),
+            searcher: searcher(query, false),
+            judge,
+            exclusions: Exclusions::default(),
+            cancel,
+            found,
+            named: false,
+        }
+    }
+
+    fn file(&mut self, path: &Path) {
+        if self.named {
+            self.searcher = searcher(self.query, true);
+        }
+        let file = match open_seen(path) {
+            Ok(file) => file,
+            Err(error) => return self.found.problem(error.to_string()),
+        };
+        let mut hits = Hits {
+            matcher: &self.matcher,
+            mode: self.query.mode,
+            multiline: self.query.multiline,
+            path,
+            found: self.found,
+            room: None,
+            cancel: self.cancel,
+            count: 0,
+            rows: Vec::new(),
+            binary: false,
+        };
+        let reader = Interruptible { file, cancel: self.cancel };
+        let searched = self.searcher.search_reader(&self.matcher, reader, &mut hits);
+        if let Err(error) = searched {
+            if !self.cancel.is_cancelled() {
+                self.found.problem(format!("{}: {error}", path.display()));
+            }
+            return;
+        }
+        let Hits { count, mut rows, binary, .. } = hits;
+        if count == 0 {
+            return;
+        }
+        if !self.judge.may_read(path, &mut self.exclusions) {
+            return self.found.hidden();
+        }
+        if binary && self.named {
+            // Its lines mean nothing: NULs were taken for line ends.
+            rows.clear();
+        }
+        self.found.add(FileHits { path: path.to_owned(), count, rows, binary });
+    }
+}
+
+/// A file whose search ends when the call is cancelled.
+struct Interruptible<'a> {
+    file: File,
+    cancel: &'a CancellationToken,
+}
+
+impl Read for Interruptible<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        check(self.cancel).map_err(io::Error::other)?;
+        self.file.read(buffer)
+    }
+}
+
+/// Takes the matches of one file.
+struct Hits<'a> {
+    matcher: &'a RegexMatcher,
+    mode: Mode,
+    multiline: bool,
+    path: &'a Path,
+    found: &'a Collector,
+    /// How many matches can be shown at most; asked for at the first one.
+    room: Option<u64>,
+    cancel: &'a CancellationToken,
+    count: u64,
+    rows: Vec<Row>,
+    binary: bool,
+}
+
+impl Hits<'_> {
+    fn has_room(&mut self) -> bool {
+        self.count <= *self.room.get_or_insert_with(|| self.found.room(self.path))
+    }
+}
+
+impl Sink for Hits<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        match self.mode {
+            Mode::Files => {
+                self.count = 1;
+                return Ok(false);
+            }
+            Mode::Count if self.multiline => {
+                let range = found.bytes_range_in_buffer();
+                let mut inside = 0;
+                self.matcher
+                    .find_iter_at(found.buffer(), range.start, |at| {
+                        let within = at.start() < range.end;
+                        inside += u64::from(within);
+                        within
+                    })
+                    .map_err(io::Error::other)?;
+                self.count += inside.max(1);
+            }
+            Mode::Count => self.count += 1,
+            Mode::Content => {
+                self.count += 1;
+                if self.has_room() {
+                    let first = found.line_number().unwrap_or(1);
+                    for (number, line) in (first..).zip(found.lines()) {
+                        let kind = if number == first { RowKind::Match } else { RowKind::More };
+                        let at = self.matcher.find(line).ok().flatten().map_or(0, |at| at.start());
+                        self.rows.push(Row { kind, line: number, text: row_text(line, at) });
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        if self.has_room() {
+            let line = context.line_number().unwrap_or(1);
+            self.rows.push(Row { kind: RowKind::Context, line, text: row_text(context.bytes(), 0) });
+        }
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        if self.has_room() {
+            self.rows.push(Row { kind: RowKind::Break, line: 0, text: String::new() });
+        }
+        // Looked at here too, since one reading of the file may hold many matches.
+        Ok(!self.cancel.is_cancelled())
+    }
+
+    fn binary_data(&mut self, searcher: &Searcher, _: u64) -> io::Result<bool> {
+        self.binary = true;
+        // A file that was named is known to match after its first match.
+        Ok(searcher.binary_detection().convert_byte().is_none() || self.count == 0)
+    }
+
+    fn finish(&mut self, searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        if finish.binary_byte_offset().is_some() && searcher.binary_detection().quit_byte().is_some() {
+            self.binary = true;
+            if self.mode != Mode::Content {
+                self.count = 0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A line without its end, and around the byte `at` when it is long.
+fn row_text(line: &[u8], at: usize) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.len() <= MAX_LINE {
+        return String::from_utf8_lossy(line).into_owned();
+    }
+    let from = at.min(line.len()).saturating_sub(MAX_LINE / 4);
+    let until = (from + MAX_LINE).min(line.len());
+    let mut text = String::new();
+    if from > 0 {
+        text.push_str(&format!("[{from} bytes cut ...]"));
+    }
+    let part = String::from_utf8_lossy(&line[from..until]);
+    text.push_str(part.trim_matches('\u{fffd}'));
+    if until < line.len() {
+        text.push_str(&format!("[... {} bytes cut]", line.len() - until));
+    }
+    text
+}
+
+/// Puts together what the threads find. Keeps the first files by path that fill the window, and counts
+/// the others, so that its memory depends on the window and not on what there is.
+struct Collector {
+    window: Window,
+    mode: Mode,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    files: BTreeMap<PathBuf, FileHits>,
+    kept: u64,
+    found: Found,
+}
+
+impl Collector {
+    const MAX_PROBLEMS: usize = 5;
+
+    fn new(window: Window, mode: Mode) -> Self {
+        Self { window, mode, inner: Mutex::default() }
+    }
+
+    /// How many matches of a file can be in the window, as far as is known now.
+    fn room(&self, path: &Path) -> u64 {
+        let inner = self.lock();
+        let full = inner.kept >= self.wanted();
+        match inner.files.last_key_value() {
+            Some((last, _)) if full && path > last.as_path() => 0,
+            _ => self.wanted(),
+        }
+    }
+
+    fn add(&self, hits: FileHits) {
+        let wanted = self.wanted();
+        let mut inner = self.lock();
+        inner.found.total_matches += hits.count;
+        inner.found.total_files += 1;
+        inner.kept += self.weight(&hits);
+        inner.files.insert(hits.path.clone(), hits);
+        while let Some(last) = inner.files.last_entry() {
+            let weight = self.weight(last.get());
+            if inner.kept - weight < wanted {
+                break;
+            }
+            inner.files.pop_last();
+            inner.kept -= weight;
+        }
+    }
+
+    fn hidden(&self) {
+        self.lock().found.hidden_files += 1;
+    }
+
+    fn problem(&self, words: String) {
+        let mut inner = self.lock();
+        inner.found.problem_count += 1;
+        if inner.found.problems.len() < Self::MAX_PROBLEMS {
+            inner.found.problems.push(words);
+        }
+    }
+
+    fn finish(&mut self) -> Found {
+        let inner = std::mem::take(self.inner.get_mut().expect("no code panics while it holds this lock"));
+        let mut found = inner.found;
+        found.files = inner.files.into_values().collect();
+        found.problems.sort();
+        found
+    }
+
+    /// One more than is shown would be kept needlessly: the totals say that there is more.
+    fn wanted(&self) -> u64 {
+        self.window.skip.saturating_add(self.window.show)
+    }
+
+    fn weight(&self, hits: &FileHits) -> u64 {
+        match self.mode {
+            Mode::Content => hits.count,
+            Mode::Files | Mode::Count => 1,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no code panics while it holds this lock")
+    }
+}

@@ -1,0 +1,91 @@
+//! Which encoding a file is in, and whether it is text at all.
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+
+/// How the bytes of a text file mean characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Charset {
+    pub(crate) encoding: &'static Encoding,
+    /// Begins with a byte order mark.
+    pub(crate) bom: bool,
+}
+
+impl Charset {
+    pub(crate) const UTF8: Self = Self { encoding: UTF_8, bom: false };
+
+    /// For people: `UTF-8`, `UTF-16LE`, `windows-1252`.
+    pub(crate) fn name(self) -> String {
+        match self.bom && self.encoding == UTF_8 {
+            true => "UTF-8 with BOM".to_owned(),
+            false => self.encoding.name().to_owned(),
+        }
+    }
+}
+
+/// What the beginning of a file shows; `None` for what is no text. `whole` says that nothing follows.
+pub(crate) fn charset(head: &[u8], whole: bool) -> Option<Charset> {
+    // UTF-16 is full of NULs, so marks come first.
+    if let Some((encoding, _)) = Encoding::for_bom(head) {
+        return Some(Charset { encoding, bom: true });
+    }
+    if let Some(encoding) = utf16_without_mark(head) {
+        return Some(Charset { encoding, bom: false });
+    }
+    // The same test as Git's and ripgrep's.
+    if head[..head.len().min(8192)].contains(&0) {
+        return None;
+    }
+    match std::str::from_utf8(head) {
+        Ok(_) => return Some(Charset::UTF8),
+        Err(error) if error.error_len().is_none() && !whole => return Some(Charset::UTF8),
+        Err(_) => {}
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(head, whole);
+    Some(Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: false })
+}
+
+/// Mostly Latin text in UTF-16: one byte of each pair is zero nearly always, the other one never.
+fn utf16_without_mark(head: &[u8]) -> Option<&'static Encoding> {
+    let head = &head[..head.len().min(4096) & !1];
+    if head.len() < 8 {
+        return None;
+    }
+    let pairs = head.len() / 2;
+    let zeros = |offset: usize| head.iter().skip(offset).step_by(2).filter(|byte| **byte == 0).count();
+    match (zeros(0), zeros(1)) {
+        (0, odd) if odd * 10 >= pairs * 9 => Some(UTF_16LE),
+        (even, 0) if even * 10 >= pairs * 9 => Some(UTF_16BE),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], name: Option<&str>) {
+        assert_eq!(charset(bytes, true).map(Charset::name).as_deref(), name);
+    }
+
+    #[test]
+    fn encodings_are_told_apart() {
+        check(b"", Some("UTF-8"));
+        check("grün".as_bytes(), Some("UTF-8"));
+        check(b"\xef\xbb\xbftext", Some("UTF-8 with BOM"));
+        check(b"\xff\xfet\0e\0", Some("UTF-16LE"));
+        check(b"\xfe\xff\0t\0e", Some("UTF-16BE"));
+        check(b"t\0e\0x\0t\0 \0", Some("UTF-16LE"));
+        check(b"Gr\xfcn und gelb, wie die B\xe4ume im Fr\xfchling", Some("windows-1252"));
+        check(b"\x7fELF\x02\x01\0\0", None);
+        check(&[0; 100], None);
+    }
+
+    #[test]
+    fn a_character_cut_at_the_end_of_the_head_is_no_error() {
+        assert_eq!(charset(&"grün".as_bytes()[..3], false), Some(Charset::UTF8));
+        assert_ne!(charset(&"grün".as_bytes()[..3], true), Some(Charset::UTF8));
+    }
+}

@@ -1,0 +1,171 @@
+//! A small daemon without a wire: an engine with the built-in tools, and a folder to work in.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use toold_builtins::shared::Shared;
+use toold_engine::Engine;
+use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
+use toold_engine::policy::pattern::Pattern;
+use toold_engine::policy::{Policy, Rule};
+use toold_engine::progress::ProgressSink;
+use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::session::{Filter, NewSession, Session};
+use toold_engine::tool::Origin;
+use toold_host::environment::Environment;
+use toold_proto::call::{Progress, Stream};
+use toold_proto::permission::Verdict;
+use toold_proto::session::Mode;
+use toold_proto::tool::{Category, SessionId, SourceKind, ToolResult};
+
+pub(crate) struct House {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) session: Arc<Session>,
+    /// The session's working folder, resolved.
+    pub(crate) root: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl House {
+    /// In mode `yolo`, so that a test of a tool need not speak of leave.
+    pub(crate) fn new() -> Self {
+        let house = Self::strict();
+        house.session.set_mode(Mode::Yolo);
+        house
+    }
+
+    /// With the policy's defaults.
+    pub(crate) fn strict() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let root = top.join("work");
+        std::fs::create_dir(&root).unwrap();
+        let engine = Arc::new(Engine::new("test"));
+        let environment = Environment::inherited(std::env::vars_os());
+        let shared = Arc::new(Shared::new(environment, Some(top.join("spool"))));
+        let key = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
+        engine.registry.put(key, Origin::Builtin, toold_builtins::all(&shared)).unwrap();
+        let session = session("s1", &root);
+        let (session, _) = engine.sessions.open(session);
+        Self { engine, shared, session, root, _folder: folder }
+    }
+
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    #[allow(dead_code, reason = "a part of the tests uses it")]
+    pub(crate) fn content(&self, path: &str) -> String {
+        std::fs::read_to_string(self.root.join(path)).unwrap()
+    }
+
+    pub(crate) fn rule(&self, category: Category, pattern: &str, action: Verdict) {
+        let mut policy = Policy::clone(&self.engine.policy.load());
+        policy.rules.push(Rule {
+            category,
+            pattern: Pattern::parse(category, pattern).unwrap(),
+            action,
+            tools: None,
+            cwd: None,
+            project: None,
+            origin: format!("test:{}", policy.rules.len() + 1),
+        });
+        self.engine.policy.store(Arc::new(policy));
+        self.engine.policy_changed();
+    }
+
+    /// A call, for tests that want to change something about it.
+    pub(crate) fn prepare(&self, name: &str, arguments: Value) -> Call {
+        Call {
+            name: name.to_owned(),
+            arguments,
+            call_id: None,
+            session: self.session.clone(),
+            cwd: None,
+            timeout: None,
+            no_cache: false,
+            caller: Arc::new(Caller { connection: 1, principal: Principal::Person, in_flight: Arc::default() }),
+            progress: Vec::new(),
+            cancel: CancellationToken::new(),
+            chain: Arc::new([]),
+            depth: 0,
+            holds_lane: false,
+        }
+    }
+
+    pub(crate) async fn run(&self, call: Call) -> Result<ToolResult, CallError> {
+        let answer = execute(&self.engine, call).await;
+        // Work that was given up must be gone too.
+        self.engine.tasks.close();
+        self.engine.tasks.wait().await;
+        self.engine.tasks.reopen();
+        answer
+    }
+
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> ToolResult {
+        self.run(self.prepare(name, arguments)).await.unwrap()
+    }
+
+    /// The text of a call that goes well.
+    pub(crate) async fn ok(&self, name: &str, arguments: Value) -> String {
+        let result = self.call(name, arguments).await;
+        assert!(!result.is_error, "{}", result.text());
+        result.text()
+    }
+
+    /// The text of a call with bad news.
+    pub(crate) async fn bad(&self, name: &str, arguments: Value) -> String {
+        let result = self.call(name, arguments).await;
+        assert!(result.is_error, "{}", result.text());
+        result.text()
+    }
+
+    pub(crate) async fn read(&self, path: &str) -> String {
+        self.ok("read", json!({"path": path})).await
+    }
+}
+
+pub(crate) fn session(id: &str, root: &Path) -> Session {
+    Session::new(NewSession {
+        id: SessionId::parse(id).unwrap(),
+        cwd: root.to_owned(),
+        roots: Vec::new(),
+        project: root.to_owned(),
+        client: None,
+        model: None,
+        env: [("FROM_SESSION".to_owned(), "yes".to_owned())].into(),
+        filter: Filter::default(),
+    })
+}
+
+type OnText = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Hears what a call writes.
+#[derive(Default)]
+pub(crate) struct Ears {
+    pub(crate) heard: Mutex<Vec<(Stream, String)>>,
+    /// Gets all that was heard so far, each time.
+    pub(crate) on_text: Option<OnText>,
+}
+
+impl Ears {
+    pub(crate) fn text(&self) -> String {
+        self.heard.lock().unwrap().iter().map(|(_, text)| text.as_str()).collect()
+    }
+}
+
+impl ProgressSink for Ears {
+    fn send(&self, _: u64, progress: &Progress) {
+        let Progress::Output { stream, text } = progress else { return };
+        self.heard.lock().unwrap().push((*stream, text.clone()));
+        if let Some(on_text) = &self.on_text {
+            on_text(&self.text());
+        }
+    }
+}
