@@ -88,6 +88,11 @@ impl Call {
         receiver.await.unwrap_or_else(|_| Err(self.brake.reason().to_owned()))
     }
 
+    /// Begins something that nobody waits for yet. It ends with the run of the script.
+    pub(crate) fn begin(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.asked.lock().expect("no code panics while it holds this lock").push(work.boxed());
+    }
+
     /// The same where the script cannot be left: holds the thread.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
+use toold_host::environment::Environment;
 use toold_proto::plugin::Plugin as Description;
 
 use crate::brake::Watchdog;
@@ -55,6 +56,8 @@ pub struct PluginHostOptions {
     pub config: Map<String, Value>,
     pub profile_dir: PathBuf,
     pub store: Option<Arc<dyn Store>>,
+    /// What programs that plugins run inherit, and all that `os.getenv` tells.
+    pub environment: Environment,
     /// Names of plugins that are not to run.
     pub disabled: HashSet<String>,
     /// Names of bundled plugins that are to run.
@@ -73,6 +76,7 @@ impl PluginHostOptions {
             config: Map::new(),
             profile_dir: PathBuf::new(),
             store: None,
+            environment: Environment::default(),
             disabled: HashSet::new(),
             enabled: HashSet::new(),
         }
@@ -120,6 +124,7 @@ impl PluginHost {
             config: options.config,
             profile_dir: options.profile_dir,
             store: options.store,
+            environment: options.environment,
             stop: stop.clone(),
         });
         let wanted = Wanted { disabled: options.disabled, enabled: options.enabled };

@@ -3,17 +3,24 @@
 //! A module's file names each of its functions once; `plugins/types/hygge.lua` documents them.
 
 mod context;
+mod exec;
+mod fs;
 mod json;
+mod modules;
 mod register;
+mod store;
+mod system;
 mod tell;
 mod time;
 mod tools;
 
 pub(crate) use context::{CallTable, call_table, need};
+pub(crate) use exec::Following;
 
 use std::future::Future;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use mlua::{Function, IntoLua, IntoLuaMulti, Lua, MultiValue, Table, Value};
 use serde_json::Value as Json;
 
@@ -32,6 +39,11 @@ pub(crate) fn offer(lua: &Lua, prelude: &Prelude, home: &Arc<Home>) -> mlua::Res
     time::offer(&module)?;
     tools::offer(&module)?;
     context::offer(&module)?;
+    exec::offer(&module)?;
+    fs::offer(&module)?;
+    store::offer(&module)?;
+    modules::offer(&module)?;
+    system::offer(&module)?;
     lua.globals().raw_set("hygge", module.table)
 }
 
@@ -56,10 +68,16 @@ pub(crate) struct Asked<'a> {
 /// What a function of the host gives that was done outside of the machine.
 pub(crate) enum Reply {
     Nil,
+    /// As arguments are: a null field is absent.
     Json(Json),
+    /// A null is `json.null`.
+    Exact(Json),
     Bytes(Vec<u8>),
     Fields(Vec<(&'static str, Reply)>),
 }
+
+/// What a function that waits has done beside the script.
+pub(crate) type Work = BoxFuture<'static, Result<Reply, String>>;
 
 impl<'a> Module<'a> {
     /// A table within this one.
@@ -151,6 +169,7 @@ impl IntoLua for Reply {
         match self {
             Self::Nil => Ok(Value::Nil),
             Self::Json(json) => convert::to_lua(lua, &json),
+            Self::Exact(json) => convert::to_lua_exact(lua, &json),
             Self::Bytes(bytes) => Ok(Value::String(lua.create_string(bytes)?)),
             Self::Fields(fields) => {
                 let table = lua.create_table_with_capacity(0, fields.len())?;

@@ -17,6 +17,7 @@ use toold_engine::events::Emitted;
 use toold_engine::hooks::Hook;
 use toold_engine::registry::{Change, Scope, SourceKey};
 use toold_engine::tool::{Origin, Tool};
+use toold_host::files;
 use toold_proto::event::What;
 use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
@@ -61,7 +62,7 @@ struct Dir {
 impl Dir {
     fn new(dir: PluginDir) -> Self {
         // Events name files by the path that is watched, so that has to be the real one.
-        let path = crate::paths::resolve(&dir.path);
+        let path = files::resolve(&dir.path, Path::new("/")).unwrap_or(dir.path);
         let single = path.is_file() || (dir.kind == DirKind::Configured && is_candidate(&path));
         Self { path, kind: dir.kind, single }
     }

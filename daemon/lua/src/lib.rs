@@ -13,7 +13,6 @@ mod hygge;
 mod keeper;
 mod load;
 mod manifest;
-mod paths;
 mod plugin;
 mod raw;
 mod result;

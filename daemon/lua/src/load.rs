@@ -9,7 +9,7 @@ use toold_proto::plugin::PluginError;
 
 use crate::brake::Brake;
 use crate::call::Call;
-use crate::hygge;
+use crate::hygge::{self, Following};
 use crate::manifest::ManifestError;
 use crate::plugin::{Loaded, Plugin, Registered};
 use crate::trouble::Sources;
@@ -22,8 +22,30 @@ pub(crate) struct Home {
     pub(crate) registered: Mutex<Option<Registered>>,
     /// A registration was refused because of a name of another source.
     pub(crate) name_taken: AtomicBool,
-    /// What the modules gave that were required.
-    pub(crate) modules: Mutex<HashMap<String, Option<mlua::RegistryKey>>>,
+    /// Programs that are followed as they run.
+    pub(crate) followed: Mutex<HashMap<u64, Arc<Following>>>,
+}
+
+impl Home {
+    /// Keeps what a program writes until it is asked for; gives its number.
+    pub(crate) fn follow(&self, following: Arc<Following>) -> u64 {
+        let mut followed = self.followed();
+        let id = followed.keys().max().map_or(1, |last| last + 1);
+        followed.insert(id, following);
+        id
+    }
+
+    pub(crate) fn following(&self, id: u64) -> Option<Arc<Following>> {
+        self.followed().get(&id).cloned()
+    }
+
+    pub(crate) fn forget(&self, id: u64) {
+        self.followed().remove(&id);
+    }
+
+    fn followed(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Following>>> {
+        self.followed.lock().expect("no code panics while it holds this lock")
+    }
 }
 
 /// Why a plugin did not load.
@@ -40,7 +62,7 @@ pub(crate) fn load(plugin: &Arc<Plugin>) -> Result<(Loaded, Registered), Failure
         plugin: plugin.clone(),
         registered: Mutex::new(Some(Registered::default())),
         name_taken: AtomicBool::new(false),
-        modules: Mutex::default(),
+        followed: Mutex::default(),
     });
     load_at(&home).map_err(|error| Failure { error, name_taken: home.name_taken.load(Ordering::Relaxed) })
 }

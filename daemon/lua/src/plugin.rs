@@ -1,7 +1,7 @@
 //! One version of a plugin while it lives: who it is, what it registered, and its machines.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::hooks::HookEvent;
-use toold_engine::registry::SourceKey;
+use toold_engine::registry::{Scope, SourceKey};
 use toold_engine::tool::{Origin, ToolSpec};
+use toold_host::environment::Environment;
 use toold_proto::tool::{Source, SourceKind, ToolName};
 
 use crate::brake::Watchdog;
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) config: Map<String, Value>,
     pub(crate) profile_dir: PathBuf,
     pub(crate) store: Option<Arc<dyn Store>>,
+    /// What programs get, and `os.getenv` tells.
+    pub(crate) environment: Environment,
     /// Fires when the host stops.
     pub(crate) stop: CancellationToken,
 }
@@ -60,6 +63,24 @@ impl Plugin {
             kind: SourceKind::Plugin,
             name: self.manifest.name.clone(),
             path: Some(self.path.display().to_string()),
+        }
+    }
+
+    /// The plugin's own folder; of a plugin of one file, the folder that it lies in.
+    pub(crate) fn dir(&self) -> &Path {
+        self.manifest.folder.as_deref().or(self.path.parent()).unwrap_or(&self.path)
+    }
+
+    /// Whether a resolved path is the plugin's own: its folder, or its one file.
+    pub(crate) fn owns(&self, path: &Path) -> bool {
+        path.starts_with(self.manifest.folder.as_ref().unwrap_or(&self.path))
+    }
+
+    /// Its name space in the store: plugins of one name in different projects share nothing.
+    pub(crate) fn store_name(&self) -> String {
+        match &self.key.scope {
+            Scope::Global => self.name().to_owned(),
+            Scope::Project(project) => format!("{}@{}", self.name(), project.display()),
         }
     }
 

@@ -12,13 +12,23 @@ local raw_create, raw_resume, raw_yield = coroutine.create, coroutine.resume, co
 local raw_status, isyieldable = coroutine.status, coroutine.isyieldable
 local raw_collectgarbage = collectgarbage
 
+-- Which level, counted from the caller of this function, is the first that is not of the host.
+local debug_info = debug.info
+local function level()
+  local depth = 2
+  while debug_info(depth, "s") == "[toold]" do
+    depth = depth + 1
+  end
+  return depth - 1
+end
+
 -- Host functions answer `true, ...` or `false, message`; here a message becomes an error that
 -- names the line of the plugin that called.
 local function settle(ok, ...)
   if ok then
     return ...
   end
-  error((...), 3)
+  error((...), level())
 end
 
 local function lift(raw)
@@ -268,4 +278,53 @@ local function all(functions)
   return results
 end
 
-return { all = all, lift = lift, lift_waiting = lift_waiting, resume = resume, create = raw_create, status = raw_status }
+-- `exec` with `on_output`: the script hears each piece as it comes, in its own coroutine.
+local function exec(plain, begin, next)
+  return function(command, args, options)
+    local on_output = type(options) == "table" and rawget(options, "on_output")
+    if not on_output then
+      return plain(command, args, options)
+    end
+    if blocked > 0 or not isyieldable() then
+      local result = plain(command, args, options)
+      if result.stdout ~= "" then on_output("stdout", result.stdout) end
+      if result.stderr ~= "" then on_output("stderr", result.stderr) end
+      return result
+    end
+    local id = begin(command, args, options)
+    while true do
+      local piece = next(id)
+      if piece.stream == nil then
+        return piece
+      end
+      on_output(piece.stream, piece.text)
+    end
+  end
+end
+
+-- `require` over `find`, which gives a module's compiled text.
+local function make_require(find)
+  local loaded, loading = {}, {}
+  return function(name)
+    if loaded[name] ~= nil then
+      return loaded[name]
+    end
+    if loading[name] then
+      error("require: module '" .. tostring(name) .. "' requires itself", level())
+    end
+    local chunk, mistake = find(name)
+    if not chunk then
+      error(mistake, 0)
+    end
+    loading[name] = true
+    local ok, value = pcall(chunk, name)
+    loading[name] = nil
+    if not ok then
+      error(value, 0)
+    end
+    loaded[name] = value == nil and true or value
+    return loaded[name]
+  end
+end
+
+return { level = level, exec = exec, require = make_require, all = all, lift = lift, lift_waiting = lift_waiting, resume = resume, create = raw_create, status = raw_status }

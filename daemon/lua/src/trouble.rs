@@ -15,7 +15,9 @@ const MAX_SOURCE_LINE: usize = 200;
 
 /// The source texts that a plugin has run, by the name that messages and tracebacks call them.
 #[derive(Default)]
-pub(crate) struct Sources(Mutex<HashMap<String, (PathBuf, Arc<[u8]>)>>);
+pub(crate) struct Sources(Mutex<Known>);
+
+type Known = HashMap<String, (PathBuf, Arc<[u8]>)>;
 
 impl Sources {
     pub(crate) fn add(&self, shown: &str, path: &Path, text: Arc<[u8]>) {
@@ -27,7 +29,7 @@ impl Sources {
         self.lock().values().find(|(known, _)| known == path).map(|(_, text)| text.clone())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (PathBuf, Arc<[u8]>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.0.lock().expect("no code panics while it holds this lock")
     }
 
@@ -76,7 +78,7 @@ fn split(error: &Error) -> (String, Option<String>) {
 }
 
 /// `file:line:` at the start of a text, when it is a file that we know.
-fn place<'a>(text: &str, sources: &'a HashMap<String, (PathBuf, Arc<[u8]>)>) -> Option<(&'a str, u32)> {
+fn place<'a>(text: &str, sources: &'a Known) -> Option<(&'a str, u32)> {
     sources.keys().find_map(|shown| {
         let rest = text.strip_prefix(shown.as_str())?.strip_prefix(':')?;
         let digits = rest.find(|c: char| !c.is_ascii_digit())?;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
+use toold_host::files;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::tool::Category;
 
@@ -24,8 +25,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     let about = hygge.within("plugin")?.table;
     about.raw_set("name", plugin.name())?;
     about.raw_set("path", plugin.path.display().to_string())?;
-    let dir = plugin.manifest.folder.as_deref().or(plugin.path.parent()).unwrap_or(&plugin.path);
-    about.raw_set("dir", dir.display().to_string())?;
+    about.raw_set("dir", plugin.dir().display().to_string())?;
     about.raw_set("version", plugin.manifest.version.as_deref())?;
     hygge.within("profile")?.table.raw_set("dir", plugin.shared.profile_dir.display().to_string())?;
     hygge.table.raw_set("config", convert::to_lua(hygge.lua, &plugin.config())?)?;
@@ -114,7 +114,8 @@ pub(crate) fn need(fields: &Fields, cwd: &std::path::Path) -> Result<Need, Strin
     })?;
     let mut target = fields.text("target")?;
     if matches!(category, Category::FileRead | Category::FileWrite) {
-        target = crate::paths::resolve(&cwd.join(target)).display().to_string();
+        let resolved = files::resolve(target.as_ref(), cwd).map_err(|error| fields.wrong("target", error))?;
+        target = resolved.display().to_string();
     }
     let need = Need::new(category, target);
     Ok(match fields.optional_text("reason")? {

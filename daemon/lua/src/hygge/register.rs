@@ -25,9 +25,9 @@ const DEFAULT_TTL: Duration = Duration::from_secs(300);
 const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
-    hygge.function("register_tool", "register_tool", |lua, args, home| register_tool(lua, args, home))?;
+    hygge.function("register_tool", "register_tool", register_tool)?;
     let tools = hygge.within("tools")?;
-    tools.function("register", "tools.register", |lua, args, home| register_tool(lua, args, home))?;
+    tools.function("register", "tools.register", register_tool)?;
     hygge.function("register_hook", "register_hook", |_, args, home| register_hook(args, home))?;
     hygge.function("register_command", "register_command", |_, args, home| register_command(args, home))?;
     hygge.function("register_subagent", "register_subagent", |_, args, home| register_subagent(args, home))?;

@@ -37,7 +37,7 @@ async fn a_plugin_that_never_loads_delays_no_other() {
     let world = World::with(
         &[
             ("a.lua", "while true do pcall(function() while true do end end) end"),
-            ("b.lua", "local t = {} while true do t[#t + 1] = {} end"),
+            ("b.lua", "local s = ('a'):rep(1e9)"),
             ("c.lua", "hygge.register_tool{name = 't', execute = function() return 'c' end}"),
         ],
         |options| options.load_limit = std::time::Duration::from_millis(300),

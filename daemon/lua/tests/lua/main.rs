@@ -4,4 +4,5 @@ mod calls;
 mod limits;
 mod registering;
 mod reloading;
+mod system;
 mod world;

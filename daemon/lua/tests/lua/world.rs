@@ -12,6 +12,7 @@ use toold_engine::Engine;
 use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
 use toold_engine::progress::ProgressSink;
 use toold_engine::session::{Filter, NewSession, Session};
+use toold_host::environment::Environment;
 use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
 use toold_proto::call::Progress;
 use toold_proto::plugin::{Plugin, PluginStatus};
@@ -20,22 +21,22 @@ use toold_proto::tool::{SessionId, ToolResult};
 /// Nothing in a test takes so long; what does has hung.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub struct World {
-    pub engine: Arc<Engine>,
-    pub host: PluginHost,
-    pub session: Arc<Session>,
+pub(crate) struct World {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) host: PluginHost,
+    pub(crate) session: Arc<Session>,
     /// The user's plugin folder.
-    pub plugins: PathBuf,
-    pub root: TempDir,
+    pub(crate) plugins: PathBuf,
+    pub(crate) root: TempDir,
 }
 
 impl World {
     /// With these files in the plugin folder, loaded.
-    pub async fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) async fn new(files: &[(&str, &str)]) -> Self {
         Self::with(files, |_| {}).await
     }
 
-    pub async fn with(files: &[(&str, &str)], change: impl FnOnce(&mut PluginHostOptions)) -> Self {
+    pub(crate) async fn with(files: &[(&str, &str)], change: impl FnOnce(&mut PluginHostOptions)) -> Self {
         let root = TempDir::new().unwrap();
         let real = root.path().canonicalize().unwrap();
         let plugins = real.join("plugins");
@@ -47,6 +48,7 @@ impl World {
         let engine = Arc::new(Engine::new("test"));
         let dirs = vec![PluginDir { path: plugins.clone(), kind: DirKind::User }];
         let mut options = PluginHostOptions::new(engine.clone(), dirs);
+        options.environment = Environment::inherited(std::env::vars_os());
         change(&mut options);
         let host = PluginHost::start(options).unwrap();
         soon(host.settled()).await;
@@ -64,14 +66,24 @@ impl World {
     }
 
     /// One plugin of one file.
-    pub async fn of(script: &str) -> Self {
+    pub(crate) async fn of(script: &str) -> Self {
         let world = Self::new(&[("p.lua", script)]).await;
         let error = world.plugin("p").error;
         assert_eq!(error, None, "the plugin did not load");
         world
     }
 
-    pub fn call_of(&self, name: &str, arguments: Value) -> Call {
+    /// Lets every plugin do anything.
+    pub(crate) fn allow_all(&self) {
+        self.session.set_mode(toold_proto::session::Mode::Yolo);
+    }
+
+    /// The session's folder.
+    pub(crate) fn work(&self) -> &Path {
+        &self.session.cwd
+    }
+
+    pub(crate) fn call_of(&self, name: &str, arguments: Value) -> Call {
         Call {
             name: name.to_owned(),
             arguments,
@@ -93,42 +105,42 @@ impl World {
         }
     }
 
-    pub async fn execute(&self, call: Call) -> Result<ToolResult, CallError> {
+    pub(crate) async fn execute(&self, call: Call) -> Result<ToolResult, CallError> {
         soon(execute(&self.engine, call)).await
     }
 
     /// A call that can run.
-    pub async fn call(&self, name: &str, arguments: Value) -> ToolResult {
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> ToolResult {
         self.execute(self.call_of(name, arguments)).await.unwrap()
     }
 
     /// The text of a call that went well.
-    pub async fn text(&self, name: &str, arguments: Value) -> String {
+    pub(crate) async fn text(&self, name: &str, arguments: Value) -> String {
         let result = self.call(name, arguments).await;
         assert!(!result.is_error, "{}", result.text());
         result.text()
     }
 
-    pub fn plugin(&self, name: &str) -> Plugin {
+    pub(crate) fn plugin(&self, name: &str) -> Plugin {
         let list = self.host.list();
         list.iter().find(|plugin| plugin.name == name).unwrap_or_else(|| panic!("no {name} in {list:#?}")).clone()
     }
 
-    pub fn tools(&self) -> Vec<String> {
+    pub(crate) fn tools(&self) -> Vec<String> {
         let snapshot = self.engine.registry.snapshot();
         snapshot.global().iter().map(|tool| tool.spec().name.to_string()).collect()
     }
 
-    pub fn revision(&self) -> u64 {
+    pub(crate) fn revision(&self) -> u64 {
         self.engine.registry.snapshot().revision
     }
 
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         write(&self.plugins.join(name), text);
     }
 
     /// Waits, from event to event, until something is so.
-    pub async fn until(&self, mut is_so: impl FnMut(&Self) -> bool) {
+    pub(crate) async fn until(&self, mut is_so: impl FnMut(&Self) -> bool) {
         let mut events = self.engine.events.subscribe(None).receiver;
         let wait = async {
             while !is_so(self) {
@@ -140,12 +152,12 @@ impl World {
         }
     }
 
-    pub async fn until_failed(&self, name: &str) -> Plugin {
+    pub(crate) async fn until_failed(&self, name: &str) -> Plugin {
         self.until(|world| world.host.list().iter().any(|p| p.name == name && p.status == PluginStatus::Failed)).await;
         self.plugin(name)
     }
 
-    pub async fn until_described(&self, tool: &str, description: &str) {
+    pub(crate) async fn until_described(&self, tool: &str, description: &str) {
         self.until(|world| {
             let snapshot = world.engine.registry.snapshot();
             snapshot.global().find(tool).is_some_and(|tool| tool.spec().description == description)
@@ -154,18 +166,18 @@ impl World {
     }
 }
 
-pub async fn soon<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.expect("it hangs")
 }
 
-pub fn write(path: &Path, text: &str) {
+pub(crate) fn write(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// Keeps what a call tells.
 #[derive(Default)]
-pub struct Heard(pub Mutex<Vec<Progress>>);
+pub(crate) struct Heard(pub(crate) Mutex<Vec<Progress>>);
 
 impl ProgressSink for Heard {
     fn send(&self, _: u64, progress: &Progress) {

@@ -1,0 +1,224 @@
+//! `hygge.exec`, and what `io.popen` and `os.execute` run through.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mlua::Value;
+use tokio::sync::Notify;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolError;
+use toold_host::files;
+use toold_host::process::{Command, Ending, Finished, run};
+use toold_host::shell_grammar;
+use toold_proto::call::Stream;
+
+use super::{Asked, Module, Reply};
+use crate::args::text;
+
+/// Bytes of each stream that a script gets; what is over loses its middle.
+const KEEP: usize = 8 << 20;
+/// Bytes that wait for `on_output`; the oldest are dropped beyond them, and stay in the result.
+const WAITING: usize = 1 << 20;
+
+/// What a program wrote and `on_output` has not seen, and its result at the end.
+#[derive(Default)]
+pub(crate) struct Following {
+    state: Mutex<Followed>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Followed {
+    pieces: VecDeque<(Stream, String)>,
+    bytes: usize,
+    result: Option<Result<Reply, String>>,
+}
+
+pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+    let raw = hygge.apart()?;
+    let plain = raw.waiting("run", "hygge.exec", |asked| {
+        let program = Program::of(asked)?;
+        Ok(async move { program.run(|_, _| {}).await })
+    })?;
+    let begin = raw.waiting("begin", "hygge.exec", |asked| {
+        let program = Program::of(asked)?;
+        let following = Arc::<Following>::default();
+        let id = asked.home.follow(following.clone());
+        asked.call.begin(async move {
+            let result = program.run(|stream, text| following.hear(stream, text)).await;
+            following.end(result);
+        });
+        Ok(async move { Ok(Reply::Json(id.into())) })
+    })?;
+    let next = raw.waiting("next", "hygge.exec", |asked| {
+        let id = text(asked.args.value(1)).and_then(|id| id.parse().ok()).unwrap_or(u64::MAX);
+        let home = asked.home.clone();
+        Ok(async move {
+            let following = home.following(id).ok_or("hygge.exec: it has ended")?;
+            let reply = following.next().await;
+            if !matches!(&reply, Ok(Reply::Fields(fields)) if fields.iter().any(|(name, _)| *name == "stream")) {
+                home.forget(id);
+            }
+            reply
+        })
+    })?;
+    let shell = raw.waiting("shell", "io.popen", |asked| {
+        let program = Program::of_line(asked)?;
+        Ok(async move { program.run(|_, _| {}).await })
+    })?;
+    let exec: mlua::Function = hygge.prelude.prelude.raw_get::<mlua::Function>("exec")?.call((plain, begin, next))?;
+    hygge.table.raw_set("exec", exec)?;
+    hygge.prelude.prelude.raw_set("shell", shell)
+}
+
+/// A program that a script wants to run.
+struct Program {
+    cx: Arc<Cx>,
+    command: Command,
+    needs: Vec<Need>,
+}
+
+impl Program {
+    /// Of the arguments `command, args?, opts?`.
+    fn of(asked: &Asked) -> Result<Self, String> {
+        let args = asked.args;
+        asked.home.plugin.requires("exec", |can| can.exec)?;
+        let cx = asked.call.cx()?.clone();
+        let name = args.text(1, "command")?;
+        let mut words = Vec::new();
+        if let Some(list) = args.optional_fields(2, "args")? {
+            for place in 1..=list.table.raw_len() {
+                let word: Value = list.table.raw_get(place).map_err(|error| error.to_string())?;
+                words.push(text(&word).ok_or_else(|| args.mistake(2, "args", "a list of strings"))?);
+            }
+        }
+        let environment = asked.home.plugin.shared.environment.clone().with(&cx.session.env);
+        let mut command = Command::new(&name, &cx.cwd, environment).args(&words);
+        command.keep = KEEP;
+        if let Some(options) = args.optional_fields(3, "opts")? {
+            command.timeout = options.optional_duration("timeout")?;
+            if let Some(dir) = options.optional_text("dir")? {
+                command.cwd = files::resolve(dir.as_ref(), &cx.cwd).map_err(|error| options.wrong("dir", error))?;
+            }
+            if let Some(stdin) = options.optional_text("stdin")? {
+                command.stdin = Some(stdin.into_bytes());
+            }
+            if let Some(env) = options.optional_fields("env")? {
+                let mut more = Vec::new();
+                for pair in env.table.pairs::<Value, Value>() {
+                    let (name, value) = pair.map_err(|error| error.to_string())?;
+                    let (Some(name), Some(value)) = (text(&name), text(&value)) else {
+                        return Err(options.wrong("env", "expected strings under strings"));
+                    };
+                    more.push((name, value));
+                }
+                command.environment = command.environment.with(more);
+            }
+        }
+        let line: Vec<String> = std::iter::once(&name).chain(&words).map(|word| quoted(word)).collect();
+        let needs = shell_grammar::needs(&line.join(" "), &command.cwd);
+        Ok(Self { cx, command, needs })
+    }
+
+    /// Of one line for the shell.
+    fn of_line(asked: &Asked) -> Result<Self, String> {
+        asked.home.plugin.requires("exec", |can| can.exec)?;
+        let cx = asked.call.cx()?.clone();
+        let line = asked.args.text(1, "command")?;
+        let environment = asked.home.plugin.shared.environment.clone().with(&cx.session.env);
+        let mut command = Command::shell(&line, &cx.cwd, environment);
+        command.keep = KEEP;
+        let needs = shell_grammar::needs(&line, &cx.cwd);
+        Ok(Self { cx, command, needs })
+    }
+
+    /// A refusal is a result with code 1, a program that cannot be started an error.
+    async fn run(self, on_output: impl FnMut(Stream, &str) + Send) -> Result<Reply, String> {
+        let Self { cx, mut command, needs } = self;
+        for need in needs {
+            match cx.require(need).await {
+                Ok(()) => {}
+                Err(ToolError::Denied(denial)) => return Ok(result("", &denial.message, 1, false)),
+                Err(other) => return Err(other.to_string()),
+            }
+        }
+        // The call's own limit stops the script; this one only leaves it time to say what came before.
+        let remaining = cx.deadline.remaining().saturating_sub(Duration::from_millis(50));
+        command.timeout = Some(command.timeout.unwrap_or(remaining));
+        let finished = run(command, &cx.cancel, on_output).await.map_err(|error| format!("hygge.exec: {error}"))?;
+        let Finished { ending, code, signal, stdout, stderr, .. } = finished;
+        let code = code.or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
+        Ok(result(&stdout.to_text(), &stderr.to_text(), code, ending == Ending::TimedOut))
+    }
+}
+
+fn result(stdout: &str, stderr: &str, code: i32, timed_out: bool) -> Reply {
+    let mut fields = vec![
+        ("stdout", Reply::Bytes(stdout.into())),
+        ("stderr", Reply::Bytes(stderr.into())),
+        ("code", Reply::Json(code.into())),
+        // As some hosts call it.
+        ("exit_code", Reply::Json(code.into())),
+    ];
+    if timed_out {
+        fields.push(("timed_out", Reply::Json(true.into())));
+    }
+    Reply::Fields(fields)
+}
+
+/// One word for the shell's grammar (POSIX, section 2.2.2: single quotes).
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+impl Following {
+    fn hear(&self, stream: Stream, text: &str) {
+        let mut state = self.lock();
+        state.bytes += text.len();
+        state.pieces.push_back((stream, text.to_owned()));
+        while state.bytes > WAITING
+            && let Some((_, dropped)) = state.pieces.pop_front()
+        {
+            state.bytes -= dropped.len();
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn end(&self, result: Result<Reply, String>) {
+        self.lock().result = Some(result);
+        self.changed.notify_one();
+    }
+
+    /// A piece as `{stream, text}`, or the result once there are no more.
+    async fn next(&self) -> Result<Reply, String> {
+        loop {
+            {
+                let mut state = self.lock();
+                if let Some((stream, text)) = state.pieces.pop_front() {
+                    state.bytes -= text.len();
+                    let stream = match stream {
+                        Stream::Stdout => "stdout",
+                        Stream::Stderr => "stderr",
+                    };
+                    let stream = ("stream", Reply::Json(stream.into()));
+                    return Ok(Reply::Fields(vec![stream, ("text", Reply::Bytes(text.into_bytes()))]));
+                }
+                if let Some(result) = state.result.take() {
+                    return result;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Followed> {
+        self.state.lock().expect("no code panics while it holds this lock")
+    }
+}

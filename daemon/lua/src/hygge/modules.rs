@@ -1,0 +1,70 @@
+//! `require`: modules of the plugin's own folder, and no others.
+
+use std::path::{Path, PathBuf};
+
+use mlua::Function;
+
+use super::Module;
+use crate::load::Home;
+use crate::vm::{MAX_SOURCE, chunk};
+
+pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+    let raw = hygge.apart()?;
+    let find = raw.function("find", "require", |lua, args, home| {
+        let name = args.text(1, "name")?;
+        let (path, source) = find(home, &name)?;
+        let shown = home.plugin.manifest.shown(&path);
+        // A mistake in the module's text has a place of its own.
+        Ok(match chunk(lua, &source, &format!("@{shown}")) {
+            Ok(chunk) => (Some(chunk), None),
+            Err(message) => (None, Some(message)),
+        })
+    })?;
+    let require: Function = hygge.prelude.prelude.raw_get::<Function>("require")?.call(find)?;
+    hygge.lua.globals().raw_set("require", require)
+}
+
+type Source = std::sync::Arc<[u8]>;
+
+fn find(home: &Home, name: &str) -> Result<(PathBuf, Source), String> {
+    let plugin = &home.plugin;
+    let folder = plugin.manifest.folder.as_deref().ok_or_else(|| {
+        format!("require: no module '{name}': a plugin of one file has none, one of a folder has those in it")
+    })?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    if name.is_empty() || name.len() > 200 || !name.chars().all(fits) || name.contains("..") || name.starts_with('/') {
+        return Err(format!("require: {name:?} is no name of a module of this plugin"));
+    }
+    let real = folder.canonicalize().map_err(|error| format!("require: {}: {error}", folder.display()))?;
+    let within = name.replace('.', "/");
+    let mut tried = Vec::new();
+    for base in ["", "lib/"] {
+        for end in [".lua", "/init.lua"] {
+            let relative = format!("{base}{within}{end}");
+            let path = folder.join(&relative);
+            match path.canonicalize() {
+                // A link is followed as long as it stays inside.
+                Ok(target) if target.starts_with(&real) => return Ok((path.clone(), read(home, &path)?)),
+                Ok(_) => return Err(format!("require: module '{name}' lies outside of the plugin's folder")),
+                Err(_) => tried.push(relative),
+            }
+        }
+    }
+    Err(format!("require: no module '{name}' in the plugin's folder (looked for {})", tried.join(", ")))
+}
+
+/// As it was when this version first read it, so that all machines of a version run the same.
+fn read(home: &Home, path: &Path) -> Result<Source, String> {
+    let sources = &home.plugin.sources;
+    if let Some(source) = sources.text(path) {
+        return Ok(source);
+    }
+    let length = path.metadata().map_or(0, |facts| facts.len());
+    if length > MAX_SOURCE as u64 {
+        return Err(format!("require: {} has {length} bytes; at most {MAX_SOURCE} are taken", path.display()));
+    }
+    let source = std::fs::read(path).map_err(|error| format!("require: can't read {}: {error}", path.display()))?;
+    let source: Source = source.into();
+    sources.add(&home.plugin.manifest.shown(path), path, source.clone());
+    Ok(source)
+}

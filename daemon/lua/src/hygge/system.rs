@@ -1,0 +1,26 @@
+//! `io` and `os`, which are written in Lua over the functions of the host.
+
+use mlua::Value;
+
+use super::Module;
+
+pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+    let host = hygge.apart()?;
+    host.function("getenv", "os.getenv", |_, args, home| {
+        let name = args.text(1, "name")?;
+        let call = crate::call::current();
+        let session = call.as_ref().and_then(|call| call.cx.as_ref()).and_then(|cx| cx.session.env.get(&name).cloned());
+        let daemon = || home.plugin.shared.environment.get(&name).map(|value| value.to_string_lossy().into_owned());
+        Ok(session.or_else(daemon))
+    })?;
+    host.function("tmpname", "os.tmpname", |_, _, home| {
+        let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let name = format!("toold-{}-{nanos:x}", home.plugin.name());
+        Ok(std::env::temp_dir().join(name).display().to_string())
+    })?;
+    for name in ["shell", "rename", "level"] {
+        host.table.raw_set(name, hygge.prelude.prelude.raw_get::<Value>(name)?)?;
+    }
+    let io: Value = hygge.lua.load(include_str!("../io.lua")).set_name("=[toold]").call((&hygge.table, host.table))?;
+    hygge.lua.globals().raw_set("io", io)
+}

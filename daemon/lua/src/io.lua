@@ -1,0 +1,258 @@
+-- `io` and `os` as plugins know them, over the functions of the host, which ask the policy.
+-- Files are read as a whole, and every write is done when it is made.
+local hygge, host = ...
+
+local fs, log, print = hygge.fs, hygge.log, print
+local type, error, pcall, select, tostring, tonumber, setmetatable = type, error, pcall, select, tostring, tonumber, setmetatable
+local sub, find, match, concat = string.sub, string.find, string.match, table.concat
+local level = host.level
+
+local File = {}
+File.__index = File
+File.__tostring = function(file)
+  return file.closed and "file (closed)" or "file (" .. file.path .. ")"
+end
+
+local function check(file)
+  if getmetatable(file) ~= File then
+    error("bad argument #1 (file expected)", level())
+  elseif file.closed then
+    error("attempt to use a closed file", level())
+  end
+end
+
+local function read_one(file, format)
+  local text, at = file.text, file.at
+  if type(format) == "number" then
+    if at > #text then
+      return format == 0 and (at <= #text and "" or nil) or nil
+    end
+    file.at = at + format
+    return sub(text, at, at + format - 1)
+  end
+  format = match(tostring(format), "^%*?(.)")
+  if format == "a" then
+    file.at = #text + 1
+    return sub(text, at)
+  elseif format == "l" or format == "L" then
+    if at > #text then
+      return nil
+    end
+    local stop = find(text, "\n", at, true)
+    file.at = (stop or #text) + 1
+    if not stop then
+      return sub(text, at)
+    end
+    return sub(text, at, format == "L" and stop or stop - 1)
+  elseif format == "n" then
+    local first, last = find(text, "^%s*[%+%-]?[%w%.]+", at)
+    if not first then
+      return nil
+    end
+    file.at = last + 1
+    return tonumber((match(sub(text, first, last), "^%s*(.-)$")))
+  end
+  error("bad argument #1 to 'read' (invalid format)", level())
+end
+
+function File:read(...)
+  check(self)
+  if not self.text then
+    return nil, "the file is not open for reading"
+  end
+  local count = select("#", ...)
+  if count == 0 then
+    return read_one(self, "l")
+  end
+  local results = {}
+  for i = 1, count do
+    results[i] = read_one(self, (select(i, ...)))
+    if results[i] == nil then
+      break
+    end
+  end
+  return unpack(results, 1, count)
+end
+
+function File:lines(format)
+  check(self)
+  return function()
+    if self.closed then
+      return nil
+    end
+    local line = read_one(self, format or "l")
+    if line == nil and self.close_at_end then
+      self.closed = true
+    end
+    return line
+  end
+end
+
+function File:write(...)
+  check(self)
+  if not self.sink then
+    return nil, "the file is not open for writing"
+  end
+  local pieces = {}
+  for i = 1, select("#", ...) do
+    local piece = select(i, ...)
+    if type(piece) ~= "string" and type(piece) ~= "number" then
+      error("bad argument #" .. i .. " to 'write' (string expected, got " .. type(piece) .. ")", level())
+    end
+    pieces[i] = tostring(piece)
+  end
+  local ok, message = pcall(self.sink, concat(pieces))
+  if not ok then
+    return nil, message
+  end
+  return self
+end
+
+function File:seek(whence, offset)
+  check(self)
+  local text = self.text or ""
+  whence, offset = whence or "cur", offset or 0
+  local base = whence == "set" and 0 or whence == "end" and #text or self.at - 1
+  self.at = math.max(0, base + offset) + 1
+  return self.at - 1
+end
+
+function File:close()
+  check(self)
+  self.closed = true
+  if self.code then
+    return self.code == 0, "exit", self.code
+  end
+  return true
+end
+
+function File:flush()
+  return self
+end
+
+function File:setvbuf()
+  return true
+end
+
+local function new(fields)
+  fields.at = 1
+  return setmetatable(fields, File)
+end
+
+local io = {}
+
+function io.open(path, mode)
+  path, mode = tostring(path), mode or "r"
+  local kind, plus = match(mode, "^([rwa])b?(%+?)b?$")
+  if not kind then
+    error("bad argument #2 to 'open' (invalid mode)", level())
+  end
+  local file = { path = path }
+  if kind == "r" or plus == "+" then
+    local ok, text = pcall(fs.read, path)
+    if ok then
+      file.text = text
+    elseif kind == "r" then
+      return nil, text, 2
+    else
+      file.text = ""
+    end
+  end
+  if kind == "w" then
+    local ok, message = pcall(fs.write, path, "")
+    if not ok then
+      return nil, message, 13
+    end
+    file.text = plus == "+" and "" or nil
+  end
+  if kind ~= "r" or plus == "+" then
+    file.sink = function(text)
+      if plus == "+" and kind ~= "a" then
+        local at, old = file.at, file.text
+        local new = sub(old, 1, at - 1) .. text .. sub(old, at + #text)
+        fs.write(path, new)
+        file.text, file.at = new, at + #text
+      else
+        fs.append(path, text)
+      end
+    end
+  end
+  return new(file)
+end
+
+function io.lines(path, format)
+  if path == nil then
+    return function() end
+  end
+  local file, message = io.open(path)
+  if not file then
+    error(message, level())
+  end
+  file.close_at_end = true
+  return file:lines(format)
+end
+
+function io.popen(command, mode)
+  if mode == "w" then
+    error("io.popen: only reading is possible; hygge.exec takes stdin", level())
+  end
+  local result = host.shell(command)
+  local text = result.stdout
+  if result.stderr ~= "" then
+    log("warn", result.stderr)
+  end
+  return new { path = command, text = text, code = result.code }
+end
+
+io.stdout = new { path = "stdout", sink = function(text) print((string.gsub(text, "\n$", ""))) end }
+io.stderr = new { path = "stderr", sink = function(text) log("warn", (string.gsub(text, "\n$", ""))) end }
+io.stdin = new { path = "stdin", text = "" }
+
+function io.write(...)
+  return io.stdout:write(...)
+end
+
+function io.read()
+  return nil
+end
+
+function io.type(value)
+  if getmetatable(value) ~= File then
+    return nil
+  end
+  return value.closed and "closed file" or "file"
+end
+
+function io.close(file)
+  return (file or io.stdout):close()
+end
+
+local function tried(ok, message)
+  if ok then
+    return true
+  end
+  return nil, message, 1
+end
+
+function os.remove(path)
+  return tried(pcall(fs.remove, path))
+end
+
+function os.rename(from, to)
+  return tried(pcall(host.rename, from, to))
+end
+
+function os.execute(command)
+  if command == nil then
+    return true
+  end
+  return host.shell(command).code
+end
+
+function os.exit()
+  error("os.exit: a plugin cannot end the daemon; return from the function instead", level())
+end
+
+os.getenv, os.tmpname = host.getenv, host.tmpname
+
+return io

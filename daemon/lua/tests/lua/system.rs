@@ -1,0 +1,270 @@
+//! What plugins can do in the world, and that they ask first.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use toold_lua::store::Store;
+use toold_proto::plugin::PluginStatus;
+
+use crate::world::{World, write};
+
+fn tool(body: &str) -> String {
+    format!("hygge.register_tool{{name = 't', execute = function(ctx, input) {body} end}}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exec_gives_output_and_code() {
+    let world = World::of(&tool(
+        "local r = hygge.exec('sh', {'-c', 'cat; echo err >&2; echo $X $PWD; exit 3'}, {stdin = 'in ', env = {X = 'y'}})
+         return table.concat({r.stdout, r.stderr, r.code, tostring(r.timed_out)}, '|')",
+    ))
+    .await;
+    world.allow_all();
+    let cwd = world.work().display();
+    assert_eq!(world.text("t", json!({})).await, format!("in y {cwd}\n|err\n|3|nil"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exec_passes_words_as_they_are() {
+    let world = World::of(&tool("return hygge.exec('printf', {'%s|', 'a b', '$HOME', '; echo x', 7}).stdout")).await;
+    world.allow_all();
+    assert_eq!(world.text("t", json!({})).await, "a b|$HOME|; echo x|7|");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_program_does_not_run() {
+    let world =
+        World::of(&tool("local r = hygge.exec('touch', {'made'}) return r.code .. ' ' .. r.stderr .. r.stdout")).await;
+    let text = world.text("t", json!({})).await;
+    assert!(text.starts_with("1 not allowed: shell touch made"), "{text}");
+    assert!(!world.work().join("made").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_none_raises() {
+    let world =
+        World::of(&tool("\n local ok, err = pcall(hygge.exec, 'no-such-program') return tostring(ok) .. err")).await;
+    world.allow_all();
+    let text = world.text("t", json!({})).await;
+    assert!(text.contains("false") && text.contains("no program no-such-program"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exec_ends_at_its_own_limit() {
+    let world = World::of(&tool(
+        "local r = hygge.exec('sleep', {'1000'}, {timeout = '20ms'}) return tostring(r.timed_out) .. r.code",
+    ))
+    .await;
+    world.allow_all();
+    assert!(world.text("t", json!({})).await.starts_with("true"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_is_heard_as_it_comes() {
+    let world = World::of(&tool(
+        "local heard = {}
+         local r = hygge.exec('sh', {'-c', 'echo one; read x < go; echo two >&2'}, {on_output = function(stream, text)
+           heard[#heard + 1] = stream .. ':' .. text
+           if text == 'one\\n' then hygge.fs.write('go', 'go\\n') end
+         end})
+         return table.concat(heard) .. r.stdout .. r.code",
+    ))
+    .await;
+    world.allow_all();
+    // The program waits for what the script does on hearing it: a pipe that is made beforehand.
+    let status = std::process::Command::new("mkfifo").arg(world.work().join("go")).status().unwrap();
+    assert!(status.success());
+    let text = world.call("t", json!({})).await.text();
+    assert!(text.contains("stdout:one"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_read_and_written_where_the_session_is() {
+    let world = World::of(&tool(
+        "local fs = hygge.fs
+         fs.mkdir('d/e') fs.write('d/a.txt', 'one') fs.append('d/a.txt', ' two') fs.write('d/e/b.lua', '')
+         local names = {}
+         for _, entry in ipairs(fs.list('d')) do names[#names + 1] = entry.name .. ':' .. entry.type end
+         local stat = fs.stat('d/a.txt')
+         local text = {fs.read('d/a.txt'), table.concat(names, ','), stat.type, stat.size, tostring(fs.stat('none')),
+           tostring(fs.exists('d')), table.concat(fs.glob('d/**/*.lua'), ',')}
+         fs.remove('d/a.txt')
+         text[#text + 1] = tostring(fs.exists('d/a.txt'))
+         return table.concat(text, '|')",
+    ))
+    .await;
+    world.allow_all();
+    let expected = "one two|a.txt:file,e:directory|file|7|nil|true|d/e/b.lua|false";
+    assert_eq!(world.text("t", json!({})).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_outside_need_leave() {
+    let world = World::of(&tool("return select(2, pcall(hygge.fs[input.what], input.path, 'x'))")).await;
+    write(&world.root.path().join("outside.txt"), "secret");
+    write(&world.work().join("inside.txt"), "open");
+    symlink(world.root.path().join("outside.txt"), world.work().join("link")).unwrap();
+    assert_eq!(world.text("t", json!({"what": "read", "path": "inside.txt"})).await, "open");
+    for path in ["../outside.txt", "link", "/etc/hostname"] {
+        let text = world.text("t", json!({"what": "read", "path": path})).await;
+        assert!(text.contains("not allowed: file.read"), "{path}: {text}");
+    }
+    let text = world.text("t", json!({"what": "write", "path": "new.txt"})).await;
+    assert!(text.contains("not allowed: file.write"), "{text}");
+    assert!(!world.work().join("new.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn io_works_as_lua_knows_it() {
+    let world = World::of(&tool(
+        "local out = {}
+         local f = assert(io.open('x.txt', 'w')) f:write('1 2\\n', 'three', 4, '\\nlast') f:close()
+         for line in io.lines('x.txt') do out[#out + 1] = line end
+         f = io.open('x.txt') out[#out + 1] = f:read('*n') + f:read('n') out[#out + 1] = f:read('*a') f:seek('set', 4)
+         out[#out + 1] = f:read(5) f:close()
+         out[#out + 1] = select(2, pcall(f.read, f))
+         f = io.open('x.txt', 'a') f:write('!') f:close()
+         local nothing, message = io.open('none.txt')
+         out[#out + 1] = tostring(nothing) .. (message:find('no file', 1, true) and 'told' or message)
+         local p = io.popen('echo piped') out[#out + 1] = p:read('*l') p:close()
+         out[#out + 1] = os.execute('exit 3')
+         os.rename('x.txt', 'y.txt') out[#out + 1] = tostring(io.open('x.txt')) .. io.open('y.txt'):read('*a'):sub(-5)
+         out[#out + 1] = tostring(os.remove('y.txt')) .. tostring((os.remove('y.txt')))
+         out[#out + 1] = type(os.getenv('PATH')) .. tostring(os.getenv('NO_SUCH'))
+         out[#out + 1] = io.type(f) .. type(os.time()) .. type(os.clock()) .. os.date('!%Y', 0)
+         return table.concat(out, '|')",
+    ))
+    .await;
+    world.allow_all();
+    assert_eq!(
+        world.text("t", json!({})).await,
+        "1 2|three4|last|3|\nthree4\nlast|three|attempt to use a closed file|niltold|piped|3|nillast!|truenil|stringnil|closed filenumbernumber1970"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_reads_its_own_folder_and_no_other() {
+    let world = World::new(&[
+        ("f/plugin.lua", "local own = io.open(hygge.plugin.dir .. '/data.txt'):read('*a')
+          local relative = hygge.fs.read('data.txt')
+          local other, message = io.open('/etc/hostname')
+          local wrote, why = pcall(hygge.fs.write, 'new.txt', 'x')
+          hygge.register_tool{name = 't', execute = function() return own .. relative .. tostring(other) .. tostring(wrote) .. hygge.fs.read(hygge.plugin.dir .. '/data.txt') end}"),
+        ("f/data.txt", "own"),
+    ])
+    .await;
+    assert_eq!(world.text("t", json!({})).await, "ownownnilfalseown");
+    assert!(!world.plugins.join("f/new.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn modules_come_from_the_plugins_folder_only() {
+    let world = World::new(&[
+        ("f/plugin.lua", "local a, b, c = require('a'), require('util.b'), require('c')
+          assert(require('a') == a)
+          local _, out = pcall(require, 'outside')
+          local _, up = pcall(require, '../x')
+          local _, loop = pcall(require, 'loop')
+          hygge.register_tool{name = 't', execute = function() return table.concat({a.name, b, c, out, up, loop, require('late')}, '|') end}"),
+        ("f/a.lua", "return {name = 'a'}"),
+        ("f/util/b.lua", "return 'b'"),
+        ("f/lib/c/init.lua", "return 'c'"),
+        ("f/late.lua", "return 'late'"),
+        ("f/loop.lua", "return require('loop')"),
+        ("x.lua", "return 'x'"),
+    ])
+    .await;
+    symlink(world.plugins.join("x.lua"), world.plugins.join("f/outside.lua")).unwrap();
+    world.host.reload(Some("f")).await.unwrap();
+    let text = world.text("t", json!({})).await;
+    let parts: Vec<&str> = text.split('|').collect();
+    assert_eq!((&parts[..3], parts[6]), (&["a", "b", "c"][..], "late"), "{text}");
+    assert!(parts[3].contains("outside of the plugin's folder"), "{text}");
+    assert!(parts[4].contains("no name of a module"), "{text}");
+    assert!(parts[5].contains("requires itself"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_in_a_module_is_told_with_its_file() {
+    let world =
+        World::new(&[("f/plugin.lua", "require('broken')"), ("f/broken.lua", "local x = 1\nlocal y = = 2\n")]).await;
+    let error = world.plugin("f").error.unwrap();
+    assert_eq!(error.file, Some(world.plugins.join("f/broken.lua").display().to_string()));
+    assert_eq!((error.line, error.source_line.as_deref()), (Some(2), Some("local y = = 2")));
+    assert_eq!(world.plugin("f").status, PluginStatus::Failed);
+}
+
+#[derive(Default)]
+struct MemoryStore(Mutex<BTreeMap<(String, String), Value>>);
+
+impl Store for MemoryStore {
+    fn get(&self, plugin: &str, key: &str) -> Result<Option<Value>, String> {
+        Ok(self.0.lock().unwrap().get(&(plugin.to_owned(), key.to_owned())).cloned())
+    }
+    fn set(&self, plugin: &str, key: &str, value: &Value) -> Result<(), String> {
+        self.0.lock().unwrap().insert((plugin.to_owned(), key.to_owned()), value.clone());
+        Ok(())
+    }
+    fn delete(&self, plugin: &str, key: &str) -> Result<bool, String> {
+        Ok(self.0.lock().unwrap().remove(&(plugin.to_owned(), key.to_owned())).is_some())
+    }
+    fn keys(&self, plugin: &str, prefix: &str) -> Result<Vec<String>, String> {
+        let all = self.0.lock().unwrap();
+        Ok(all.keys().filter(|(of, key)| of == plugin && key.starts_with(prefix)).map(|(_, key)| key.clone()).collect())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_keeps_values_for_each_plugin() {
+    let script = |name: &str| {
+        format!(
+            "hygge.register_tool{{name = '{name}', execute = function(ctx, input)
+               local s = hygge.store
+               s.set('n', (s.get('n') or 0) + 1)
+               s.set('t', {{list = hygge.json.array{{}}, x = 1}})
+               return s.get('n') .. hygge.json.encode(s.get('t')) .. table.concat(s.keys(), ',') .. tostring(s.delete('t')) .. tostring(s.get('t')) end}}"
+        )
+    };
+    let store = Arc::<MemoryStore>::default();
+    let world =
+        World::with(&[("a.lua", &script("a")), ("b.lua", &script("b"))], |options| options.store = Some(store)).await;
+    assert_eq!(world.text("a", json!({})).await, "1{\"list\":[],\"x\":1}n,ttruenil");
+    assert!(world.text("a", json!({})).await.starts_with('2'));
+    assert!(world.text("b", json!({})).await.starts_with('1'));
+    let none = World::of(&tool("hygge.store.get('x')")).await;
+    assert!(none.call("t", json!({})).await.text().contains("keeps nothing for plugins"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn config_is_a_plain_table() {
+    let world = World::with(
+        &[(
+            "p.lua",
+            &tool("return hygge.config.city .. #hygge.config.list .. tostring(next(hygge.config.none or {}))"),
+        )],
+        |options| {
+            options.config.insert("p".into(), json!({"city": "Bonn", "list": [1, 2]}));
+        },
+    )
+    .await;
+    assert_eq!(world.text("t", json!({})).await, "Bonn2nil");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn capabilities_bind() {
+    let world = World::new(&[
+        ("f/plugin.toml", "api = 'toold'\n[capabilities]\ntools = true\n"),
+        (
+            "f/plugin.lua",
+            &tool("return select(2, pcall(hygge.exec, 'true')) .. select(2, pcall(hygge.fs.write, 'x', ''))"),
+        ),
+    ])
+    .await;
+    world.allow_all();
+    let text = world.text("t", json!({})).await;
+    assert!(text.contains("capability exec") && text.contains("capability fs_write"), "{text}");
+    assert!(fs::read_dir(world.work()).unwrap().next().is_none());
+}
