@@ -1,6 +1,6 @@
 //! toolctl as people and scripts run it, against the real daemon.
 
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
@@ -54,6 +54,141 @@ fn json(output: &Output) -> Value {
 
 fn code(output: &Output) -> i32 {
     output.status.code().unwrap_or_else(|| panic!("ended by a signal: {}", err(output)))
+}
+
+/// A tool that tells each step, gives `n` lines of output, and fails when it is told to.
+const COUNT: &str = r#"
+hygge.register_tool({
+  name = "count",
+  description = "Counts. Really.",
+  input_schema = {
+    type = "object",
+    properties = { n = { type = "integer" }, fail = { type = "boolean" }, words = { type = "array", items = { type = "string" } } },
+    required = { "n" },
+  },
+  execute = function(ctx, input)
+    for i = 1, input.n do
+      ctx.progress({ message = "step " .. i, progress = i, total = input.n })
+      ctx.output("line " .. i .. "\n")
+    end
+    if input.fail then error("as told") end
+    return hygge.json.encode({ n = input.n, words = input.words, cwd = ctx.cwd })
+  end,
+})
+hygge.register_tool({
+  name = "wait",
+  description = "Waits until it is cancelled.",
+  execute = function(ctx) ctx.progress("waiting") hygge.sleep("60s") return "woke up" end,
+})
+"#;
+
+fn with_plugin() -> TestDaemon {
+    let daemon = Setup::new().plugin("count.lua", COUNT).start();
+    until("the plugin is loaded", || out(&daemon.toolctl(&["list"])).contains("count").then_some(()));
+    daemon
+}
+
+#[test]
+fn a_result_is_all_there_is_on_stdout() {
+    let daemon = with_plugin();
+    let output = daemon.toolctl(&["call", "count", "n=2", "words=a,b"]);
+    let expected = json!({"n": 2, "words": ["a", "b"], "cwd": daemon.work()});
+    assert_eq!((code(&output), json(&output)), (0, expected));
+    assert_eq!(err(&output), "step 1\nline 1\nstep 2\nline 2\n");
+    let quiet = daemon.toolctl(&["call", "--quiet", "count", "n=2"]);
+    assert_eq!((code(&quiet), err(&quiet)), (0, String::new()));
+}
+
+#[test]
+fn the_whole_answer_is_there_as_json() {
+    let daemon = with_plugin();
+    let output = daemon.toolctl(&["call", "count", "--output", "json", "--json", r#"{"n": 0}"#]);
+    let answer = json(&output);
+    assert_eq!((code(&output), &answer["is_error"], &answer["content"][0]["type"]), (0, &json!(false), &json!("text")));
+    let failed = daemon.toolctl(&["call", "nothing", "--output", "json"]);
+    assert_eq!((code(&failed), &json(&failed)["error"]["data"]["kind"]), (3, &json!("unknown_tool")));
+}
+
+#[test]
+fn arguments_can_come_on_stdin_with_pairs_laid_over() {
+    let daemon = with_plugin();
+    let mut command = daemon.setup.command(toolctl());
+    command.args(["call", "--quiet", "count", "-", "n=1"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"n": 7, "words": ["x"]}"#).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let answer = json(&output);
+    assert_eq!((&answer["n"], &answer["words"]), (&json!(1), &json!(["x"])));
+}
+
+#[test]
+fn a_tools_error_is_status_1_and_wrong_arguments_2() {
+    let daemon = with_plugin();
+    let failed = daemon.toolctl(&["call", "count", "n=0", "fail=yes"]);
+    assert_eq!(code(&failed), 1);
+    assert!(out(&failed).contains("as told"), "{}", out(&failed));
+    let wrong = daemon.toolctl(&["call", "count", "n=many"]);
+    assert_eq!((code(&wrong), out(&wrong)), (2, String::new()));
+    assert!(err(&wrong).contains("many") && err(&wrong).contains("integer"), "{}", err(&wrong));
+}
+
+#[test]
+fn an_interrupt_cancels_the_call() {
+    let daemon = with_plugin();
+    let mut command = daemon.setup.command(toolctl());
+    command.args(["call", "wait"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut progress = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    progress.read_line(&mut line).unwrap();
+    assert_eq!(line, "waiting\n");
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let status = json(&daemon.toolctl(&["status", "--json"]));
+    assert_eq!((&status["calls"]["in_flight"], &status["calls"]["outcomes"]["cancelled"]), (&json!(0), &json!(1)));
+}
+
+#[test]
+fn a_calls_session_ends_with_it() {
+    let daemon = with_plugin();
+    assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0"])), 0);
+    assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0", "--session", "mine", "--cwd", "."])), 0);
+    let mut wire = toold_tests::Wire::connect(&daemon.socket());
+    let sessions = wire.result("session.list", json!({}));
+    let kept: Vec<&Value> = sessions["sessions"].as_array().unwrap().iter().map(|s| &s["session_id"]).collect();
+    assert!(kept.contains(&&json!("mine")), "{kept:?}");
+    let own = sessions["sessions"].as_array().unwrap().iter().filter(|s| s["client"]["name"] == "toolctl").count();
+    assert_eq!(own, 1, "{sessions}");
+}
+
+#[test]
+fn a_broken_plugin_is_told_with_its_place() {
+    let daemon = Setup::new().plugin("bad.lua", "local x =\n").start();
+    let output = until("the plugin has failed", || {
+        let output = daemon.toolctl(&["plugins", "reload", "bad"]);
+        out(&output).contains("bad.lua").then_some(output)
+    });
+    assert_eq!(code(&output), 3);
+    assert!(out(&output).contains("failed") && out(&output).contains("-->"), "{}", out(&output));
+}
+
+#[test]
+fn events_come_as_lines_of_json() {
+    let daemon = with_plugin();
+    let mut command = daemon.setup.command(toolctl());
+    command.args(["events", "--json", "--kinds", "call.finished", "--since", "0"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0"])), 0);
+    let mut line = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let event: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (&event["kind"], &event["tool"], &event["outcome"]),
+        (&json!("call.finished"), &json!("count"), &json!("ok"))
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The daemon as a value: what it holds, how it starts, how it stops. Two fit in one process.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use toold_engine::lanes::Limits;
 use toold_engine::registry::{Scope, SourceKey};
 use toold_engine::session::{NewSession, Session};
 use toold_engine::tool::Origin;
+use toold_host::environment::Environment;
 use toold_lua::host::PluginHost;
 use toold_proto::tool::{SessionId, SourceKind};
 
@@ -36,6 +38,8 @@ pub struct Options {
     pub plugins: Vec<PathBuf>,
     /// What `daemon.status` shows; `None` for a daemon on stdio.
     pub socket: Option<PathBuf>,
+    /// The variables of the daemon's process, from which those of its children are chosen.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// A running daemon. Stop it with [`Daemon::stop`]; dropping it leaves its tasks to the runtime.
@@ -75,7 +79,12 @@ impl Daemon {
         }
         let engine = Arc::new(new_engine(&options, &loaded)?);
         let builtins = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
-        engine.registry.put(builtins, Origin::Builtin, Vec::new()).context("the built-in tools do not go together")?;
+        let environment = Environment::inherited(options.environment.iter().cloned());
+        let shared = Arc::new(toold_builtins::shared::Shared::new(environment, Some(options.places.spool())));
+        engine
+            .registry
+            .put(builtins, Origin::Builtin, toold_builtins::all(&shared))
+            .context("the built-in tools do not go together")?;
         let plugins = crate::plugins::start(&options, &loaded, &engine)?;
         let limits = ConnectionLimits {
             max_message: loaded.config.limits.message_bytes,
@@ -171,10 +180,7 @@ impl State {
         };
         let cwd = real(&open.cwd)?;
         let project = project_of(&cwd).with_context(|| format!("can't look at {}", cwd.display()))?;
-        let mut roots = open.roots.iter().map(|root| real(root)).collect::<anyhow::Result<Vec<_>>>()?;
-        // So that `read` may open what a result left there.
-        let spool = self.options.places.spool();
-        roots.push(SpoolDir::of_session(&spool.canonicalize().unwrap_or(spool), &open.id));
+        let roots = open.roots.iter().map(|root| real(root)).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Session::new(NewSession {
             id: open.id,
             cwd,

@@ -100,6 +100,7 @@ fn options(places: Places, sources: Sources, socket: Option<&Path>) -> anyhow::R
         config: sources.config.map(absolute).transpose()?,
         plugins: sources.plugins.into_iter().map(absolute).collect::<anyhow::Result<_>>()?,
         socket: socket.map(Path::to_owned),
+        environment: std::env::vars_os().collect(),
     })
 }
 

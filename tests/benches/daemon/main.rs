@@ -1,0 +1,42 @@
+//! What the daemon costs, as ratios to a floor that is measured in the same run.
+//!
+//! `cargo bench -p toold-tests` prints the table; `-- --quick` takes few rounds, to see that it runs.
+//! The statistics are our own: rounds of all candidates are interleaved, and everything is pinned to one
+//! CPU, since absolute times of two runs on a shared machine do not compare. Nothing here can fail for
+//! being slow.
+
+mod round_trips;
+mod served;
+mod starts;
+mod stats;
+
+use std::path::PathBuf;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        // The servers under test are this program too, in processes of their own.
+        ["serve-echo", socket] => served::echo(&PathBuf::from(socket)),
+        ["serve-daemon", dir] => served::daemon(&PathBuf::from(dir)),
+        words => {
+            let quick = words.contains(&"--quick") || words.contains(&"--test");
+            pin();
+            println!("rounds are interleaved, all on one CPU; medians; quick: {quick}\n");
+            round_trips::run(quick);
+            starts::run(quick);
+        }
+    }
+}
+
+/// Unpinned, latencies have two modes, by whether the peer's core slept.
+fn pin() {
+    let mut one = rustix::thread::CpuSet::new();
+    one.set(0);
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &one) {
+        println!("not pinned to one CPU: {error}");
+    }
+}

@@ -1,0 +1,145 @@
+//! One small call after another, each candidate in turn; and how soon a saved plugin is told.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toold_tests::Wire;
+
+use crate::served::Server;
+use crate::stats::{median, percentile, row};
+
+const NOOP_LUA: &str = r#"
+hygge.register_tool{
+  name = "noop_lua", description = "Gives its text back", parallelizable = true,
+  input_schema = {type = "object", properties = {text = {type = "string"}}, required = {"text"}, additionalProperties = false},
+  execute = function(ctx, input) return input.text end,
+}
+"#;
+
+pub fn run(quick: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let plugins = dir.path().join("config/plugins");
+    std::fs::create_dir_all(&plugins).unwrap();
+    std::fs::write(plugins.join("noop.lua"), NOOP_LUA).unwrap();
+    let (echo_socket, daemon_socket) = (dir.path().join("echo.sock"), dir.path().join("run/toold.sock"));
+    let _echo = Server::start("serve-echo", &echo_socket, &echo_socket);
+    let _daemon = Server::start("serve-daemon", dir.path(), &daemon_socket);
+    let mut wire = Wire::connect(&daemon_socket);
+    wire.result("tools.list", json!({}));
+
+    let request = |method: &str, tool: &str| {
+        let params = match tool {
+            "" => json!({}),
+            tool => json!({"name": tool, "arguments": {"text": "hello world 0123456789"}}),
+        };
+        json!({"jsonrpc": "2.0", "id": 12345, "method": method, "params": params}).to_string()
+    };
+    let lines = |text: String| format!("{text}\n");
+    let headers = |text: String| format!("Content-Length: {}\r\n\r\n{text}", text.len());
+    let native = request("tools.execute", "noop_native");
+    let mut candidates = [
+        Candidate::new("raw echo of the same line", &echo_socket, lines(native.clone()), false),
+        Candidate::new("daemon.ping", &daemon_socket, lines(request("daemon.ping", "")), false),
+        Candidate::new("no-op built-in", &daemon_socket, lines(native.clone()), false),
+        Candidate::new("no-op built-in, Content-Length", &daemon_socket, headers(native), true),
+        Candidate::new("no-op Lua tool", &daemon_socket, lines(request("tools.execute", "noop_lua")), false),
+    ];
+    let (rounds, calls) = if quick { (3, 200) } else { (30, 1_000) };
+    for round in 0..=rounds {
+        for candidate in &mut candidates {
+            let mut samples: Vec<Duration> = (0..calls).map(|_| candidate.once()).collect();
+            // The first round warms up.
+            if round > 0 {
+                candidate.p50.push(percentile(&mut samples, 0.5));
+                candidate.p99.push(percentile(&mut samples, 0.99));
+            }
+        }
+    }
+    let p50: Vec<Duration> = candidates.iter().map(|candidate| median(candidate.p50.clone())).collect();
+    let p99: Vec<Duration> = candidates.iter().map(|candidate| median(candidate.p99.clone())).collect();
+    println!("{:<44} {:>13}   {:>8}", "round trip, p50", "", "of floor");
+    for (candidate, p50) in candidates.iter().zip(&p50) {
+        let goal = match candidate.name {
+            "no-op built-in" => "goal 1.5",
+            _ => "",
+        };
+        row(candidate.name, *p50, p50_of(&candidates, "raw echo of the same line"), goal);
+    }
+    let built_in = p50_of(&candidates, "no-op built-in");
+    row("Content-Length of lines", p50[3], built_in, "goal 1.06");
+    row("no-op Lua tool of built-in", p50[4], built_in, "goal 1.3");
+    println!("p99 in us: {}\n", list(&candidates, &p99));
+    reloads(&plugins, &daemon_socket, if quick { 5 } else { 50 });
+}
+
+fn p50_of(candidates: &[Candidate], name: &str) -> Duration {
+    median(candidates.iter().find(|candidate| candidate.name == name).unwrap().p50.clone())
+}
+
+fn list(candidates: &[Candidate], values: &[Duration]) -> String {
+    let shown = candidates.iter().zip(values).map(|(c, value)| format!("{} {:.1}", c.name, value.as_secs_f64() * 1e6));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+struct Candidate {
+    name: &'static str,
+    stream: BufReader<UnixStream>,
+    request: String,
+    headers: bool,
+    answer: Vec<u8>,
+    p50: Vec<Duration>,
+    p99: Vec<Duration>,
+}
+
+impl Candidate {
+    fn new(name: &'static str, socket: &Path, request: String, headers: bool) -> Self {
+        let stream = BufReader::new(UnixStream::connect(socket).unwrap());
+        let mut candidate =
+            Self { name, stream, request, headers, answer: Vec::new(), p50: Vec::new(), p99: Vec::new() };
+        candidate.once();
+        let answer = String::from_utf8_lossy(&candidate.answer).into_owned();
+        assert!(!answer.contains("\"error\"") && !answer.contains("\"is_error\":true"), "{name}: {answer}");
+        candidate
+    }
+
+    fn once(&mut self) -> Duration {
+        let start = Instant::now();
+        self.stream.get_mut().write_all(self.request.as_bytes()).unwrap();
+        self.answer.clear();
+        self.stream.read_until(b'\n', &mut self.answer).unwrap();
+        if self.headers {
+            let header = std::str::from_utf8(&self.answer).unwrap();
+            let length: usize = header.trim().rsplit(' ').next().unwrap().parse().unwrap();
+            self.answer.clear();
+            self.answer.resize(length + 2, 0);
+            self.stream.read_exact(&mut self.answer).unwrap();
+        }
+        start.elapsed()
+    }
+}
+
+/// From `rename(2)` of a changed plugin to the event that tells of its new tools.
+fn reloads(plugins: &Path, socket: &Path, times: usize) {
+    let mut wire = Wire::connect(socket);
+    wire.result("events.subscribe", json!({"kinds": ["tools.changed"]}));
+    let (mut to_event, mut to_echo) = (Vec::new(), Vec::new());
+    for version in 0..times {
+        let beside = plugins.join(".new");
+        std::fs::write(&beside, NOOP_LUA.replace("Gives its", &format!("Version {version} gives its"))).unwrap();
+        let start = Instant::now();
+        std::fs::rename(&beside, plugins.join("noop.lua")).unwrap();
+        wire.notification("events.event");
+        to_event.push(start.elapsed());
+        let start = Instant::now();
+        wire.result("daemon.ping", json!({}));
+        to_echo.push(start.elapsed());
+    }
+    let floor = median(to_echo);
+    println!("{:<44} {:>13}   {:>8}", "reload", "", "of a ping");
+    row("rename(2) to tools.changed, p50", percentile(&mut to_event, 0.5), floor, "goal 3000 us");
+    row("rename(2) to tools.changed, p99", percentile(&mut to_event, 0.99), floor, "");
+    println!();
+}
