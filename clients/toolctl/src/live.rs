@@ -17,7 +17,7 @@ use crate::output::{self, DIM, one_line, shorten, tame};
 pub(crate) const SPINNER_AFTER: Duration = Duration::from_millis(150);
 
 /// How much output is kept, to tell what of the result has been seen already.
-const MAX_KEPT: usize = 1 << 20;
+const MAX_KEPT: usize = 8 << 20;
 
 pub(crate) struct Live {
     place: Place,
@@ -192,25 +192,47 @@ impl Live {
     }
 
     /// What of a result's text a person has not read yet.
-    pub(crate) fn unseen<'a>(&self, text: &'a str) -> &'a str {
+    pub(crate) fn unseen(&self, text: &str) -> String {
         if self.place != Place::Streams || !self.shown || !self.complete {
-            return text;
+            return text.to_owned();
         }
         unseen(text, &self.kept, &self.kept_stdout)
     }
 }
 
-/// `text` without what has been shown of it: all of it, or its beginning.
-fn unseen<'a>(text: &'a str, shown: &str, shown_stdout: &str) -> &'a str {
+/// `text` without what has been shown of it: all of it, its beginning, or the two ends of an output
+/// that was too long for a model.
+fn unseen(text: &str, shown: &str, shown_stdout: &str) -> String {
     let (shown, shown_stdout) = (shown.trim(), shown_stdout.trim());
     if shown.contains(text.trim()) || shown_stdout.contains(text.trim()) {
-        return "";
+        return String::new();
     }
     let begins = |seen: &str| (!seen.is_empty()).then(|| text.trim_start().strip_prefix(seen)).flatten();
-    match begins(shown).or_else(|| begins(shown_stdout)) {
-        Some(rest) => rest.trim_start_matches('\n'),
-        None => text,
+    if let Some(rest) = begins(shown).or_else(|| begins(shown_stdout)) {
+        return rest.trim_start_matches('\n').to_owned();
     }
+    between_ends(text, shown).unwrap_or_else(|| text.to_owned())
+}
+
+/// Most results have no more lines of their own behind what they show.
+const MAX_NOTES: usize = 8;
+
+/// The line between head and tail of `shown`, and the lines behind the tail; `None` when `text` is
+/// not made like that.
+fn between_ends(text: &str, shown: &str) -> Option<String> {
+    let common = text.bytes().zip(shown.bytes()).take_while(|(a, b)| a == b).count();
+    let head_end = text.get(..common)?.rfind('\n')? + 1;
+    // The head may end within a line.
+    let (open_line, rest) = text[head_end..].split_once('\n')?;
+    let (cut, rest) = if shown[head_end..].starts_with(open_line) { rest.split_once('\n')? } else { (open_line, rest) };
+    let mut tail = rest.trim_end();
+    for _ in 0..MAX_NOTES {
+        if !tail.is_empty() && shown.ends_with(tail) {
+            return Some(format!("{cut}{}", &rest[tail.len()..]));
+        }
+        tail = tail[..tail.rfind('\n')?].trim_end();
+    }
+    None
 }
 
 fn write_lines(stream: Stream, lines: &str) -> io::Result<()> {
@@ -241,6 +263,12 @@ mod tests {
         assert_eq!(unseen("a\nb\n\nexit status 1", "a\nb\n", "a\nb\n"), "exit status 1");
         assert_eq!(unseen("a", "a\nwarning\n", "a\n"), "");
         assert_eq!(unseen("a\nended", "warning\na\n", "a\n"), "ended");
+        assert_eq!(
+            unseen("a\nb\n[2 lines cut]\ne\nf\n[exit code 1]", "a\nb\nc\nd\ne\nf\n", ""),
+            "[2 lines cut]\n[exit code 1]"
+        );
+        assert_eq!(unseen("a\nb\n[cut]\ne\nf", "a\nbb\nd\ne\nf\n", ""), "[cut]");
+        assert_eq!(unseen("a\nx\ny\nz", "a\nb\nc\n", ""), "a\nx\ny\nz");
         assert_eq!(unseen("a summary", "working\n", "working\n"), "a summary");
     }
 }
