@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use toold_engine::Engine;
+use toold_host::environment::Environment;
 use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
 
 use crate::config::{Loaded, expand_home};
@@ -18,6 +19,7 @@ pub fn start(options: &Options, loaded: &Loaded, engine: &Arc<Engine>) -> anyhow
     host.disabled = plugins.disabled.iter().cloned().collect();
     host.enabled = plugins.bundled.iter().cloned().collect();
     host.profile_dir = options.places.config.clone();
+    host.environment = Environment::inherited(options.environment.iter().cloned());
     for (name, table) in &plugins.tables {
         let table = serde_json::to_value(table).with_context(|| format!("[plugins.{name}] has no form in JSON"))?;
         host.config.insert(name.clone(), table);
