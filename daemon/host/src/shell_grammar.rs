@@ -7,9 +7,13 @@
 //! engine's.
 
 mod check;
+mod fuzz;
 mod redirects;
 mod words;
 mod wrappers;
+
+#[doc(hidden)]
+pub use fuzz::fuzz_one;
 
 use std::ops::ControlFlow;
 use std::path::Path;

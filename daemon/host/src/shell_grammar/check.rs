@@ -18,6 +18,21 @@ pub(super) fn gaps_are_blank(root: Node, source: &str) -> bool {
     is_blank(&source[..root.start_byte()]) && is_blank(&source[root.end_byte()..]) && gaps_inside(root, source)
 }
 
+/// Inside of these a newline would end a command.
+const LINES: &[&str] = &[
+    "command",
+    "command_name",
+    "declaration_command",
+    "unset_command",
+    "test_command",
+    "variable_assignment",
+    "variable_assignments",
+    "redirected_statement",
+    "file_redirect",
+    "herestring_redirect",
+    "negated_command",
+];
+
 fn gaps_inside(node: Node, source: &str) -> bool {
     // Inside of these the grammar drops text; whoever reads them reads the source.
     let opaque = ["string", "heredoc_body"].contains(&node.kind());
@@ -30,7 +45,8 @@ fn gaps_inside(node: Node, source: &str) -> bool {
             // The grammar passes over the last word of `python3 - <<EOF`. Whoever reads the command does not.
             let lost_word = gap.trim() == "-" && gap.len() > 2 && child.kind() == "heredoc_redirect";
             let of_command = children.first().is_some_and(|body| body.kind() == "command" && body.end_byte() == at);
-            if !(opaque || is_blank(gap) || lost_word && of_command) {
+            let ends_command = LINES.contains(&node.kind()) && gap.replace("\\\n", "").contains('\n');
+            if ends_command || !(opaque || is_blank(gap) || lost_word && of_command) {
                 return false;
             }
             // A token of another text than its own has swallowed a part of a word.

@@ -1,0 +1,105 @@
+//! What a fuzzer runs: an allowed line that is changed so that it does more is not allowed any more.
+
+use std::path::Path;
+
+use toold_engine::need::Need;
+use toold_engine::policy::pattern::Pattern;
+use toold_proto::tool::Category;
+
+use super::needs;
+
+/// Rules, and lines that they allow.
+const ALLOWED: &[(&str, &str)] = &[
+    ("git diff *", "git diff --stat HEAD src/main.rs"),
+    ("git status", "git status"),
+    ("cat *", "cat a/b.txt c.txt"),
+    ("cargo test *", "cargo test -p host words"),
+    ("rm *.log", "rm build.log"),
+    ("ls -la *", "ls -la src tests"),
+    ("grep * src", "grep needle src"),
+    ("npm run build", "npm run build"),
+];
+
+/// Text that adds a command, a file or a variable wherever it is put into a line without quotes.
+const ADDITIONS: &[&str] = &[
+    ";evil x",
+    "; evil",
+    "&& evil",
+    "&&evil x",
+    "|| evil",
+    "| evil",
+    "|evil x",
+    "|& evil",
+    "& evil",
+    "\nevil x",
+    "\n evil",
+    "$(evil x)",
+    "`evil x`",
+    "<(evil)",
+    ">(evil)",
+    "\"$(evil)\"",
+    "\"`evil`\"",
+    "${x:-$(evil)}",
+    "$((x[$(evil)]))",
+    " >evil",
+    ">evil",
+    ">>evil",
+    " 2>evil",
+    "&>evil",
+    ">|evil",
+    " </etc/passwd",
+    "<<E\n$(evil)\nE\n",
+    "<<<$(evil)",
+    "; x=$(evil)",
+    ";{ evil; }",
+    ";(evil)",
+    "\n! evil",
+    ";if evil; then x; fi",
+    ";eval evil",
+    ";f() { evil; };f",
+    "$'\\'';evil $'\\''",
+    "'';evil ''",
+    "\"\";evil \"\"",
+    "\\\\;evil",
+    ";#\nevil",
+    " #\nevil",
+    ";\\\nevil",
+    ";env evil",
+    ";bash -c evil",
+    ";time evil",
+    ";coproc evil",
+    "&&\nevil",
+    ";;evil",
+    "<>evil",
+    ">/dev/tcp/a/1",
+];
+
+/// Letters that mean nothing to the shell but themselves.
+const PLAIN: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789-_./,:@%+ ";
+
+/// Takes any bytes; panics when a rule allows more than it shows.
+pub fn fuzz_one(data: &[u8]) {
+    needs(&String::from_utf8_lossy(data), Path::new("/nowhere"));
+    let [rule, addition, at, noise @ ..] = data else { return };
+    let (pattern, line) = ALLOWED[usize::from(*rule) % ALLOWED.len()];
+    let addition = ADDITIONS[usize::from(*addition) % ADDITIONS.len()];
+    let pattern = Pattern::parse(Category::Shell, pattern).expect("the rules here can be read");
+    assert!(is_allowed(&pattern, line), "{line:?} is allowed by {pattern:?}");
+    // Behind the command's name, or the addition could be a part of it.
+    let start = line.find(' ').map_or(line.len(), |space| space + 1);
+    let at = start + usize::from(*at) % (line.len() - start + 1);
+    let mut changed = format!("{}{addition}{}", &line[..at], &line[at..]);
+    for pair in noise.chunks_exact(2).take(16) {
+        let letter = char::from(PLAIN[usize::from(pair[0]) % PLAIN.len()]);
+        // Only into the line itself: inside of the addition it could make it another.
+        let at = usize::from(pair[1]) % (at + 1);
+        changed.insert(at, letter);
+    }
+    assert!(!is_allowed(&pattern, &changed), "{changed:?} is allowed by {:?}", pattern.as_str());
+}
+
+/// As a policy of this one rule would decide.
+fn is_allowed(pattern: &Pattern, line: &str) -> bool {
+    let allows = |need: &Need| need.category == Category::Shell && pattern.matches(need).is_some();
+    needs(line, Path::new("/nowhere")).iter().all(allows)
+}

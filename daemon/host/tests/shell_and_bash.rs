@@ -1,0 +1,241 @@
+//! The grammar against the shell itself: whatever `bash` runs or writes was a need.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+use toold_engine::need::{Need, Word};
+use toold_host::shell_grammar::{fuzz_one, needs};
+use toold_proto::tool::Category;
+
+/// Pieces that lines are made of. The names are of no program, so that nothing runs but the handler below;
+/// nothing here loops or stays behind.
+const PIECES: &[&str] = &[
+    "aa",
+    "bb",
+    "zz",
+    "aa",
+    "bb",
+    " ",
+    " ",
+    " ",
+    " ",
+    " ",
+    "\n",
+    ";",
+    "; ",
+    " && ",
+    " || ",
+    " | ",
+    "$(",
+    "`",
+    ")",
+    "(",
+    "{ ",
+    "; }",
+    "}",
+    "{",
+    "'",
+    "\"",
+    "\\",
+    "$'",
+    "$\"",
+    "#",
+    " #",
+    " <<E\n",
+    "\nE\n",
+    " <<'E'\n",
+    " <<-E\n",
+    " <<E | zz\n",
+    "<<<",
+    " >f",
+    ">f ",
+    ">>g",
+    " 2>&1",
+    ">&",
+    "&>h",
+    ">|",
+    "<",
+    "$x",
+    "${x}",
+    "${x:-",
+    "$((1",
+    "))",
+    "$[",
+    "]",
+    "[",
+    "*",
+    "~",
+    "=",
+    "x=",
+    "x=1 ",
+    "eval ",
+    "time ",
+    "! ",
+    "if ",
+    "; then ",
+    "; fi",
+    "case ",
+    " in ",
+    ") ",
+    " esac",
+    ";; ",
+    "[[ ",
+    " ]]",
+    "[ ",
+    "function ",
+    "\t",
+    "-",
+    "0",
+    "2",
+    "!",
+    "\\\n",
+    " \\\n",
+    "--",
+    "é",
+    "{a,b}",
+    "env ",
+    "(( ",
+    " ))",
+    "|&",
+    "a=(",
+    "\\'",
+    "\\\"",
+    "\\\\",
+    "${x#",
+    "${x//",
+    "\u{a0}",
+    "\r",
+    "declare ",
+    "-c ",
+    "{x}>",
+    "bash ",
+    "coproc ",
+];
+
+const PRELUDE: &str = r#"
+exec 9>"$LOG"
+command_not_found_handle() { /usr/bin/printf '%s\0' "$#" "$@" >&9; }
+FUNCNEST=3
+PATH=/nonexistent
+ulimit -t 2
+"#;
+
+/// What `bash` ran, as words, and the files that it made.
+fn what_bash_does(line: &str) -> (Vec<Vec<String>>, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("work");
+    std::fs::create_dir(&folder).unwrap();
+    let log = dir.path().join("log");
+    Command::new("bash")
+        .args(["--noprofile", "--norc", "-c", &format!("{PRELUDE}{line}")])
+        .env_clear()
+        .env("LOG", &log)
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    let text = std::fs::read(&log).unwrap_or_default();
+    let mut fields = text.split(|byte| *byte == 0).map(|field| String::from_utf8_lossy(field).into_owned());
+    let mut ran = Vec::new();
+    while let Some(count) = fields.next().and_then(|count| count.parse::<usize>().ok()) {
+        ran.push(fields.by_ref().take(count).collect());
+    }
+    let made = std::fs::read_dir(&folder).unwrap();
+    (ran, made.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect())
+}
+
+/// Words that the shell expands may become any number of words.
+fn can_become(words: &[Word], ran: &[String]) -> bool {
+    match words.split_first() {
+        None => ran.is_empty(),
+        Some((word, rest)) if word.literal => ran.first() == Some(&word.text) && can_become(rest, &ran[1..]),
+        Some((_, rest)) => (0..=ran.len()).any(|taken| can_become(rest, &ran[taken..])),
+    }
+}
+
+fn was_needed(needs: &[Need], ran: &[String]) -> bool {
+    needs.iter().filter_map(|need| need.words.as_deref()).any(|words| can_become(words, ran))
+}
+
+fn was_understood(needs: &[Need]) -> bool {
+    !needs.iter().any(|need| need.category == Category::Shell && need.words.is_none())
+}
+
+fn check(line: &str) -> Result<(), TestCaseError> {
+    let needs = needs(line, Path::new("/nowhere"));
+    if line.contains('\0') || !was_understood(&needs) {
+        return Ok(());
+    }
+    let (ran, made) = what_bash_does(line);
+    for ran in ran {
+        prop_assert!(was_needed(&needs, &ran), "{line:?} ran {ran:?}, needs were {needs:#?}");
+    }
+    for file in made {
+        let target = format!("/nowhere/{file}");
+        let told = needs.iter().any(|need| need.category == Category::FileWrite && need.target == target);
+        prop_assert!(told, "{line:?} made {file:?}, needs were {needs:#?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_handler_sees_what_runs() {
+    let (ran, made) = what_bash_does("aa 'b c' \"$(zz)\"; x=1 eval 'bb >f'");
+    assert_eq!(ran, [vec!["zz"], vec!["aa", "b c", ""], vec!["bb"]]);
+    assert_eq!(made, ["f"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_bash_runs_was_a_need(pieces in prop::collection::vec(prop::sample::select(PIECES), 1..14)) {
+        check(&pieces.concat())?;
+    }
+
+    #[test]
+    fn no_rule_allows_a_line_to_which_a_command_was_added(data in prop::collection::vec(any::<u8>(), 3..40)) {
+        fuzz_one(&data);
+    }
+
+    #[test]
+    fn the_reader_takes_any_text(text in "\\PC{0,200}") {
+        needs(&text, Path::new("/nowhere"));
+    }
+}
+
+#[test]
+fn no_rule_allows_any_addition_anywhere() {
+    for rule in 0..8 {
+        for addition in 0..50 {
+            for at in 0..40 {
+                fuzz_one(&[rule, addition, at]);
+            }
+        }
+    }
+}
+
+/// The lines of the corpus that bash can be let loose on: those of commands that are not there.
+#[test]
+fn the_corpus_agrees_with_bash() {
+    let harmless = |line: &str| {
+        let names = ["rm x", "rm -rf x", "git status", "FOO", "echo a", "echo b", "cat", "a ", "b ", " ", "ls"];
+        names.iter().any(|name| line.contains(name))
+            && !["exec", "trap", "while", "until", "source", "set -", "/", "~", "read", "wait", "for ", "&"]
+                .iter()
+                .any(|word| line.contains(word))
+    };
+    let mut count = 0;
+    for entry in include_str!("shell_corpus.txt").lines().filter(|line| !line.starts_with("## ")) {
+        let Some((line, _)) = entry.split_once(" => ") else { continue };
+        let line = line.replace('⏎', "\n").replace('⇥', "\t");
+        if harmless(&line) {
+            count += 1;
+            check(&line).unwrap();
+        }
+    }
+    assert!(count > 100, "{count}");
+}
