@@ -1,7 +1,7 @@
 //! What built-in tools and plugins both need of the system.
 //!
 //! [`process`] runs programs, with an [`environment`] of its own and output [`kept`] within bounds;
-//! [`files`] resolves and opens paths, but for those that [`exclude`] keeps from tools;
+//! [`files`] resolves and opens paths and [`replace`] writes them, but for those that [`exclude`] keeps from tools;
 //! [`shell_grammar`] says what a command line needs leave for.
 
 pub mod environment;
@@ -9,6 +9,7 @@ pub mod exclude;
 pub mod files;
 pub mod kept;
 pub mod process;
+pub mod replace;
 pub mod shell_grammar;
 
 mod descendants;

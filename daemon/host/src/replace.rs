@@ -1,0 +1,414 @@
+//! Writing files so that, whatever happens, the old one or the new one is there, whole.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
+use rustix::io::Errno;
+
+use crate::files::{OpenError, open_folder};
+
+/// What must be at the path when it is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Expected<'a> {
+    /// Nothing.
+    Absent,
+    /// A file that is still the one that was opened here.
+    Same(&'a File),
+}
+
+/// Why nothing was written. The old file, if there was one, is whole.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplaceError {
+    #[error("{} is there already", .0.display())]
+    Exists(PathBuf),
+    #[error("{} changed while it was written", .0.display())]
+    Changed(PathBuf),
+    #[error("{} is read-only", .0.display())]
+    ReadOnly(PathBuf),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("can't write {}: {source}", .path.display())]
+    System { path: PathBuf, source: io::Error },
+    /// The one case in which the old content is lost: see [`replace`].
+    #[error("can't write {}: {source}; its old content could not be brought back: {restore}", .path.display())]
+    Broken { path: PathBuf, source: io::Error, restore: io::Error },
+}
+
+/// Makes `content` the content of the file at the resolved path; makes missing folders.
+///
+/// The content goes to a new file beside the old one, is synced to the disk and takes its name; mode,
+/// owner and extended attributes are kept. A new file gets the mode that the umask gives it. Where that
+/// would tear something apart, the content is written into the old file instead, which a crash can
+/// interrupt: for a file that has several names (hard links), and where the folder lets nobody make files or
+/// the owner cannot be kept. When such a write fails, the old content is written back.
+///
+/// # Errors
+/// See [`ReplaceError`]. Links that were put in the way meanwhile are refused.
+pub fn replace(resolved: &Path, content: &[u8], expected: Expected<'_>) -> Result<(), ReplaceError> {
+    let (Some(parent), Some(name)) = (resolved.parent(), resolved.file_name()) else {
+        return Err(OpenError::Folder(resolved.to_owned()).into());
+    };
+    let target = Target { folder: make_folders(parent)?, name, path: resolved };
+    let old = target.stat()?;
+    match (expected, &old) {
+        (Expected::Absent, None) => target.create(content),
+        (Expected::Absent, Some(_)) => Err(ReplaceError::Exists(resolved.to_owned())),
+        (Expected::Same(file), Some(old)) if target.is_same(file, old)? => {
+            if rustix::fs::accessat(&target.folder, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_err() {
+                return Err(ReplaceError::ReadOnly(resolved.to_owned()));
+            }
+            if old.st_nlink > 1 { target.write_into(content, file) } else { target.swap(content, file, old) }
+        }
+        (Expected::Same(_), _) => Err(ReplaceError::Changed(resolved.to_owned())),
+    }
+}
+
+/// Removes a file that is still the one that was opened here.
+///
+/// # Errors
+/// As [`replace`].
+pub fn remove(resolved: &Path, file: &File) -> Result<(), ReplaceError> {
+    let (Some(parent), Some(name)) = (resolved.parent(), resolved.file_name()) else {
+        return Err(OpenError::Folder(resolved.to_owned()).into());
+    };
+    let target = Target { folder: open_folder(parent)?, name, path: resolved };
+    match target.stat()? {
+        Some(old) if target.is_same(file, &old)? => {}
+        _ => return Err(ReplaceError::Changed(resolved.to_owned())),
+    }
+    rustix::fs::unlinkat(&target.folder, name, AtFlags::empty()).map_err(|error| target.failed(error))?;
+    target.sync_folder();
+    Ok(())
+}
+
+/// Opens the folder, and makes it and those above it where they are missing.
+fn make_folders(folder: &Path) -> Result<OwnedFd, OpenError> {
+    let mut missing: Vec<&OsStr> = Vec::new();
+    let mut there = folder;
+    let mut fd = loop {
+        match open_folder(there) {
+            Ok(fd) => break fd,
+            Err(OpenError::NotFound(_)) if !there.exists() => {
+                let (Some(above), Some(Component::Normal(name))) = (there.parent(), there.components().next_back())
+                else {
+                    return Err(OpenError::NotFound(folder.to_owned()));
+                };
+                missing.push(name);
+                there = above;
+            }
+            Err(OpenError::NotFound(_)) => {
+                return Err(OpenError::System { path: there.to_owned(), source: Errno::NOTDIR.into() });
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    let system = |error: Errno| OpenError::System { path: folder.to_owned(), source: error.into() };
+    for name in missing.into_iter().rev() {
+        match rustix::fs::mkdirat(&fd, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(system(error)),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        fd = rustix::fs::openat(&fd, name, flags, Mode::empty()).map_err(system)?;
+    }
+    Ok(fd)
+}
+
+struct Target<'a> {
+    folder: OwnedFd,
+    name: &'a OsStr,
+    path: &'a Path,
+}
+
+impl Target<'_> {
+    /// What is there; an error when it is no regular file.
+    fn stat(&self) -> Result<Option<Stat>, ReplaceError> {
+        let stat = match rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(self.failed(error)),
+        };
+        let path = self.path.to_owned();
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Some(stat)),
+            FileType::Directory => Err(OpenError::Folder(path).into()),
+            FileType::Symlink => Err(OpenError::Swapped(path).into()),
+            _ => Err(OpenError::Special { path, kind: "a pipe, a socket or a device" }.into()),
+        }
+    }
+
+    fn is_same(&self, file: &File, stat: &Stat) -> Result<bool, ReplaceError> {
+        let opened = rustix::fs::fstat(file).map_err(|error| self.failed(error))?;
+        Ok((opened.st_dev, opened.st_ino) == (stat.st_dev, stat.st_ino))
+    }
+
+    fn create(&self, content: &[u8]) -> Result<(), ReplaceError> {
+        let temporary = Temporary::make(self, Mode::from_raw_mode(0o666))?;
+        temporary.fill(content).map_err(|source| self.system(source))?;
+        match rustix::fs::renameat_with(&self.folder, &temporary.name, &self.folder, self.name, RenameFlags::NOREPLACE)
+        {
+            Ok(()) => temporary.keep(),
+            Err(Errno::EXIST) => return Err(ReplaceError::Exists(self.path.to_owned())),
+            // Some file systems cannot rename this way; a second name for the file does the same.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let linked =
+                    rustix::fs::linkat(&self.folder, &temporary.name, &self.folder, self.name, AtFlags::empty());
+                match linked {
+                    Ok(()) => {}
+                    Err(Errno::EXIST) => return Err(ReplaceError::Exists(self.path.to_owned())),
+                    Err(error) => return Err(self.failed(error)),
+                }
+            }
+            Err(error) => return Err(self.failed(error)),
+        }
+        self.sync_folder();
+        Ok(())
+    }
+
+    fn swap(&self, content: &[u8], file: &File, old: &Stat) -> Result<(), ReplaceError> {
+        let temporary = match Temporary::make(self, Mode::from_raw_mode(0o600)) {
+            Ok(temporary) => temporary,
+            Err(ReplaceError::System { source, .. })
+                if matches!(Errno::from_io_error(&source), Some(Errno::ACCESS | Errno::PERM)) =>
+            {
+                return self.write_into(content, file);
+            }
+            Err(error) => return Err(error),
+        };
+        if !temporary.take_after(file, old) {
+            drop(temporary);
+            return self.write_into(content, file);
+        }
+        temporary.fill(content).map_err(|source| self.system(source))?;
+        let still = self.stat()?;
+        if !still.is_some_and(|now| is_unchanged(old, &now)) {
+            return Err(ReplaceError::Changed(self.path.to_owned()));
+        }
+        rustix::fs::renameat(&self.folder, &temporary.name, &self.folder, self.name)
+            .map_err(|error| self.failed(error))?;
+        temporary.keep();
+        self.sync_folder();
+        Ok(())
+    }
+
+    /// Into the file itself. When that fails half way, its old content is written back.
+    fn write_into(&self, content: &[u8], old: &File) -> Result<(), ReplaceError> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let fd =
+            rustix::fs::openat(&self.folder, self.name, flags, Mode::empty()).map_err(|error| self.failed(error))?;
+        let file = File::from(fd);
+        let stat = rustix::fs::fstat(&file).map_err(|error| self.failed(error))?;
+        if !self.is_same(old, &stat)? {
+            return Err(ReplaceError::Changed(self.path.to_owned()));
+        }
+        let mut before = Vec::new();
+        let mut reader = old;
+        io::Seek::rewind(&mut reader)
+            .and_then(|()| io::Read::read_to_end(&mut reader, &mut before))
+            .map_err(|source| self.system(source))?;
+        match overwrite(&file, content) {
+            Ok(()) => Ok(()),
+            Err(source) => match overwrite(&file, &before) {
+                Ok(()) => Err(self.system(source)),
+                Err(restore) => Err(ReplaceError::Broken { path: self.path.to_owned(), source, restore }),
+            },
+        }
+    }
+
+    /// Without this a crash may bring the old name back: the old file, whole. So failing is no reason to stop.
+    fn sync_folder(&self) {
+        if let Err(error) = rustix::fs::fsync(&self.folder) {
+            tracing::debug!(path = %self.path.display(), %error, "can't sync the folder");
+        }
+    }
+
+    fn failed(&self, error: Errno) -> ReplaceError {
+        self.system(error.into())
+    }
+
+    fn system(&self, source: io::Error) -> ReplaceError {
+        ReplaceError::System { path: self.path.to_owned(), source }
+    }
+}
+
+fn overwrite(file: &File, content: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    file.write_all_at(content, 0)?;
+    file.set_len(content.len() as u64)?;
+    file.sync_all()
+}
+
+fn is_unchanged(old: &Stat, now: &Stat) -> bool {
+    let stamp = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+    stamp(old) == stamp(now)
+}
+
+/// A new file beside the target; removed when dropped before it was kept.
+struct Temporary<'a> {
+    folder: BorrowedFd<'a>,
+    name: OsString,
+    file: File,
+    kept: std::cell::Cell<bool>,
+}
+
+impl<'a> Temporary<'a> {
+    fn make(target: &'a Target<'_>, mode: Mode) -> Result<Self, ReplaceError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut last = Errno::EXIST;
+        for _ in 0..16 {
+            // Not made of the target's name, which may be as long as a name can be.
+            let name = OsString::from(format!(".toold-{}.tmp", &crate::descendants::new_mark()[..16]));
+            match rustix::fs::openat(&target.folder, &name, flags, mode) {
+                Ok(fd) => {
+                    let (file, kept) = (File::from(fd), std::cell::Cell::new(false));
+                    return Ok(Self { folder: target.folder.as_fd(), name, file, kept });
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => {
+                    last = error;
+                    break;
+                }
+            }
+        }
+        Err(target.failed(last))
+    }
+
+    /// Gives it mode, owner and attributes of the old file; false when the owner cannot be kept.
+    fn take_after(&self, file: &File, old: &Stat) -> bool {
+        let Ok(own) = rustix::fs::fstat(&self.file) else { return false };
+        if (own.st_uid, own.st_gid) != (old.st_uid, old.st_gid) {
+            let (uid, gid) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+            if rustix::fs::fchown(&self.file, Some(uid), Some(gid)).is_err() {
+                return false;
+            }
+        }
+        copy_attributes(file, &self.file);
+        rustix::fs::fchmod(&self.file, Mode::from_raw_mode(old.st_mode & 0o7777)).is_ok()
+    }
+
+    fn fill(&self, content: &[u8]) -> io::Result<()> {
+        (&self.file).write_all(content)?;
+        self.file.sync_all()
+    }
+
+    fn keep(&self) {
+        self.kept.set(true);
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.kept.get() {
+            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Access lists, labels and what users put there. Those that may not be set are left out.
+fn copy_attributes(from: &File, to: &File) {
+    let mut names = vec![0u8; 64 * 1024];
+    let Ok(length) = rustix::fs::flistxattr(from, names.as_mut_slice()) else { return };
+    let mut value = vec![0u8; 64 * 1024];
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        if let Ok(length) = rustix::fs::fgetxattr(from, name, value.as_mut_slice()) {
+            let _ = rustix::fs::fsetxattr(to, name, &value[..length], rustix::fs::XattrFlags::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        (folder, path)
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_new_file_is_made_with_its_folders() {
+        let (_keep, root) = folder();
+        replace(&root.join("a/b/c"), b"text", Expected::Absent).unwrap();
+        assert_eq!(std::fs::read(root.join("a/b/c")).unwrap(), b"text");
+        assert_eq!(names(&root.join("a/b")), ["c"]);
+        assert!(matches!(replace(&root.join("a/b/c"), b"", Expected::Absent), Err(ReplaceError::Exists(_))));
+        assert!(matches!(
+            replace(&root.join("a/b"), b"", Expected::Absent),
+            Err(ReplaceError::Open(OpenError::Folder(_)))
+        ));
+        assert!(replace(&root.join("a/b/c/d"), b"", Expected::Absent).is_err());
+    }
+
+    #[test]
+    fn mode_and_attributes_stay_and_nothing_is_left() {
+        let (_keep, root) = folder();
+        let path = root.join("file");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
+        let old = File::open(&path).unwrap();
+        let has_attributes = rustix::fs::fsetxattr(&old, "user.note", b"kept", rustix::fs::XattrFlags::empty()).is_ok();
+        replace(&path, b"new", Expected::Same(&old)).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o751);
+        let mut value = [0u8; 16];
+        let length = rustix::fs::getxattr(&path, "user.note", &mut value[..]).unwrap_or(0);
+        assert_eq!(&value[..length] == b"kept", has_attributes);
+        assert_eq!(names(&root), ["file"]);
+    }
+
+    #[test]
+    fn hard_links_stay_together() {
+        let (_keep, root) = folder();
+        std::fs::write(root.join("one"), "a long old text").unwrap();
+        std::fs::hard_link(root.join("one"), root.join("two")).unwrap();
+        let old = File::open(root.join("one")).unwrap();
+        replace(&root.join("one"), b"new", Expected::Same(&old)).unwrap();
+        assert_eq!(std::fs::read(root.join("two")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn another_file_at_the_path_is_not_overwritten() {
+        let (_keep, root) = folder();
+        let path = root.join("file");
+        std::fs::write(&path, "old").unwrap();
+        let old = File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "other").unwrap();
+        assert!(matches!(replace(&path, b"new", Expected::Same(&old)), Err(ReplaceError::Changed(_))));
+        std::fs::remove_file(&path).unwrap();
+        symlink("elsewhere", &path).unwrap();
+        assert!(replace(&path, b"new", Expected::Same(&old)).is_err());
+        assert!(remove(&path, &old).is_err());
+        assert!(!root.join("elsewhere").exists());
+    }
+
+    #[test]
+    fn what_cannot_be_written_stays_whole() {
+        let (_keep, root) = folder();
+        let path = root.join("file");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+        let old = File::open(&path).unwrap();
+        let replaced = replace(&path, b"new", Expected::Same(&old));
+        // The superuser may write everything.
+        if !rustix::process::geteuid().is_root() {
+            assert!(matches!(replaced, Err(ReplaceError::ReadOnly(_))));
+            assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        }
+        assert_eq!(names(&root), ["file"]);
+    }
+}
