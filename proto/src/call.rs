@@ -161,7 +161,11 @@ pub enum Stream {
 /// Params of `tools.execute_batch`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecuteBatch {
+    /// With a provider's `format` these are that provider's own call blocks, or the message that holds
+    /// them; the answer's `results` are then its result blocks.
     pub calls: Vec<BatchCall>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<ToolFormat>,
     #[serde(default)]
     pub strategy: Strategy,
     #[serde(default, skip_serializing_if = "Option::is_none")]

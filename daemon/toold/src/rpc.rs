@@ -4,6 +4,7 @@ mod daemon;
 mod error;
 mod events;
 mod plugins;
+mod prompt;
 mod session;
 mod tools;
 
@@ -27,6 +28,7 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     session::register(&mut module)?;
     tools::register(&mut module)?;
     events::register(&mut module)?;
+    prompt::register(&mut module)?;
     plugins::register(&mut module)?;
     daemon::register(&mut module)?;
     Ok(module.into())
@@ -75,6 +77,21 @@ fn add_async<M: Method, F>(
 where
     F: Future<Output = Answer<M>> + Send + 'static,
     M::Answer: Clone,
+{
+    add_shaped::<M, M::Params, M::Answer, F>(module, right, run)
+}
+
+/// Registers a method some of whose parameters or answers have another shape than its usual one, as with
+/// the formats of model providers.
+fn add_shaped<M: Method, P, A, F>(
+    module: &mut RpcModule<Arc<State>>,
+    right: Right,
+    run: impl Fn(Request, P) -> F + Send + Sync + Clone + 'static,
+) -> anyhow::Result<()>
+where
+    P: DeserializeOwned + Send + 'static,
+    A: serde::Serialize + Clone + Send + 'static,
+    F: Future<Output = Result<A, ErrorObjectOwned>> + Send + 'static,
 {
     module.register_async_method(M::NAME, move |params, state, extensions| {
         let run = run.clone();

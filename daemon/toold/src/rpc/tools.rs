@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use toold_adapters::providers::{self as provider, calls_in, results_as, tools_as};
 use toold_engine::Engine;
 use toold_engine::batch::execute_batch;
 use toold_engine::execute::{Call, CallError, execute};
@@ -17,8 +19,8 @@ use toold_engine::progress::ProgressSink;
 use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
 use toold_proto::call::{
-    BatchCall, BatchItem, BatchResults, CallProgress, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt,
-    Interrupted, ListTools, Progress, Strategy, ToolFormat, ToolList, ToolSchema,
+    BatchCall, BatchItem, CallProgress, CancelCall, Cancelled, Execute, Interrupt, Interrupted, ListTools, Progress,
+    Strategy, ToolFormat, ToolSchema,
 };
 use toold_proto::event::What;
 use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema};
@@ -26,13 +28,13 @@ use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
 use crate::daemon::State;
 use crate::rpc::error::{invalid_params, of_call};
-use crate::rpc::{Request, Right, add, add_async};
+use crate::rpc::{Request, Right, add, add_async, add_shaped};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
-    add_async::<ToolsList, _>(module, Right::Anyone, list)?;
+    add_shaped::<ToolsList, _, _, _>(module, Right::Anyone, list)?;
     add_async::<ToolsSchema, _>(module, Right::Anyone, schema)?;
     add_async::<ToolsExecute, _>(module, Right::Anyone, run)?;
-    add_async::<ToolsExecuteBatch, _>(module, Right::Anyone, run_batch)?;
+    add_shaped::<ToolsExecuteBatch, _, _, _>(module, Right::Anyone, run_batch)?;
     add::<ToolsCancel>(module, Right::Anyone, |request, cancel: CancelCall| {
         let session = request.session(cancel.session_id.as_ref())?;
         Ok(Cancelled { cancelled: session.cancel(&cancel.call_id) })
@@ -43,22 +45,32 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
     })
 }
 
-async fn list(request: Request, list: ListTools) -> Result<ToolList, ErrorObjectOwned> {
+/// The answer of `tools.list`, in whatever format.
+#[derive(Clone, Serialize)]
+struct Listed {
+    revision: u64,
+    epoch: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unchanged: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+}
+
+async fn list(request: Request, list: ListTools) -> Result<Listed, ErrorObjectOwned> {
     let session = request.session(list.session_id.as_ref())?;
     request.state.plugins.settled().await;
-    if list.format.is_some_and(|format| format != ToolFormat::Native) {
-        return Err(invalid_params("format: only native is served"));
-    }
     let engine = &request.state.engine;
     let snapshot = engine.registry.snapshot();
     let (revision, epoch) = (snapshot.revision, engine.events.epoch().to_owned());
     let same_epoch = list.if_epoch.as_ref().is_none_or(|known| *known == epoch);
     if list.if_revision == Some(revision) && same_epoch {
-        return Ok(ToolList { revision, epoch, unchanged: true, tools: None });
+        return Ok(Listed { revision, epoch, unchanged: true, tools: None });
     }
     let view = snapshot.view(&session.project);
     let tools = view.iter().map(|tool| tool.spec()).filter(|spec| wanted(spec, &list, &session));
-    Ok(ToolList { revision, epoch, unchanged: false, tools: Some(tools.map(ToolSpec::describe).collect()) })
+    let tools: Vec<Tool> = tools.map(ToolSpec::describe).collect();
+    let tools = tools_as(list.format.unwrap_or_default(), &tools);
+    Ok(Listed { revision, epoch, unchanged: false, tools: Some(tools) })
 }
 
 fn wanted(spec: &ToolSpec, list: &ListTools, session: &Session) -> bool {
@@ -95,15 +107,98 @@ async fn run(request: Request, execute_params: Execute) -> Result<ToolResult, Er
     execute(&state.engine, call).await.map_err(of_call)
 }
 
-async fn run_batch(request: Request, batch: ExecuteBatch) -> Result<BatchResults, ErrorObjectOwned> {
-    let ExecuteBatch { calls, strategy, session_id, progress } = batch;
-    if strategy == Strategy::Batched(0) {
+/// The params of `tools.execute_batch`, whose calls may be a provider's.
+#[derive(Deserialize)]
+struct Batch {
+    #[serde(default)]
+    calls: Value,
+    #[serde(default)]
+    format: ToolFormat,
+    #[serde(default)]
+    strategy: Strategy,
+    session_id: Option<SessionId>,
+    #[serde(default)]
+    progress: bool,
+}
+
+#[derive(Clone, Serialize)]
+struct BatchAnswer {
+    results: Value,
+}
+
+async fn run_batch(request: Request, batch: Batch) -> Result<BatchAnswer, ErrorObjectOwned> {
+    if batch.strategy == Strategy::Batched(0) {
         return Err(invalid_params("strategy: batched takes units of at least 1 call"));
     }
+    match batch.format {
+        ToolFormat::Native => native_batch(&request, batch).await,
+        ToolFormat::Anthropic
+        | ToolFormat::Openai
+        | ToolFormat::OpenaiResponses
+        | ToolFormat::Gemini
+        | ToolFormat::Mcp => provider_batch(&request, batch).await,
+    }
+}
+
+async fn native_batch(request: &Request, batch: Batch) -> Result<BatchAnswer, ErrorObjectOwned> {
+    let read: Result<Vec<BatchCall>, _> = serde_json::from_value(batch.calls.clone());
+    let calls = read.map_err(|error| invalid_params(&format!("calls: {error}")))?;
+    let (ids, answers) = run_all(request, calls, &batch).await?;
+    let results: Vec<BatchItem> = ids
+        .into_iter()
+        .zip(answers)
+        .map(|(call_id, answer)| match answer {
+            Ok(result) => BatchItem { call_id, result: Some(result), error: None },
+            Err(error) => BatchItem { call_id, result: None, error: serde_json::to_value(of_call(error)).ok() },
+        })
+        .collect();
+    Ok(BatchAnswer { results: json!(results) })
+}
+
+/// What cannot be read is answered in its place, since providers want a result for each call.
+async fn provider_batch(request: &Request, batch: Batch) -> Result<BatchAnswer, ErrorObjectOwned> {
+    let blocks = calls_in(batch.format, &batch.calls);
+    let calls = blocks.iter().flatten().map(|call| BatchCall {
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+        call_id: call.call_id.clone(),
+    });
+    let (_, answers) = run_all(request, calls.collect(), &batch).await?;
+    let answers: Vec<Result<ToolResult, String>> =
+        answers.into_iter().map(|answer| answer.map_err(|error| error.to_string())).collect();
+    let mut answered = answers.iter();
+    let refused: Vec<String> =
+        blocks.iter().map(|block| block.as_ref().err().map_or_else(String::new, ToString::to_string)).collect();
+    let shown: Vec<provider::Answer> = blocks
+        .iter()
+        .zip(&refused)
+        .map(|(block, refused)| match block {
+            Ok(call) => provider::Answer {
+                call_id: call.call_id.as_ref().map(CallId::as_str),
+                name: &call.name,
+                outcome: match answered.next() {
+                    Some(Ok(result)) => provider::Outcome::Result(result),
+                    Some(Err(words)) => provider::Outcome::Error(words),
+                    None => provider::Outcome::Error("the call was not run"),
+                },
+            },
+            Err(call) => provider::Answer {
+                call_id: call.call_id.as_ref().map(CallId::as_str),
+                name: call.name.as_deref().unwrap_or_default(),
+                outcome: provider::Outcome::Error(refused),
+            },
+        })
+        .collect();
+    Ok(BatchAnswer { results: results_as(batch.format, &shown) })
+}
+
+type Answers = (Vec<CallId>, Vec<Result<ToolResult, CallError>>);
+
+async fn run_all(request: &Request, calls: Vec<BatchCall>, batch: &Batch) -> Result<Answers, ErrorObjectOwned> {
     let calls = calls.into_iter().map(|call| {
         let BatchCall { name, arguments, call_id } = call;
-        let session_id = session_id.clone();
-        to_call(&request, Execute { name, arguments, call_id, session_id, progress, ..Execute::default() })
+        let (session_id, progress) = (batch.session_id.clone(), batch.progress);
+        to_call(request, Execute { name, arguments, call_id, session_id, progress, ..Execute::default() })
     });
     let calls = calls.collect::<Result<Vec<Call>, _>>()?;
     let state = &request.state;
@@ -111,12 +206,7 @@ async fn run_batch(request: Request, batch: ExecuteBatch) -> Result<BatchResults
         state.plugins.settled().await;
     }
     let ids: Vec<CallId> = calls.iter().filter_map(|call| call.call_id.clone()).collect();
-    let answers = execute_batch(&state.engine, calls, strategy).await;
-    let results = ids.into_iter().zip(answers).map(|(call_id, answer)| match answer {
-        Ok(result) => BatchItem { call_id, result: Some(result), error: None },
-        Err(error) => BatchItem { call_id, result: None, error: serde_json::to_value(of_call(error)).ok() },
-    });
-    Ok(BatchResults { results: results.collect() })
+    Ok((ids, execute_batch(&state.engine, calls, batch.strategy).await))
 }
 
 fn knows(engine: &Engine, call: &Call) -> bool {

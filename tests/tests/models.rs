@@ -1,0 +1,78 @@
+//! From the registry to a model and back, over the wire.
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon};
+
+fn daemon() -> TestDaemon {
+    let plugin = r#"
+hygge.register_tool{
+  name = "greet", description = "Greets", parallelizable = true,
+  input_schema = {type = "object", properties = {name = {type = "string"}}, required = {"name"}},
+  execute = function(ctx, input) return "hello " .. input.name end,
+}"#;
+    Setup::new().plugin("greet.lua", plugin).start()
+}
+
+#[test]
+fn tools_are_listed_as_each_provider_takes_them() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let name_at = [
+        ("native", "/0/name"),
+        ("anthropic", "/0/name"),
+        ("openai", "/0/function/name"),
+        ("openai_responses", "/0/name"),
+        ("mcp", "/0/name"),
+    ];
+    for (format, place) in name_at {
+        let listed = wire.result("tools.list", json!({"format": format, "names": ["greet"]}));
+        assert_eq!(listed["tools"].pointer(place), Some(&json!("greet")), "{format}: {listed}");
+        let again = wire.result("tools.list", json!({"format": format, "names": ["greet"]}));
+        assert_eq!(listed.to_string(), again.to_string(), "the same bytes");
+    }
+    let gemini = wire.result("tools.list", json!({"format": "gemini", "names": ["greet"]}))["tools"].to_string();
+    assert!(gemini.contains("greet"), "{gemini}");
+    assert_eq!(wire.error("tools.list", json!({"format": "other"}))["code"], -32602);
+}
+
+#[test]
+fn a_provider_s_calls_are_answered_in_its_own_blocks() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let answer = wire.result(
+        "tools.execute_batch",
+        json!({"format": "anthropic", "calls": [
+            {"type": "text", "text": "I shall greet."},
+            {"type": "tool_use", "id": "toolu_1", "name": "greet", "input": {"name": "you"}},
+            {"type": "tool_use", "id": "toolu_2", "name": "greet", "input": {}},
+            {"type": "tool_use", "id": "toolu_3"}
+        ]}),
+    );
+    let results = answer["results"].as_array().unwrap();
+    let ids: Vec<&Value> = results.iter().map(|result| &result["tool_use_id"]).collect();
+    assert_eq!(ids, ["toolu_1", "toolu_2", "toolu_3"]);
+    assert!(results[0].to_string().contains("hello you"));
+    assert!(results[1]["is_error"] == true && results[1].to_string().contains("required"), "{answer}");
+    assert_eq!(results[2]["is_error"], true);
+
+    let message = json!({"role": "assistant", "tool_calls": [
+        {"id": "call_1", "type": "function", "function": {"name": "greet", "arguments": "{\"name\": \"us\"}"}}
+    ]});
+    let answer = wire.result("tools.execute_batch", json!({"format": "openai", "calls": message}));
+    assert_eq!(answer["results"][0]["role"], "tool");
+    assert_eq!(answer["results"][0]["tool_call_id"], "call_1");
+    assert!(answer["results"][0]["content"].to_string().contains("hello us"), "{answer}");
+}
+
+#[test]
+fn a_prompt_teaches_what_its_answer_is_read_by() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let text = wire.result("prompt.render", json!({"names": ["greet"]}))["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("- greet(name): Greets"), "{text}");
+    let answer = "<think>who?</think>Hi! <tool_call>{name: 'greet', args: {name: 'me',}}</tool_call>";
+    let parsed = wire.result("prompt.parse", json!({"text": answer, "tools": ["greet"]}));
+    assert_eq!(parsed["calls"], json!([{"name": "greet", "arguments": {"name": "me"}}]));
+    assert_eq!(parsed["thinking"], "who?");
+    assert_eq!(wire.error("prompt.render", json!({"format": "no such"}))["code"], -32602);
+}
