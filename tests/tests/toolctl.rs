@@ -1,6 +1,6 @@
 //! toolctl as people and scripts run it, against the real daemon.
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read, Write};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
@@ -97,6 +97,21 @@ fn a_result_is_all_there_is_on_stdout() {
     assert_eq!(err(&output), "step 1\nline 1\nstep 2\nline 2\n");
     let quiet = daemon.toolctl(&["call", "--quiet", "count", "n=2"]);
     assert_eq!((code(&quiet), err(&quiet)), (0, String::new()));
+}
+
+#[test]
+fn output_and_result_in_one_file_are_not_told_twice() {
+    let daemon = with_plugin();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut command = daemon.setup.command(toolctl());
+    command.args(["call", "count", "n=1"]).stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    let result = json!({"cwd": daemon.work(), "n": 1}).to_string();
+    assert_eq!(text, format!("step 1\nline 1\n{result}\n"));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What a person sees of a call while it runs.
 //!
 //! On a terminal the tool's own output appears as it comes, line by line, over a spinner that shows
-//! the newest message. When stdout goes elsewhere it gets the result and nothing else, and stderr
-//! has the rest: the newest line beside the spinner if it is a terminal, all lines if not.
+//! the newest message; so it does in a file that stdout and stderr share. When stdout goes elsewhere
+//! it gets the result and nothing else, and stderr has the rest: the newest line beside the spinner
+//! if it is a terminal, all lines if not.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -55,7 +56,9 @@ pub(crate) enum Stdout {
 
 impl Live {
     pub(crate) fn new(stdout: Stdout, quiet: bool) -> Self {
-        let person_reads_stdout = stdout == Stdout::ForPeople && output::stdout_is_terminal();
+        // Where both go to one file or pipe, what came on stderr would stand there once more.
+        let one_reader = output::stdout_is_terminal() || same_file();
+        let person_reads_stdout = stdout == Stdout::ForPeople && one_reader;
         let place = match (quiet, person_reads_stdout, io::stderr().is_terminal()) {
             (true, ..) => Place::Nowhere,
             (false, true, _) => Place::Streams,
@@ -235,8 +238,22 @@ fn between_ends(text: &str, shown: &str) -> Option<String> {
     None
 }
 
+/// Whether stdout and stderr go to the same place.
+fn same_file() -> bool {
+    match (rustix::fs::fstat(io::stdout()), rustix::fs::fstat(io::stderr())) {
+        (Ok(out), Ok(err)) => (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino),
+        _ => false,
+    }
+}
+
 fn write_lines(stream: Stream, lines: &str) -> io::Result<()> {
     match stream {
+        // A program, or a file: it gets what came.
+        Stream::Stdout | Stream::Stderr if !output::stdout_is_terminal() => {
+            let mut out = io::stdout().lock();
+            out.write_all(lines.as_bytes())?;
+            out.flush()
+        }
         Stream::Stdout => {
             let mut out = output::stdout();
             lines.lines().try_for_each(|line| writeln!(out, "{}", tame(line)))?;

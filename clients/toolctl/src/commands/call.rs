@@ -218,6 +218,7 @@ fn print_result(result: &ToolResult, live: &Live, quiet: bool) -> anyhow::Result
             }
             // A program gets it as it is, and a line that is whole.
             Block::Text { text } => {
+                let text = live.unseen(text);
                 let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
                 write!(out, "{text}{end}")?;
             }
