@@ -33,6 +33,11 @@ impl Redirected {
         if !word.literal || word.text.is_empty() {
             return Target::Unsure;
         }
+        // The shell expands the word behind `>&` twice.
+        let plain = |c: char| c.is_alphanumeric() || "_./-+,@%=:".contains(c);
+        if descriptor && !word.text.chars().all(plain) {
+            return Target::Unsure;
+        }
         if (descriptor && is_number) || harmless.contains(&word.text.as_str()) {
             return Target::Nothing;
         }
