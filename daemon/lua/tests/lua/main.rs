@@ -4,5 +4,6 @@ mod calls;
 mod limits;
 mod registering;
 mod reloading;
+mod shipped;
 mod system;
 mod world;

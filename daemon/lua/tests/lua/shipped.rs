@@ -1,0 +1,228 @@
+//! The plugins that are shipped, the author's guide, and the type stubs.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::world::{World, write};
+
+fn shipped() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins")
+}
+
+/// A world with one of the shipped plugins in its plugin folder.
+async fn with_shipped(name: &str) -> World {
+    let root = shipped();
+    let mut files = Vec::new();
+    if root.join(name).is_dir() {
+        for entry in std::fs::read_dir(root.join(name)).unwrap() {
+            let path = entry.unwrap().path();
+            let file = path.file_name().unwrap().to_str().unwrap();
+            files.push((format!("{name}/{file}"), std::fs::read_to_string(&path).unwrap()));
+        }
+    } else {
+        files.push((name.to_owned(), std::fs::read_to_string(root.join(name)).unwrap()));
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let world = World::new(&files).await;
+    let problems: Vec<_> = world.host.list().iter().filter_map(|plugin| plugin.error.clone()).collect();
+    assert_eq!(problems, []);
+    world
+}
+
+fn git(world: &World, args: &[&str]) {
+    let output = Command::new("git")
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
+        .args(args)
+        .current_dir(world.work())
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn git_summary_tells_where_a_repository_stands() {
+    let world = with_shipped("git_summary").await;
+    world.allow_all();
+    let no_repository = world.call("git_summary", json!({})).await;
+    assert!(
+        no_repository.is_error && no_repository.text().contains("not a git repository"),
+        "{}",
+        no_repository.text()
+    );
+    git(&world, &["init", "-q", "-b", "main"]);
+    write(&world.work().join("a b.txt"), "one\n");
+    git(&world, &["add", "."]);
+    git(&world, &["commit", "-qm", "first words"]);
+    write(&world.work().join("a b.txt"), "one\ntwo\n");
+    write(&world.work().join("new.txt"), "");
+    write(&world.work().join("staged.txt"), "x");
+    git(&world, &["add", "staged.txt"]);
+    let result = world.call("git_summary", json!({})).await;
+    let text = result.text();
+    for part in [
+        "branch: main (no upstream)",
+        "staged (1):\n  A staged.txt",
+        "changed (1):\n  M a b.txt",
+        "untracked (1):\n  new.txt",
+        "A: first words",
+        "authors of the last 90 days:\n  1 A",
+    ] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+    assert_eq!(result.metadata["untracked"], 1);
+    let changes = world.text("git_changes", json!({})).await;
+    assert!(changes.starts_with("2 files since HEAD: +2 -0"), "{changes}");
+    let refused = world.call("git_changes", json!({"since": "no-such-tag"})).await;
+    assert!(refused.is_error && refused.text().contains("no-such-tag"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_file_is_told_with_both_names() {
+    let world = with_shipped("git_summary").await;
+    world.allow_all();
+    git(&world, &["init", "-q", "-b", "main"]);
+    write(&world.work().join("old.txt"), "some words that stay\n");
+    git(&world, &["add", "."]);
+    git(&world, &["commit", "-qm", "x"]);
+    git(&world, &["mv", "old.txt", "new.txt"]);
+    let text = world.text("git_summary", json!({})).await;
+    assert!(text.contains("R old.txt -> new.txt") || text.contains("R new.txt -> old.txt"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_query_takes_values_out_of_files() {
+    let world = with_shipped("json_query.lua").await;
+    let people = json!({"users": [{"name": "Ada", "age": 36, "tags": []}, {"name": "Bo", "age": 20, "odd key": null}], "version": "1.2", "empty": {}});
+    write(&world.work().join("a.json"), &people.to_string());
+    write(&world.work().join("p/x/package.json"), r#"{"license": "MIT", "deep": {"license": "ISC"}}"#);
+    write(&world.work().join("p/y/package.json"), r#"{"license": "MIT"}"#);
+    write(&world.work().join("p/z/package.json"), "{broken");
+    for (query, expected) in [
+        (".version", "\"1.2\""),
+        (".users[].name", "\"Ada\"\n\"Bo\""),
+        (".users[-1].age", "20"),
+        (".users[?age>30].name", "\"Ada\""),
+        (".users[?name~d][\"age\"]", "36"),
+        (".users[1] | keys", "[\"age\",\"name\",\"odd key\"]"),
+        (".users | length", "2"),
+        (".users[0].tags | type", "\"array\""),
+        ("$.users[1][\"odd key\"]", "null"),
+        (".nothing", "nothing matches .nothing"),
+        ("..name | unique", "\"Ada\"\n\"Bo\""),
+    ] {
+        assert_eq!(world.text("json_query", json!({"path": "a.json", "query": query})).await, expected, "{query}");
+    }
+    let many = world.call("json_query", json!({"path": "p/*/package.json", "query": "..license"})).await;
+    let lines: Vec<String> = many.text().lines().map(str::to_owned).collect();
+    assert_eq!(lines[..3], ["p/x/package.json: \"MIT\"", "p/x/package.json: \"ISC\"", "p/y/package.json: \"MIT\""]);
+    assert!(lines[3].contains("p/z/package.json"));
+    assert_eq!(many.metadata["unreadable"], 1);
+    let wrong = world.call("json_query", json!({"path": "a.json", "query": ".a[?b**3]"})).await;
+    assert!(wrong.is_error && wrong.text().contains("character 3"), "{}", wrong.text());
+    let none = world.call("json_query", json!({"path": "none.json", "query": "."})).await;
+    assert!(none.is_error && none.text().contains("none.json"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn todo_finder_finds_comments_only() {
+    let world = with_shipped("todo_finder.lua").await;
+    write(&world.work().join("src/a.rs"), "// TODO(ada): tidy up\nlet TODO = 1;\nfn f() {} // FIXME: broken\n");
+    write(&world.work().join("b.py"), "# TODO later\nx = 'TODOS'\n# HACK(#12) - odd\n");
+    write(&world.work().join("c.bin"), "\0\0# TODO hidden\n");
+    let text = world.text("todo_finder", json!({})).await;
+    assert_eq!(
+        text,
+        "b.py (2)\n  1: TODO later\n  3: HACK (#12) odd\nsrc/a.rs (2)\n  1: TODO (ada) tidy up\n  3: FIXME broken"
+    );
+    let by_owner = world.text("todo_finder", json!({"group_by": "owner", "glob": "**/*.rs"})).await;
+    assert_eq!(by_owner, "(nobody) (1)\n  src/a.rs:3: FIXME broken\nada (1)\n  src/a.rs:1: TODO tidy up");
+    let few = world.text("todo_finder", json!({"limit": 1, "tags": ["TODO"]})).await;
+    assert!(few.ends_with("[1 more]"), "{few}");
+}
+
+/// One example of the guide: its text, and what is written below it.
+struct Example {
+    line: usize,
+    text: String,
+}
+
+fn examples() -> Vec<Example> {
+    let guide = std::fs::read_to_string(shipped().join("README.md")).unwrap();
+    let mut examples = Vec::new();
+    let mut lines = guide.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        if line == "```lua" {
+            let text: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+            examples.push(Example { line: number + 1, text: text.join("\n") });
+        }
+    }
+    examples
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_of_the_guide_does_what_it_says() {
+    let examples = examples();
+    assert!(examples.len() >= 7);
+    for example in examples {
+        let at = format!("plugins/README.md:{}", example.line);
+        let world = World::new(&[("example.lua", &example.text)]).await;
+        assert_eq!(world.plugin("example").error, None, "{at}");
+        let mut answer = String::new();
+        for line in example.text.lines() {
+            if let Some(file) = line.strip_prefix("-- file: ") {
+                let (name, text) = file.split_once(' ').unwrap();
+                write(&world.work().join(name), &text.replace("\\n", "\n"));
+            } else if let Some(call) = line.strip_prefix("-- call: ") {
+                let (name, arguments) = call.split_once(' ').unwrap();
+                let arguments: Value = serde_json::from_str(arguments).unwrap();
+                answer = world.call(name, arguments).await.text();
+            } else if let Some(expected) = line.strip_prefix("-- gives: ") {
+                assert!(answer.starts_with(expected), "{at}: {answer}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stubs_name_exactly_what_the_host_has() {
+    let stubs = std::fs::read_to_string(shipped().join("types/hygge.lua")).unwrap();
+    let mut described = BTreeSet::new();
+    let mut within = None;
+    for line in stubs.lines() {
+        if let Some(name) = line.strip_prefix("function ").and_then(|rest| rest.split('(').next()) {
+            described.insert(name.to_owned());
+        } else if line.starts_with("hygge.") {
+            let (name, value) = line.split_once(" = ").unwrap();
+            described.insert(name.to_owned());
+            within = (value == "{").then(|| name.to_owned());
+        } else if let (Some(table), Some((field, _))) = (&within, line.trim().split_once(" = ")) {
+            described.insert(format!("{table}.{field}"));
+        } else if let Some(field) = line.strip_prefix("---@field config ") {
+            assert!(!field.is_empty());
+            described.insert("hygge.config".to_owned());
+        }
+    }
+    let world = World::new(&[
+        ("list/plugin.toml", "name = 'list'\nversion = '1'"),
+        ("list/plugin.lua",
+        "local names = {}
+         local function walk(name, value, depth)
+           names[#names + 1] = name
+           if type(value) == 'table' and depth < 2 then for k, v in pairs(value) do walk(name .. '.' .. k, v, depth + 1) end end
+         end
+         for k, v in pairs(hygge) do walk('hygge.' .. k, v, 1) end
+         hygge.register_tool{name = 'list', execute = function(ctx)
+           for k in pairs(getmetatable(ctx).__index) do names[#names + 1] = 'ctx.' .. k end
+           return table.concat(names, '\\n') end}"),
+    ])
+    .await;
+    let listed = world.text("list", json!({})).await;
+    let has: BTreeSet<String> = listed.lines().map(str::to_owned).collect();
+    let missing: Vec<_> = has.difference(&described).collect();
+    let invented: Vec<_> = described.difference(&has).collect();
+    assert!(missing.is_empty() && invented.is_empty(), "without a stub: {missing:?}; only in the stubs: {invented:?}");
+}

@@ -1,0 +1,305 @@
+---@meta hygge
+-- What plugins of toold can call, for lua-language-server. Nothing here runs.
+--
+-- Functions return values or raise an error; they give no error codes. Those that touch files, programs
+-- or tools ask the permission policy first, and stop when their call is cancelled.
+
+---@alias hygge.Duration string | number A text such as "500ms", "30s", "2m", "1h", or a number of milliseconds.
+---@alias hygge.Level "debug" | "info" | "warn" | "error"
+---@alias hygge.Category "file.read" | "file.write" | "shell" | "network" | "mcp" | "agent" | "plugin"
+
+---What a call will touch, as the permission policy judges it.
+---@class hygge.Need
+---@field category hygge.Category
+---@field target string A path, a command line, `host:port`, or a name.
+---@field reason? string For the person who is asked.
+
+---A piece of a result: text, an image or audio in Base64, or a resource.
+---@class hygge.Block
+---@field type "text" | "image" | "audio" | "resource"
+---@field text? string
+---@field data? string Base64.
+---@field mime_type? string
+---@field uri? string
+---@field blob? string Base64.
+
+---What a tool may return instead of a plain value.
+---@class hygge.Result
+---@field content? string | (string | hygge.Block)[] For the model.
+---@field is_error? boolean The tool ran and has bad news.
+---@field metadata? table For frontends and the audit log, not for the model.
+---@field structured? any What fits `output_schema`.
+
+---@class hygge.SessionInfo
+---@field id string
+---@field cwd string
+
+---The first argument of `execute`. Its functions are called with a dot.
+---@class hygge.Context
+---@field input table The arguments; they fit the schema.
+---@field call_id string
+---@field tool string
+---@field session hygge.SessionInfo
+---@field cwd string The folder that relative paths are relative to.
+---@field model? string The model that the session works with, when its frontend said so.
+local ctx = {}
+
+---Tells the caller how far it is.
+---@param progress string | {message?: string, progress?: number, total?: number, details?: table}
+function ctx.progress(progress) end
+
+---Sends output to the caller as it comes. When the time runs out, it is what the result shows.
+---@param text string
+function ctx.output(text) end
+
+---Whether the caller gave up. A script that does nothing is stopped a moment later.
+---@return boolean
+function ctx.cancelled() end
+
+---How much of the call's time is left.
+---@return number milliseconds
+function ctx.remaining_ms() end
+
+---Asks for leave for something that the host cannot see, such as what a program will do.
+---@param need hygge.Need
+---@return boolean allowed
+function ctx.ask(need) end
+
+---@class hygge.ToolSpec
+---@field name string `[a-z][a-z0-9_]*`, at most 64 characters, unique among all tools.
+---@field execute fun(ctx: hygge.Context, input: table): string | number | boolean | hygge.Result | table | nil
+---@field description? string When a model should call it, and what it gets.
+---@field label? string For people; the name when absent.
+---@field input_schema? table A JSON Schema of an object. An empty table is `[]` under `required`, `enum`, `type`, `anyOf`, `oneOf`, `allOf`, else `{}`.
+---@field output_schema? table A JSON Schema of `structured`.
+---@field parallelizable? boolean Calls may run side by side, each perhaps in a machine of its own: globals are not shared between them.
+---@field timeout? hygge.Duration
+---@field cacheable? boolean The result for the same arguments and folder may be served again.
+---@field cache_ttl? hygge.Duration For how long; 5 minutes when absent.
+---@field annotations? {read_only?: boolean, destructive?: boolean, idempotent?: boolean, open_world?: boolean} Hints for frontends.
+---@field permission? false | fun(input: table): hygge.Need | hygge.Need[] | nil What a call will touch. Absent: category `plugin`, the tool's name. `false`: nothing beyond what the host's functions ask for.
+
+---@class hygge.HookEvent
+---@field event "pre_tool" | "post_tool" | "pre_message" | "post_message"
+---@field session_id string
+---@field hook_name string
+---@field pwd string
+---@field tool_name? string
+---@field tool_input? table Before the call.
+---@field tool_result? {content: hygge.Block[], is_error: boolean, metadata: table} After the call.
+---@field call_id? string
+---@field message? any
+---@field mode_name? string
+
+---@class hygge.HookAnswer
+---@field decision? "allow" | "deny" | "modify" `allow` is no objection; it never skips the permission.
+---@field reason? string
+---@field modified_tool_input? table Checked against the schema again.
+---@field modified_tool_result? string | table
+---@field modified_message? any
+---@field system_prompt_append? string
+
+---@class hygge.HookOptions
+---@field name? string
+---@field mode? "sync" | "async" An asynchronous hook never delays the call, and its answer counts for nothing.
+---@field timeout? hygge.Duration 10 seconds when absent.
+---@field tools? string | string[] Names or globs of tools; all when absent.
+---@field priority? number Lower runs first; 0 when absent.
+---@field fail? "open" | "closed" What a hook that fails does to the call: nothing, or end it.
+
+---@class hygge.ExecOptions
+---@field timeout? hygge.Duration The rest of the call's time when absent.
+---@field dir? string The folder to run in; the call's `cwd` when absent.
+---@field env? table<string, string> Added to what programs get.
+---@field stdin? string
+---@field on_output? fun(stream: "stdout" | "stderr", text: string) Hears output as it comes.
+
+---@class hygge.ExecResult
+---@field stdout string
+---@field stderr string
+---@field code integer 1 when it was refused: then `stderr` says why. 128 and the signal's number when one ended it.
+---@field exit_code integer The same as `code`.
+---@field timed_out? true
+
+---@class hygge.CallResult
+---@field content string The text blocks, one under another.
+---@field blocks hygge.Block[]
+---@field is_error boolean
+---@field metadata table
+---@field structured? any
+---@field duration_ms integer
+
+---@class hygge
+---@field config table The `[plugins.<name>]` table of the daemon's configuration; empty when there is none.
+hygge = {}
+
+---Offers a tool. Only while the plugin loads. Raises when a field is wrong or the name is taken.
+---@param spec hygge.ToolSpec
+function hygge.register_tool(spec) end
+
+hygge.tools = {}
+
+---The same as `hygge.register_tool`, but `handler` does for `execute`.
+---@param spec hygge.ToolSpec | {handler: function}
+function hygge.tools.register(spec) end
+
+---Sees every call, from whichever frontend, and may refuse or change it. Only while the plugin loads.
+---@param event "pre_tool" | "post_tool" | "pre_message" | "post_message"
+---@param options hygge.HookOptions
+---@param handler fun(event: hygge.HookEvent): hygge.HookAnswer?
+---@overload fun(event: string, handler: fun(event: hygge.HookEvent): hygge.HookAnswer?)
+function hygge.register_hook(event, options, handler) end
+
+---Offers a slash command. Only while the plugin loads.
+---@param spec {name: string, description?: string, execute: fun(ctx: table, input: string): string | {message: string} | nil}
+function hygge.register_command(spec) end
+
+---Describes a sub-agent. Only while the plugin loads.
+---@param spec {name: string, description?: string, system_prompt: string, tools?: string[], model?: string}
+function hygge.register_subagent(spec) end
+
+---Runs a program. No shell reads the words: they arrive as they are. A refusal gives `code = 1`; a program that
+---cannot be started raises.
+---@param command string
+---@param args? (string | number)[]
+---@param options? hygge.ExecOptions
+---@return hygge.ExecResult
+function hygge.exec(command, args, options) end
+
+---Calls any tool, through its permissions, with this call's session and remaining time.
+---@param name string
+---@param args? table
+---@return hygge.CallResult
+function hygge.call_tool(name, args) end
+
+---Shows people a notice, in every frontend of the session.
+---@param message string
+---@param level? hygge.Level
+function hygge.notify(message, level) end
+
+---Writes to the plugin's log. `print` does so with level `info`.
+---@param level hygge.Level
+---@param message string
+---@param fields? table
+function hygge.log(level, message, fields) end
+
+---Sends a message into a session; its frontends hear it as an event.
+---@param session_id string
+---@param role string
+---@param content string
+function hygge.send_message(session_id, role, content) end
+
+---Waits. Other calls run meanwhile.
+---@param duration hygge.Duration
+function hygge.sleep(duration) end
+
+---Unix time in seconds, with a fraction.
+---@return number
+function hygge.now() end
+
+---Runs functions side by side: while one waits, the others go on. The first error ends them all.
+---@param functions (fun(): any)[]
+---@return any[] results In the order of the functions; `n` is how many.
+function hygge.all(functions) end
+
+---This plugin.
+hygge.plugin = {
+  ---@type string
+  name = nil,
+  ---@type string Its folder; of a plugin of one file, the folder that it lies in.
+  dir = nil,
+  ---@type string Its folder or file.
+  path = nil,
+  ---@type string? From `plugin.toml`.
+  version = nil,
+}
+
+hygge.profile = {
+  ---@type string The folder of the daemon's configuration.
+  dir = nil,
+}
+
+---The session of the call that a handler runs for; its fields are nil while the plugin loads.
+---@type hygge.SessionInfo
+hygge.session = nil
+
+hygge.json = {}
+
+---JSON's null, where it must be told from an absent field.
+---@type lightuserdata
+hygge.json.null = nil
+
+---@param value any
+---@param options? {pretty?: boolean}
+---@return string
+function hygge.json.encode(value, options) end
+
+---@param text string
+---@return any
+function hygge.json.decode(text) end
+
+---Marks a table, so that it is a JSON array even when it is empty.
+---@param list? table
+---@return table
+function hygge.json.array(list) end
+
+---Files. Relative paths are relative to the call's `cwd`; every path is judged after links are resolved.
+---A plugin may always read its own folder.
+hygge.fs = {}
+
+---@param path string At most 16 MiB.
+---@return string
+function hygge.fs.read(path) end
+
+---@param path string
+---@param text string
+function hygge.fs.write(path, text) end
+
+---@param path string
+---@param text string
+function hygge.fs.append(path, text) end
+
+---@param path string
+---@return {name: string, type: "file" | "directory" | "link" | "other"}[] entries Sorted by name; at most 10,000.
+function hygge.fs.list(path) end
+
+---@param path string
+---@return {type: "file" | "directory" | "link" | "other", size: integer, mtime: number}? facts nil when there is nothing.
+function hygge.fs.stat(path) end
+
+---@param path string
+---@return boolean
+function hygge.fs.exists(path) end
+
+---Files below the call's `cwd`, but for those that are kept from tools.
+---@param pattern string Such as `src/**/*.lua`; `*` stays within one folder.
+---@return string[] paths Sorted, relative to `cwd`; at most 10,000.
+function hygge.fs.glob(pattern) end
+
+---Makes a folder and those above it.
+---@param path string
+function hygge.fs.mkdir(path) end
+
+---Removes a file or an empty folder.
+---@param path string
+function hygge.fs.remove(path) end
+
+---What this plugin keeps between calls and between runs of the daemon. State that must be shared between
+---parallel calls belongs here.
+hygge.store = {}
+
+---@param key string At most 256 bytes.
+---@return any value nil when there is none.
+function hygge.store.get(key) end
+
+---@param key string
+---@param value any At most 1 MiB of JSON; nil deletes.
+function hygge.store.set(key, value) end
+
+---@param key string
+---@return boolean was_there
+function hygge.store.delete(key) end
+
+---@param prefix? string
+---@return string[] keys Sorted.
+function hygge.store.keys(prefix) end
