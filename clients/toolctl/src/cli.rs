@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     approve, call, completions, connect, doctor, events, list, man, parse, permissions, plugins, prompt, schema,
-    status, stop, tools,
+    sessions, status, stop, tools,
 };
 use crate::view;
 
@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Status(status::Status),
     Events(events::Events),
     Plugins(plugins::Plugins),
+    Sessions(sessions::Sessions),
     Permissions(permissions::Permissions),
     Approve(approve::Approve),
     Tools(tools::Tools),
@@ -78,6 +79,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Status(status) => status::run(status, globals).await,
         Command::Events(events) => events::run(events, globals).await,
         Command::Plugins(plugins) => plugins::run(plugins, globals).await,
+        Command::Sessions(sessions) => sessions::run(sessions, globals).await,
         Command::Permissions(permissions) => permissions::run(permissions, globals).await,
         Command::Approve(approve) => approve::run(approve, globals).await,
         Command::Tools(tools) => tools::run(tools, globals).await,

@@ -13,6 +13,7 @@ pub(crate) mod permissions;
 pub(crate) mod plugins;
 pub(crate) mod prompt;
 pub(crate) mod schema;
+pub(crate) mod sessions;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod tools;

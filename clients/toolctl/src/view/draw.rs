@@ -88,7 +88,9 @@ fn draw_calls(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
         .running
         .iter()
         .map(|running| {
-            let took = output::duration(u64::try_from(running.since.elapsed().as_millis()).unwrap_or(u64::MAX));
+            let took = output::duration(
+                u64::try_from(running.since.elapsed().unwrap_or_default().as_millis()).unwrap_or(u64::MAX),
+            );
             let ratio = running.ratio.map(|ratio| format!("{:.0} %", ratio * 100.0)).unwrap_or_default();
             Row::new([
                 name(running.tool.as_str()),

@@ -1,7 +1,7 @@
 //! What the screen shows, and what the keys do to it. Knows neither the terminal nor the daemon.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use anstyle::Style;
 use crossterm::event::{KeyCode, KeyEvent};
@@ -55,7 +55,7 @@ pub(super) struct Running {
     pub(super) call_id: CallId,
     pub(super) session_id: SessionId,
     pub(super) tool: ToolName,
-    pub(super) since: Instant,
+    pub(super) since: SystemTime,
     pub(super) message: String,
     /// From 0 to 1.
     pub(super) ratio: Option<f64>,
@@ -178,7 +178,7 @@ impl State {
                 call_id: call_id.clone(),
                 session_id: session_id.clone(),
                 tool: tool.clone(),
-                since: Instant::now(),
+                since: began(&event.at),
                 message: String::new(),
                 ratio: None,
             }),
@@ -296,6 +296,11 @@ impl Running {
             }
         }
     }
+}
+
+/// When an event was; it may have been told long before this screen came up.
+fn began(at: &str) -> SystemTime {
+    humantime::parse_rfc3339(at).unwrap_or_else(|_| SystemTime::now())
 }
 
 fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, most: usize) {

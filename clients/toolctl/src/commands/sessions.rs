@@ -1,0 +1,80 @@
+//! `toolctl sessions`: what conversations work in.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use comfy_table::Cell;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{SessionClose, SessionsList};
+use toold_proto::session::{CloseSession, SessionList};
+use toold_proto::tool::SessionId;
+
+use crate::cli::Globals;
+use crate::commands::call::session_id;
+use crate::exit::OK;
+use crate::output::{self, one_line, print_json};
+use crate::{connection, table};
+
+/// List or close the sessions
+#[derive(Debug, Args)]
+pub(crate) struct Sessions {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// As JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the sessions, the oldest first
+    List,
+    /// End a session and cancel its calls
+    Close {
+        #[arg(value_name = "ID", value_parser = session_id)]
+        id: SessionId,
+    },
+}
+
+pub(crate) async fn run(args: Sessions, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    match args.action.unwrap_or(Action::List) {
+        Action::List => {
+            let list = client.call::<SessionsList>(NoParams {}).await?;
+            if args.json {
+                print_json(&list)?;
+            } else {
+                let mut out = output::stdout();
+                out.write_all(render(&list, table::terminal_width()).as_bytes())?;
+                out.flush()?;
+            }
+        }
+        Action::Close { id } => {
+            let closed = client.call::<SessionClose>(CloseSession { session_id: id }).await?;
+            if args.json {
+                print_json(&closed)?;
+            } else if closed.cancelled > 0 {
+                writeln!(output::stderr(), "{} calls were cancelled", closed.cancelled)?;
+            }
+        }
+    }
+    Ok(OK)
+}
+
+fn render(list: &SessionList, width: Option<u16>) -> String {
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["SESSION", "CLIENT", "MODE", "CONNECTIONS", "CALLS", "FOLDER"]));
+    for session in &list.sessions {
+        let mode = serde_json::to_value(session.mode).unwrap_or_default();
+        let client = session.client.as_ref().map(|client| one_line(&client.name)).unwrap_or_default();
+        rows.add_row([
+            table::name(session.session_id.as_str()),
+            Cell::new(client),
+            Cell::new(mode.as_str().unwrap_or_default()),
+            Cell::new(session.connections),
+            Cell::new(session.calls),
+            Cell::new(one_line(&session.cwd)),
+        ]);
+    }
+    table::render(&rows)
+}
