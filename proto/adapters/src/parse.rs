@@ -120,17 +120,7 @@ impl Parser {
             None => self.again_plain(&held),
         }
         self.drain(out);
-        loop {
-            let again = self.scanner.finish(out);
-            if again.is_empty() {
-                return;
-            }
-            self.again(&again);
-            self.drain(out);
-            let held = self.tag.take();
-            self.again_plain(&held);
-            self.drain(out);
-        }
+        self.scanner.finish(out);
     }
 
     fn drain(&mut self, out: &mut Vec<Piece>) {

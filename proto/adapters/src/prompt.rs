@@ -1,6 +1,6 @@
 //! Teaches tools to a model without native calls, in text.
 //!
-//! How each family writes a call is in [`calls`]; what reads them is [`crate::parse`].
+//! How each family writes a call is in `prompt/calls.rs`; what reads them is [`crate::parse`].
 
 mod calls;
 

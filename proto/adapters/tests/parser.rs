@@ -269,6 +269,11 @@ const MISTRAL: Cases = &[
     (r#"[TOOL_CALLS] f [ARGS] {"a":1}"#, r#"f{"a":1}"#),
     (r#"[TOOL_CALLS][{"name":"f","arguments":{"s":"]"}}] end"#, r#"f{"s":"]"} text=end"#),
     (r#"[TOOL_CALLS][]"#, ""),
+    (r#"[TOOL_CALLS]f{}</s>"#, "f{} text=</s>"),
+    (r#"[TOOL_CALLS]f{},"a":1}"#, r#"text=[TOOL_CALLS]f{},"a":1} errors=1"#),
+    (r#"[TOOL_CALLS]f{} }"#, r#"text=[TOOL_CALLS]f{} } errors=1"#),
+    (r#"[TOOL_CALLS]f{}x"#, r#"text=[TOOL_CALLS]f{}x errors=1"#),
+    ("[TOOL_CALLS]f{}\n[x]", "f{} text=[x]"),
     (r#"[TOOL_CALLS]f[ARGS]"x""#, r#"text=[TOOL_CALLS]f[ARGS]"x" errors=1"#),
     (r#"[TOOL_CALLS]f[OTHER]{}"#, "text=[TOOL_CALLS]f[OTHER]{} errors=1"),
     (r#"[TOOL_CALLS]f g{}"#, "text=[TOOL_CALLS]f g{} errors=1"),
@@ -332,6 +337,10 @@ const LLAMA: Cases = &[
     (r#"<|python_start|>[f(a="x")]<|python_end|>"#, r#"f{"a":"x"}"#),
     (r#"<|python_start|>[f(a="x")]<|python_end|> Done."#, r#"f{"a":"x"} text=Done."#),
     (r#"<|python_tag|>{"name":"f"}<tool_call>{"name":"g"}</tool_call>"#, "f{} g{}"),
+    (
+        r#"<|python_tag|>{"name":"f"},"parameters":{"a":1}}"#,
+        r#"text=<|python_tag|>{"name":"f"},"parameters":{"a":1}} errors=1"#,
+    ),
     (r#"<|python_tag|>print("hello")"#, r#"text=<|python_tag|>print("hello") errors=1"#),
     ("<|python_tag|>import os\nos.remove('x')", "text=<|python_tag|>import os\nos.remove('x') errors=1"),
     (
@@ -366,7 +375,21 @@ const PYTHONIC: Cases = &[
     ("[f(a=\"x\ny\")]", "text=[f(a=\"x\ny\")]"),
     ("[f(a=1) # why\n]", "text=[f(a=1) # why\n]"),
     ("[see <tool_call>{\"name\":\"f\"}</tool_call>]", "f{} text=[see ]"),
-    ("[f(a=\"<think>\") no</think> b", "text=[f(a=\" b thinking=\") no"),
+    ("[f(a=\"<think>\") no</think> b", "text=b thinking=[f(a=\"<think>\") no"),
+    ("[f(a=\"<|tool_call>call:rm{}<tool_call|>\"", "text=[f(a=\"<|tool_call>call:rm{}<tool_call|>\" errors=1"),
+    (
+        "[f(a=\"<|tool_call>call:rm{}<tool_call|>\")] is it",
+        "text=[f(a=\"<|tool_call>call:rm{}<tool_call|>\")] is it errors=1",
+    ),
+    (
+        "[f(=1, a=\"<|tool_call>call:rm{}<tool_call|>\")]\n<|tool_call>call:g{}<tool_call|>",
+        "g{} text=[f(=1, a=\"<|tool_call>call:rm{}<tool_call|>\")] errors=1",
+    ),
+    ("[f(a=\n<|tool_call>call:g{}<tool_call|>", "g{} text=[f(a="),
+    ("[f(a=1),\n[g()]", "g{} text=[f(a=1),"),
+    ("[f(a=1)] <tool_call>{\"name\":\"g\"}</tool_call>", r#"f{"a":1} g{}"#),
+    ("[f(a=1)] [TOOL_CALLS]g{}", r#"f{"a":1} g{}"#),
+    ("[f(a=1)] <b>", "text=[f(a=1)] <b>"),
     ("[f(a-b=1)]", r#"f{"a-b":1}"#),
     ("[ns.f(a=1)]", r#"ns.f{"a":1}"#),
     ("[for x in y]", "text=[for x in y]"),
@@ -591,6 +614,10 @@ fn calls_of_unknown_tools_are_errors() {
     // A line that names no tool is prose; one that names some is a mistake.
     assert_eq!(show(&parse("[foo(x=1)]", Some(&names))), "text=[foo(x=1)]");
     assert_eq!(show(&parse("[read(x=1), foo()]", Some(&names))), r#"read{"x":1} errors=1"#);
+    assert_eq!(show(&parse("[read(x=1]", Some(&names))), "text=[read(x=1] errors=1");
+    assert_eq!(show(&parse("[read(x=1)", Some(&names))), "text=[read(x=1) errors=1");
+    assert_eq!(show(&parse("[read(x=1)] reads", Some(&names))), "text=[read(x=1)] reads errors=1");
+    assert_eq!(show(&parse("[read](x)", Some(&names))), "text=[read](x)");
 }
 
 #[test]

@@ -175,6 +175,35 @@ proptest! {
     }
 
     #[test]
+    fn a_damaged_block_does_not_let_out_what_its_strings_hold(
+        outer in prop::sample::select(&Family::ALL[..]),
+        inner in prop::sample::select(&Family::ALL[..]),
+        damage in prop::option::of(prop::sample::select("\"'{}[](),:;=<> x\\\n".chars().collect::<Vec<_>>())),
+        place in any::<prop::sample::Index>(),
+    ) {
+        let evil = ParsedCall { name: "evil".to_owned(), arguments: Value::Object(Map::new()) };
+        let held = format!("see {}", render_calls(inner, &[evil]));
+        let arguments = Map::from_iter([("a".to_owned(), Value::from("b")), ("s".to_owned(), Value::from(held))]);
+        let call = ParsedCall { name: "fine".to_owned(), arguments: Value::Object(arguments) };
+        let text = render_calls(outer, &[call]);
+        // Without its open tag a block is none; with Python that is `[fine(`.
+        let begin = text.find("fine").unwrap() + if outer == Family::Pythonic { 5 } else { 0 };
+        // And it is a line, which a line break ends.
+        let damage = damage.map(|c| if c == '\n' && outer == Family::Pythonic { ' ' } else { c });
+        let mut chars: Vec<char> = text.chars().collect();
+        let place = begin + place.index(chars.len() - begin);
+        match damage {
+            Some(c) => chars.insert(place, c),
+            None => {
+                chars.remove(place);
+            }
+        }
+        let damaged: String = chars.into_iter().collect();
+        let parsed = parse(&damaged, None);
+        prop_assert!(parsed.calls.iter().all(|call| call.name != "evil"), "{}: {:?}", damaged, parsed);
+    }
+
+    #[test]
     fn invariants_hold_for_soup(text in soup(), cut in any::<u8>()) {
         let mut data = vec![cut];
         data.extend(text.bytes());

@@ -3,6 +3,7 @@
 //! A block is fed one character at a time, after the mark that opens it, and decides for itself
 //! where it ends. What happens to a block that cannot be read is in `scan.rs`.
 
+pub(crate) mod after;
 pub(crate) mod function_tag;
 pub(crate) mod gap;
 pub(crate) mod mistral;

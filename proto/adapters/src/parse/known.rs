@@ -38,6 +38,11 @@ impl Known {
         self.tools.as_ref().is_none_or(|tools| tools.contains_key(name))
     }
 
+    /// Whether it is known for certain that there is such a tool.
+    pub(crate) fn lists(&self, name: &str) -> bool {
+        self.tools.as_ref().is_some_and(|tools| tools.contains_key(name))
+    }
+
     /// # Errors
     ///
     /// In words, when there is no such tool or an argument does not fit its type.

@@ -27,6 +27,7 @@ enum State {
         begins_line: bool,
     },
     Line(Line),
+    Prose(Prose),
     Block {
         block: Block,
         raw: String,
@@ -34,14 +35,24 @@ enum State {
     Broken(Broken),
 }
 
-/// A line that may be Python's list of calls. If it is not, it is read again as text.
+/// A line that may be Python's list of calls. If it is not, it is text.
 #[derive(Debug, Default)]
 struct Line {
     list: List,
     raw: String,
     /// The list is complete; only white space may follow on its line, or a mark.
     calls: Option<Calls>,
-    mark: bool,
+    matcher: Matcher,
+}
+
+/// The rest of a line of calls that cannot be read. It is text, and what looks like a call in it
+/// is none: it may stand in a string.
+#[derive(Debug)]
+struct Prose {
+    begins: String,
+    /// It names a tool there is, or something in it looks like a call.
+    suspect: bool,
+    matcher: Matcher,
 }
 
 #[derive(Debug)]
@@ -63,7 +74,7 @@ impl Scanner {
         match &self.state {
             State::Line(line) => line.list.in_string(),
             State::Block { block, .. } => block.in_string(),
-            State::Text { .. } | State::Broken(_) => false,
+            State::Text { .. } | State::Prose(_) | State::Broken(_) => false,
         }
     }
 
@@ -75,6 +86,7 @@ impl Scanner {
                 self.text(&held, out);
                 String::new()
             }
+            State::Prose(_) => String::new(),
             State::Line(_) | State::Block { .. } | State::Broken(_) => self.push(' ', out),
         }
     }
@@ -119,8 +131,20 @@ impl Scanner {
                     self.close(calls, "[", out);
                     rest
                 }
-                LineStep::Calls(..) | LineStep::Text => self.give_up_line(out),
+                LineStep::Calls(_, rest) | LineStep::Text(rest) => {
+                    self.give_up_line(rest.len(), out);
+                    rest
+                }
             },
+            State::Prose(prose) => {
+                if c == '\n' {
+                    self.end_prose(out);
+                } else {
+                    prose.look(c);
+                }
+                self.text(c.encode_utf8(&mut [0; 4]), out);
+                String::new()
+            }
             State::Block { block, raw } => {
                 raw.push(c);
                 let flow = block.push(c);
@@ -136,16 +160,21 @@ impl Scanner {
         }
     }
 
-    /// The text ends here. Answers what is to be read again, before this is called again.
-    pub(crate) fn finish(&mut self, out: &mut Vec<Piece>) -> String {
+    /// The text ends here.
+    pub(crate) fn finish(&mut self, out: &mut Vec<Piece>) {
         match std::mem::replace(&mut self.state, State::text()) {
             State::Text { mut matcher, .. } => self.text(&matcher.take(), out),
-            State::Line(Line { calls: Some(calls), mark: false, .. }) if self.any_known(&calls) => {
+            State::Line(Line { calls: Some(calls), matcher, .. }) if matcher.is_idle() && self.any_known(&calls) => {
                 self.close(calls, "[", out);
             }
             State::Line(line) => {
                 self.state = State::Line(line);
-                return self.give_up_line(out);
+                self.give_up_line(0, out);
+                self.end_prose(out);
+            }
+            State::Prose(prose) => {
+                self.state = State::Prose(prose);
+                self.end_prose(out);
             }
             State::Block { block, raw } => match block.finish() {
                 Ok(calls) => self.close(calls, &raw, out),
@@ -159,7 +188,6 @@ impl Scanner {
                 self.text(&broken.raw, out);
             }
         }
-        String::new()
     }
 
     fn open(&mut self, mark: Mark, text: &str, out: &mut Vec<Piece>) -> String {
@@ -237,10 +265,33 @@ impl Scanner {
         self.forget();
     }
 
-    fn give_up_line(&mut self, out: &mut Vec<Piece>) -> String {
-        let State::Line(mut line) = std::mem::replace(&mut self.state, State::text()) else { return String::new() };
-        self.text("[", out);
-        line.raw.split_off(1)
+    /// Hands out the line as text, but for the last `rest` bytes, which are to be read again.
+    fn give_up_line(&mut self, rest: usize, out: &mut Vec<Piece>) {
+        let State::Line(mut line) = std::mem::replace(&mut self.state, State::text()) else { return };
+        line.raw.truncate(line.raw.len() - rest);
+        self.text(&line.raw, out);
+        let called: Vec<&str> = line
+            .list
+            .name()
+            .into_iter()
+            .chain(line.calls.iter().flatten().flatten().map(|found| &*found.name))
+            .collect();
+        // Before the first arguments there are no strings, and what begins a line is no part of this.
+        if called.is_empty() || self.blank {
+            return;
+        }
+        let suspect = called.iter().any(|name| self.known.lists(name));
+        let mut prose = Prose { begins: excerpt(&line.raw), suspect, matcher: Matcher::default() };
+        line.raw.chars().for_each(|c| prose.look(c));
+        self.state = State::Prose(prose);
+    }
+
+    fn end_prose(&mut self, out: &mut Vec<Piece>) {
+        if let State::Prose(prose) = std::mem::replace(&mut self.state, State::text())
+            && prose.suspect
+        {
+            out.push(refused(&prose.begins, "it is no list of calls such as [name(key=value)] on a line of its own"));
+        }
     }
 
     /// A line that names no tool at all is prose or a program, not a mistaken call.
@@ -259,7 +310,8 @@ enum LineStep {
     More,
     /// What follows the calls, too.
     Calls(Calls, String),
-    Text,
+    /// What may begin something else.
+    Text(String),
 }
 
 impl Line {
@@ -272,18 +324,35 @@ impl Line {
                     self.calls = Some(calls);
                     LineStep::More
                 }
-                Flow::DoneBefore(..) | Flow::DoneAt(..) | Flow::Fail { .. } | Flow::Mentioned => LineStep::Text,
+                Flow::Fail { held, .. } => LineStep::Text(held),
+                Flow::DoneBefore(..) | Flow::DoneAt(..) | Flow::Mentioned => LineStep::Text(String::new()),
             };
         };
-        match c {
-            '|' if self.mark => LineStep::Calls(std::mem::take(calls), "<|".to_owned()),
-            '<' if !self.mark => {
-                self.mark = true;
-                LineStep::More
+        if self.matcher.is_idle() && matches!(c, ' ' | '\t' | '\r') {
+            return LineStep::More;
+        }
+        if self.matcher.is_idle() && c == '\n' {
+            return LineStep::Calls(std::mem::take(calls), c.to_string());
+        }
+        match self.matcher.push(c) {
+            // Whatever token it is, prose it is not.
+            Match::Partial if self.raw.ends_with("<|") => LineStep::Calls(std::mem::take(calls), "<|".to_owned()),
+            Match::Partial => LineStep::More,
+            Match::Full(_, text) => LineStep::Calls(std::mem::take(calls), text.to_owned()),
+            Match::None(mut held) => {
+                held.push(c);
+                LineStep::Text(held)
             }
-            '\n' if !self.mark => LineStep::Calls(std::mem::take(calls), "\n".to_owned()),
-            ' ' | '\t' | '\r' if !self.mark => LineStep::More,
-            _ => LineStep::Text,
+        }
+    }
+}
+
+impl Prose {
+    fn look(&mut self, c: char) {
+        match self.matcher.push(c) {
+            Match::Full(mark, _) => self.suspect |= Block::opened_by(mark).is_some(),
+            Match::None(held) if !held.is_empty() => self.look(c),
+            Match::Partial | Match::None(_) => {}
         }
     }
 }

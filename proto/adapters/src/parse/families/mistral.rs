@@ -6,8 +6,9 @@
 //! - v11 and v13: `[TOOL_CALLS]NAME[ARGS]{...}`, with `[CALL_ID]...` before `[ARGS]` in some, and
 //!   without `[ARGS]` as Magistral writes it; each call has its own `[TOOL_CALLS]`.
 //!
-//! There is no close tag: the block ends with the value.
+//! There is no close tag: the block ends with the value, and `after.rs` sees that it does.
 
+use super::after::After;
 use super::{CUT_OFF, Calls, Flow};
 use crate::parse::lenient_json::{Dialect, Reader, Step};
 use crate::parse::shape;
@@ -16,6 +17,7 @@ use crate::parse::shape;
 pub(crate) struct ToolCalls {
     state: State,
     name: String,
+    calls: Calls,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +33,7 @@ enum State {
     /// After `[ARGS]`.
     Args,
     Json(Reader),
+    After(After),
 }
 
 impl ToolCalls {
@@ -64,15 +67,21 @@ impl ToolCalls {
             State::Json(reader) => match reader.push(c) {
                 Step::More => Flow::More,
                 Step::Fail(reason) => Flow::fail(reason, c),
-                Step::Done(value) if self.name.is_empty() => Flow::Done(shape::calls(value)),
-                Step::Done(value) => Flow::Done(vec![shape::named(std::mem::take(&mut self.name), value)]),
+                Step::Done(value) => {
+                    self.calls = match self.name.is_empty() {
+                        true => shape::calls(value),
+                        false => vec![shape::named(std::mem::take(&mut self.name), value)],
+                    };
+                    self.become_state(State::After(After::default()))
+                }
             },
+            State::After(after) => after.push(c, &mut self.calls),
             State::Start | State::Name | State::Named | State::CallId | State::Args => Flow::fail(EXPECTED, c),
         }
     }
 
     pub(crate) fn finish(self) -> Result<Calls, String> {
-        Err(CUT_OFF.to_owned())
+        if matches!(self.state, State::After(_)) { Ok(self.calls) } else { Err(CUT_OFF.to_owned()) }
     }
 
     fn become_state(&mut self, state: State) -> Flow {

@@ -12,9 +12,9 @@
 
 use serde_json::Value;
 
+use super::after::After;
 use super::{CUT_OFF, Calls, Flow};
 use crate::parse::lenient_json::{Dialect, Reader, Step, excerpt};
-use crate::parse::markers::{Mark, Match, Matcher};
 use crate::parse::shape;
 
 /// `[name(key=value), ...]`, whose first bracket has been read.
@@ -43,6 +43,16 @@ struct Call {
 impl List {
     pub(crate) fn in_string(&self) -> bool {
         matches!(&self.state, ListState::Call(call) if call.in_string())
+    }
+
+    /// The name of a call that has been read up to its arguments, if there is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match &self.state {
+            ListState::Call(call) if call.arguments.is_some() => Some(&call.name),
+            ListState::Item | ListState::Call(_) | ListState::AfterCall => {
+                self.calls.iter().flatten().map(|found| found.name.as_str()).next()
+            }
+        }
     }
 
     /// Never answers [`Flow::DoneBefore`], [`Flow::DoneAt`] or [`Flow::Mentioned`].
@@ -84,7 +94,7 @@ impl Call {
         if let Some(reader) = &mut self.arguments {
             return match reader.push(c) {
                 Step::More => Flow::More,
-                Step::Fail(reason) => Flow::fail(reason, c),
+                Step::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
                 Step::Done(value) => Flow::Done(vec![self.close(value)]),
             };
         }
@@ -133,11 +143,8 @@ enum TaggedState {
     Json(Reader),
     List(List),
     Call(Call),
-    /// A value has been read; these characters may belong to the block or follow it.
-    After {
-        held: String,
-        matcher: Matcher,
-    },
+    /// A value has been read.
+    After(After),
 }
 
 impl Tagged {
@@ -146,7 +153,7 @@ impl Tagged {
             TaggedState::Json(reader) => reader.in_string(),
             TaggedState::List(list) => list.in_string(),
             TaggedState::Call(call) => call.in_string(),
-            TaggedState::Start | TaggedState::Bracket | TaggedState::After { .. } => false,
+            TaggedState::Start | TaggedState::Bracket | TaggedState::After(_) => false,
         }
     }
 
@@ -187,37 +194,14 @@ impl Tagged {
                 Flow::Done(calls) => self.take(calls),
                 other => other,
             },
-            TaggedState::After { held, matcher } => {
-                if matcher.is_idle() && c.is_whitespace() {
-                    held.push(c);
-                    return Flow::More;
-                }
-                if matcher.is_idle() && c == ';' {
-                    return self.become_state(TaggedState::Start);
-                }
-                match matcher.push(c) {
-                    Match::Partial => Flow::More,
-                    Match::Full(Mark::PythonClose, _) => Flow::Done(std::mem::take(&mut self.calls)),
-                    Match::Full(mark, text) if super::Block::opened_by(mark).is_some() => {
-                        Flow::DoneAt(std::mem::take(&mut self.calls), mark, text)
-                    }
-                    Match::Full(_, text) => {
-                        let rest = std::mem::take(held) + text;
-                        Flow::DoneBefore(std::mem::take(&mut self.calls), rest)
-                    }
-                    Match::None(other) => {
-                        let mut rest = std::mem::take(held) + &other;
-                        rest.push(c);
-                        Flow::DoneBefore(std::mem::take(&mut self.calls), rest)
-                    }
-                }
-            }
+            TaggedState::After(after) if c == ';' && after.is_idle() => self.become_state(TaggedState::Start),
+            TaggedState::After(after) => after.push(c, &mut self.calls),
         }
     }
 
     pub(crate) fn finish(self) -> Result<Calls, String> {
         match self.state {
-            TaggedState::After { .. } => Ok(self.calls),
+            TaggedState::After(_) => Ok(self.calls),
             TaggedState::Start if !self.calls.is_empty() => Ok(self.calls),
             TaggedState::Start
             | TaggedState::Bracket
@@ -243,6 +227,6 @@ impl Tagged {
 
     fn take(&mut self, calls: Calls) -> Flow {
         self.calls.extend(calls);
-        self.become_state(TaggedState::After { held: String::new(), matcher: Matcher::default() })
+        self.become_state(TaggedState::After(After::default()))
     }
 }
