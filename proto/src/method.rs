@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::audit;
 use crate::call::{
     BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt, Interrupted, ListTools, ToolList, ToolSchema,
 };
@@ -139,6 +140,7 @@ methods! {
     PluginsReload = "plugins.reload", "Loads one plugin or all anew, whether or not they changed.", ReloadPlugins => PluginList;
     PromptRender = "prompt.render", "Renders the text that teaches a model the tools.", RenderPrompt => RenderedPrompt;
     PromptParse = "prompt.parse", "Reads the calls in a model's answer.", ParsePrompt => ParsedPrompt;
+    AuditQuery = "audit.query", "Lists calls of the past.", audit::AuditQuery => audit::AuditList;
     DaemonGetStatus = "daemon.status", "Tells how the daemon is.", NoParams => DaemonStatus;
     DaemonPing = "daemon.ping", "Answers.", NoParams => Done;
     DaemonShutdown = "daemon.shutdown", "Drains and stops the daemon.", Shutdown => Done;

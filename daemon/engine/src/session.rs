@@ -58,6 +58,7 @@ pub struct Session {
 /// Narrows a view to some names.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
+    given: ToolFilter,
     enable: Option<GlobSet>,
     disable: Option<GlobSet>,
 }
@@ -74,7 +75,12 @@ impl Filter {
             }
             builder.build().map(Some)
         };
-        Ok(Self { enable: set(&filter.enable)?, disable: set(&filter.disable)? })
+        Ok(Self { given: filter.clone(), enable: set(&filter.enable)?, disable: set(&filter.disable)? })
+    }
+
+    /// The globs that it was made from.
+    pub fn given(&self) -> &ToolFilter {
+        &self.given
     }
 
     pub fn lets(&self, name: &str) -> bool {

@@ -1,0 +1,75 @@
+//! The audit log on the wire: what was done, by whom, and who allowed it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Outcome;
+use crate::tool::{CallId, SessionId, ToolName};
+
+/// Params of `audit.query`. All that is given must fit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditQuery {
+    /// Calls that began then or later: RFC 3339, or how long ago, such as `15m` or `2h 30m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Entries behind this `id`, the first of them; else the last ones are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// At most so many entries; 100 when absent, 1,000 at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// Answer of `audit.query`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditList {
+    /// By `id`, which is the order in which the calls ended.
+    pub entries: Vec<AuditEntry>,
+    /// Whether there are more that fit: earlier ones, or with `after` later ones.
+    pub more: bool,
+    /// How many calls of that time are missing, because they came faster than they could be written.
+    pub lost: u64,
+}
+
+/// One call. Secrets in it are replaced by `[redacted]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditEntry {
+    /// Grows with every entry.
+    pub id: u64,
+    /// When the call began: RFC 3339, UTC.
+    pub at: String,
+    pub call_id: CallId,
+    pub session_id: SessionId,
+    pub tool: ToolName,
+    /// Who owns the tool: kind and name, such as `plugin:git`.
+    pub source: String,
+    /// The frontend that opened the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The number of the connection, new at each start of the daemon.
+    pub connection: u64,
+    /// What was decided of each thing that the call needed leave for, in order.
+    pub decisions: Vec<AuditDecision>,
+    pub outcome: Outcome,
+    pub duration_ms: u64,
+    /// Of the arguments.
+    pub input_bytes: u64,
+    /// Of the result's text.
+    pub output_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditDecision {
+    pub category: String,
+    pub target: String,
+    /// `allow` or `deny`.
+    pub verdict: String,
+    /// The rule or the grant that decided, in words that name where it stands.
+    pub rule: String,
+}
