@@ -45,6 +45,7 @@ const TAGS: Cases = &[
     (r#"<tool_call>{"name":"f","args":{}}<|/tool_call|>"#, "f{}"),
     (r#"<tool_call>call:f{a: 1}</tool_call>"#, r#"f{"a":1}"#),
     (r#"<tool_call></tool_call>"#, "errors=1"),
+    ("The tag is `<tool_call>`", "text=The tag is `<tool_call>`"),
     ("Use `<tool_call>` tags.", "text=Use `<tool_call>` tags."),
     (r#"A `<tool_call>` is: <tool_call>{"name":"f"}</tool_call>"#, "f{} text=A `<tool_call>` is:"),
     ("a < b and <b>bold</b>", "text=a < b and <b>bold</b>"),

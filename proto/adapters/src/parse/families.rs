@@ -83,6 +83,15 @@ impl Block {
         }
     }
 
+    /// At the end of the text: the mark was only spoken of, see [`Flow::Mentioned`].
+    pub(crate) fn is_mentioned(&self) -> bool {
+        match self {
+            Self::Tags(block) => block.is_mentioned(),
+            // They need no second look.
+            Self::Function(_) | Self::ToolCalls(_) | Self::Python(_) => false,
+        }
+    }
+
     /// What the block holds at the end of the text.
     ///
     /// # Errors

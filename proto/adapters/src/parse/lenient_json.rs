@@ -14,8 +14,8 @@ pub(crate) const MAX_DEPTH: usize = 128;
 /// Gemma 4 and FunctionGemma delimit strings with a token of their own, without escapes.
 pub(crate) const STRING_MARKS: [&str; 2] = ["<|\"|>", "<escape>"];
 
-/// What a line of its own can be may be cut off by a line break, so nothing that spans lines
-/// without an end in sight is taken there.
+/// A line of Python's calls must be told from prose within the line, so what could run on over
+/// many lines is not taken there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Json,

@@ -176,6 +176,7 @@ impl Scanner {
                 self.state = State::Prose(prose);
                 self.end_prose(out);
             }
+            State::Block { block, raw } if block.is_mentioned() => self.text(&raw, out),
             State::Block { block, raw } => match block.finish() {
                 Ok(calls) => self.close(calls, &raw, out),
                 Err(reason) => {

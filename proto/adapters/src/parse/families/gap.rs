@@ -31,6 +31,11 @@ pub(crate) enum GapStep {
 }
 
 impl Gap {
+    /// One or two backticks stand directly after the block's mark, so far.
+    pub(crate) fn is_mentioned(&self) -> bool {
+        matches!(self.state, State::Ticks { count: 1 | 2, first: true })
+    }
+
     pub(crate) fn push(&mut self, c: char) -> GapStep {
         let first = !std::mem::replace(&mut self.started, true);
         match self.state {

@@ -61,6 +61,10 @@ impl Tags {
         }
     }
 
+    pub(crate) fn is_mentioned(&self) -> bool {
+        !self.any && matches!(&self.state, State::Gap(gap) if gap.is_mentioned())
+    }
+
     pub(crate) fn push(&mut self, c: char) -> Flow {
         match &mut self.state {
             State::Gap(gap) => match gap.push(c) {
