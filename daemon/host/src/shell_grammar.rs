@@ -300,6 +300,9 @@ impl<'a> Walk<'a> {
     }
 
     fn test(&mut self, node: Node) -> Walked {
+        if !check::word_ends(self.source, node.end_byte()) {
+            return Err(Lost);
+        }
         let mut words = Vec::new();
         let doubt = self.doubting(|walk| walk.test_words(node, &mut words))?;
         let double = words.first().is_some_and(|word| word.text == "[[");
@@ -312,7 +315,9 @@ impl<'a> Walk<'a> {
         if self.depth > MAX_DEPTH {
             return Err(Lost);
         }
-        for child in all(node) {
+        let children = all(node);
+        check::words_stand_apart(&children, self.source)?;
+        for child in children {
             match child.kind() {
                 "binary_expression" | "unary_expression" | "parenthesized_expression" => {
                     self.test_words(child, words)?;

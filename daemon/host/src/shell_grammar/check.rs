@@ -105,6 +105,10 @@ pub(super) fn blank_follows(source: &str, at: usize) -> bool {
     source[at..].starts_with([' ', '\t', '\n']) || source[..at].ends_with('(')
 }
 
+pub(super) fn word_ends(source: &str, at: usize) -> bool {
+    source[at..].chars().next().is_none_or(|next| " \t\n;&|()<>".contains(next))
+}
+
 /// `"x"#y` is a word, not a comment.
 pub(super) fn comment_is_one(node: Node, source: &str) -> bool {
     let before = &source[..node.start_byte()];
