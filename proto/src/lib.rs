@@ -14,6 +14,7 @@ pub mod permission;
 pub mod plugin;
 pub mod prompt;
 mod schema;
+pub mod provide;
 pub mod session;
 pub mod socket;
 pub mod tool;

@@ -21,6 +21,7 @@ use crate::permission::{
 };
 use crate::plugin::{PluginList, ReloadPlugins};
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
+use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::schema_of;
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
 use crate::tool::{Tool, ToolResult};
@@ -129,6 +130,10 @@ methods! {
     ToolsExecuteBatch = "tools.execute_batch", "Calls several tools; results come in the order of the calls.", ExecuteBatch => BatchResults;
     ToolsInterrupt = "tools.interrupt", "Lets running calls of a session end and skips those that wait.", Interrupt => Interrupted;
     ToolsCancel = "tools.cancel", "Cancels a call of the caller's session.", CancelCall => Cancelled;
+    ToolsProvideResult = "tools.provide_result", "Answers an invocation of a lent tool.", ProvideResult => Done;
+    ToolsProvideProgress = "tools.provide_progress", "Tells the progress of an invocation of a lent tool.", ProvideProgress => Done;
+    CallsList = "calls.list", "Lists the calls of a session.", ListCalls => CallList;
+    CallsGet = "calls.get", "Shows a call: its state, what it wrote so far, its result for a while.", GetCall => CallInfo;
     PermissionsReply = "permissions.reply", "Answers a permission ask; the first reply wins.", ReplyPermission => Done;
     PermissionsPending = "permissions.pending", "Lists the asks that wait for a person.", NoParams => PendingAsks;
     PermissionsList = "permissions.list", "Lists rules and grants with their sources.", NoParams => PermissionList;
@@ -149,6 +154,7 @@ methods! {
 
 subscriptions! {
     EventsSubscribe = "events.subscribe", "events.event", "events.unsubscribe", "Streams events.", SubscribeEvents => Event;
+    ToolsProvide = "tools.provide", "tools.invocation", "tools.unprovide", "Lends tools to the registry; items are invocations to run.", Provide => Invocation;
     PermissionsSubscribe = "permissions.subscribe", "permissions.event", "permissions.unsubscribe", "Streams permission asks; the subscriber can answer them.", NoParams => PermissionEvent;
 }
 

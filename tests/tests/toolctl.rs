@@ -207,6 +207,41 @@ fn events_come_as_lines_of_json() {
 }
 
 #[test]
+fn tools_are_given_as_a_models_api_takes_them() {
+    let daemon = with_plugin();
+    let tools = json(&daemon.toolctl(&["tools", "--format", "openai", "count"]));
+    assert_eq!((tools.as_array().unwrap().len(), &tools[0]["function"]["name"]), (1, &json!("count")));
+    let prompt = daemon.toolctl(&["prompt", "--detail", "types", "count"]);
+    assert!(out(&prompt).contains("count(") && out(&prompt).contains("n: integer"), "{}", out(&prompt));
+}
+
+#[test]
+fn calls_are_found_in_a_models_answer() {
+    let daemon = TestDaemon::start();
+    let parse = |text: &str| {
+        let mut command = daemon.setup.command(toolctl());
+        command.args(["parse", "--json"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let good = parse(r#"<tool_call>{"name": "count", "args": {"n": 1}}</tool_call>"#);
+    assert_eq!((code(&good), &json(&good)["calls"]), (0, &json!([{"name": "count", "arguments": {"n": 1}}])));
+    let bad = parse(r#"<tool_call>{"name": "count", "args": {"n":"#);
+    assert_eq!((code(&bad), &json(&bad)["calls"]), (1, &json!([])));
+}
+
+#[test]
+fn a_session_can_be_closed() {
+    let daemon = with_plugin();
+    assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0", "--session", "mine", "--cwd", "."])), 0);
+    assert!(out(&daemon.toolctl(&["sessions"])).contains("mine"));
+    assert_eq!(code(&daemon.toolctl(&["sessions", "close", "mine"])), 0);
+    assert!(!out(&daemon.toolctl(&["sessions"])).contains("mine"));
+    assert_eq!(code(&daemon.toolctl(&["sessions", "close", "mine"])), 3);
+}
+
+#[test]
 fn many_at_once_start_one_daemon() {
     let started = Started::new();
     let children: Vec<_> = (0..16)
@@ -236,7 +271,8 @@ fn a_started_daemon_leads_a_session_of_its_own() {
 fn a_stopped_daemon_is_gone_and_the_next_command_starts_another() {
     let started = Started::new();
     let first = json(&started.run(&["status", "--json"]))["pid"].clone();
-    assert_eq!(code(&started.run(&["stop"])), 0);
+    let stopped = started.run(&["stop"]);
+    assert_eq!((code(&stopped), err(&stopped)), (0, String::new()));
     let gone = started.run(&["--no-start", "status"]);
     assert_eq!((code(&gone), out(&gone)), (4, String::new()));
     assert!(err(&gone).contains("no daemon is running"), "{}", err(&gone));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +41,7 @@ pub struct Cx {
     pub deadline: Deadline,
     /// Fires when the caller gave up, the time is over, or the daemon stops.
     pub cancel: CancellationToken,
+    pub started_at: SystemTime,
     pub progress: ProgressLog,
     notes: Mutex<Notes>,
     this: Weak<Cx>,
@@ -77,6 +78,7 @@ impl Cx {
             holds_lane: call.holds_lane || !spec.parallelizable,
             deadline: Deadline::after(Duration::from_secs(365 * 24 * 3600)),
             cancel: call.cancel.child_token(),
+            started_at: SystemTime::now(),
             progress: ProgressLog::new(call.progress.clone()),
             notes: Mutex::default(),
             this: this.clone(),

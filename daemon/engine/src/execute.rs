@@ -242,7 +242,7 @@ fn enter(engine: &Arc<Engine>, call: &mut Call, spec: &ToolSpec) -> Result<(Arc<
             CallId::parse(&format!("call_{next}")).expect("digits are printable")
         });
         let cx = Cx::new(engine, call, spec, id.clone());
-        match call.session.enter(&id, &cx.cancel) {
+        match call.session.enter(&id, &cx) {
             Some(in_flight) => return Ok((cx, in_flight)),
             None if given.is_some() => return Err(CallError::DuplicateCallId(id)),
             None => {}

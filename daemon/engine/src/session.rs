@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter};
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
+use crate::cx::Cx;
 use crate::lanes::Lane;
 
 /// What a session is made of. Paths are real: the opener resolved them.
@@ -47,7 +48,7 @@ pub struct Session {
     /// Calls that wait for the lane.
     pub(crate) waiting: AtomicU64,
     mode: Mutex<Mode>,
-    calls: Mutex<HashMap<CallId, CancellationToken>>,
+    calls: Mutex<HashMap<CallId, Arc<Cx>>>,
     connections: AtomicU64,
     /// What tools keep for a session: read stamps, shells, lists. Keyed by type.
     slots: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -134,25 +135,31 @@ impl Session {
     }
 
     /// Enters a call. `None` when one of that id is in flight.
-    pub fn enter(self: &Arc<Self>, id: &CallId, cancel: &CancellationToken) -> Option<InFlight> {
+    pub(crate) fn enter(self: &Arc<Self>, id: &CallId, cx: &Arc<Cx>) -> Option<InFlight> {
         let mut calls = self.calls.lock().expect("no code panics while it holds this lock");
         if calls.contains_key(id) {
             return None;
         }
-        calls.insert(id.clone(), cancel.clone());
+        calls.insert(id.clone(), cx.clone());
         Some(InFlight { session: self.clone(), id: id.clone() })
     }
 
     /// Cancels a call; false when none of that id is in flight.
     pub fn cancel(&self, id: &CallId) -> bool {
         let calls = self.calls.lock().expect("no code panics while it holds this lock");
-        calls.get(id).map(CancellationToken::cancel).is_some()
+        calls.get(id).map(|cx| cx.cancel.cancel()).is_some()
+    }
+
+    /// The contexts of its calls in flight, in no order.
+    pub fn calls(&self) -> Vec<Arc<Cx>> {
+        let calls = self.calls.lock().expect("no code panics while it holds this lock");
+        calls.values().cloned().collect()
     }
 
     /// Cancels every call in flight; gives how many.
     pub fn cancel_all(&self) -> u64 {
         let calls = self.calls.lock().expect("no code panics while it holds this lock");
-        calls.values().for_each(CancellationToken::cancel);
+        calls.values().for_each(|cx| cx.cancel.cancel());
         calls.len() as u64
     }
 

@@ -64,6 +64,8 @@ pub struct Connection {
     pub outbox: mpsc::Sender<Box<RawValue>>,
     /// The session that `session.open` bound, or the connection's own.
     session: Mutex<Option<Arc<Session>>>,
+    /// Fires when the client is gone.
+    gone: CancellationToken,
     /// It said that it acts for a model. There is no way back.
     agent: AtomicBool,
 }
@@ -79,7 +81,15 @@ pub struct RequestScope {
 impl Connection {
     fn new(id: u64, peer: Peer, outbox: mpsc::Sender<Box<RawValue>>) -> Self {
         let caller = Caller { connection: id, principal: peer.principal, in_flight: Arc::new(AtomicUsize::new(0)) };
-        Self { id, peer, caller: Arc::new(caller), outbox, session: Mutex::new(None), agent: AtomicBool::new(false) }
+        Self {
+            id,
+            peer,
+            caller: Arc::new(caller),
+            outbox,
+            session: Mutex::new(None),
+            gone: CancellationToken::new(),
+            agent: AtomicBool::new(false),
+        }
     }
 
     pub fn session(&self) -> Option<Arc<Session>> {
@@ -92,6 +102,10 @@ impl Connection {
 
     pub fn is_agent(&self) -> bool {
         self.agent.load(Ordering::Relaxed) || self.peer.principal == Principal::Agent
+    }
+
+    pub fn gone(&self) -> CancellationToken {
+        self.gone.clone()
     }
 
     /// From now on it may not answer asks.
@@ -282,6 +296,7 @@ impl Server {
 
     /// Cancels what is in flight and waits until it has been told: each answer is quick after that.
     async fn end(mut self) {
+        self.connection.gone.cancel();
         self.cancel.cancel();
         while self.pending.next().await.is_some() {}
     }

@@ -22,6 +22,7 @@ use toold_proto::tool::{SessionId, SourceKind};
 
 use crate::config::{self, Loaded};
 use crate::connection::{self, ConnectionLimits, Stream};
+use crate::frontends::Frontends;
 use crate::peer::Peer;
 use crate::places::Places;
 use crate::project::project_of;
@@ -53,6 +54,7 @@ pub struct Daemon {
 pub struct State {
     pub engine: Arc<Engine>,
     pub plugins: PluginHost,
+    pub frontends: Arc<Frontends>,
     pub options: Options,
     pub loaded: Loaded,
     pub started: Instant,
@@ -94,6 +96,7 @@ impl Daemon {
         let state = Arc::new(State {
             engine,
             plugins,
+            frontends: Arc::default(),
             options,
             loaded,
             started: Instant::now(),
@@ -163,6 +166,11 @@ impl State {
     pub fn shut_down(&self, drain: Duration) {
         *self.drain.lock().expect("no code panics while it holds this lock") = drain;
         self.stopping.cancel();
+    }
+
+    /// A token that fires when what still runs is cut short.
+    pub fn cancelled(&self) -> CancellationToken {
+        self.cancel.child_token()
     }
 
     pub fn connections(&self) -> u64 {

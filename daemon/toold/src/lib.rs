@@ -7,6 +7,7 @@ pub mod config;
 pub mod connection;
 pub mod daemon;
 pub mod framing;
+pub mod frontends;
 pub mod logging;
 pub mod peer;
 pub mod places;

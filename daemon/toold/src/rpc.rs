@@ -1,10 +1,12 @@
 //! The methods: one file for each group, all of them in [`methods`].
 
+mod calls;
 mod daemon;
 mod error;
 mod events;
 mod plugins;
 mod prompt;
+mod provide;
 mod session;
 mod tools;
 
@@ -27,6 +29,8 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     let mut module = RpcModule::new(state);
     session::register(&mut module)?;
     tools::register(&mut module)?;
+    provide::register(&mut module)?;
+    calls::register(&mut module)?;
     events::register(&mut module)?;
     prompt::register(&mut module)?;
     plugins::register(&mut module)?;
@@ -105,11 +109,18 @@ where
 }
 
 fn allowed<M: Method>(right: Right, request: &Request) -> Result<(), ErrorObjectOwned> {
-    let principal = request.scope.connection.peer.principal;
     match right {
         Right::Anyone => Ok(()),
-        Right::Decider if principal.may_decide() && !request.acts_for_a_model() => Ok(()),
-        Right::Decider => Err(not_for(M::NAME)),
+        Right::Decider => decides(M::NAME, request),
+    }
+}
+
+/// Refuses whoever may not decide for a person.
+fn decides(method: &str, request: &Request) -> Result<(), ErrorObjectOwned> {
+    let connection = request.connection();
+    match connection.peer.principal.may_decide() && !connection.is_agent() {
+        true => Ok(()),
+        false => Err(not_for(method)),
     }
 }
 
@@ -162,9 +173,5 @@ impl Request {
         }
         let session = self.state.new_session(request).map_err(|error| internal(&format!("{error:#}")))?;
         Ok(session::enter(self, session))
-    }
-
-    fn acts_for_a_model(&self) -> bool {
-        self.connection().is_agent()
     }
 }

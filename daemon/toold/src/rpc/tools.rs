@@ -27,6 +27,7 @@ use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInt
 use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
 use crate::daemon::State;
+use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
 use crate::rpc::{Request, Right, add, add_async, add_shaped};
 
@@ -98,13 +99,17 @@ async fn schema(request: Request, asked: ToolSchema) -> Result<Tool, ErrorObject
 }
 
 async fn run(request: Request, execute_params: Execute) -> Result<ToolResult, ErrorObjectOwned> {
+    let detach = execute_params.detach;
     let call = to_call(&request, execute_params)?;
     let state = &request.state;
     // Only what is not there yet waits for the plugins that are loading.
     if !state.plugins.is_settled() && !knows(&state.engine, &call) {
         state.plugins.settled().await;
     }
-    execute(&state.engine, call).await.map_err(of_call)
+    match detach {
+        true => run_detached(&request, call).await,
+        false => execute(&state.engine, call).await.map_err(of_call),
+    }
 }
 
 /// The params of `tools.execute_batch`, whose calls may be a provider's.

@@ -1,0 +1,303 @@
+//! Tools that frontends lend, while they stay subscribed.
+//!
+//! All frontends of one client kind are one source. Where several lend a tool of one name, a call goes to
+//! the one of its session, else to one of its project, else to the one that was active last.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use toold_engine::Engine;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::registry::{NameTaken, Scope, SourceKey};
+use toold_engine::schema::{Schema, SchemaError};
+use toold_engine::session::Session;
+use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_proto::call::Progress;
+use toold_proto::provide::{Invocation, InvokedCall, ProvidedContent, ProvidedResult, ProvidedTool};
+use toold_proto::tool::{Block, Category, InvalidId, Source, SourceKind, ToolName};
+
+/// Invocations that wait for a frontend to read them; beyond, a call is told that it is too slow.
+const WAITING: usize = 256;
+
+/// The frontends that lend tools. One for each daemon.
+#[derive(Default)]
+pub struct Frontends {
+    state: Mutex<State>,
+    next: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// By client kind.
+    lenders: HashMap<String, Vec<Arc<Lender>>>,
+    invocations: HashMap<String, Open>,
+}
+
+struct Lender {
+    id: u64,
+    connection: u64,
+    session: Option<Arc<Session>>,
+    specs: BTreeMap<ToolName, ToolSpec>,
+    invocations: mpsc::Sender<Invocation>,
+    /// When it was active last, as a count.
+    active: AtomicU64,
+}
+
+/// An invocation that has no result yet.
+struct Open {
+    connection: u64,
+    result: oneshot::Sender<Result<ToolOutput, ToolError>>,
+    progress: mpsc::Sender<Progress>,
+}
+
+/// Why tools cannot be lent.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotLend {
+    #[error(transparent)]
+    Name(#[from] InvalidId),
+    #[error("tool {0} is named twice")]
+    Twice(ToolName),
+    #[error("tool {tool}: {error}")]
+    Schema { tool: ToolName, error: SchemaError },
+    #[error(transparent)]
+    Taken(#[from] NameTaken),
+}
+
+/// A frontend's loan; the tools go when it is dropped.
+pub struct Loan {
+    frontends: Arc<Frontends>,
+    engine: Arc<Engine>,
+    kind: String,
+    id: u64,
+    pub invocations: mpsc::Receiver<Invocation>,
+}
+
+impl Frontends {
+    /// Enters a frontend's tools into the registry, all or none.
+    pub fn lend(
+        self: &Arc<Self>,
+        engine: &Arc<Engine>,
+        connection: u64,
+        session: Option<Arc<Session>>,
+        tools: &[ProvidedTool],
+    ) -> Result<Loan, CannotLend> {
+        let client = session.as_ref().and_then(|session| session.client.as_ref());
+        let kind = client.map_or_else(|| format!("connection {connection}"), |client| client.name.clone());
+        let mut specs = BTreeMap::new();
+        for tool in tools {
+            let spec = spec_of(tool, &kind)?;
+            if let Some(twice) = specs.insert(spec.name.clone(), spec) {
+                return Err(CannotLend::Twice(twice.name));
+            }
+        }
+        let (sender, invocations) = mpsc::channel(WAITING);
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let active = AtomicU64::new(id);
+        let lender = Arc::new(Lender { id, connection, session, specs, invocations: sender, active });
+        let mut state = self.lock();
+        state.lenders.entry(kind.clone()).or_default().push(lender);
+        if let Err(taken) = self.commit(&state, engine, &kind) {
+            self.remove(&mut state, engine, &kind, id);
+            return Err(taken.into());
+        }
+        drop(state);
+        Ok(Loan { frontends: self.clone(), engine: engine.clone(), kind, id, invocations })
+    }
+
+    /// Ends an invocation. False for one that is not open, or not this connection's.
+    pub fn answer(&self, connection: u64, invocation: &str, result: Result<ProvidedResult, String>) -> bool {
+        let mut state = self.lock();
+        if state.invocations.get(invocation).is_none_or(|open| open.connection != connection) {
+            return false;
+        }
+        let open = state.invocations.remove(invocation).expect("it was just found");
+        drop(state);
+        // Fails when the call was given up meanwhile.
+        let _ = open.result.send(result.map(output_of).map_err(ToolError::Told));
+        true
+    }
+
+    /// Tells an invocation's progress; lost when the caller is slow. False as for [`answer`](Self::answer).
+    pub fn tell(&self, connection: u64, invocation: &str, progress: Progress) -> bool {
+        let state = self.lock();
+        match state.invocations.get(invocation).filter(|open| open.connection == connection) {
+            Some(open) => {
+                let _ = open.progress.try_send(progress);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The registry's tools of one client kind, made anew of all its lenders; the newest describes a tool.
+    fn commit(self: &Arc<Self>, state: &State, engine: &Engine, kind: &str) -> Result<(), NameTaken> {
+        let key = SourceKey { kind: SourceKind::Frontend, name: kind.to_owned(), scope: Scope::Global };
+        let mut specs = BTreeMap::new();
+        for lender in state.lenders.get(kind).into_iter().flatten() {
+            specs.extend(lender.specs.iter().map(|(name, spec)| (name.clone(), spec.clone())));
+        }
+        if specs.is_empty() {
+            engine.registry.remove(key);
+            return Ok(());
+        }
+        let tools = specs
+            .into_values()
+            .map(|spec| Arc::new(LentTool { spec, frontends: self.clone(), kind: kind.to_owned() }) as Arc<dyn Tool>);
+        engine.registry.put(key, Origin::Frontend, tools.collect())
+    }
+
+    fn remove(self: &Arc<Self>, state: &mut State, engine: &Engine, kind: &str, id: u64) {
+        if let Some(lenders) = state.lenders.get_mut(kind) {
+            lenders.retain(|lender| lender.id != id);
+            if lenders.is_empty() {
+                state.lenders.remove(kind);
+            }
+        }
+        if let Err(taken) = self.commit(state, engine, kind) {
+            tracing::warn!(%taken, "what is left of a frontend's tools cannot stay");
+        }
+    }
+
+    /// The lender that should run a call.
+    fn choose(&self, kind: &str, tool: &ToolName, session: &Session) -> Option<Arc<Lender>> {
+        let state = self.lock();
+        let lenders = state.lenders.get(kind)?.iter().filter(|lender| lender.specs.contains_key(tool));
+        let nearness = |lender: &Arc<Lender>| {
+            let its = lender.session.as_ref();
+            let same_session = its.is_some_and(|its| its.id == session.id);
+            let same_project = its.is_some_and(|its| its.project == session.project);
+            (same_session, same_project, lender.active.load(Ordering::Relaxed))
+        };
+        lenders.max_by_key(|lender| nearness(lender)).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        let mut state = self.frontends.lock();
+        self.frontends.remove(&mut state, &self.engine, &self.kind, self.id);
+    }
+}
+
+struct LentTool {
+    spec: ToolSpec,
+    frontends: Arc<Frontends>,
+    kind: String,
+}
+
+impl Tool for LentTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn needs<'a>(&'a self, _: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
+        async { Ok(vec![Need::new(Category::Plugin, self.spec.name.as_str())]) }.boxed()
+    }
+
+    fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.invoke(input, cx).boxed()
+    }
+}
+
+impl LentTool {
+    async fn invoke(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
+        let gone = || ToolError::Told(format!("{}, which lent {}, is gone", self.kind, self.spec.name));
+        let lender = self.frontends.choose(&self.kind, &self.spec.name, &cx.session).ok_or_else(gone)?;
+        let id = format!("inv_{}", self.frontends.next.fetch_add(1, Ordering::Relaxed));
+        let (result, mut answered) = oneshot::channel();
+        let (progress, mut told) = mpsc::channel(WAITING);
+        let open = Open { connection: lender.connection, result, progress };
+        self.frontends.lock().invocations.insert(id.clone(), open);
+        let _close = Close { frontends: &self.frontends, id: &id };
+        let call = InvokedCall {
+            invocation_id: id.clone(),
+            name: self.spec.name.to_string(),
+            arguments: input,
+            session_id: cx.session.id.clone(),
+            call_id: cx.call_id.clone(),
+            cwd: cx.cwd.display().to_string(),
+        };
+        match lender.invocations.try_send(Invocation::Call(call)) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(gone()),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                return Err(ToolError::Told(format!("{} does not take its calls: {WAITING} wait", self.kind)));
+            }
+        }
+        loop {
+            tokio::select! {
+                biased;
+                Some(progress) = told.recv() => cx.tell(progress),
+                result = &mut answered => {
+                    let now = self.frontends.next.fetch_add(1, Ordering::Relaxed);
+                    lender.active.store(now, Ordering::Relaxed);
+                    return result.unwrap_or_else(|_| Err(gone()));
+                }
+                () = lender.invocations.closed() => return Err(gone()),
+                () = cx.cancel.cancelled() => {
+                    // Lost when the frontend is that slow; its late result counts for nothing anyway.
+                    let _ = lender.invocations.try_send(Invocation::Cancelled { invocation_id: id.clone(), cancelled: true });
+                    return Err(ToolError::Cancelled);
+                }
+            }
+        }
+    }
+}
+
+/// Forgets an invocation, however its call ends.
+struct Close<'a> {
+    frontends: &'a Frontends,
+    id: &'a str,
+}
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.frontends.lock().invocations.remove(self.id);
+    }
+}
+
+fn spec_of(tool: &ProvidedTool, kind: &str) -> Result<ToolSpec, CannotLend> {
+    let name = ToolName::parse(&tool.name)?;
+    let schema = |error| CannotLend::Schema { tool: name.clone(), error };
+    let input = tool.input_schema.clone().unwrap_or_else(|| serde_json::json!({"type": "object"}));
+    Ok(ToolSpec {
+        label: tool.label.clone().unwrap_or_else(|| tool.name.clone()),
+        description: tool.description.clone(),
+        input: Schema::compile_input(input).map_err(schema)?,
+        output: tool.output_schema.clone().map(Schema::compile).transpose().map_err(schema)?,
+        source: Source { kind: SourceKind::Frontend, name: kind.to_owned(), path: None },
+        origin: Origin::Frontend,
+        parallelizable: tool.parallelizable,
+        // What a frontend says of permissions and of caching counts for nothing.
+        permissions: vec![Category::Plugin],
+        cache_ttl: None,
+        timeout: tool.timeout_ms.map(Duration::from_millis),
+        annotations: tool.annotations,
+        version: None,
+        name,
+    })
+}
+
+fn output_of(result: ProvidedResult) -> ToolOutput {
+    match result {
+        ProvidedResult::Text(text) => ToolOutput::text(text),
+        ProvidedResult::Full { content, is_error, metadata, structured } => {
+            let content = match content {
+                ProvidedContent::Text(text) => vec![Block::text(text)],
+                ProvidedContent::Blocks(blocks) => blocks,
+            };
+            ToolOutput { content, is_error, metadata, structured }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Tools that a frontend lends to the registry.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::call::Progress;
+use crate::tool::{Annotations, Block, CallId, SessionId};
+
+/// Params of `tools.provide`. The tools are there as long as the subscription is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Provide {
+    #[serde(default)]
+    pub tools: Vec<ProvidedTool>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProvidedTool {
+    /// `[a-z][a-z0-9_]*`, at most 64 characters.
+    pub name: String,
+    pub description: String,
+    /// A JSON Schema of an object; any object when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    #[serde(default)]
+    pub parallelizable: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub annotations: Annotations,
+}
+
+/// An item of `tools.provide`: a call for the frontend to run, or the end of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Invocation {
+    Call(InvokedCall),
+    /// The call was cancelled or its time is over; its result counts for nothing any more.
+    Cancelled { invocation_id: String, cancelled: bool },
+}
+
+/// Answered by `tools.provide_result`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InvokedCall {
+    pub invocation_id: String,
+    pub name: String,
+    pub arguments: Value,
+    pub session_id: SessionId,
+    pub call_id: CallId,
+    pub cwd: String,
+}
+
+/// Params of `tools.provide_result`: `result` or `error`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProvideResult {
+    pub invocation_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ProvidedResult>,
+    /// Why there is no result; becomes a result with `is_error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What a lent tool gives: a text, or more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ProvidedResult {
+    Text(String),
+    Full {
+        content: ProvidedContent,
+        #[serde(default)]
+        is_error: bool,
+        #[serde(default)]
+        metadata: Map<String, Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        structured: Option<Value>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ProvidedContent {
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+/// Params of `tools.provide_progress`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProvideProgress {
+    pub invocation_id: String,
+    #[serde(flatten)]
+    pub progress: Progress,
+}
+
+/// Params of `calls.get`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GetCall {
+    pub call_id: CallId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Params of `calls.list`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ListCalls {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Answer of `calls.list`: what is in flight in the session, and detached calls that ended not long ago.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallList {
+    /// The oldest first.
+    pub calls: Vec<CallInfo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallInfo {
+    pub call_id: CallId,
+    pub session_id: SessionId,
+    pub tool: String,
+    pub state: CallState,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// What it wrote so far, its middle cut out when it is long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<crate::tool::ToolResult>,
+    /// A JSON-RPC error object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    Running,
+    Finished,
+}
