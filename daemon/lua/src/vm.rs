@@ -59,6 +59,9 @@ pub(crate) fn machine(memory: usize, offer: impl FnOnce(&Lua, &Prelude) -> mlua:
             library.set_readonly(false);
         }
     }
+    // The sandbox made the table that scripts write their globals to.
+    let globals = lua.globals();
+    globals.raw_set("_G", &globals)?;
     raw::install_interrupt(&lua)?;
     lua.set_memory_limit(memory)?;
     Ok(lua)

@@ -1,6 +1,7 @@
 //! Plugins as callers and authors see them: through the engine, from files in a folder.
 
 mod calls;
+mod compatible;
 mod hostile;
 mod limits;
 mod registering;
