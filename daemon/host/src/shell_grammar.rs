@@ -457,7 +457,8 @@ impl<'a> Walk<'a> {
         }
         for inner in looked.commands {
             let raw = shown(&inner);
-            let doubt = inner.first().is_some_and(|name| check::is_reserved(&name.text));
+            // Behind `time` the shell reads keywords and assignments.
+            let doubt = inner.first().is_some_and(|name| check::is_reserved(&name.text) || name.text.contains('='));
             self.simple(inner, doubt, &raw)?;
         }
         for script in looked.scripts {
