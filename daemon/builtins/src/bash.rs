@@ -61,7 +61,7 @@ impl Builtin for Bash {
         Self { shared }
     }
 
-    fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
         Ok(needs(&input.command, &cwd, input.description.as_deref()))
     }

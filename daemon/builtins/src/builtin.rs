@@ -30,7 +30,7 @@ pub(crate) trait Builtin: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// Becomes a result with `is_error`.
-    fn needs(&self, input: &Self::Input, cx: &Cx) -> anyhow::Result<Vec<Need>>;
+    fn needs(&self, input: &Self::Input, cx: &Cx) -> impl Future<Output = anyhow::Result<Vec<Need>>> + Send;
 
     /// Runs. A [`ToolError`] in the chain of the error is passed on as it is; all else becomes a result
     /// with `is_error` and the words of the chain.
@@ -91,7 +91,7 @@ impl<B: Builtin> Tool for Adapter<B> {
     fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
         Box::pin(async move {
             let input = read_input::<B>(input)?;
-            self.tool.needs(&input, cx).map_err(tell)
+            self.tool.needs(&input, cx).await.map_err(tell)
         })
     }
 

@@ -92,7 +92,7 @@ impl Builtin for Grep {
         Self
     }
 
-    fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
         Ok(vec![files::read_need(&root, &mut Exclusions::default())])
     }

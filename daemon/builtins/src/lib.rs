@@ -4,16 +4,28 @@
 //! the facts about it, what it needs leave for, and `run`. [`builtin`] makes an engine's tool of that.
 
 pub mod builtin;
+pub mod journal;
 pub mod shared;
 
 mod bash;
-mod blocking;
+mod edit;
+mod glob;
 mod grep;
+mod list;
+mod read;
+mod write;
+
+mod blocking;
+mod change;
+mod diff;
+mod document;
+mod edits;
 mod judge;
 mod lines;
+mod near;
 mod paths;
-mod read;
 mod search;
+mod stamps;
 mod text;
 
 use std::sync::Arc;
@@ -25,5 +37,13 @@ use crate::shared::Shared;
 
 /// Every built-in tool, ready for the registry.
 pub fn all(shared: &Arc<Shared>) -> Vec<Arc<dyn Tool>> {
-    vec![make::<read::Read>(shared), make::<grep::Grep>(shared), make::<bash::Bash>(shared)]
+    vec![
+        make::<read::Read>(shared),
+        make::<write::Write>(shared),
+        make::<edit::EditTool>(shared),
+        make::<list::List>(shared),
+        make::<glob::Glob>(shared),
+        make::<grep::Grep>(shared),
+        make::<bash::Bash>(shared),
+    ]
 }

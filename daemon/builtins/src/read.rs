@@ -1,7 +1,7 @@
 //! `read`: lines of a text file, or an image.
 
 use std::io::{Cursor, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -17,6 +17,7 @@ use toold_proto::tool::{Block, Category};
 
 use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, Facts, READS};
+use crate::change::Site;
 use crate::lines::Lines;
 use crate::paths;
 use crate::shared::Shared;
@@ -67,14 +68,14 @@ impl Builtin for Read {
         Self { shared }
     }
 
-    fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(self.need(&paths::resolve(&input.path, cx)?, cx).into_iter().collect())
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let path = paths::resolve(&input.path, cx)?;
+        let site = Site::new(&self.shared, &input.path, cx)?;
         // Judged again: a link on the way may lead elsewhere by now.
-        if let Some(need) = self.need(&path, cx) {
+        if let Some(need) = self.need(&site.path, cx) {
             cx.require(need).await?;
         }
         let page = Page {
@@ -82,8 +83,7 @@ impl Builtin for Read {
             lines: input.limit.unwrap_or(DEFAULT_LIMIT),
             bytes: cx.engine.settings.load().max_result_text.saturating_sub(512),
         };
-        let shown = paths::shown(&path, &cx.cwd);
-        blocking(cx, move |cancel| show(&path, &shown, &page, cancel)).await
+        blocking(cx, move |cancel| show(&site, &page, cancel)).await
     }
 }
 
@@ -101,7 +101,8 @@ struct Page {
     bytes: usize,
 }
 
-fn show(path: &PathBuf, shown: &str, page: &Page, cancel: &CancellationToken) -> anyhow::Result<ToolOutput> {
+fn show(site: &Site, page: &Page, cancel: &CancellationToken) -> anyhow::Result<ToolOutput> {
+    let Site { shared, session, path, shown } = site;
     let file = match files::open(path) {
         Err(files::OpenError::Folder(_)) => anyhow::bail!("{shown} is a folder: use `list`"),
         other => other?,
@@ -109,9 +110,12 @@ fn show(path: &PathBuf, shown: &str, page: &Page, cancel: &CancellationToken) ->
     let size = file.metadata()?.len();
     let mut reader = Interruptible { file, cancel };
     let mut head = Vec::new();
-    let take = if size <= WHOLE { WHOLE } else { HEAD as u64 };
+    let take = if size <= WHOLE { WHOLE + 1 } else { HEAD as u64 };
     (&mut reader).take(take).read_to_end(&mut head)?;
     let whole = head.len() < take as usize;
+    if whole {
+        shared.stamps.saw(session, path, blake3::hash(&head));
+    }
     if let Some(kind) = infer::get(&head).filter(|kind| IMAGES.contains(&kind.mime_type())) {
         return image(shown, kind.mime_type(), &head, size);
     }

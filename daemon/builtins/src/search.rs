@@ -138,7 +138,7 @@ fn matcher(query: &Query) -> anyhow::Result<RegexMatcher> {
 }
 
 /// A walk with the ignore files of Git and ripgrep, and without hidden files.
-pub(crate) fn walk(place: &Place) -> anyhow::Result<WalkBuilder> {
+fn walk(place: &Place) -> anyhow::Result<WalkBuilder> {
     let mut walk = WalkBuilder::new(&place.root);
     walk.current_dir(&place.cwd);
     if let Some(include) = &place.include {
@@ -155,8 +155,13 @@ pub(crate) fn walk(place: &Place) -> anyhow::Result<WalkBuilder> {
         })?;
         walk.types(types);
     }
-    walk.threads(std::thread::available_parallelism().map_or(1, |cores| cores.get().min(12)));
+    walk.threads(threads());
     Ok(walk)
+}
+
+/// More threads than these wait for each other.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(12))
 }
 
 fn searcher(query: &Query, named: bool) -> Searcher {

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toold_engine::cx::Cx;
 use toold_host::environment::Environment;
 
+use crate::stamps::Stamps;
+
 /// The places and variables that the daemon gives its built-in tools.
 pub struct Shared {
     /// What programs get, before the session adds its own.
@@ -13,6 +15,7 @@ pub struct Shared {
     /// Holds a folder for each session, with its long outputs; `None` when there is no such place.
     spool: Option<PathBuf>,
     next_file: AtomicU64,
+    pub(crate) stamps: Stamps,
 }
 
 impl Shared {
@@ -20,7 +23,7 @@ impl Shared {
     /// in its own folder there without asking; whoever closes the session removes it.
     pub fn new(environment: Environment, spool: Option<PathBuf>) -> Self {
         let spool = spool.map(|spool| toold_host::files::resolve(&spool, Path::new("/")).unwrap_or(spool));
-        Self { environment, spool, next_file: AtomicU64::new(1) }
+        Self { environment, spool, next_file: AtomicU64::new(1), stamps: Stamps::default() }
     }
 
     /// The folder of the call's session in the spool.

@@ -1,6 +1,8 @@
 //! The built-in tools, called as callers call them: through the engine.
 
 mod bash;
+mod change;
 mod grep;
 mod house;
+mod names;
 mod read;

@@ -1,0 +1,185 @@
+//! The way of a change of a file, for `write` and `edit`: planned, shown to whoever decides, then made.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::session::Session;
+use toold_engine::tool::{ToolError, ToolOutput};
+use toold_host::exclude::Exclusions;
+use toold_host::files::{self, OpenError};
+use toold_host::replace::{Expected, replace};
+
+use crate::blocking::{blocking, check};
+use crate::diff::{Diff, diff};
+use crate::document::Document;
+use crate::journal;
+use crate::paths;
+use crate::shared::Shared;
+use crate::stamps::Digest;
+
+/// Neither the old nor the new content may be longer.
+pub(crate) const MAX_BYTES: u64 = 10 * 1024 * 1024;
+/// So much of the diff goes to the model; it knows what it wrote.
+const MAX_SHOWN_DIFF: usize = 8 * 1024;
+
+/// A file as it is.
+pub(crate) struct Before {
+    pub(crate) file: File,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) digest: Digest,
+}
+
+/// A file that is to be changed, and who wants to.
+#[derive(Clone)]
+pub(crate) struct Site {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) path: PathBuf,
+    /// Its name in what is told.
+    pub(crate) shown: String,
+}
+
+impl Site {
+    pub(crate) fn new(shared: &Arc<Shared>, path: &str, cx: &Cx) -> anyhow::Result<Self> {
+        let path = paths::resolve(path, cx)?;
+        let shown = paths::shown(&path, &cx.cwd);
+        Ok(Self { shared: shared.clone(), session: cx.session.clone(), path, shown })
+    }
+
+    /// An error unless the session knows the file as it is now.
+    pub(crate) fn check_stamp(&self, before: &Before) -> anyhow::Result<()> {
+        Ok(self.shared.stamps.check(&self.session, &self.path, &self.shown, before.digest)?)
+    }
+
+    fn open(&self) -> anyhow::Result<Option<Before>> {
+        let mut file = match files::open(&self.path) {
+            Ok(file) => file,
+            Err(OpenError::NotFound(_)) => return Ok(None),
+            Err(OpenError::Folder(_)) => bail!("{} is a folder", self.shown),
+            Err(error) => return Err(error.into()),
+        };
+        let size = file.metadata()?.len();
+        let limit = MAX_BYTES;
+        ensure!(size <= limit, "{} has {size} bytes; files over {limit} are changed by commands only", self.shown);
+        let mut bytes = Vec::with_capacity(size as usize);
+        (&mut file).take(limit + 1).read_to_end(&mut bytes).with_context(|| format!("can't read {}", self.shown))?;
+        ensure!(bytes.len() as u64 <= limit, "{} grows while it is read", self.shown);
+        let digest = blake3::hash(&bytes);
+        Ok(Some(Before { file, bytes, digest }))
+    }
+}
+
+/// What is to become of a file.
+pub(crate) type Change = dyn Fn(&Site, Option<&Before>) -> anyhow::Result<Vec<u8>> + Send + Sync;
+
+/// A change that could be made.
+struct Plan {
+    before: Option<(Vec<u8>, Digest)>,
+    after: Vec<u8>,
+    diff: Diff,
+}
+
+/// Leave for the change, with its diff.
+///
+/// # Errors
+/// When the change cannot be made; nobody is asked then.
+pub(crate) async fn needs(site: Site, change: Arc<Change>, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    let need = files::write_need(&site.path, &mut Exclusions::default());
+    if need.forbidden.is_some() {
+        // Not even its diff may be seen.
+        return Ok(vec![need]);
+    }
+    let plan = blocking(cx, move |_| plan(&site, &*change)).await?;
+    Ok(vec![with_diff(need, &plan)])
+}
+
+/// Makes the change.
+///
+/// # Errors
+/// When it cannot be made any more, or the policy refuses it. The file is as it was.
+pub(crate) async fn make(site: Site, change: Arc<Change>, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    // Planned when it is its turn, so that one writer builds on what the other has written.
+    let guard = tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+        guard = site.shared.stamps.writing(&site.path) => guard,
+    };
+    let planned = {
+        let site = site.clone();
+        blocking(cx, move |_| plan(&site, &*change)).await?
+    };
+    // Judged again: the path may lead elsewhere, and the change may be another one, by now.
+    cx.require(with_diff(files::write_need(&site.path, &mut Exclusions::default()), &planned)).await?;
+    if planned.before.as_ref().is_some_and(|(before, _)| *before == planned.after) {
+        return Ok(ToolOutput::text(format!("{} holds exactly this already: nothing was written", site.shown)));
+    }
+    let (call_id, tool) = (cx.call_id.clone(), cx.tool.clone());
+    blocking(cx, move |cancel| {
+        let _guard = guard;
+        check(cancel)?;
+        let now = site.open()?;
+        let known = planned.before.as_ref().map(|(_, digest)| *digest);
+        ensure!(
+            now.as_ref().map(|now| now.digest) == known,
+            "{} has changed on the disk meanwhile: read it again",
+            site.shown
+        );
+        let expected = now.as_ref().map_or(Expected::Absent, |now| Expected::Same(&now.file));
+        replace(&site.path, &planned.after, expected)?;
+        let digest = blake3::hash(&planned.after);
+        site.shared.stamps.wrote(&site.session, &site.path, digest);
+        let output = output(&site, &planned);
+        journal::note(&site.session, &call_id, &tool, &site.path, planned.before.map(|(before, _)| before), digest);
+        Ok(output)
+    })
+    .await
+}
+
+fn plan(site: &Site, change: &Change) -> anyhow::Result<Plan> {
+    let before = site.open()?;
+    let after = change(site, before.as_ref())?;
+    let limit = MAX_BYTES;
+    ensure!(after.len() as u64 <= limit, "{} bytes are too much for one file: at most {limit}", after.len());
+    let text = |bytes: &[u8]| Document::decode(bytes).map(|document| document.text).ok();
+    let diff = match (before.as_ref().map(|before| text(&before.bytes)), text(&after)) {
+        (None, Some(new)) => diff(None, &new, &site.shown),
+        (Some(Some(old)), Some(new)) => diff(Some(&old), &new, &site.shown),
+        (None | Some(None), _) | (Some(Some(_)), None) => {
+            Diff { text: format!("Binary file {} differs\n", site.shown), ..Diff::default() }
+        }
+    };
+    Ok(Plan { before: before.map(|before| (before.bytes, before.digest)), after, diff })
+}
+
+fn with_diff(mut need: Need, plan: &Plan) -> Need {
+    need.diff = Some(plan.diff.text.clone());
+    need
+}
+
+fn output(site: &Site, plan: &Plan) -> ToolOutput {
+    let Diff { text, added, removed } = &plan.diff;
+    let words = match plan.before {
+        // The model has just written all of it.
+        None => format!("created {} ({added} lines)", site.shown),
+        Some(_) => {
+            let mut shown = text.as_str();
+            if shown.len() > MAX_SHOWN_DIFF {
+                let end = shown.floor_char_boundary(MAX_SHOWN_DIFF);
+                shown = &shown[..shown[..end].rfind('\n').map_or(end, |line| line + 1)];
+            }
+            let cut = if shown.len() < text.len() { "[the rest of the diff is cut]" } else { "" };
+            format!("changed {} (+{added} -{removed})\n{shown}{cut}", site.shown).trim_end().to_owned()
+        }
+    };
+    ToolOutput::text(words)
+        .with("path", site.path.to_string_lossy().as_ref())
+        .with("created", plan.before.is_none())
+        .with("added", *added)
+        .with("removed", *removed)
+        .with("diff", text.as_str())
+}

@@ -1,0 +1,69 @@
+//! Unified diffs, for people who are asked and for models that want to see what they did.
+
+use std::time::Duration;
+
+use similar::{Algorithm, TextDiff};
+
+/// Longer diffs are cut: nobody reads them.
+const MAX_BYTES: usize = 64 * 1024;
+/// After this a diff is coarser, not later.
+const MAX_TIME: Duration = Duration::from_millis(200);
+
+/// What a change does, line by line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Diff {
+    pub(crate) text: String,
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
+}
+
+/// The change from `old` to `new` of the file that is shown as `name`; `old` is `None` for a new file.
+pub(crate) fn diff(old: Option<&str>, new: &str, name: &str) -> Diff {
+    let text_diff =
+        TextDiff::configure().algorithm(Algorithm::Myers).timeout(MAX_TIME).diff_lines(old.unwrap_or(""), new);
+    let (mut added, mut removed) = (0, 0);
+    for change in text_diff.iter_all_changes() {
+        match change.tag() {
+            similar::ChangeTag::Insert => added += 1,
+            similar::ChangeTag::Delete => removed += 1,
+            similar::ChangeTag::Equal => {}
+        }
+    }
+    let before = if old.is_some() { format!("a/{name}") } else { "/dev/null".to_owned() };
+    let mut text = text_diff.unified_diff().context_radius(3).header(&before, &format!("b/{name}")).to_string();
+    if text.len() > MAX_BYTES {
+        let mut end = text.floor_char_boundary(MAX_BYTES);
+        end = text[..end].rfind('\n').map_or(end, |line| line + 1);
+        let cut = text.len() - end;
+        text.truncate(end);
+        text.push_str(&format!("[... {cut} bytes of the diff cut]\n"));
+    }
+    Diff { text, added, removed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_shown_with_context_and_counted() {
+        let diff = diff(Some("a\nb\nc\n"), "a\nB\nc\nd\n", "f");
+        assert_eq!(diff.text, "--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d\n");
+        assert_eq!((diff.added, diff.removed), (2, 1));
+    }
+
+    #[test]
+    fn new_files_and_missing_line_ends_are_told() {
+        assert_eq!(
+            diff(None, "a", "f").text,
+            "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n"
+        );
+        assert_eq!(diff(Some("a"), "a", "f").text, "");
+    }
+
+    #[test]
+    fn long_diffs_are_cut_at_a_line() {
+        let text = diff(None, &"line\n".repeat(100_000), "f").text;
+        assert!(text.len() < MAX_BYTES + 100 && text.ends_with("bytes of the diff cut]\n"));
+    }
+}

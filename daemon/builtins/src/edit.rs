@@ -1,0 +1,110 @@
+//! `edit`: a part of a file, by its text.
+
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolOutput;
+use toold_proto::tool::Category;
+
+use crate::builtin::{Builtin, CHANGES, Facts};
+use crate::change::{self, Before, Change, Site};
+use crate::document::Document;
+use crate::edits::{Replacement, apply};
+use crate::shared::Shared;
+
+/// What `edit` takes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file, relative to the working folder or absolute.
+    path: String,
+    /// Several replacements, made one after another: all or none.
+    #[schemars(length(min = 1, max = 1000))]
+    edits: Option<Vec<Edit>>,
+    /// The text to replace, exactly as it is in the file, without the line numbers of `read`; for one
+    /// replacement, instead of `edits`.
+    old: Option<String>,
+    /// What comes in its place; may be empty.
+    new: Option<String>,
+    /// Replace every occurrence; else there must be exactly one.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    /// The text to replace, exactly as it is in the file.
+    old: String,
+    /// What comes in its place; may be empty.
+    new: String,
+    /// Replace every occurrence; else there must be exactly one.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+pub(crate) struct EditTool {
+    shared: Arc<Shared>,
+}
+
+impl Builtin for EditTool {
+    type Input = Input;
+
+    const NAME: &'static str = "edit";
+    const FACTS: Facts = Facts {
+        label: "Edit a file",
+        description: "Replaces text in a file that was read in this session: one replacement by `old` and `new`, or \
+                      several by `edits`, all or none. `old` must be there exactly once, unless replace_all is set. \
+                      Line ends and encoding stay as they are.",
+        parallelizable: false,
+        permissions: &[Category::FileWrite],
+        timeout: None,
+        annotations: CHANGES,
+    };
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let site = Site::new(&self.shared, &input.path, cx)?;
+        change::needs(site, editing(input.clone())?, cx).await
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let site = Site::new(&self.shared, &input.path, cx)?;
+        change::make(site, editing(input)?, cx).await
+    }
+}
+
+fn editing(input: Input) -> anyhow::Result<Arc<Change>> {
+    let edits = match (input.edits, input.old, input.new) {
+        (Some(_), Some(_), _) | (Some(_), _, Some(_)) => bail!("give either `edits` or `old` and `new`, not both"),
+        (Some(edits), None, None) => {
+            ensure!(!input.replace_all, "replace_all belongs into each of the `edits`");
+            edits
+        }
+        (None, Some(old), Some(new)) => vec![Edit { old, new, replace_all: input.replace_all }],
+        (None, _, _) => bail!("give `old` and `new`, or `edits`"),
+    };
+    Ok(Arc::new(move |site: &Site, before: Option<&Before>| {
+        let Some(before) = before else { bail!("there is no file {}: to make one use `write`", site.shown) };
+        // First of all, or the help would show a text that the session has not been shown.
+        site.check_stamp(before)?;
+        let document = Document::decode(&before.bytes).with_context(|| format!("can't edit {}", site.shown))?;
+        let replacements: Vec<Replacement> = edits
+            .iter()
+            .map(|Edit { old, new, replace_all }| Replacement {
+                old: document.adopt(old),
+                new: document.adopt(new),
+                all: *replace_all,
+            })
+            .collect();
+        let (text, _) = apply(&document.text, &replacements).with_context(|| format!("{} is as it was", site.shown))?;
+        document.encode(&text).with_context(|| format!("{} is as it was", site.shown))
+    }))
+}

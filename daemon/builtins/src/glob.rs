@@ -1,0 +1,220 @@
+//! `glob`: files by their names, the newest first.
+
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolOutput;
+use toold_host::exclude::Exclusions;
+use toold_host::files;
+use toold_proto::tool::Category;
+
+use crate::blocking::{blocking, check};
+use crate::builtin::{Builtin, Facts, READS};
+use crate::judge::Judge;
+use crate::paths;
+use crate::search::threads;
+use crate::shared::Shared;
+
+const DEFAULT_RESULTS: usize = 500;
+
+/// What `glob` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// A glob such as `*.rs`, `src/**/*.{ts,tsx}` or `/only/at/the/top`. Without a slash it matches in every folder.
+    pattern: String,
+    /// The folder to look in; the working folder when absent.
+    path: Option<String>,
+    /// How many files to show; 500 when absent.
+    #[schemars(range(min = 1, max = 10_000))]
+    max_results: Option<usize>,
+    /// Also hidden files, and those that .gitignore names.
+    #[serde(default)]
+    include_ignored: bool,
+}
+
+pub(crate) struct Glob;
+
+impl Builtin for Glob {
+    type Input = Input;
+
+    const NAME: &'static str = "glob";
+    const FACTS: Facts = Facts {
+        label: "Find files",
+        description: "Finds files by a glob on their paths, the last modified first. Honours .gitignore and skips \
+                      hidden files, unless asked not to.",
+        parallelizable: true,
+        permissions: &[Category::FileRead],
+        timeout: None,
+        annotations: READS,
+    };
+
+    fn new(_: Arc<Shared>) -> Self {
+        Self
+    }
+
+    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
+        Ok(vec![files::read_need(&root, &mut Exclusions::default())])
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
+        // Judged again: a link on the way may lead elsewhere by now.
+        cx.require(files::read_need(&root, &mut Exclusions::default())).await?;
+        let judge = Judge::new(cx, root.clone());
+        let cwd = cx.cwd.clone();
+        blocking(cx, move |cancel| {
+            anyhow::ensure!(root.is_dir(), "there is no folder {}", paths::shown(&root, &cwd));
+            let max = input.max_results.unwrap_or(DEFAULT_RESULTS);
+            let found = find(&input, &root, max, &judge, cancel)?;
+            Ok(output(found, max, &cwd))
+        })
+        .await
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    files: Vec<(Reverse<SystemTime>, PathBuf)>,
+    total: u64,
+    hidden: u64,
+    problems: Vec<String>,
+}
+
+fn find(input: &Input, root: &Path, max: usize, judge: &Judge, cancel: &CancellationToken) -> anyhow::Result<Found> {
+    let mut globs = OverrideBuilder::new(root);
+    globs.add(&input.pattern).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
+    let mut walk = WalkBuilder::new(root);
+    walk.current_dir(root).threads(threads());
+    let globs = globs.build()?;
+    if input.include_ignored {
+        // A glob of the walk itself would bring ignored files back and still skip hidden folders.
+        walk.standard_filters(false).filter_entry(|entry| entry.file_name() != ".git");
+    } else {
+        walk.overrides(globs.clone());
+    }
+    let found = Mutex::new(Found::default());
+    let mut workers = Workers { globs: &globs, max, judge, cancel, found: &found };
+    walk.build_parallel().visit(&mut workers);
+    check(cancel)?;
+    let mut found = found.into_inner().expect("no code panics while it holds this lock");
+    found.files.sort();
+    found.files.truncate(max);
+    Ok(found)
+}
+
+fn output(found: Found, max: usize, cwd: &Path) -> ToolOutput {
+    let mut text = String::new();
+    for (_, path) in &found.files {
+        text.push_str(&paths::shown(path, cwd));
+        text.push('\n');
+    }
+    let total = found.total;
+    if total == 0 {
+        text.push_str("[no files match]\n");
+    } else if total > max as u64 {
+        text.push_str(&format!("[the newest {max} of {total} files: narrow the pattern, or raise max_results]\n"));
+    }
+    if found.hidden > 0 {
+        text.push_str(&format!("[{} more files match that may not be read]\n", found.hidden));
+    }
+    if !found.problems.is_empty() {
+        let first: Vec<&str> = found.problems.iter().take(5).map(String::as_str).collect();
+        text.push_str(&format!("[{} places could not be looked into: {}]\n", found.problems.len(), first.join("; ")));
+    }
+    text.pop();
+    ToolOutput::text(text)
+        .with("files", total)
+        .with("shown", found.files.len())
+        .with("truncated", total > max as u64)
+        .with("hidden_files", found.hidden)
+        .with("problems", found.problems.len())
+}
+
+struct Workers<'a> {
+    globs: &'a Override,
+    max: usize,
+    judge: &'a Judge,
+    cancel: &'a CancellationToken,
+    found: &'a Mutex<Found>,
+}
+
+impl<'a> ParallelVisitorBuilder<'a> for Workers<'a> {
+    fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
+        let Self { globs, max, judge, cancel, found } = *self;
+        let exclusions = Exclusions::default();
+        Box::new(Worker { globs, max, judge, cancel, exclusions, own: Found::default(), found })
+    }
+}
+
+/// One thread of the walk. What it found goes to the others when it ends.
+struct Worker<'a> {
+    globs: &'a Override,
+    max: usize,
+    judge: &'a Judge,
+    cancel: &'a CancellationToken,
+    exclusions: Exclusions,
+    own: Found,
+    found: &'a Mutex<Found>,
+}
+
+impl ParallelVisitor for Worker<'_> {
+    fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
+        if self.cancel.is_cancelled() {
+            return WalkState::Quit;
+        }
+        match entry {
+            Ok(entry) if entry.file_type().is_some_and(|kind| !kind.is_dir()) => self.file(entry),
+            Ok(_) => {}
+            Err(error) => self.own.problems.push(error.to_string()),
+        }
+        WalkState::Continue
+    }
+}
+
+impl Worker<'_> {
+    fn file(&mut self, entry: DirEntry) {
+        if !self.globs.matched(entry.path(), false).is_whitelist() && !self.excluding(&entry) {
+            return;
+        }
+        if !self.judge.may_read(entry.path(), &mut self.exclusions) {
+            self.own.hidden += 1;
+            return;
+        }
+        self.own.total += 1;
+        let time = entry.metadata().ok().and_then(|metadata| metadata.modified().ok());
+        self.own.files.push((Reverse(time.unwrap_or(SystemTime::UNIX_EPOCH)), entry.into_path()));
+        // Bounded by what is shown, not by what there is.
+        if self.own.files.len() > 4 * self.max + 1000 {
+            self.own.files.sort();
+            self.own.files.truncate(self.max);
+        }
+    }
+
+    /// A glob with `!` in front names what is not wanted.
+    fn excluding(&self, entry: &DirEntry) -> bool {
+        self.globs.num_whitelists() == 0 && !self.globs.matched(entry.path(), false).is_ignore()
+    }
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        // Poisoned only when another thread panics, which fails the call anyway.
+        let Ok(mut found) = self.found.lock() else { return };
+        let own = std::mem::take(&mut self.own);
+        found.files.extend(own.files);
+        found.total += own.total;
+        found.hidden += own.hidden;
+        found.problems.extend(own.problems);
+    }
+}

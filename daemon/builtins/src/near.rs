@@ -1,0 +1,177 @@
+//! Help for a text that is not there: where something like it is, and what differs.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+/// A search for something similar takes no longer.
+const MAX_TIME: Duration = Duration::from_millis(200);
+/// So many lines of the file are shown.
+const MAX_SHOWN: usize = 30;
+
+/// The number of the line that holds the byte `at`.
+pub(crate) fn line_of(text: &str, at: usize) -> usize {
+    1 + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count()
+}
+
+/// What to tell of an `old` that `text` does not contain.
+pub(crate) fn help(text: &str, old: &str) -> String {
+    let mut words = "`old` is not in the file".to_owned();
+    if let Some(bare) = without_numbers(old)
+        && text.contains(&bare)
+    {
+        words.push_str(": it begins with line numbers, as `read` shows them; leave them out");
+        return words;
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let wanted: Vec<&str> = old.lines().collect();
+    // What differs by one thing only is surely what was meant.
+    let ways: [(&str, fn(&str) -> String); 4] = [
+        ("indentation or spaces", squeezed),
+        ("quotes or dashes", plain_quotes),
+        ("line ends", |line| line.trim_end_matches('\r').to_owned()),
+        ("upper and lower case", str::to_lowercase),
+    ];
+    for (what, simplify) in ways {
+        if let Some(at) = find(&lines, &wanted, simplify) {
+            let _ = write!(
+                words,
+                ", but lines {} are the same but for {what}:\n{}",
+                range(at, wanted.len()),
+                shown(&lines, at, wanted.len())
+            );
+            return words;
+        }
+    }
+    match nearest(&lines, &wanted) {
+        Some((at, alike)) => {
+            let _ = write!(
+                words,
+                "; the nearest text is at lines {} ({} % alike):\n{}",
+                range(at, wanted.len()),
+                (alike * 100.0).floor(),
+                shown(&lines, at, wanted.len())
+            );
+        }
+        None => words.push_str(", nor is anything like it: read the file again"),
+    }
+    words
+}
+
+/// The text without `12: ` before each of its lines, when all have that.
+fn without_numbers(text: &str) -> Option<String> {
+    let bare = text.split('\n').map(|line| {
+        let (number, rest) = line.split_once(':')?;
+        let is_number = !number.trim().is_empty() && number.trim().bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| rest.strip_prefix(' ').unwrap_or(rest))
+    });
+    Some(bare.collect::<Option<Vec<&str>>>()?.join("\n"))
+}
+
+fn squeezed(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn plain_quotes(line: &str) -> String {
+    let plain = |c: char| match c {
+        '\u{2018}' | '\u{2019}' | '`' | '"' => '\'',
+        '\u{201c}' | '\u{201d}' | '\u{201e}' => '\'',
+        '\u{2013}' | '\u{2014}' | '\u{2212}' => '-',
+        '\u{a0}' => ' ',
+        other => other,
+    };
+    squeezed(&line.chars().map(plain).collect::<String>())
+}
+
+fn find(lines: &[&str], wanted: &[&str], simplify: fn(&str) -> String) -> Option<usize> {
+    let wanted: Vec<String> = wanted.iter().map(|line| simplify(line)).collect();
+    if wanted.iter().all(String::is_empty) {
+        return None;
+    }
+    let lines: Vec<String> = lines.iter().map(|line| simplify(line)).collect();
+    let whole = lines.windows(wanted.len()).position(|window| window == wanted);
+    // A part of one line.
+    whole.or_else(|| match wanted.as_slice() {
+        [only] => lines.iter().position(|line| line.contains(only.as_str())),
+        _ => None,
+    })
+}
+
+/// Where the lines are most alike, and how much.
+fn nearest(lines: &[&str], wanted: &[&str]) -> Option<(usize, f64)> {
+    let start = Instant::now();
+    let mut best: Option<(usize, f64)> = None;
+    for at in 0..lines.len() {
+        if start.elapsed() > MAX_TIME {
+            break;
+        }
+        let window = &lines[at..lines.len().min(at + wanted.len())];
+        let alike: f64 = wanted.iter().zip(window).map(|(a, b)| likeness(a, b)).sum::<f64>() / wanted.len() as f64;
+        if best.is_none_or(|(_, most)| alike > most) {
+            best = Some((at, alike));
+        }
+    }
+    best.filter(|(_, alike)| *alike > 0.5)
+}
+
+/// From 0 to 1, by the words that two lines share in order.
+fn likeness(a: &str, b: &str) -> f64 {
+    let (a, b) = (a.trim(), b.trim());
+    if a == b {
+        return 1.0;
+    }
+    // Long lines take long, and a look at their beginning is enough.
+    let cut = |text: &str| text.chars().take(200).collect::<Vec<char>>();
+    let (a, b) = (cut(a), cut(b));
+    let longest = a.len().max(b.len());
+    if a.len().min(b.len()) * 3 < longest {
+        return 0.0;
+    }
+    let ops = similar::capture_diff_slices(similar::Algorithm::Myers, &a, &b);
+    let same = ops.iter().map(|op| match op {
+        similar::DiffOp::Equal { len, .. } => *len,
+        similar::DiffOp::Delete { .. } | similar::DiffOp::Insert { .. } | similar::DiffOp::Replace { .. } => 0,
+    });
+    same.sum::<usize>() as f64 / longest as f64
+}
+
+fn range(at: usize, count: usize) -> String {
+    if count == 1 { (at + 1).to_string() } else { format!("{} to {}", at + 1, at + count) }
+}
+
+fn shown(lines: &[&str], at: usize, count: usize) -> String {
+    let part = &lines[at..lines.len().min(at + count.min(MAX_SHOWN))];
+    part.iter().enumerate().map(|(n, line)| format!("{}: {line}", at + n + 1)).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, old: &str, expected: &str) {
+        let help = help(text, old);
+        assert!(help.contains(expected), "{help}");
+    }
+
+    #[test]
+    fn the_nearest_text_is_shown_with_what_differs() {
+        let text = "fn main() {\n\tlet greeting = \u{201c}hello\u{201d};\n\tprintln(greeting);\n}\n";
+        check(text, "    let x;\n", "nor is anything like it");
+        check(
+            text,
+            "fn main() {\n    let greeting = \u{201c}hello\u{201d};",
+            "lines 1 to 2 are the same but for indentation",
+        );
+        check(text, "let greeting = \"hello\";", "lines 2 are the same but for quotes");
+        check(text, "Println(Greeting);", "upper and lower case:\n3: \tprintln(greeting);");
+        check(text, "let greetings = 'hullo';", "the nearest text is at lines 2");
+        check(text, "1: fn main() {", "line numbers");
+    }
+
+    #[test]
+    fn texts_of_any_shape_are_taken() {
+        for (text, old) in [("", "a"), ("a", "\n"), ("\n\n", "b\nc\nd\ne"), ("é", "è"), ("a\r\nb", "a\nb")] {
+            help(text, old);
+        }
+    }
+}
