@@ -1,13 +1,51 @@
-//! Asking a person.
+//! Asking a person for leave.
+//!
+//! [`ask`] is a call that waits; [`reply`] is a person's answer to it. How prompts are kept and told is
+//! [`crate::prompts`]; which patterns a person is offered is [`suggest`].
 
+pub mod suggest;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+use toold_proto::event::What;
+use toold_proto::permission::Verdict;
+use toold_proto::permission::{Action, Answerer, Ask, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope};
+use toold_proto::tool::{CallId, SessionId};
+
+use crate::Engine;
+use crate::asks::suggest::{exact_pattern, suggestions};
 use crate::cx::Cx;
+use crate::events::Events;
 use crate::need::Need;
-use crate::policy::Decision;
+use crate::permit::judge;
+use crate::policy::pattern::{BadPattern, Pattern};
+use crate::policy::{Decision, Grant, GrantScope};
+use crate::prompts::{News, Prompt, Prompts, Subscription, Waited};
+use crate::time::rfc3339;
 use crate::tool::ToolError;
 
 /// The asks that wait for a person, and the frontends that can answer them.
-#[derive(Default)]
-pub struct Asks {}
+pub struct Asks {
+    prompts: Prompts<Asked>,
+}
+
+/// An ask, and what its answer needs to know.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    ask: Box<Ask>,
+    need: Arc<Need>,
+    project: PathBuf,
+}
+
+/// How an ask ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    resolved: Resolved,
+    answer: Answer,
+}
 
 /// What became of an ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,24 +54,315 @@ pub enum Answer {
     Denied { rule: String, message: String },
 }
 
-/// Asks a person. With nobody there to answer it is denied at once, with the way to allow it.
-pub async fn ask(_cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<Answer, ToolError> {
-    let message = format!(
-        "not allowed: {} {} needs a person's leave ({}), and no frontend is connected that can ask one. \
-         To allow it: {}",
-        need.category,
-        need.target,
+/// Why a reply was not taken. The ask still waits, but for `Unknown`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplyError {
+    #[error("no ask {0} waits for an answer: it was answered or has ended, or there never was one")]
+    Unknown(String),
+    #[error(
+        "{0:?} is neither the ask's target nor a pattern that it suggests; wider ones go through permissions.grant"
+    )]
+    NotSuggested(String),
+    #[error("{0}; it can be allowed once")]
+    CannotBeRemembered(String),
+    #[error("the scope {} is wider than {}, which is the widest that this caller may give", .0.as_str(), .1.as_str())]
+    TooWide(Scope, Scope),
+    #[error("the answer cannot be kept: {0}")]
+    Store(String),
+}
+
+/// Who replies, and how far that reaches.
+#[derive(Clone, Debug)]
+pub struct Replier {
+    pub by: Answerer,
+    /// `Always` for people; less for those who answer for somebody else.
+    pub widest: Scope,
+    /// Answers only asks of this session; `None` for all.
+    pub session: Option<SessionId>,
+}
+
+impl Prompt for Asked {
+    type Outcome = Ended;
+
+    fn session(&self) -> &SessionId {
+        &self.ask.session_id
+    }
+
+    fn calls(&mut self) -> &mut Vec<CallId> {
+        &mut self.ask.call_ids
+    }
+
+    fn cancelled(&self) -> Ended {
+        ended(&self.ask.request_id, Resolution::Cancelled, denied("ask cancelled", "the call was cancelled"))
+    }
+
+    fn asked(&self) -> What {
+        What::PermissionAsked { session_id: self.ask.session_id.clone(), request: self.ask.clone() }
+    }
+
+    fn resolved(&self, outcome: &Ended) -> What {
+        What::PermissionResolved { session_id: self.ask.session_id.clone(), resolved: outcome.resolved.clone() }
+    }
+}
+
+/// A frontend that hears of asks. While it lives it counts as somebody who can answer, if it can.
+pub struct AskSubscription(Subscription<Asked>);
+
+impl AskSubscription {
+    /// First every pending ask, then what comes. However slow the reader, no ask is lost; one that was
+    /// answered before it was read is left out. Cancel-safe.
+    pub async fn next(&mut self) -> PermissionEvent {
+        to_wire(self.0.next().await)
+    }
+
+    /// What can be had without waiting.
+    pub fn try_next(&mut self) -> Option<PermissionEvent> {
+        self.0.try_next().map(to_wire)
+    }
+}
+
+fn to_wire(news: News<Asked>) -> PermissionEvent {
+    match news {
+        News::Asked(asked) => PermissionEvent::Asked { request: asked.ask },
+        News::Resolved(ended) => PermissionEvent::Resolved(ended.resolved),
+    }
+}
+
+impl Asks {
+    pub(crate) fn new(events: Arc<Events>) -> Self {
+        Self { prompts: Prompts::new(events) }
+    }
+
+    /// `session`: only that session's asks; `None` for all.
+    pub fn subscribe(&self, can_answer: bool, session: Option<SessionId>) -> AskSubscription {
+        AskSubscription(self.prompts.subscribe(can_answer, session))
+    }
+
+    /// The oldest first.
+    pub fn pending(&self) -> Vec<Ask> {
+        self.prompts.pending().into_iter().map(|asked| *asked.ask).collect()
+    }
+}
+
+/// Asks a person, and waits. With nobody there to answer it is denied at once, with the way to allow it.
+///
+/// The call's deadline stands still meanwhile, and its caller hears that it waits. A grant, or a change of
+/// rules or of the mode, that decides the need is an answer, too. Dropping the future ends the ask.
+///
+/// # Errors
+/// `Cancelled` when the call ends first; `PermissionEngine` when the daemon is stopping.
+pub async fn ask(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<Answer, ToolError> {
+    let engine = &cx.engine;
+    if engine.stop.is_cancelled() {
+        return Err(ToolError::PermissionEngine("the daemon is stopping, so nobody can be asked".to_owned()));
+    }
+    // What was granted since the decision counts, and from here on every change is heard of.
+    let mut policy = engine.policy_changes();
+    let since = judge(cx, chain, need);
+    match since.verdict {
+        Verdict::Allow => return Ok(Answer::Allowed { rule: since.rule }),
+        Verdict::Deny => return Ok(refused(&since.rule, need, &format!("by {}", since.rule))),
+        Verdict::Ask => {}
+    }
+    let settings = engine.settings.load_full();
+    let make = |number| asked(cx, chain, need, number, settings.ask_timeout);
+    let key = key(cx, chain, need);
+    let Some(mut waiter) = engine.asks.prompts.enter(key, &cx.session.id, &cx.call_id, settings.ask_timeout, make)
+    else {
+        return Ok(nobody(chain, need, decision));
+    };
+    let _pause = cx.deadline.pause();
+    let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
+    let request_id = waiter.prompt.ask.request_id.clone();
+    let end = |resolution, answer| ended(&request_id, resolution, answer);
+    loop {
+        tokio::select! {
+            biased;
+            // Dropping the waiter ends the ask.
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+            waited = waiter.wait() => {
+                let ended = match waited {
+                    Waited::Answered(ended) => ended,
+                    Waited::Expired => {
+                        let words = format!("nobody answered within {} s", settings.ask_timeout.as_secs());
+                        let answer = refused("nobody answered", need, &words);
+                        waiter.resolve(end(Resolution::Expired, answer))
+                    }
+                    Waited::Alone => waiter.resolve(end(Resolution::Deny, nobody(chain, need, decision))),
+                };
+                return Ok(ended.answer);
+            }
+            _ = policy.changed() => {
+                let decision = judge(cx, chain, need);
+                let (resolution, answer) = match decision.verdict {
+                    Verdict::Ask => continue,
+                    Verdict::Allow => (Resolution::Allow, Answer::Allowed { rule: decision.rule }),
+                    Verdict::Deny => (Resolution::Deny, refused(&decision.rule, need, &format!("by {}", decision.rule))),
+                };
+                // The others that wait may have other rules.
+                waiter.resolve_if_last(end(resolution, answer.clone()));
+                return Ok(answer);
+            }
+            _ = heartbeat.tick() => cx.message("waiting for a person's answer"),
+        }
+    }
+}
+
+/// A person's answer to an ask. The first one counts.
+///
+/// An answer for longer than once is kept as a grant, for all frontends, before the call hears of it.
+///
+/// # Errors
+/// Nothing was answered, and the ask still waits (but for `Unknown`).
+pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Result<(), ReplyError> {
+    let scope = reply.scope.unwrap_or(Scope::Once);
+    let is_it = |asked: &Asked| {
+        asked.ask.request_id == reply.request_id
+            && replier.session.as_ref().is_none_or(|session| *session == asked.ask.session_id)
+    };
+    let prompts = &engine.asks.prompts;
+    let (id, asked) = prompts.claim(is_it).ok_or_else(|| ReplyError::Unknown(reply.request_id.clone()))?;
+    let granted = grant_of(engine, &asked, reply, scope, replier).and_then(|grant| match grant {
+        Some(grant) => engine.grants.add(grant).map(|()| true).map_err(ReplyError::Store),
+        None => Ok(false),
+    });
+    let granted = match granted {
+        Ok(granted) => granted,
+        Err(error) => {
+            prompts.release(id);
+            return Err(error);
+        }
+    };
+    let who = replier.by.client.clone().unwrap_or_else(|| format!("connection {}", replier.by.connection));
+    let rule = format!("answer of {who} ({})", scope.as_str());
+    let (action, answer) = match reply.action {
+        Action::Allow => (Resolution::Allow, Answer::Allowed { rule }),
+        Action::Deny => {
+            let words = match &reply.message {
+                Some(message) => format!("a person said no: {message}"),
+                None => "a person said no".to_owned(),
+            };
+            (Resolution::Deny, refused(&rule, &asked.need, &words))
+        }
+    };
+    let mut ended = ended(&reply.request_id, action, answer);
+    ended.resolved.scope = Some(scope);
+    ended.resolved.by = Some(replier.by.clone());
+    let was_there = prompts.resolve(id, ended);
+    if granted {
+        // After the answer, or the call would hear of the grant first.
+        engine.policy_changed();
+    }
+    if was_there { Ok(()) } else { Err(ReplyError::Unknown(reply.request_id.clone())) }
+}
+
+/// What a reply wants to be remembered, if anything.
+fn grant_of(
+    engine: &Engine,
+    asked: &Asked,
+    reply: &ReplyPermission,
+    scope: Scope,
+    replier: &Replier,
+) -> Result<Option<Grant>, ReplyError> {
+    if scope > replier.widest {
+        return Err(ReplyError::TooWide(scope, replier.widest));
+    }
+    let wanted = reply.pattern.as_deref().filter(|pattern| *pattern != asked.ask.target);
+    if let Some(wanted) = wanted
+        && !asked.ask.suggestions.iter().any(|suggestion| suggestion.pattern == wanted)
+        && exact_pattern(&asked.need).as_deref() != Some(wanted)
+    {
+        return Err(ReplyError::NotSuggested(wanted.to_owned()));
+    }
+    let scope = match scope {
+        Scope::Once => return Ok(None),
+        Scope::Session => GrantScope::Session(asked.ask.session_id.clone()),
+        Scope::Project => GrantScope::Project(asked.project.clone()),
+        Scope::Always => GrantScope::Always,
+    };
+    let text = wanted.map(str::to_owned).or_else(|| exact_pattern(&asked.need)).ok_or_else(|| {
+        let words = match asked.need.words {
+            Some(_) => "no pattern matches exactly this, for the shell expands a part of it: choose a suggestion",
+            None => "no pattern matches a line that is not understood for certain",
+        };
+        ReplyError::CannotBeRemembered(words.to_owned())
+    })?;
+    let bad = |error: BadPattern| ReplyError::CannotBeRemembered(error.to_string());
+    let pattern = Pattern::parse(asked.need.category, &text).map_err(bad)?;
+    let now = SystemTime::now();
+    Ok(Some(Grant {
+        id: engine.new_grant_id(),
+        category: asked.need.category,
+        pattern,
+        action: reply.action,
+        scope,
+        tools: None,
+        chain: asked.ask.chain.clone(),
+        by: replier.by.client.clone(),
+        granted_at: now,
+        expires_at: reply.expires_in.map(|seconds| now + Duration::from_secs(seconds)),
+    }))
+}
+
+/// Asks with the same key are one. A person who allows a write has seen what is written, so diffs count.
+fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
+    format!("{:?}", (cx.session.id.as_str(), need.category, &need.target, chain, &need.diff))
+}
+
+fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) -> Asked {
+    let now = SystemTime::now();
+    let policy = cx.engine.policy.load();
+    let ask = Ask {
+        // Another daemon's ask never has the same id, or an old answer could meet a new question.
+        request_id: format!("ask_{}_{number}", cx.engine.short_epoch()),
+        session_id: cx.session.id.clone(),
+        call_id: cx.call_id.clone(),
+        call_ids: vec![cx.call_id.clone()],
+        category: need.category,
+        target: need.target.clone(),
+        tool: cx.tool.to_string(),
+        source: cx.source.clone(),
+        cwd: cx.cwd.display().to_string(),
+        reason: need.reason.clone(),
+        command: need.command.clone(),
+        diff: need.diff.clone(),
+        chain: chain.to_vec(),
+        suggestions: suggestions(need, policy.home.as_deref()),
+        asked_at: rfc3339(now),
+        expires_at: rfc3339(now + time),
+    };
+    Asked { ask: Box::new(ask), need: Arc::new(need.clone()), project: cx.session.project.clone() }
+}
+
+fn ended(request_id: &str, action: Resolution, answer: Answer) -> Ended {
+    Ended { resolved: Resolved { request_id: request_id.to_owned(), action, scope: None, by: None }, answer }
+}
+
+fn denied(rule: &str, message: &str) -> Answer {
+    Answer::Denied { rule: rule.to_owned(), message: message.to_owned() }
+}
+
+fn refused(rule: &str, need: &Need, words: &str) -> Answer {
+    denied(rule, &format!("not allowed: {} {}: {words}", need.category, need.target))
+}
+
+fn nobody(chain: &[String], need: &Need, decision: &Decision) -> Answer {
+    let words = format!(
+        "it needs a person's leave ({}), and no frontend is connected that can ask one. To allow it, a person can run: {}",
         decision.rule,
         grant_command(chain, need)
     );
-    Ok(Answer::Denied { rule: format!("nobody to ask ({})", decision.rule), message })
+    refused(&format!("nobody to ask ({})", decision.rule), need, &words)
 }
 
-/// The command line that allows exactly this need from now on.
+/// The command line that allows this need from now on, and nothing more where that can be said.
 pub fn grant_command(chain: &[String], need: &Need) -> String {
-    let mut command = format!("toolctl permissions grant {} {}", need.category, quoted(&need.target));
+    let narrowest = || suggestions(need, None).into_iter().next().map(|suggestion| suggestion.pattern);
+    let pattern = exact_pattern(need).or_else(narrowest);
+    let pattern = pattern.as_deref().unwrap_or("**");
+    let mut command = format!("toolctl permissions grant {} {}", need.category, quoted(pattern));
     for plugin in chain {
-        command.push_str(&format!(" --chain {plugin}"));
+        command.push_str(&format!(" --chain {}", quoted(plugin)));
     }
     command
 }

@@ -18,6 +18,7 @@ pub mod need;
 pub mod permit;
 pub mod policy;
 pub mod progress;
+pub mod prompts;
 pub mod registry;
 pub mod schema;
 pub mod session;
@@ -59,7 +60,8 @@ pub struct Engine {
     pub audit: Option<Arc<dyn AuditLog>>,
     /// The number in the next id that the engine makes for a call.
     pub next_call: std::sync::atomic::AtomicU64,
-    generation: std::sync::atomic::AtomicU64,
+    generation: tokio::sync::watch::Sender<u64>,
+    next_grant: std::sync::atomic::AtomicU64,
     /// Owns the work of calls that did not finish at once, those that were given up too.
     pub tasks: TaskTracker,
     /// Fires when the daemon stops: every call in flight is cancelled.
@@ -107,7 +109,7 @@ impl Engine {
             sessions: Sessions::default(),
             policy: ArcSwap::default(),
             grants: Grants::default(),
-            asks: Asks::default(),
+            asks: Asks::new(events.clone()),
             hooks: Hooks::default(),
             limits: Limits::default(),
             counts: Counts::default(),
@@ -115,7 +117,8 @@ impl Engine {
             spool: None,
             audit: None,
             next_call: std::sync::atomic::AtomicU64::new(1),
-            generation: std::sync::atomic::AtomicU64::new(0),
+            generation: tokio::sync::watch::Sender::new(0),
+            next_grant: std::sync::atomic::AtomicU64::new(1),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             events,
@@ -124,11 +127,28 @@ impl Engine {
 
     /// Changes whenever a decision of the policy may have changed: rules, grants, modes.
     pub fn policy_generation(&self) -> u64 {
-        self.generation.load(std::sync::atomic::Ordering::Acquire)
+        *self.generation.borrow()
     }
 
     /// To be called after every change of rules, grants or modes.
     pub fn policy_changed(&self) {
-        self.generation.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+
+    /// Wakes those who wait for a decision that may have changed.
+    pub(crate) fn policy_changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.generation.subscribe()
+    }
+
+    /// An id that no other grant has, those of earlier daemons included.
+    pub fn new_grant_id(&self) -> String {
+        let next = self.next_grant.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        format!("grant_{}_{next}", self.short_epoch())
+    }
+
+    /// Enough of the epoch to tell one daemon's ids from another's.
+    pub(crate) fn short_epoch(&self) -> &str {
+        let epoch = self.events.epoch();
+        epoch.get(..8).unwrap_or(epoch)
     }
 }

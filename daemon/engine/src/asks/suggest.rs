@@ -1,0 +1,173 @@
+//! Patterns that a person is offered with an ask, from narrow to wide.
+//!
+//! Each can be read as a pattern, matches the need that it was made for, and matches nothing that it does
+//! not show.
+
+use std::path::Path;
+
+use toold_proto::permission::{Scope, Suggestion};
+use toold_proto::tool::Category;
+
+use crate::need::{Need, Word};
+use crate::policy::pattern::{Pattern, escape_glob, escape_word};
+
+/// Programs that do whatever their arguments say: `name *` would allow everything.
+const RUN_ANYTHING: &[&str] = &[
+    "sudo", "doas", "su", "env", "sh", "bash", "dash", "zsh", "fish", "ksh", "eval", "exec", "command", "builtin",
+    "xargs", "python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "ssh", "nohup",
+    "timeout", "nice", "time", "watch", "find", "rm", "dd", "mkfs", "chmod", "chown", "curl", "wget", "source", ".",
+    "trap", "npx", "uvx", "docker", "podman", "kubectl",
+];
+
+/// The pattern that matches this need and no other; `None` when there is none, as for what the shell
+/// expands.
+pub fn exact_pattern(need: &Need) -> Option<String> {
+    let pattern = match need.category {
+        Category::Shell => {
+            let words = need.words.as_deref()?;
+            if words.iter().any(|word| !word.literal) {
+                return None;
+            }
+            in_words(words)
+        }
+        Category::Network => need.target.clone(),
+        Category::FileRead | Category::FileWrite | Category::Mcp | Category::Agent | Category::Plugin => {
+            escape_glob(&need.target)
+        }
+    };
+    fits(need, &pattern).then_some(pattern)
+}
+
+/// From narrow to wide. Empty for what no pattern but `**` matches.
+pub fn suggestions(need: &Need, home: Option<&Path>) -> Vec<Suggestion> {
+    let wider = match need.category {
+        Category::Shell => need.words.as_deref().map(commands).unwrap_or_default(),
+        Category::FileRead | Category::FileWrite => folders(&need.target, home),
+        Category::Network => hosts(&need.target),
+        Category::Mcp | Category::Agent | Category::Plugin => Vec::new(),
+    };
+    let mut patterns: Vec<String> = exact_pattern(need).into_iter().collect();
+    for pattern in wider {
+        if !patterns.contains(&pattern) && fits(need, &pattern) {
+            patterns.push(pattern);
+        }
+    }
+    patterns.into_iter().map(|pattern| Suggestion { scope: Scope::Session, pattern }).collect()
+}
+
+fn fits(need: &Need, pattern: &str) -> bool {
+    Pattern::parse(need.category, pattern).is_ok_and(|pattern| pattern.matches(need).is_some())
+}
+
+fn in_words(words: &[Word]) -> String {
+    let words: Vec<String> =
+        words.iter().map(|word| if word.literal { escape_word(&word.text) } else { "*".to_owned() }).collect();
+    words.join(" ")
+}
+
+fn commands(words: &[Word]) -> Vec<String> {
+    let mut patterns = vec![in_words(words)];
+    let Some(name) = words.first().filter(|name| name.literal) else { return Vec::new() };
+    let is_plain = |word: &Word| word.literal && !word.text.starts_with('-') && !word.text.contains(['/', '=']);
+    let runs_anything = RUN_ANYTHING.contains(&name.text.rsplit('/').next().unwrap_or_default());
+    if runs_anything {
+        return patterns;
+    }
+    // As `git commit *`, where the second word says what is done.
+    if words.len() > 2 && is_plain(&words[1]) {
+        patterns.push(format!("{} {} *", escape_word(&name.text), escape_word(&words[1].text)));
+    }
+    if words.len() > 1 {
+        patterns.push(format!("{} *", escape_word(&name.text)));
+    }
+    patterns
+}
+
+fn folders(target: &str, home: Option<&Path>) -> Vec<String> {
+    let Some(folder) = Path::new(target).parent() else { return Vec::new() };
+    let too_wide = folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder));
+    match folder.to_str() {
+        Some(folder) if !too_wide => vec![format!("{}/*", escape_glob(folder)), format!("{}/**", escape_glob(folder))],
+        Some(_) | None => Vec::new(),
+    }
+}
+
+fn hosts(target: &str) -> Vec<String> {
+    let Some((host, _)) = target.rsplit_once(':') else { return Vec::new() };
+    let mut patterns = vec![host.to_owned()];
+    let is_address = host.starts_with('[') || host.chars().all(|c| c.is_ascii_digit() || c == '.');
+    if let Some((_, parent)) = host.split_once('.').filter(|(_, parent)| !is_address && parent.contains('.')) {
+        patterns.push(format!("*.{parent}"));
+    }
+    patterns
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shell(words: &[&str]) -> Need {
+        let word = |text: &&str| Word { text: (*text).to_owned(), literal: !text.starts_with('$') };
+        Need { words: Some(words.iter().map(word).collect()), ..Need::new(Category::Shell, words.join(" ")) }
+    }
+
+    #[track_caller]
+    fn check(need: &Need, expected: &[&str]) {
+        let patterns: Vec<String> =
+            suggestions(need, Some(Path::new("/home/u"))).into_iter().map(|s| s.pattern).collect();
+        assert_eq!(patterns, expected);
+    }
+
+    #[test]
+    fn suggestions_go_from_narrow_to_wide() {
+        check(&shell(&["git", "commit", "-m", "a b"]), &["git commit -m 'a b'", "git commit *", "git *"]);
+        check(&shell(&["ls", "-la"]), &["ls -la", "ls *"]);
+        check(&shell(&["ls"]), &["ls"]);
+        check(&shell(&["cat", "$x"]), &["cat *"]);
+        check(&shell(&["cp", "$x", "b"]), &["cp * b", "cp *"]);
+        check(&shell(&["sudo", "ls"]), &["sudo ls"]);
+        check(&shell(&["/usr/bin/env", "ls"]), &["/usr/bin/env ls"]);
+        check(&shell(&["$x", "ls"]), &[]);
+        check(&Need::new(Category::Shell, "ls $(("), &[]);
+        check(&Need::new(Category::FileWrite, "/p/src/a.rs"), &["/p/src/a.rs", "/p/src/*", "/p/src/**"]);
+        check(&Need::new(Category::FileWrite, "/p/[x]/{a"), &["/p/\\[x\\]/\\{a", "/p/\\[x\\]/*", "/p/\\[x\\]/**"]);
+        check(&Need::new(Category::FileRead, "/home/u/a"), &["/home/u/a"]);
+        check(&Need::new(Category::FileRead, "/a"), &["/a"]);
+        check(
+            &Need::new(Category::Network, "api.example.com:443"),
+            &["api.example.com:443", "api.example.com", "*.example.com"],
+        );
+        check(&Need::new(Category::Network, "example.com:443"), &["example.com:443", "example.com"]);
+        check(&Need::new(Category::Network, "10.0.0.1:80"), &["10.0.0.1:80", "10.0.0.1"]);
+        check(&Need::new(Category::Mcp, "a*b"), &["a\\*b"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_exact_pattern_matches_its_need_and_no_other(
+            words in prop::collection::vec("[\\PC\n\t]{0,6}", 1..5),
+            other in prop::collection::vec("[\\PC\n\t]{0,6}", 1..5),
+        ) {
+            let all_literal = |words: &[String]| {
+                let words = words.iter().map(|text| Word { text: text.clone(), literal: true }).collect();
+                Need { words: Some(words), ..Need::new(Category::Shell, "x") }
+            };
+            let need = all_literal(&words);
+            let exact = Pattern::parse(Category::Shell, &exact_pattern(&need).unwrap()).unwrap();
+            prop_assert!(exact.matches(&need).is_some());
+            prop_assert_eq!(exact.matches(&all_literal(&other)).is_some(), words == other);
+        }
+
+        #[test]
+        fn the_exact_pattern_of_a_path_matches_it_alone(path in "/[\\PC]{1,12}", other in "/[\\PC]{1,12}") {
+            let need = Need::new(Category::FileWrite, path.clone());
+            prop_assume!(!path.ends_with('/'));
+            let exact = Pattern::parse(Category::FileWrite, &exact_pattern(&need).unwrap()).unwrap();
+            prop_assert_eq!(exact.matches(&Need::new(Category::FileWrite, other.clone())).is_some(), path == other);
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Prompts for people: who waits for an answer, and who can give one.
+//!
+//! What is pending is state, not a queue: a subscriber compares it with what it was told, so a slow one
+//! loses nothing and an answered prompt is never shown late. [`crate::asks`] and [`crate::questions`]
+//! are the two kinds.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use toold_proto::event::What;
+use toold_proto::tool::{CallId, SessionId};
+
+use crate::events::Events;
+
+/// When the last one who could answer leaves, a prompt waits this long for another.
+const ALONE: Duration = Duration::from_secs(10);
+
+/// One kind of prompt.
+pub trait Prompt: Clone + Send + 'static {
+    /// How it ended, as subscribers and those who wait hear it.
+    type Outcome: Clone + Send + Sync + 'static;
+
+    fn session(&self) -> &SessionId;
+    /// The calls that wait for it.
+    fn calls(&mut self) -> &mut Vec<CallId>;
+    /// All its calls have ended.
+    fn cancelled(&self) -> Self::Outcome;
+    fn asked(&self) -> What;
+    fn resolved(&self, outcome: &Self::Outcome) -> What;
+}
+
+/// The prompts of one kind, and their subscribers.
+pub struct Prompts<P: Prompt> {
+    shared: Arc<Shared<P>>,
+}
+
+struct Shared<P: Prompt> {
+    state: Mutex<State<P>>,
+    changed: watch::Sender<()>,
+    events: Arc<Events>,
+}
+
+struct State<P: Prompt> {
+    next: u64,
+    /// The oldest first.
+    pending: BTreeMap<u64, Pending<P>>,
+    subscribers: BTreeMap<u64, Subscriber<P>>,
+}
+
+struct Pending<P: Prompt> {
+    prompt: P,
+    /// Those with the same key are one prompt.
+    key: String,
+    expires: Instant,
+    /// Since when nobody can answer it.
+    alone: Option<Instant>,
+    waiting: usize,
+    /// Somebody's answer is being carried out.
+    claimed: bool,
+    outcome: watch::Sender<Option<P::Outcome>>,
+}
+
+struct Subscriber<P: Prompt> {
+    can_answer: bool,
+    /// Sees only the prompts of this session; `None` for all.
+    session: Option<SessionId>,
+    /// What it was told of, with the outcome that it was not told yet.
+    told: BTreeMap<u64, Option<P::Outcome>>,
+}
+
+impl<P: Prompt> Subscriber<P> {
+    fn sees(&self, session: &SessionId) -> bool {
+        self.session.as_ref().is_none_or(|own| own == session)
+    }
+}
+
+/// What a subscriber hears.
+#[derive(Clone, Debug)]
+pub enum News<P: Prompt> {
+    Asked(P),
+    Resolved(P::Outcome),
+}
+
+/// The outcome of waiting.
+#[derive(Debug)]
+pub(crate) enum Waited<O> {
+    Answered(O),
+    /// Its time is over.
+    Expired,
+    /// The last who could answer left, and no other came.
+    Alone,
+}
+
+impl<P: Prompt> Prompts<P> {
+    pub(crate) fn new(events: Arc<Events>) -> Self {
+        let state = State { next: 1, pending: BTreeMap::new(), subscribers: BTreeMap::new() };
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed: watch::Sender::new(()), events }) }
+    }
+
+    /// From now on the subscriber hears of all that is pending and all that comes. While it lives it counts
+    /// as somebody who can answer, if it can. `session`: it sees that session's prompts only.
+    pub fn subscribe(&self, can_answer: bool, session: Option<SessionId>) -> Subscription<P> {
+        let mut state = self.shared.lock();
+        let id = state.next;
+        state.next += 1;
+        state.subscribers.insert(id, Subscriber { can_answer, session, told: BTreeMap::new() });
+        state.see_who_is_there();
+        drop(state);
+        self.shared.changed.send_replace(());
+        Subscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
+    }
+
+    /// What waits for an answer, the oldest first.
+    pub fn pending(&self) -> Vec<P> {
+        self.shared.lock().pending.values().map(|pending| pending.prompt.clone()).collect()
+    }
+
+    /// Enters a call's prompt, or joins the one of this key; `None` when nobody could answer it.
+    pub(crate) fn enter(
+        &self,
+        key: String,
+        session: &SessionId,
+        call: &CallId,
+        time: Duration,
+        make: impl FnOnce(u64) -> P,
+    ) -> Option<Waiter<P>> {
+        let mut state = self.shared.lock();
+        if !state.can_be_answered(session) {
+            return None;
+        }
+        let joined = state.pending.iter_mut().find(|(_, pending)| pending.key == key && !pending.claimed);
+        let id = match joined {
+            Some((id, pending)) => {
+                pending.waiting += 1;
+                pending.prompt.calls().push(call.clone());
+                *id
+            }
+            None => {
+                let id = state.next;
+                state.next += 1;
+                let prompt = make(id);
+                // Under the lock, so that its end cannot be told before its beginning.
+                self.shared.events.emit(prompt.asked());
+                let expires = Instant::now() + time;
+                let outcome = watch::Sender::new(None);
+                let pending = Pending { prompt, key, expires, alone: None, waiting: 1, claimed: false, outcome };
+                state.pending.insert(id, pending);
+                id
+            }
+        };
+        let pending = &state.pending[&id];
+        let (prompt, outcome) = (pending.prompt.clone(), pending.outcome.subscribe());
+        drop(state);
+        self.shared.changed.send_replace(());
+        let changes = self.shared.changed.subscribe();
+        Some(Waiter { id, prompt, call: call.clone(), outcome, changes, shared: self.shared.clone() })
+    }
+
+    /// Takes a prompt, so that no other answer can be given; `None` when it is gone or taken.
+    pub(crate) fn claim(&self, is_it: impl Fn(&P) -> bool) -> Option<(u64, P)> {
+        let mut state = self.shared.lock();
+        let (id, pending) = state.pending.iter_mut().find(|(_, pending)| is_it(&pending.prompt) && !pending.claimed)?;
+        pending.claimed = true;
+        Some((*id, pending.prompt.clone()))
+    }
+
+    /// Gives back what was claimed: the answer could not be carried out.
+    pub(crate) fn release(&self, id: u64) {
+        if let Some(pending) = self.shared.lock().pending.get_mut(&id) {
+            pending.claimed = false;
+        }
+    }
+
+    /// Ends a prompt; false when it has ended.
+    pub(crate) fn resolve(&self, id: u64, outcome: P::Outcome) -> bool {
+        self.shared.resolve(id, outcome)
+    }
+}
+
+impl<P: Prompt> Shared<P> {
+    fn lock(&self) -> MutexGuard<'_, State<P>> {
+        self.state.lock().expect("no code panics while it holds this lock")
+    }
+
+    fn resolve(&self, id: u64, outcome: P::Outcome) -> bool {
+        let mut state = self.lock();
+        let Some(pending) = state.pending.remove(&id) else { return false };
+        for subscriber in state.subscribers.values_mut() {
+            if let Some(told) = subscriber.told.get_mut(&id) {
+                *told = Some(outcome.clone());
+            }
+        }
+        self.events.emit(pending.prompt.resolved(&outcome));
+        pending.outcome.send_replace(Some(outcome));
+        drop(state);
+        self.changed.send_replace(());
+        true
+    }
+}
+
+impl<P: Prompt> State<P> {
+    fn can_be_answered(&self, session: &SessionId) -> bool {
+        self.subscribers.values().any(|subscriber| subscriber.can_answer && subscriber.sees(session))
+    }
+
+    /// Notes since when prompts are alone. To be called when subscribers come or go.
+    fn see_who_is_there(&mut self) {
+        let now = Instant::now();
+        let Self { pending, subscribers, .. } = self;
+        for pending in pending.values_mut() {
+            let session = pending.prompt.session();
+            let watched = subscribers.values().any(|subscriber| subscriber.can_answer && subscriber.sees(session));
+            pending.alone = if watched { None } else { pending.alone.or(Some(now)) };
+        }
+    }
+}
+
+/// A frontend's view of the prompts. Ends when dropped.
+pub struct Subscription<P: Prompt> {
+    id: u64,
+    changes: watch::Receiver<()>,
+    shared: Arc<Shared<P>>,
+}
+
+impl<P: Prompt> Subscription<P> {
+    /// The next that it was not told yet, ends before beginnings; waits for it. Cancel-safe.
+    pub async fn next(&mut self) -> News<P> {
+        loop {
+            self.changes.mark_unchanged();
+            if let Some(news) = self.try_next() {
+                return news;
+            }
+            // Fails only when the sender is gone, which `shared` keeps.
+            let _ = self.changes.changed().await;
+        }
+    }
+
+    /// The next that it was not told yet, if there is any.
+    pub fn try_next(&mut self) -> Option<News<P>> {
+        let mut state = self.shared.lock();
+        let State { pending, subscribers, .. } = &mut *state;
+        let own = subscribers.get_mut(&self.id)?;
+        let ended = own.told.iter().find(|(_, outcome)| outcome.is_some()).map(|(id, _)| *id);
+        if let Some(id) = ended {
+            return own.told.remove(&id).flatten().map(News::Resolved);
+        }
+        let is_new = |(id, new): &(&u64, &Pending<P>)| !own.told.contains_key(id) && own.sees(new.prompt.session());
+        let (id, prompt) = pending.iter().find(is_new).map(|(id, new)| (*id, new.prompt.clone()))?;
+        own.told.insert(id, None);
+        Some(News::Asked(prompt))
+    }
+}
+
+impl<P: Prompt> Drop for Subscription<P> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.subscribers.remove(&self.id);
+        state.see_who_is_there();
+        drop(state);
+        self.shared.changed.send_replace(());
+    }
+}
+
+/// A call that waits. When all that wait for a prompt are dropped, the prompt ends as cancelled.
+pub(crate) struct Waiter<P: Prompt> {
+    id: u64,
+    /// As it was when the call began to wait.
+    pub(crate) prompt: P,
+    call: CallId,
+    outcome: watch::Receiver<Option<P::Outcome>>,
+    changes: watch::Receiver<()>,
+    shared: Arc<Shared<P>>,
+}
+
+impl<P: Prompt> Waiter<P> {
+    /// Waits for an answer, or until there will be none. Cancel-safe.
+    pub(crate) async fn wait(&mut self) -> Waited<P::Outcome> {
+        loop {
+            if let Some(outcome) = self.outcome.borrow().clone() {
+                return Waited::Answered(outcome);
+            }
+            self.changes.mark_unchanged();
+            let Some((expires, alone)) = self.ends() else {
+                // It has ended just now, so the outcome is there.
+                continue;
+            };
+            let end = alone.map_or(expires, |since| expires.min(since + ALONE));
+            tokio::select! {
+                biased;
+                _ = self.outcome.changed() => {}
+                _ = self.changes.changed() => {}
+                () = tokio::time::sleep_until(end) => {
+                    return if end < expires { Waited::Alone } else { Waited::Expired };
+                }
+            }
+        }
+    }
+
+    fn ends(&self) -> Option<(Instant, Option<Instant>)> {
+        self.shared.lock().pending.get(&self.id).map(|pending| (pending.expires, pending.alone))
+    }
+
+    /// Ends the prompt for all that wait for it; gives how it ended, which somebody else may have decided.
+    pub(crate) fn resolve(&self, outcome: P::Outcome) -> P::Outcome {
+        self.shared.resolve(self.id, outcome.clone());
+        self.outcome.borrow().clone().unwrap_or(outcome)
+    }
+
+    /// Ends the prompt if nobody else waits for it.
+    pub(crate) fn resolve_if_last(&self, outcome: P::Outcome) {
+        if self.shared.lock().pending.get(&self.id).is_some_and(|pending| pending.waiting == 1) {
+            self.shared.resolve(self.id, outcome);
+        }
+    }
+}
+
+impl<P: Prompt> Drop for Waiter<P> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let Some(pending) = state.pending.get_mut(&self.id) else { return };
+        pending.waiting -= 1;
+        if pending.waiting == 0 {
+            let outcome = pending.prompt.cancelled();
+            drop(state);
+            self.shared.resolve(self.id, outcome);
+            return;
+        }
+        let calls = pending.prompt.calls();
+        if let Some(at) = calls.iter().position(|call| *call == self.call) {
+            calls.remove(at);
+        }
+    }
+}
