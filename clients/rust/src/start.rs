@@ -48,7 +48,8 @@ const MAX_WORDS: u64 = 4096;
 
 pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
     UnixStream::connect(socket).await.map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+        // Reset: it was there, and stopped before it took the connection.
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
             ClientError::NotRunning { socket: socket.to_owned() }
         }
         _ => ClientError::Connect { socket: socket.to_owned(), source },
@@ -69,6 +70,14 @@ pub(crate) async fn connect_or_start(socket: &Path, options: &StartOptions) -> R
                 Err(_) => return Err(no_answer(socket, options, started.as_ref())),
             },
             Err(ClientError::NotRunning { .. }) => {}
+            // So many connect at once that one has to wait for its turn; somebody listens, then.
+            Err(ClientError::Connect { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => {
+                if Instant::now() >= deadline {
+                    return Err(no_answer(socket, options, started.as_ref()));
+                }
+                sleep(LOOK_EVERY).await;
+                continue;
+            }
             Err(error) => return Err(error),
         }
         if Instant::now() >= deadline {
