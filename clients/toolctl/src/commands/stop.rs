@@ -34,7 +34,12 @@ pub(crate) async fn run(args: Stop, globals: &Globals) -> anyhow::Result<u8> {
         writeln!(output::stderr(), "no daemon is running")?;
         return Ok(OK);
     };
-    let pid = client.call::<DaemonGetStatus>(NoParams {}).await?.pid;
+    let pid = match client.call::<DaemonGetStatus>(NoParams {}).await {
+        Ok(status) => status.pid,
+        // Somebody else is stopping it.
+        Err(ClientError::Disconnected(_)) => return Ok(OK),
+        Err(error) => return Err(error.into()),
+    };
     match client.call::<DaemonShutdown>(Shutdown { drain_ms: args.drain_ms }).await {
         // It may be gone before its answer has left.
         Ok(_) | Err(ClientError::Disconnected(_)) => {}
