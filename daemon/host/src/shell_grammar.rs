@@ -264,6 +264,9 @@ impl<'a> Walk<'a> {
     /// `name=value` as one word.
     fn assignment_word(&mut self, node: Node) -> Walked<Word> {
         let name = node.child_by_field_name("name").ok_or(Lost)?;
+        if name.kind() == "variable_name" && !check::is_name(self.text(name)) {
+            return Err(Lost);
+        }
         let raw = self.text(node).to_owned();
         let Some(value) = node.child_by_field_name("value") else {
             self.doubt |= name.kind() != "variable_name";

@@ -192,6 +192,12 @@ pub(super) fn expands_simply(raw: &str) -> bool {
     rest.is_empty() || (operators.iter().any(|operator| rest.starts_with(operator)) && rest.chars().all(plain))
 }
 
+/// `2x=3` is a command, not an assignment.
+pub(super) fn is_name(text: &str) -> bool {
+    let letters = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    letters && text.starts_with(|c: char| !c.is_ascii_digit())
+}
+
 /// A variable that no program looks at: changing it changes nothing but this line.
 pub(super) fn is_harmless_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with("_proxy")
