@@ -127,6 +127,19 @@ impl Cx {
     /// # Errors
     /// As [`execute`]; `Failed` when calls nest deeper than [`MAX_DEPTH`].
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolResult, CallError> {
+        self.call_tool_as(self.chain.clone(), name, arguments).await
+    }
+
+    /// The same on behalf of a hook, whose plugin is not this call's: the needs carry its `chain`.
+    ///
+    /// # Errors
+    /// As [`Cx::call_tool`].
+    pub async fn call_tool_as(
+        &self,
+        chain: Arc<[String]>,
+        name: &str,
+        arguments: Value,
+    ) -> Result<ToolResult, CallError> {
         if self.depth >= MAX_DEPTH {
             return Err(CallError::Failed(format!("calls nest deeper than {MAX_DEPTH} levels")));
         }
@@ -141,7 +154,7 @@ impl Cx {
             caller: self.caller.clone(),
             progress: Vec::new(),
             cancel: self.cancel.clone(),
-            chain: self.chain.clone(),
+            chain,
             depth: self.depth + 1,
             holds_lane: self.holds_lane,
         };

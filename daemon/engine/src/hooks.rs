@@ -1,5 +1,6 @@
 //! Hooks: code of plugins and of the configuration that sees every call.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,12 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+use toold_proto::hook::{HookAction, HookDecision};
 
 use crate::cx::Cx;
 use crate::registry::SourceKey;
+use crate::session::Session;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -22,6 +26,15 @@ pub enum HookEvent {
 }
 
 impl HookEvent {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PreTool => "pre_tool",
+            Self::PostTool => "post_tool",
+            Self::PreMessage => "pre_message",
+            Self::PostMessage => "post_message",
+        }
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "pre_tool" => Some(Self::PreTool),
@@ -83,20 +96,11 @@ pub struct HookAnswer {
     pub system_prompt_append: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HookDecision {
-    /// No objection. Never skips the permission.
-    Allow,
-    Deny,
-    Modify,
-}
-
 /// A hook that can be run.
 pub trait Hook: Send + Sync + 'static {
     fn spec(&self) -> &HookSpec;
-    /// Dropped when its time is over.
-    fn run<'a>(&'a self, input: HookInput) -> BoxFuture<'a, Result<HookAnswer, String>>;
+    /// `cx` is that of the call that it sees; `None` for messages. Dropped when its time is over.
+    fn run<'a>(&'a self, input: HookInput, cx: Option<Arc<Cx>>) -> BoxFuture<'a, Result<HookAnswer, String>>;
 }
 
 /// The hooks of all sources. Replaced source by source; readers never wait.
@@ -138,21 +142,56 @@ impl Hooks {
         self.all.load().is_empty()
     }
 
+    /// Runs the message hooks for a frontend's own loop, in order; a denial ends it.
+    pub async fn message(&self, event: HookEvent, session: &Session, message: Value, tasks: &TaskTracker) -> HookAction {
+        let mut action = HookAction::default();
+        let mut message = message;
+        let mut appended: Vec<String> = Vec::new();
+        for hook in self.snapshot().iter().filter(|hook| sees(hook.spec(), event, session)) {
+            let spec = hook.spec();
+            let input = HookInput { message: Some(message.clone()), ..input_of(event, session, &session.cwd, spec) };
+            if spec.asynchronous {
+                spawn(hook.clone(), input, None, tasks);
+                continue;
+            }
+            match run(hook.as_ref(), input, None).await {
+                Ok(answer) => {
+                    appended.extend(answer.system_prompt_append);
+                    if answer.decision == Some(HookDecision::Deny) {
+                        action.decision = HookDecision::Deny;
+                        action.reason = answer.reason;
+                        break;
+                    }
+                    if let Some(modified) = answer.modified_message {
+                        message = modified.clone();
+                        action.decision = HookDecision::Modify;
+                        action.modified_message = Some(modified);
+                    }
+                }
+                Err(error) if spec.fail_closed => {
+                    action.decision = HookDecision::Deny;
+                    action.reason = Some(format!("hook {} failed: {error}", spec.name));
+                    break;
+                }
+                Err(error) => action.failed.push(format!("{}: {error}", spec.name)),
+            }
+        }
+        if !appended.is_empty() {
+            action.system_prompt_append = Some(appended.join("\n"));
+        }
+        action
+    }
+
     /// Runs the hooks of a tool call in order. `value` is the input before, the result after the call.
     pub async fn around(&self, event: HookEvent, cx: &Cx, mut value: Value) -> Hooked {
         for hook in self.snapshot().iter().filter(|hook| fits(hook.spec(), event, cx)) {
             let spec = hook.spec();
-            let input = input_of(event, cx, spec, &value);
+            let input = input_of_call(event, cx, spec, &value);
             if spec.asynchronous {
-                let hook = hook.clone();
-                cx.engine.tasks.spawn(async move {
-                    if let Err(error) = run(hook.as_ref(), input).await {
-                        tracing::warn!(hook = hook.spec().name, %error, "asynchronous hook failed");
-                    }
-                });
+                spawn(hook.clone(), input, Some(cx.shared()), &cx.engine.tasks);
                 continue;
             }
-            match run(hook.as_ref(), input).await {
+            match run(hook.as_ref(), input, Some(cx.shared())).await {
                 Ok(answer) => match answer.decision {
                     Some(HookDecision::Deny) => {
                         let reason = answer.reason.unwrap_or_else(|| "no reason given".to_owned());
@@ -181,32 +220,50 @@ impl Hooks {
 }
 
 fn fits(spec: &HookSpec, event: HookEvent, cx: &Cx) -> bool {
-    let seen = match &spec.source.scope {
-        crate::registry::Scope::Global => true,
-        crate::registry::Scope::Project(project) => *project == cx.session.project,
-    };
-    seen && spec.event == event && spec.tools.as_ref().is_none_or(|tools| tools.is_match(cx.tool.as_str()))
+    sees(spec, event, &cx.session) && spec.tools.as_ref().is_none_or(|tools| tools.is_match(cx.tool.as_str()))
 }
 
-fn input_of(event: HookEvent, cx: &Cx, spec: &HookSpec, value: &Value) -> HookInput {
+fn sees(spec: &HookSpec, event: HookEvent, session: &Session) -> bool {
+    let in_view = match &spec.source.scope {
+        crate::registry::Scope::Global => true,
+        crate::registry::Scope::Project(project) => *project == session.project,
+    };
+    in_view && spec.event == event
+}
+
+fn input_of_call(event: HookEvent, cx: &Cx, spec: &HookSpec, value: &Value) -> HookInput {
     let before = event == HookEvent::PreTool;
     HookInput {
-        event: Some(event),
-        session_id: cx.session.id.to_string(),
-        hook_name: spec.name.clone(),
-        pwd: cx.cwd.display().to_string(),
         tool_name: Some(cx.tool.to_string()),
         tool_input: before.then(|| value.clone()),
         tool_result: (!before).then(|| value.clone()),
         call_id: Some(cx.call_id.to_string()),
-        message: None,
-        mode_name: serde_json::to_value(cx.session.mode()).ok().and_then(|mode| mode.as_str().map(str::to_owned)),
+        ..input_of(event, &cx.session, &cx.cwd, spec)
     }
 }
 
-async fn run(hook: &dyn Hook, input: HookInput) -> Result<HookAnswer, String> {
+fn input_of(event: HookEvent, session: &Session, pwd: &Path, spec: &HookSpec) -> HookInput {
+    HookInput {
+        event: Some(event),
+        session_id: session.id.to_string(),
+        hook_name: spec.name.clone(),
+        pwd: pwd.display().to_string(),
+        mode_name: serde_json::to_value(session.mode()).ok().and_then(|mode| mode.as_str().map(str::to_owned)),
+        ..HookInput::default()
+    }
+}
+
+fn spawn(hook: Arc<dyn Hook>, input: HookInput, cx: Option<Arc<Cx>>, tasks: &TaskTracker) {
+    tasks.spawn(async move {
+        if let Err(error) = run(hook.as_ref(), input, cx).await {
+            tracing::warn!(hook = hook.spec().name, %error, "asynchronous hook failed");
+        }
+    });
+}
+
+async fn run(hook: &dyn Hook, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
     let limit = hook.spec().timeout;
-    match timeout(limit, hook.run(input)).await {
+    match timeout(limit, hook.run(input, cx)).await {
         Ok(answer) => answer,
         Err(_) => Err(format!("it took longer than {} ms", limit.as_millis())),
     }
