@@ -1,0 +1,112 @@
+//! What a store cannot do, and what it lost.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::{StoreError, lock};
+
+/// More than these are not told: they say the same.
+const MAX_PROBLEMS: usize = 20;
+
+/// Shared by the store and its writing thread.
+pub(crate) struct Health {
+    path: PathBuf,
+    /// Why nothing is written, once that is so.
+    refusal: Mutex<Option<String>>,
+    /// What is read may not be all that was written.
+    damaged: AtomicBool,
+    problems: Mutex<Vec<String>>,
+    /// Rows of the audit log that are lost, and not yet written down as such.
+    lost: AtomicU64,
+    lost_in_all: AtomicU64,
+}
+
+impl Health {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            refusal: Mutex::default(),
+            damaged: AtomicBool::new(false),
+            problems: Mutex::default(),
+            lost: AtomicU64::new(0),
+            lost_in_all: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn refusal(&self) -> Option<String> {
+        lock(&self.refusal).clone()
+    }
+
+    /// From now on nothing is written. The first reason stays.
+    pub(crate) fn refuse(&self, problem: String) {
+        lock(&self.refusal).get_or_insert_with(|| problem.clone());
+        self.tell(problem);
+    }
+
+    /// Adds a problem, once.
+    pub(crate) fn tell(&self, problem: String) {
+        let mut problems = lock(&self.problems);
+        if problems.len() < MAX_PROBLEMS && !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+
+    /// Stops writing to a database that turned out to be damaged: more writes could spoil what can be saved.
+    pub(crate) fn heed(&self, error: &StoreError) {
+        if let StoreError::Damaged(reason) = error {
+            tracing::error!(reason, path = %self.path.display(), "the database is damaged");
+            self.set_damaged();
+            self.refuse(damaged(&self.path, reason));
+        }
+    }
+
+    pub(crate) fn set_damaged(&self) {
+        self.damaged.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn lose(&self, rows: u64) {
+        self.lost.fetch_add(rows, Ordering::Relaxed);
+        self.lost_in_all.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// The rows that are lost since the last time, to be written down.
+    pub(crate) fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Ordering::Relaxed)
+    }
+
+    /// Gives back what [`take_lost`](Self::take_lost) gave, when it could not be written down.
+    pub(crate) fn give_back_lost(&self, rows: u64) {
+        self.lost.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems = lock(&self.problems).clone();
+        let lost = self.lost_in_all.load(Ordering::Relaxed);
+        if lost > 0 {
+            problems.push(format!(
+                "the audit log lacks {lost} rows of this run: they came faster than {} could be written",
+                self.path.display()
+            ));
+        }
+        problems
+    }
+}
+
+pub(crate) fn damaged(path: &Path, reason: &str) -> String {
+    format!(
+        "{} is damaged, or is no database ({reason}). It is left as it is, and nothing new is stored: grants, \
+         sessions and the audit log of this run end with the daemon. Of the grants in it, those that deny count \
+         where they can be read, those that allow do not. Move the file away to begin with a new one, and restart \
+         the daemon.",
+        path.display()
+    )
+}

@@ -1,0 +1,254 @@
+//! What outlives the daemon: sessions, grants, the audit log, what plugins keep. One SQLite database.
+//!
+//! [`Store`] is all that the daemon sees; each kind of content has its file. How a database is found, made,
+//! judged and perhaps only read is in `opening`; the one thread that writes is in `writer`.
+//! Functions that return a `Result` block: call them on a thread that may.
+
+mod columns;
+mod opening;
+mod schema;
+mod writer;
+
+mod audit;
+mod grants;
+mod health;
+mod plugin_values;
+pub mod redact;
+pub mod sessions;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, Transaction};
+
+use crate::health::Health;
+use crate::opening::Opened;
+use crate::writer::{Message, Writer};
+
+/// How long the audit log and the sessions are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// Rows of the audit log, and sessions that nobody used, go at this age.
+    pub max_age: Duration,
+    /// The oldest rows of the audit log go when there are more.
+    pub max_rows: u64,
+    /// The sessions longest out of use go when there are more.
+    pub max_sessions: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { max_age: Duration::from_secs(90 * 24 * 3600), max_rows: 200_000, max_sessions: 10_000 }
+    }
+}
+
+/// Whose sessions a store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sessions {
+    /// Sessions, and grants for a session, are kept for the next start.
+    Kept,
+    /// They end with this process, such as those of a daemon that serves its parent alone: it shares a
+    /// database, and must not take another daemon's session for its own.
+    Own,
+}
+
+/// An open database, or what is left of one. Shared freely; closed once.
+pub struct Store {
+    health: Arc<Health>,
+    sessions: Sessions,
+    /// `None` when nothing can be read.
+    reader: Mutex<Option<Connection>>,
+    /// `None` when nothing can be written.
+    sender: Option<SyncSender<Message>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Why something is not stored or not read, in words for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The store takes no writes for as long as it is open.
+    #[error("not stored: {0}")]
+    Refused(String),
+    /// Nothing can be read for as long as the store is open.
+    #[error("{0}")]
+    Unreadable(String),
+    /// Another process writes, and did for longer than is waited for.
+    #[error("another process keeps the database busy: try again")]
+    Busy,
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
+    #[error("the database failed: {0}")]
+    Failed(String),
+    #[error("the daemon is stopping")]
+    Closed,
+    #[error("a value of {bytes} bytes is too large to keep: {} bytes at most", plugin_values::MAX_VALUE)]
+    ValueTooLarge { bytes: usize },
+    #[error("a plugin keeps {} keys at most: delete some", plugin_values::MAX_KEYS)]
+    TooManyKeys,
+    #[error("a key has 1 to {} bytes, not {bytes}", plugin_values::MAX_KEY)]
+    KeyLength { bytes: usize },
+    /// A query that cannot be understood.
+    #[error("{0}")]
+    BadQuery(String),
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase};
+        match error.sqlite_error_code() {
+            Some(DatabaseBusy | DatabaseLocked) => Self::Busy,
+            Some(DatabaseCorrupt | NotADatabase) => Self::Damaged(error.to_string()),
+            // SQLite's codes are not ours, and more come with its versions.
+            Some(_) | None => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl Store {
+    /// Opens the database at `path`, an absolute path, and makes it when there is none: its folder for its
+    /// owner alone, the file too. Keeps sessions.
+    ///
+    /// Never fails: what cannot be read, written or understood is left as it is, and [`problems`](Self::problems)
+    /// says so. May wait a few seconds for another process.
+    pub fn open(path: &Path) -> Self {
+        Self::open_with(path, Retention::default(), Sessions::Kept)
+    }
+
+    /// As [`open`](Self::open).
+    pub fn open_with(path: &Path, retention: Retention, sessions: Sessions) -> Self {
+        Self::over(path, opening::open(path), retention, sessions)
+    }
+
+    fn over(path: &Path, opened: Opened, retention: Retention, sessions: Sessions) -> Self {
+        let health = Arc::new(Health::new(path.to_owned()));
+        let Opened { reader, writer, problem, damaged } = opened;
+        if damaged {
+            health.set_damaged();
+        }
+        if let Some(problem) = problem {
+            tracing::error!(%problem, "the database");
+            health.refuse(problem);
+        }
+        let started = writer.map(|connection| Writer::start(connection, health.clone(), retention));
+        let (sender, writer) = match started.transpose() {
+            Ok(started) => started.unzip(),
+            Err(error) => {
+                health.refuse(format!("no thread to write the database with: {error}. Nothing is stored."));
+                (None, None)
+            }
+        };
+        Self { health, sessions, reader: Mutex::new(reader), sender, writer: Mutex::new(writer) }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.health.path()
+    }
+
+    /// What is wrong, in words for people: what, where, what to do. Empty when all is well.
+    pub fn problems(&self) -> Vec<String> {
+        self.health.problems()
+    }
+
+    /// Whether anything can be stored.
+    pub fn takes_writes(&self) -> bool {
+        self.health.refusal().is_none()
+    }
+
+    /// Waits until all that was recorded before is in the database, or cannot be.
+    pub fn flush(&self) {
+        let Some(sender) = &self.sender else { return };
+        let (done, wait) = mpsc::sync_channel(1);
+        if sender.send(Message::Flush(done)).is_ok() {
+            // Fails when the writer ends, which flushes.
+            let _ = wait.recv();
+        }
+    }
+
+    /// Writes what is left and closes the database. Later writes are refused; a second call does nothing.
+    pub fn close(&self) {
+        let writer = lock(&self.writer).take();
+        if let (Some(sender), Some(writer)) = (&self.sender, writer) {
+            // Fails when the writer has ended already.
+            let _ = sender.send(Message::Close);
+            if writer.join().is_err() {
+                tracing::error!("the thread that writes the database panicked");
+            }
+        }
+        lock(&self.reader).take();
+    }
+
+    fn keeps_sessions(&self) -> bool {
+        match self.sessions {
+            Sessions::Kept => true,
+            Sessions::Own => false,
+        }
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let reader = lock(&self.reader);
+        let Some(connection) = reader.as_ref() else {
+            return Err(StoreError::Unreadable(
+                self.health.refusal().unwrap_or_else(|| StoreError::Closed.to_string()),
+            ));
+        };
+        work(connection).inspect_err(|error| self.health.heed(error))
+    }
+
+    /// Runs `work` in a transaction on the writing thread; returns when it is committed.
+    fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(|connection| writer::in_transaction(connection, work))
+    }
+
+    /// As [`write`](Self::write), and waits until the disk has it.
+    fn write_durably<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(|connection| {
+            connection.pragma_update(None, "synchronous", "full")?;
+            let done = writer::in_transaction(connection, work);
+            connection.pragma_update(None, "synchronous", "normal")?;
+            done
+        })
+    }
+
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if let Some(why) = self.health.refusal() {
+            return Err(StoreError::Refused(why));
+        }
+        let sender = self.sender.as_ref().ok_or(StoreError::Closed)?;
+        let (answer, answered) = mpsc::sync_channel(1);
+        let job = move |connection: &mut Connection| {
+            // Fails when the asker is gone.
+            let _ = answer.send(work(connection));
+        };
+        sender.send(Message::Run(Box::new(job))).map_err(|_| StoreError::Closed)?;
+        answered.recv().map_err(|_| StoreError::Closed)?.inspect_err(|error| self.health.heed(error))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no code panics while it holds this lock")
+}
+
+/// The path of a database as a file's name, with something added: what SQLite keeps beside it.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}

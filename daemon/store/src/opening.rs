@@ -1,0 +1,220 @@
+//! Finding, making and judging a database. What cannot be written is read, what cannot be read is let alone.
+
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::health::damaged;
+use crate::{StoreError, beside, schema};
+
+/// How long another process that writes is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What could be had of a database.
+#[derive(Default)]
+pub(crate) struct Opened {
+    pub(crate) reader: Option<Connection>,
+    pub(crate) writer: Option<Connection>,
+    /// Why there is no writer, or neither.
+    pub(crate) problem: Option<String>,
+    /// What is read may not be all that was written.
+    pub(crate) damaged: bool,
+}
+
+/// Why a database is not opened for writing.
+enum Hurdle {
+    /// It cannot be written, but perhaps read.
+    ReadOnly(String),
+    /// Another process holds it.
+    Locked(String),
+    /// A part of it is wrong.
+    Damaged(String),
+    /// Nothing in it is ours to understand.
+    Closed(String),
+}
+
+pub(crate) fn open(path: &Path) -> Opened {
+    match make(path) {
+        Ok(()) => open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE),
+        Err(error) => Opened { problem: Some(unreachable(path, &error.to_string())), ..Opened::default() },
+    }
+}
+
+/// Opens a file that is there; `access` is for tests, which a file's mode does not hold off when root runs them.
+pub(crate) fn open_existing(path: &Path, access: OpenFlags) -> Opened {
+    match open_writer(path, access) {
+        Ok(writer) => match open_reader(path) {
+            Ok(reader) => Opened { reader: Some(reader), writer: Some(writer), ..Opened::default() },
+            Err(error) => Opened { problem: Some(unreachable(path, &error.to_string())), ..Opened::default() },
+        },
+        Err(Hurdle::ReadOnly(problem)) => to_read(problem, read_plainly(path).or_else(|| read_unchanging(path))),
+        Err(Hurdle::Locked(problem)) => to_read(problem, read_plainly(path)),
+        Err(Hurdle::Damaged(reason)) => {
+            Opened { reader: read_plainly(path), damaged: true, problem: Some(damaged(path, &reason)), writer: None }
+        }
+        Err(Hurdle::Closed(problem)) => Opened { problem: Some(problem), ..Opened::default() },
+    }
+}
+
+fn to_read(problem: String, reader: Option<Connection>) -> Opened {
+    let rest = match reader {
+        Some(_) => "Grants that are in it count; nothing new is stored.",
+        None => "Nothing in it can be read either; nothing new is stored.",
+    };
+    Opened { reader, problem: Some(format!("{problem} {rest}")), ..Opened::default() }
+}
+
+/// Makes the folder and an empty file, both for their owner alone, where they are missing.
+fn make(path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        // A folder that cannot be written may hold a database all the same.
+        Err(error) => return if path.exists() { Ok(()) } else { Err(error) },
+    }
+    let metadata = path.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
+    if metadata.permissions().mode() & 0o077 != 0 {
+        // Fails for another user's file, which will not be opened for writing either.
+        let _ = std::fs::set_permissions(path, Permissions::from_mode(0o600));
+    }
+    Ok(())
+}
+
+fn open_writer(path: &Path, access: OpenFlags) -> Result<Connection, Hurdle> {
+    let hurdle = |error: StoreError| self::hurdle(path, &error);
+    let mut connection = connect(path, access).map_err(hurdle)?;
+    let version = schema::version(&connection).map_err(hurdle)?;
+    judge_owner(path, &connection, version)?;
+    if version > schema::VERSION {
+        return Err(Hurdle::ReadOnly(format!(
+            "{} was written by a newer toold (its version is {version}, this one knows {}): run that one, or move \
+             the file away.",
+            path.display(),
+            schema::VERSION
+        )));
+    }
+    if connection.is_readonly("main").unwrap_or(true) {
+        return Err(not_writable(path, "it may not be written"));
+    }
+    prepare(&mut connection).map_err(hurdle)?;
+    check(&connection).map_err(hurdle)?;
+    Ok(connection)
+}
+
+/// A file that another program made must not get tables of ours.
+fn judge_owner(path: &Path, connection: &Connection, version: i64) -> Result<(), Hurdle> {
+    let look = || -> Result<(i32, bool), StoreError> {
+        let id = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let empty = connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok((id, empty))
+    };
+    let (id, empty) = look().map_err(|error| hurdle(path, &error))?;
+    if id == schema::APPLICATION_ID || (id == 0 && version == 0 && empty) {
+        return Ok(());
+    }
+    Err(Hurdle::Closed(format!(
+        "{} is another program's database. It is left as it is, and nothing is stored. Move it away, and restart the \
+         daemon.",
+        path.display()
+    )))
+}
+
+fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    if mode != "wal" {
+        connection.pragma_update(None, "journal_mode", "wal")?;
+    }
+    // What is committed survives the end of the process; a power cut may take the last moments. Grants are
+    // written more carefully.
+    connection.pragma_update(None, "synchronous", "normal")?;
+    schema::migrate(connection)
+}
+
+/// Reads through what must be right. The audit log may be large and is not looked at.
+fn check(connection: &Connection) -> Result<(), StoreError> {
+    for table in ["grants", "sessions"] {
+        let found: String = connection.query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))?;
+        if found != "ok" {
+            return Err(StoreError::Damaged(found));
+        }
+    }
+    Ok(())
+}
+
+fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn read_plainly(path: &Path) -> Option<Connection> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok().filter(is_readable)
+}
+
+/// For a folder in which SQLite has no place for its shared memory: it reads the file alone. What was written last may
+/// stand in the log beside it, such as that a grant was revoked: then nothing is read.
+fn read_unchanging(path: &Path) -> Option<Connection> {
+    if beside(path, "-wal").metadata().is_ok_and(|log| log.len() > 0) {
+        return None;
+    }
+    let path = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags).ok()?;
+    protect(&connection).ok()?;
+    Some(connection).filter(is_readable)
+}
+
+fn is_readable(connection: &Connection) -> bool {
+    connection.query_row("SELECT count(*) FROM grants", [], |_| Ok(())).is_ok()
+}
+
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    protect(&connection)?;
+    Ok(connection)
+}
+
+/// What stands in a damaged or forged file is data, never a program.
+fn protect(connection: &Connection) -> Result<(), StoreError> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    Ok(())
+}
+
+fn hurdle(path: &Path, error: &StoreError) -> Hurdle {
+    match error {
+        StoreError::Damaged(reason) => Hurdle::Damaged(reason.clone()),
+        StoreError::Busy => Hurdle::Locked(format!(
+            "{} is locked by another process: end that one, and restart the daemon.",
+            path.display()
+        )),
+        other => not_writable(path, &other.to_string()),
+    }
+}
+
+fn not_writable(path: &Path, reason: &str) -> Hurdle {
+    Hurdle::ReadOnly(format!(
+        "{} cannot be written ({reason}): make it and its folder writable for its owner, and restart the daemon.",
+        path.display()
+    ))
+}
+
+fn unreachable(path: &Path, reason: &str) -> String {
+    format!(
+        "{} cannot be opened ({reason}). Nothing is stored: grants, sessions and the audit log of this run end with \
+         the daemon. Make place for it, and restart the daemon.",
+        path.display()
+    )
+}

@@ -1,0 +1,72 @@
+//! What plugins keep: a key-value store, a name space for each.
+
+use rusqlite::{OptionalExtension, params};
+use serde_json::Value;
+
+use crate::{Store, StoreError};
+
+/// Bytes of a value as JSON.
+pub(crate) const MAX_VALUE: usize = 1024 * 1024;
+/// Keys of one plugin.
+pub(crate) const MAX_KEYS: u32 = 10_000;
+/// Bytes of a key.
+pub(crate) const MAX_KEY: usize = 256;
+
+impl Store {
+    /// `None` for a key that is not there.
+    pub fn plugin_value(&self, plugin: &str, key: &str) -> Result<Option<Value>, StoreError> {
+        self.read(|connection| {
+            let mut select =
+                connection.prepare_cached("SELECT value FROM plugin_values WHERE plugin = ?1 AND key = ?2")?;
+            let text: Option<String> = select.query_row([plugin, key], |row| row.get(0)).optional()?;
+            let value = text.map(|text| serde_json::from_str(&text)).transpose();
+            value.map_err(|error| StoreError::Failed(format!("the value of {key} is no JSON: {error}")))
+        })
+    }
+
+    /// Replaces the value of a key: 1 MiB of JSON at most, 10,000 keys a plugin, 256 bytes a key.
+    pub fn set_plugin_value(&self, plugin: &str, key: &str, value: &Value) -> Result<(), StoreError> {
+        if key.is_empty() || key.len() > MAX_KEY {
+            return Err(StoreError::KeyLength { bytes: key.len() });
+        }
+        let text = value.to_string();
+        if text.len() > MAX_VALUE {
+            return Err(StoreError::ValueTooLarge { bytes: text.len() });
+        }
+        let (plugin, key) = (plugin.to_owned(), key.to_owned());
+        self.write(move |transaction| {
+            let mut update =
+                transaction.prepare_cached("UPDATE plugin_values SET value = ?3 WHERE plugin = ?1 AND key = ?2")?;
+            if update.execute(params![plugin, key, text])? > 0 {
+                return Ok(());
+            }
+            let mut count = transaction.prepare_cached("SELECT count(*) FROM plugin_values WHERE plugin = ?1")?;
+            if count.query_row([&plugin], |row| row.get::<_, u32>(0))? >= MAX_KEYS {
+                return Err(StoreError::TooManyKeys);
+            }
+            let mut insert = transaction.prepare_cached("INSERT INTO plugin_values VALUES (?1, ?2, ?3)")?;
+            insert.execute(params![plugin, key, text])?;
+            Ok(())
+        })
+    }
+
+    /// True when the key was there.
+    pub fn delete_plugin_value(&self, plugin: &str, key: &str) -> Result<bool, StoreError> {
+        let (plugin, key) = (plugin.to_owned(), key.to_owned());
+        self.write(move |transaction| {
+            let mut delete = transaction.prepare_cached("DELETE FROM plugin_values WHERE plugin = ?1 AND key = ?2")?;
+            Ok(delete.execute([plugin, key])? > 0)
+        })
+    }
+
+    /// The keys that begin with `prefix`, sorted by their bytes.
+    pub fn plugin_keys(&self, plugin: &str, prefix: &str) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT key FROM plugin_values WHERE plugin = ?1 AND substr(key, 1, length(?2)) = ?2 ORDER BY key",
+            )?;
+            let keys = select.query_map([plugin, prefix], |row| row.get(0))?;
+            Ok(keys.collect::<Result<_, _>>()?)
+        })
+    }
+}

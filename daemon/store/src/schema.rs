@@ -1,0 +1,123 @@
+//! The tables, as steps from each version to the next.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::StoreError;
+
+/// Marks a database as ours: "tool" in ASCII.
+pub(crate) const APPLICATION_ID: i32 = 0x746f_6f6c;
+
+/// Step `n` takes a database from `user_version` n to n + 1. A step that was ever released is never changed.
+const STEPS: [&str; 2] = [SESSIONS_GRANTS_PLUGINS, AUDIT];
+
+/// What this daemon reads and writes.
+pub(crate) const VERSION: i64 = STEPS.len() as i64;
+
+const SESSIONS_GRANTS_PLUGINS: &str = "
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    cwd BLOB NOT NULL,
+    roots BLOB NOT NULL,
+    client TEXT,
+    model TEXT,
+    mode TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    opened_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX sessions_by_use ON sessions (used_at);
+CREATE TABLE grants (
+    id TEXT PRIMARY KEY,
+    category TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    action TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    session_id TEXT,
+    project BLOB,
+    tools TEXT,
+    chain TEXT NOT NULL,
+    granted_by TEXT,
+    granted_at INTEGER NOT NULL,
+    expires_at INTEGER
+) STRICT;
+CREATE TABLE plugin_values (
+    plugin TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (plugin, key)
+) STRICT, WITHOUT ROWID;
+";
+
+const AUDIT: &str = "
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    call_id TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    source TEXT NOT NULL,
+    client TEXT,
+    connection INTEGER NOT NULL,
+    decisions TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    input_bytes INTEGER NOT NULL,
+    output_bytes INTEGER NOT NULL
+) STRICT;
+CREATE INDEX audit_by_time ON audit (at);
+CREATE INDEX audit_by_session ON audit (session_id, id);
+CREATE TABLE audit_lost (
+    at INTEGER NOT NULL,
+    rows INTEGER NOT NULL
+) STRICT;
+";
+
+/// Brings a database to [`VERSION`]. Each step is whole or not at all, and done once when several daemons start.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    loop {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let version = version(&transaction)?;
+        let step = usize::try_from(version).ok().and_then(|version| STEPS.get(version));
+        let Some(step) = step else { return Ok(()) };
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", version + 1)?;
+        transaction.commit()?;
+    }
+}
+
+pub(crate) fn version(connection: &Connection) -> Result<i64, StoreError> {
+    Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A database as the first release made it.
+    pub(crate) fn first_version(connection: &Connection) {
+        connection.execute_batch(STEPS[0]).unwrap();
+        connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+    }
+
+    #[test]
+    fn a_new_database_comes_to_the_newest_version() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        assert_eq!(version(&connection).unwrap(), VERSION);
+        migrate(&mut connection).unwrap();
+    }
+
+    #[test]
+    fn an_older_database_keeps_what_is_in_it() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        first_version(&connection);
+        connection.execute("INSERT INTO plugin_values VALUES ('p', 'k', '1')", []).unwrap();
+        migrate(&mut connection).unwrap();
+        assert_eq!(version(&connection).unwrap(), VERSION);
+        let value: String = connection.query_row("SELECT value FROM plugin_values", [], |row| row.get(0)).unwrap();
+        assert_eq!(value, "1");
+        connection.execute("INSERT INTO audit_lost VALUES (1, 2)", []).unwrap();
+    }
+}

@@ -1,0 +1,158 @@
+//! Sessions, for those who come back to them after a restart.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use toold_engine::session::Session;
+use toold_proto::session::{ClientInfo, Mode, ToolFilter};
+use toold_proto::tool::SessionId;
+
+use crate::columns::{from_count, from_path, from_paths, from_time, to_path, to_paths, to_time};
+use crate::{Retention, Store, StoreError};
+
+/// What is kept of a session. Its environment is not: it may hold secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SavedSession {
+    pub id: SessionId,
+    pub cwd: PathBuf,
+    pub roots: Vec<PathBuf>,
+    pub client: Option<ClientInfo>,
+    pub model: Option<String>,
+    /// Never `yolo`, which ends with the daemon.
+    pub mode: Mode,
+    pub filter: ToolFilter,
+    pub opened_at: SystemTime,
+    /// When it was last opened, or a call of it last began.
+    pub used_at: SystemTime,
+}
+
+impl SavedSession {
+    /// A session as it is now.
+    pub fn of(session: &Session) -> Self {
+        Self {
+            id: session.id.clone(),
+            cwd: session.cwd.clone(),
+            roots: session.roots.clone(),
+            client: session.client.clone(),
+            model: session.model.clone(),
+            mode: lasting(session.mode()),
+            filter: session.filter.given().clone(),
+            opened_at: session.opened_at,
+            used_at: SystemTime::now(),
+        }
+    }
+}
+
+/// What a mode is after a restart.
+fn lasting(mode: Mode) -> Mode {
+    match mode {
+        Mode::Yolo => Mode::Default,
+        Mode::Plan | Mode::Default | Mode::AcceptEdits => mode,
+    }
+}
+
+impl Store {
+    /// All sessions that are kept, those last used first. One that cannot be understood is left out.
+    pub fn load_sessions(&self) -> Result<Vec<SavedSession>, StoreError> {
+        if !self.keeps_sessions() {
+            return Ok(Vec::new());
+        }
+        self.read(|connection| {
+            let mut rows = connection.prepare_cached(&format!("{SELECT} ORDER BY used_at DESC, id"))?;
+            let sessions = rows.query_map([], read_session)?;
+            Ok(sessions.filter_map(Result::transpose).collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// `None` for an id that is not kept.
+    pub fn find_session(&self, id: &SessionId) -> Result<Option<SavedSession>, StoreError> {
+        if !self.keeps_sessions() {
+            return Ok(None);
+        }
+        self.read(|connection| {
+            let mut row = connection.prepare_cached(&format!("{SELECT} WHERE id = ?1"))?;
+            let found = row.query_row([id.as_str()], read_session).optional()?;
+            Ok(found.flatten())
+        })
+    }
+
+    /// Keeps a session, or how it is now. A store of [`crate::Sessions::Own`] keeps none and says nothing.
+    pub fn save_session(&self, session: &SavedSession) -> Result<(), StoreError> {
+        if !self.keeps_sessions() {
+            return Ok(());
+        }
+        let session = session.clone();
+        self.write(move |transaction| {
+            let mut insert = transaction.prepare_cached(
+                "INSERT OR REPLACE INTO sessions (id, cwd, roots, client, model, mode, filter, opened_at, used_at) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            )?;
+            insert.execute(params![
+                session.id.as_str(),
+                from_path(&session.cwd),
+                from_paths(&session.roots),
+                session.client.as_ref().map(json),
+                session.model,
+                json(&lasting(session.mode)),
+                json(&session.filter),
+                from_time(session.opened_at),
+                from_time(session.used_at),
+            ])?;
+            Ok(())
+        })
+    }
+
+    /// Forgets a session, and what was granted for it. True when it was there.
+    pub fn delete_session(&self, id: &SessionId) -> Result<bool, StoreError> {
+        if !self.keeps_sessions() {
+            return Ok(false);
+        }
+        let id = id.clone();
+        self.write(move |transaction| {
+            transaction.execute("DELETE FROM grants WHERE scope = 'session' AND session_id = ?1", [id.as_str()])?;
+            Ok(transaction.execute("DELETE FROM sessions WHERE id = ?1", [id.as_str()])? > 0)
+        })
+    }
+}
+
+/// Removes sessions that nobody came back to, and what was granted for sessions that are no more.
+pub(crate) fn prune(transaction: &Transaction, retention: &Retention) -> Result<(), StoreError> {
+    let oldest = SystemTime::now().checked_sub(retention.max_age).unwrap_or(SystemTime::UNIX_EPOCH);
+    transaction.execute("DELETE FROM sessions WHERE used_at < ?1", [from_time(oldest)])?;
+    transaction.execute(
+        "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions ORDER BY used_at DESC LIMIT -1 OFFSET ?1)",
+        [from_count(retention.max_sessions)],
+    )?;
+    transaction
+        .execute("DELETE FROM grants WHERE scope = 'session' AND session_id NOT IN (SELECT id FROM sessions)", [])?;
+    Ok(())
+}
+
+const SELECT: &str = "SELECT id, cwd, roots, client, model, mode, filter, opened_at, used_at FROM sessions";
+
+/// `None` for a row that another version wrote and this one does not understand.
+fn read_session(row: &Row) -> rusqlite::Result<Option<SavedSession>> {
+    let text = |column: usize| row.get::<_, String>(column);
+    let client: Option<String> = row.get(3)?;
+    let (Ok(id), Ok(filter)) = (SessionId::parse(&text(0)?), serde_json::from_str(&text(6)?)) else {
+        tracing::warn!(session = text(0)?, "a session in the database cannot be understood");
+        return Ok(None);
+    };
+    Ok(Some(SavedSession {
+        id,
+        cwd: to_path(&row.get::<_, Vec<u8>>(1)?),
+        roots: to_paths(&row.get::<_, Vec<u8>>(2)?),
+        client: client.and_then(|client| serde_json::from_str(&client).ok()),
+        model: row.get(4)?,
+        // A mode that is not known was chosen for a reason: the strictest one holds.
+        mode: serde_json::from_str(&text(5)?).map_or(Mode::Plan, lasting),
+        filter,
+        opened_at: to_time(row.get(7)?),
+        used_at: to_time(row.get(8)?),
+    }))
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("the types of the wire have a form in JSON")
+}

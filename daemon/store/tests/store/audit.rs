@@ -1,0 +1,153 @@
+//! The audit log: every row is there once, without secrets, until it is old.
+
+use std::time::{Duration, SystemTime};
+
+use rusqlite::Connection;
+use toold_engine::audit::AuditLog;
+use toold_proto::audit::AuditQuery;
+use toold_proto::event::Outcome;
+use toold_proto::tool::ToolName;
+use toold_store::{Retention, Sessions, Store, StoreError};
+
+use crate::{row, session, session_id};
+
+fn numbers(store: &Store, query: &AuditQuery) -> Vec<u64> {
+    store.query_audit(query).unwrap().entries.iter().map(|entry| entry.duration_ms).collect()
+}
+
+#[test]
+fn rows_come_back_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("toold.db"));
+    for n in 0..1_000 {
+        store.record(row(n));
+    }
+    let list = store.query_audit(&AuditQuery { limit: Some(1_000), ..AuditQuery::default() }).unwrap();
+    assert_eq!((list.entries.len(), list.more, list.lost), (1_000, false, 0));
+    let expected = row(999);
+    let last = &list.entries[999];
+    assert_eq!(
+        (&last.call_id, &last.session_id, &last.tool),
+        (&expected.call_id, &expected.session_id, &expected.tool)
+    );
+    assert_eq!((last.connection, last.outcome, last.input_bytes, last.output_bytes), (7, Outcome::Ok, 10, 20));
+    assert_eq!(last.decisions[0].rule, "grant g (git status *)");
+}
+
+#[test]
+fn a_query_narrows_and_pages() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("toold.db"));
+    for n in 0..10 {
+        let mut row = row(n);
+        row.at = SystemTime::now() - Duration::from_secs(3_600 * (10 - n));
+        if n % 2 == 0 {
+            row.session_id = session_id("even");
+        }
+        if n == 3 {
+            row.outcome = Outcome::Denied;
+            row.tool = ToolName::parse("write").unwrap();
+        }
+        store.record(row);
+    }
+    let all = AuditQuery::default();
+    assert_eq!(numbers(&store, &all), (0..10).collect::<Vec<_>>());
+    assert_eq!(numbers(&store, &AuditQuery { limit: Some(2), ..all.clone() }), [8, 9]);
+    assert!(store.query_audit(&AuditQuery { limit: Some(2), ..all.clone() }).unwrap().more);
+    let even = AuditQuery { session_id: Some(session_id("even")), ..all.clone() };
+    assert_eq!(numbers(&store, &even), [0, 2, 4, 6, 8]);
+    assert_eq!(numbers(&store, &AuditQuery { tool: ToolName::parse("write").ok(), ..all.clone() }), [3]);
+    assert_eq!(numbers(&store, &AuditQuery { outcome: Some(Outcome::Denied), ..all.clone() }), [3]);
+    assert_eq!(numbers(&store, &AuditQuery { since: Some("150m".into()), ..all.clone() }), [8, 9]);
+    let at = humantime::format_rfc3339(SystemTime::now() - Duration::from_secs(5_400)).to_string();
+    assert_eq!(numbers(&store, &AuditQuery { since: Some(at), ..all.clone() }), [9]);
+    let first = store.query_audit(&all).unwrap().entries[0].id;
+    assert_eq!(numbers(&store, &AuditQuery { after: Some(first), limit: Some(3), ..all.clone() }), [1, 2, 3]);
+    let error = store.query_audit(&AuditQuery { since: Some("yesterday".into()), ..all }).unwrap_err();
+    assert!(matches!(&error, StoreError::BadQuery(words) if words.contains("15m")), "{error}");
+}
+
+#[test]
+fn secrets_do_not_reach_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("toold.db"));
+    let mut secret = row(1);
+    secret.decisions[0].target = "curl -H 'Authorization: Bearer s3cr3t-s3cr3t' https://u:s3cr3t@h".into();
+    secret.decisions[0].rule = "grant g (PASSWORD=s3cr3t x)".into();
+    let long = format!("{} --token s3cr3t", "x".repeat(4_090));
+    secret.decisions.push(toold_engine::audit::AuditDecision { target: long, ..secret.decisions[0].clone() });
+    store.record(secret);
+    let entries = store.query_audit(&AuditQuery::default()).unwrap().entries;
+    assert_eq!(entries[0].decisions[0].target, "curl -H 'Authorization: [redacted]' https://u:[redacted]@h");
+    store.close();
+    for entry in dir.path().read_dir().unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(!bytes.windows(6).any(|window| window == b"s3cr3t"));
+    }
+}
+
+#[test]
+fn old_rows_and_too_many_rows_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("toold.db");
+    let store = Store::open(&path);
+    for n in 0..30 {
+        let mut row = row(n);
+        if n >= 28 {
+            row.at = SystemTime::now() - Duration::from_secs(10_000);
+        }
+        store.record(row);
+    }
+    drop(store);
+    let retention = Retention { max_age: Duration::from_secs(5_000), max_rows: 10, ..Retention::default() };
+    let store = Store::open_with(&path, retention, Sessions::Kept);
+    assert_eq!(numbers(&store, &AuditQuery::default()), (18..28).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_full_queue_loses_rows_and_counts_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("toold.db");
+    let store = Store::open(&path);
+    store.flush();
+    // While another connection writes, the writer waits, and the queue fills.
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for n in 0..20_000 {
+        store.record(row(n));
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    let list = store.query_audit(&AuditQuery { limit: Some(1), ..AuditQuery::default() }).unwrap();
+    let last = list.entries[0].id;
+    assert!(list.lost > 0);
+    assert_eq!(last + list.lost, 20_000);
+    assert!(store.problems()[0].contains(&list.lost.to_string()), "{:?}", store.problems());
+}
+
+#[test]
+fn a_call_counts_as_use_of_its_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("toold.db"));
+    let mut old = session("s");
+    old.used_at = SystemTime::UNIX_EPOCH;
+    store.save_session(&old).unwrap();
+    let row = row(1);
+    store.record(row.clone());
+    store.flush();
+    assert_eq!(store.find_session(&old.id).unwrap().unwrap().used_at, row.at);
+}
+
+#[test]
+fn rows_are_written_when_the_store_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("toold.db");
+    let store = Store::open(&path);
+    (0..300).for_each(|n| store.record(row(n)));
+    store.close();
+    store.close();
+    store.record(row(301));
+    assert_eq!(store.save_session(&session("a")), Err(StoreError::Closed));
+    let store = Store::open(&path);
+    let last = store.query_audit(&AuditQuery { limit: Some(1), ..AuditQuery::default() }).unwrap().entries;
+    assert_eq!((last[0].id, last[0].duration_ms), (300, 299));
+}
