@@ -19,13 +19,13 @@ pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const HINT: Style = AnsiColor::Blue.on_default().bold();
 
 pub(crate) type Out = anstream::AutoStream<io::StdoutLock<'static>>;
-pub(crate) type Err = anstream::AutoStream<io::StderrLock<'static>>;
+pub(crate) type ErrOut = anstream::AutoStream<io::StderrLock<'static>>;
 
 pub(crate) fn stdout() -> Out {
     anstream::stdout().lock()
 }
 
-pub(crate) fn stderr() -> Err {
+pub(crate) fn stderr() -> ErrOut {
     anstream::stderr().lock()
 }
 

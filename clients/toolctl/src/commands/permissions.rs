@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{Cell, Color};
 use toold_client::Client;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{
@@ -13,8 +12,7 @@ use toold_proto::method::{
     PermissionsSetMode,
 };
 use toold_proto::permission::{
-    Action, CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PermissionList, ReplyPermission,
-    RevokePermission, Scope, SetMode, Verdict,
+    Action, CheckPermission, GrantPermission, ReplyPermission, RevokePermission, Scope, SetMode, Verdict,
 };
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId};
@@ -22,8 +20,10 @@ use toold_proto::tool::{Category, SessionId};
 use crate::cli::Globals;
 use crate::commands::call::session_id;
 use crate::exit::{OK, TOOL_ERROR};
-use crate::output::{self, BAD, BOLD, DIM, GOOD, WARN, one_line, plain, print_json};
+use crate::output::{self, DIM, one_line, plain, print_json};
 use crate::{ask, connection, table};
+
+mod show;
 
 /// Show and change what tools may do
 #[derive(Debug, Args)]
@@ -169,7 +169,7 @@ pub(crate) async fn run(args: Permissions, globals: &Globals) -> anyhow::Result<
             if json {
                 print_json(&list)?
             } else {
-                write_out(&render_list(&list, table::terminal_width()))?
+                write_out(&show::list(&list, table::terminal_width()))?
             }
             Ok(OK)
         }
@@ -211,7 +211,7 @@ async fn run_check(client: &Client, check: Check, json: bool) -> anyhow::Result<
     if json {
         print_json(&checked)?
     } else {
-        write_out(&render_check(&checked))?
+        write_out(&show::check(&checked))?
     }
     Ok(if checked.verdict == Verdict::Allow { OK } else { TOOL_ERROR })
 }
@@ -232,7 +232,7 @@ async fn run_grant(client: &Client, grant: Grant, json: bool) -> anyhow::Result<
     if json {
         print_json(&stored)?
     } else {
-        write_out(&format!("{}\n", sentence(&stored)))?
+        write_out(&format!("{}\n", show::grant(&stored)))?
     }
     Ok(OK)
 }
@@ -265,115 +265,6 @@ async fn pending(client: &Client, json: bool) -> anyhow::Result<u8> {
 
 fn reply(request_id: String, action: Action) -> ReplyPermission {
     ReplyPermission { request_id, action, scope: None, pattern: None, message: None, expires_in: None }
-}
-
-fn render_list(list: &PermissionList, width: Option<u16>) -> String {
-    let mode = serde_json::to_value(list.mode).unwrap_or_default();
-    let mut text = format!("{DIM}mode{DIM:#} {}\n", mode.as_str().unwrap_or_default());
-    for broken in &list.broken {
-        text.push_str(&format!("{BAD}broken{BAD:#} {}\n", one_line(broken)));
-    }
-    if !list.rules.is_empty() {
-        let mut rows = table::new(width);
-        rows.set_header(table::header(&["RULE", "CATEGORY", "PATTERN", "ONLY FOR", "FROM"]));
-        for rule in &list.rules {
-            let only = only_for(rule.tools.as_deref(), rule.cwd.as_deref(), &[]);
-            rows.add_row([
-                verdict(rule.action),
-                Cell::new(rule.category),
-                table::name(&one_line(&rule.pattern)),
-                Cell::new(only),
-                Cell::new(one_line(&rule.source)),
-            ]);
-        }
-        text.push_str(&format!("\n{}", table::render(&rows)));
-    }
-    if !list.grants.is_empty() {
-        let mut rows = table::new(width);
-        rows.set_header(table::header(&["GRANT", "", "CATEGORY", "PATTERN", "SCOPE", "ONLY FOR", "BY"]));
-        for grant in &list.grants {
-            let action = verdict(match grant.action {
-                Action::Allow => Verdict::Allow,
-                Action::Deny => Verdict::Deny,
-            });
-            rows.add_row([
-                Cell::new(one_line(&grant.id)),
-                action,
-                Cell::new(grant.category),
-                table::name(&one_line(&grant.pattern)),
-                Cell::new(scope(grant)),
-                Cell::new(only_for(grant.tools.as_deref(), None, &grant.chain)),
-                Cell::new(one_line(grant.by.as_deref().unwrap_or_default())),
-            ]);
-        }
-        text.push_str(&format!("\n{}", table::render(&rows)));
-    }
-    text
-}
-
-fn verdict(verdict: Verdict) -> Cell {
-    let color = match verdict {
-        Verdict::Allow => Color::Green,
-        Verdict::Ask => Color::Yellow,
-        Verdict::Deny => Color::Red,
-    };
-    Cell::new(verdict.as_str()).fg(color)
-}
-
-fn only_for(tools: Option<&[String]>, cwd: Option<&str>, chain: &[String]) -> String {
-    let tools = tools.map(|tools| tools.join(" "));
-    let chain = (!chain.is_empty()).then(|| format!("through {}", chain.join(", ")));
-    let parts: Vec<String> = [tools, cwd.map(str::to_owned), chain].into_iter().flatten().collect();
-    one_line(&parts.join("; "))
-}
-
-fn scope(grant: &GrantInfo) -> String {
-    let place = match grant.scope {
-        Scope::Session => grant.session_id.as_ref().map(SessionId::to_string),
-        Scope::Project => grant.project.clone(),
-        Scope::Once | Scope::Always => None,
-    };
-    let place = place.map(|place| format!(" {}", one_line(&place))).unwrap_or_default();
-    let until = grant.expires_at.as_deref().map(|at| format!(" until {}", one_line(at))).unwrap_or_default();
-    format!("{}{place}{until}", grant.scope.as_str())
-}
-
-/// A grant as it was stored, for the person who just gave it.
-fn sentence(grant: &GrantInfo) -> String {
-    let action = match grant.action {
-        Action::Allow => format!("{GOOD}allow{GOOD:#}"),
-        Action::Deny => format!("{BAD}deny{BAD:#}"),
-    };
-    let only = only_for(grant.tools.as_deref(), None, &grant.chain);
-    let only = if only.is_empty() { String::new() } else { format!(", only for {only}") };
-    format!(
-        "{action} {} {BOLD}{}{BOLD:#} {}{only} {DIM}({}){DIM:#}",
-        grant.category,
-        plain(&grant.pattern),
-        scope(grant),
-        one_line(&grant.id)
-    )
-}
-
-fn render_check(checked: &CheckedPermission) -> String {
-    let style = |verdict| match verdict {
-        Verdict::Allow => GOOD,
-        Verdict::Ask => WARN,
-        Verdict::Deny => BAD,
-    };
-    let s = style(checked.verdict);
-    let mut text = format!("{s}{}{s:#} by {}\n", checked.verdict.as_str(), one_line(&checked.rule));
-    for part in &checked.parts {
-        let s = style(part.verdict);
-        text.push_str(&format!(
-            "  {s}{:<5}{s:#} {} {} {DIM}by {}{DIM:#}\n",
-            part.verdict.as_str(),
-            part.category,
-            plain(&part.target),
-            one_line(&part.rule)
-        ));
-    }
-    text
 }
 
 fn write_out(text: &str) -> anyhow::Result<()> {
@@ -427,48 +318,5 @@ impl From<ModeName> for Mode {
             ModeName::AcceptEdits => Self::AcceptEdits,
             ModeName::Yolo => Self::Yolo,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn rules_and_grants_name_where_they_come_from() {
-        let list = serde_json::from_value(json!({
-            "mode": "accept_edits",
-            "rules": [{"category": "shell", "pattern": "git status", "action": "allow", "tools": ["bash"], "source": "/c.toml:3"}],
-            "grants": [{"id": "g1", "category": "file.write", "pattern": "src/**", "action": "deny", "scope": "project",
-                "project": "/x", "chain": ["p"], "by": "toolctl", "granted_at": "2026-01-01T00:00:00Z"}],
-            "broken": ["/c.toml:9: unknown category"]
-        }))
-        .unwrap();
-        let text = render_list(&list, None);
-        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
-        mode accept_edits
-        broken /c.toml:9: unknown category
-
-         RULE   CATEGORY  PATTERN     ONLY FOR  FROM
-         allow  shell     git status  bash      /c.toml:3
-
-         GRANT        CATEGORY    PATTERN  SCOPE       ONLY FOR   BY
-         g1     deny  file.write  src/**   project /x  through p  toolctl
-        ");
-    }
-
-    #[test]
-    fn a_check_tells_each_part() {
-        let checked = serde_json::from_value(json!({"verdict": "ask", "rule": "the default of shell", "parts": [
-            {"category": "shell", "target": "git status", "verdict": "allow", "rule": "/c.toml:3"},
-            {"category": "shell", "target": "rm -rf x", "verdict": "ask", "rule": "the default of shell"}
-        ]}))
-        .unwrap();
-        insta::assert_snapshot!(anstream::adapter::strip_str(&render_check(&checked)).to_string(), @r"
-        ask by the default of shell
-          allow shell git status by /c.toml:3
-          ask   shell rm -rf x by the default of shell
-        ");
     }
 }

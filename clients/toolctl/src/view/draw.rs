@@ -58,11 +58,10 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &State) {
         parts.push(Span::raw(format!("  {}", output::bytes(memory))));
     }
     if status.plugins.failed > 0 {
-        parts.push(Span::styled(format!("  {} plugins failed", status.plugins.failed), Style::new().red().bold()));
+        parts.push(Span::styled(format!("  plugins failed: {}", status.plugins.failed), Style::new().red().bold()));
     }
     if !status.problems.is_empty() {
-        parts
-            .push(Span::styled(format!("  {} problems: toolctl status", status.problems.len()), Style::new().yellow()));
+        parts.push(Span::styled("  problems: see toolctl status", Style::new().yellow()));
     }
     frame.render_widget(Line::from(parts), area);
 }

@@ -1,0 +1,161 @@
+"""One connection: JSON-RPC 2.0, one text per line, over a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .errors import Disconnected, TooLarge, error_of
+
+logger = logging.getLogger("toold")
+
+# What the daemon reads and sends at most, in bytes.
+MAX_MESSAGE = 16 * 1024 * 1024
+
+Item = Callable[[Any], None]
+
+
+class _Waiting(NamedTuple):
+    answer: asyncio.Future[Any]
+    # For a subscription: where its items go from the moment the answer is read.
+    on_item: Item | None
+
+
+class Connection:
+    """Requests in flight and subscriptions of one stream. Belongs to the event loop that opened it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._waiting: dict[int, _Waiting] = {}
+        self._subscriptions: dict[str, Item] = {}
+        self._last_id = 0
+        self._drain = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
+        # Called with the params of each `tools.progress`, and the bytes they took on the wire.
+        self.on_progress: Callable[[dict[str, Any], int], None] = lambda _params, _size: None
+        # Called once, when the stream has ended.
+        self.on_closed: Callable[[], None] = lambda: None
+        self.lost: str | None = None
+
+    @classmethod
+    async def open(cls, socket: Path) -> Connection:
+        reader, writer = await asyncio.open_unix_connection(str(socket), limit=MAX_MESSAGE + 4096)
+        connection = cls(reader, writer)
+        connection._reading = asyncio.create_task(connection._read(), name="toold-reader")
+        return connection
+
+    async def request(self, method: str, params: Mapping[str, Any], on_item: Item | None = None) -> Any:
+        """Sends a request and waits for its answer; being cancelled cancels the request too.
+
+        With `on_item` it is a subscription, whose items go there without a gap behind the answer.
+        """
+        if self.lost is not None:
+            raise Disconnected(self.lost)
+        self._last_id += 1
+        request_id = self._last_id
+        message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+        data = _encode(message)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = _Waiting(answer, on_item)
+        try:
+            await self._send(data)
+            return await answer
+        except asyncio.CancelledError:
+            self.notify("$/cancelRequest", {"id": request_id})
+            raise
+        finally:
+            self._waiting.pop(request_id, None)
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Sends what has no answer; lost when the connection is."""
+        if self.lost is None and not self._writer.is_closing():
+            self._writer.write(_encode({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    def forget(self, subscription: str) -> None:
+        """Items of this subscription go nowhere from now on."""
+        self._subscriptions.pop(subscription, None)
+
+    async def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        self._end("the connection was closed")
+
+    async def _send(self, data: bytes) -> None:
+        self._writer.write(data)
+        try:
+            # Two tasks must not drain at once in older versions of asyncio.
+            async with self._drain:
+                await self._writer.drain()
+        except OSError as error:
+            raise Disconnected(f"the connection to the daemon is gone: {error}") from error
+
+    async def _read(self) -> None:
+        reason = "the daemon closed the connection"
+        try:
+            while line := await self._reader.readline():
+                self._take(line)
+        except (OSError, ValueError) as error:
+            # A ValueError is a line over the limit, after which nothing can be told apart any more.
+            reason = f"the connection to the daemon is gone: {error}"
+        finally:
+            self._end(reason)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            logger.warning("the daemon sent what is no JSON: %r", line[:200])
+            return
+        if not isinstance(message, dict):
+            logger.warning("the daemon sent no message: %r", line[:200])
+        elif "method" in message:
+            self._notified(message["method"], message.get("params") or {}, len(line))
+        else:
+            self._answered(message)
+
+    def _answered(self, message: dict[str, Any]) -> None:
+        waiting = self._waiting.pop(message.get("id"), None)  # type: ignore[arg-type]
+        error = message.get("error")
+        if waiting is None:
+            if message.get("id") is None:
+                logger.warning("the daemon could not read a message: %s", error)
+            return
+        if error is None and waiting.on_item is not None:
+            self._subscriptions[message["result"]] = waiting.on_item
+        if waiting.answer.done():
+            return
+        if error is None:
+            waiting.answer.set_result(message.get("result"))
+        else:
+            waiting.answer.set_exception(error_of(error))
+
+    def _notified(self, method: str, params: dict[str, Any], size: int) -> None:
+        if method == "tools.progress":
+            self.on_progress(params, size)
+        elif (on_item := self._subscriptions.get(params.get("subscription", ""))) is not None:
+            on_item(params.get("result"))
+
+    def _end(self, reason: str) -> None:
+        if self.lost is not None:
+            return
+        self.lost = reason
+        self._writer.close()
+        waiting, self._waiting = self._waiting, {}
+        for request in waiting.values():
+            if not request.answer.done():
+                request.answer.set_exception(Disconnected(reason))
+        self._subscriptions.clear()
+        self.on_closed()
+
+
+def _encode(message: Mapping[str, Any]) -> bytes:
+    data = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    if len(data) > MAX_MESSAGE:
+        raise TooLarge(f"the request has {len(data)} bytes, and the daemon reads {MAX_MESSAGE} at most")
+    return data

@@ -1,0 +1,120 @@
+"""Reaching the daemon, and starting one when there is none.
+
+Any number of clients may do this at once: the daemons settle among themselves, by a lock, which one serves,
+and the others end with status 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from .connection import Connection
+from .errors import Disconnected, NotRunning, RpcError, StartFailed, Unreachable
+from .place import find_program
+
+# Seconds between two looks at a socket that nobody listens at yet.
+LOOK_EVERY = 0.01
+# A daemon that gave way to another may have met one that was stopping: then the next one is started.
+START_AGAIN_AFTER = 0.3
+# How much of the daemon's own words an error shows, in bytes.
+MAX_WORDS = 4096
+
+
+async def connect(socket: Path) -> Connection:
+    """Connects to the daemon that listens. Raises `NotRunning` when nobody does."""
+    try:
+        return await Connection.open(socket)
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise NotRunning(f"no daemon is running at {socket}") from None
+    except OSError as error:
+        raise Unreachable(f"can't connect to {socket}: {error}") from error
+
+
+async def connect_or_start(socket: Path, program: Path | None, patience: float) -> Connection:
+    """Connects, and starts a daemon when there is none. Waits `patience` seconds at most for its first answer."""
+    deadline = time.monotonic() + patience
+    started: Started | None = None
+    while True:
+        connection = await _answering(socket, deadline)
+        if connection is not None:
+            return connection
+        if time.monotonic() >= deadline:
+            words = started.words() if started is not None else ""
+            raise StartFailed(f"the daemon at {socket} does not answer after {patience:g} s{words}")
+        if started is None:
+            started = Started(socket, program)
+        else:
+            status = started.process.poll()
+            if status:
+                raise StartFailed(f"{started.program} did not start: exit status {status}{started.words()}")
+            if status == 0 and time.monotonic() - started.since >= START_AGAIN_AFTER:
+                started = Started(socket, program)
+        await asyncio.sleep(LOOK_EVERY)
+
+
+async def _answering(socket: Path, deadline: float) -> Connection | None:
+    """A connection whose other end answers; `None` when nobody listens, or the daemon was about to stop."""
+    try:
+        connection = await connect(socket)
+    except NotRunning:
+        return None
+    try:
+        await asyncio.wait_for(connection.request("daemon.ping", {}), max(deadline - time.monotonic(), 0.001))
+    except RpcError:
+        pass  # Whatever it says, it speaks.
+    except Disconnected:
+        return None
+    except asyncio.TimeoutError:
+        await connection.close()
+        raise Unreachable(f"the daemon at {socket} listens and does not answer") from None
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+class Started:
+    """A daemon that this process has started. It goes on when the process ends."""
+
+    def __init__(self, socket: Path, program: Path | None) -> None:
+        self.program = program if program is not None else find_program()
+        self.since = time.monotonic()
+        self._log = socket.with_name(socket.name + ".log")
+        try:
+            self._log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            log = os.open(self._log, flags, 0o600)
+        except OSError as error:
+            raise StartFailed(f"can't write the daemon's log {self._log}: {error}") from error
+        try:
+            self._log_start = os.fstat(log).st_size
+            self.process = subprocess.Popen(
+                [self.program, "serve", "--detached"],
+                env={**os.environ, "TOOLD_SOCKET": str(socket)},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        except OSError as error:
+            raise StartFailed(f"can't start {self.program}: {error}") from error
+        finally:
+            os.close(log)
+        # Else it would stay a zombie when it ends before this process does.
+        threading.Thread(target=self.process.wait, name="toold-reaper", daemon=True).start()
+
+    def words(self) -> str:
+        """The end of what it wrote to the log, to follow an error's own sentence."""
+        try:
+            with open(self._log, "rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                log.seek(max(self._log_start, end - MAX_WORDS))
+                words = log.read(MAX_WORDS).decode(errors="replace").strip()
+        except OSError:
+            return ""  # The error that gets these words matters more than they do.
+        return f"; it said:\n{words}" if words else ""
