@@ -98,11 +98,16 @@ fn find(input: &Input, root: &Path, max: usize, judge: &Judge, cancel: &Cancella
     walk.current_dir(root).threads(threads());
     let globs = globs.build()?;
     if input.include_ignored {
-        // A glob of the walk itself would bring ignored files back and still skip hidden folders.
-        walk.standard_filters(false).filter_entry(|entry| entry.file_name() != ".git");
+        walk.standard_filters(false);
     } else {
-        walk.overrides(globs.clone());
+        walk.hidden(!names_hidden(&input.pattern));
     }
+    // Not as the walk's own overrides: those would bring back what .gitignore names.
+    let unwanted = globs.clone();
+    walk.filter_entry(move |entry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        !is_folder || (entry.file_name() != ".git" && (entry.depth() == 0 || !is_unwanted(&unwanted, entry.path())))
+    });
     let found = Mutex::new(Found::default());
     let mut workers = Workers { globs: &globs, max, judge, cancel, found: &found };
     walk.build_parallel().visit(&mut workers);
@@ -111,6 +116,16 @@ fn find(input: &Input, root: &Path, max: usize, judge: &Judge, cancel: &Cancella
     found.files.sort();
     found.files.truncate(max);
     Ok(found)
+}
+
+/// Who names a hidden file or folder wants to see it.
+fn names_hidden(pattern: &str) -> bool {
+    pattern.trim_start_matches('!').split('/').any(|part| part.starts_with('.') && part.len() > 1 && part != "..")
+}
+
+/// Whether a glob with `!` in front names the folder.
+fn is_unwanted(globs: &Override, folder: &Path) -> bool {
+    globs.num_whitelists() == 0 && globs.matched(folder, true).is_ignore()
 }
 
 fn output(found: Found, max: usize, cwd: &Path) -> ToolOutput {
@@ -174,7 +189,7 @@ impl ParallelVisitor for Worker<'_> {
             return WalkState::Quit;
         }
         match entry {
-            Ok(entry) if entry.file_type().is_some_and(|kind| !kind.is_dir()) => self.file(entry),
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => self.file(entry),
             Ok(_) => {}
             Err(error) => self.own.problems.push(error.to_string()),
         }

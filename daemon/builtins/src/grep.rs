@@ -108,7 +108,7 @@ impl Builtin for Grep {
             anyhow::ensure!(root.exists(), "there is no {}", paths::shown(&root, &cwd));
             let (query, place, window) = plan(input, root, &cwd);
             let found = search(&query, &place, window, &judge, cancel)?;
-            Ok(output(&found, query.mode, window, &cwd, max_bytes))
+            Ok(output(&found, &query, window, &cwd, max_bytes))
         })
         .await
     }
@@ -135,11 +135,12 @@ fn plan(input: Input, root: std::path::PathBuf, cwd: &Path) -> (Query, Place, Wi
 }
 
 /// The window of what was found, as text of at most `max_bytes` and some notes.
-fn output(found: &Found, mode: Mode, window: Window, cwd: &Path, max_bytes: usize) -> ToolOutput {
+fn output(found: &Found, query: &Query, window: Window, cwd: &Path, max_bytes: usize) -> ToolOutput {
     let mut page = Page { text: String::new(), max_bytes, full: false, shown: 0 };
+    let mode = query.mode;
     let total = match mode {
         Mode::Content => {
-            content(found, window, cwd, &mut page);
+            content(found, query, window, cwd, &mut page);
             found.total_matches
         }
         Mode::Files | Mode::Count => {
@@ -182,13 +183,10 @@ fn output(found: &Found, mode: Mode, window: Window, cwd: &Path, max_bytes: usiz
 }
 
 /// Matches `window.skip` and the following, each with its context.
-fn content(found: &Found, window: Window, cwd: &Path, page: &mut Page) {
+fn content(found: &Found, query: &Query, window: Window, cwd: &Path, page: &mut Page) {
+    let has_context = query.before + query.after > 0;
     let mut number = 0;
     let mut first = true;
-    let has_context = found
-        .files
-        .iter()
-        .any(|file| file.rows.iter().any(|row| row.kind == RowKind::Context || row.kind == RowKind::Break));
     for file in &found.files {
         let path = paths::shown(&file.path, cwd);
         if number + file.count <= window.skip {
@@ -209,7 +207,12 @@ fn content(found: &Found, window: Window, cwd: &Path, page: &mut Page) {
         let mut showing = false;
         for row in &file.rows {
             match row.kind {
-                RowKind::Break => held = if showing { "--\n".to_owned() } else { String::new() },
+                RowKind::Break => {
+                    if showing {
+                        page.push(&held, 0);
+                    }
+                    held = if showing { "--\n".to_owned() } else { String::new() };
+                }
                 RowKind::Context => held.push_str(&format!("{path}-{}-{}\n", row.line, row.text)),
                 RowKind::Match => {
                     number += 1;

@@ -8,6 +8,9 @@ const MAX_TIME: Duration = Duration::from_millis(200);
 /// So many lines of the file are shown.
 const MAX_SHOWN: usize = 30;
 
+/// Makes lines the same that differ in one way only.
+type Simplify = fn(&str) -> String;
+
 /// The number of the line that holds the byte `at`.
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count()
@@ -25,7 +28,7 @@ pub(crate) fn help(text: &str, old: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let wanted: Vec<&str> = old.lines().collect();
     // What differs by one thing only is surely what was meant.
-    let ways: [(&str, fn(&str) -> String); 4] = [
+    let ways: [(&str, Simplify); 4] = [
         ("indentation or spaces", squeezed),
         ("quotes or dashes", plain_quotes),
         ("line ends", |line| line.trim_end_matches('\r').to_owned()),
@@ -82,7 +85,7 @@ fn plain_quotes(line: &str) -> String {
     squeezed(&line.chars().map(plain).collect::<String>())
 }
 
-fn find(lines: &[&str], wanted: &[&str], simplify: fn(&str) -> String) -> Option<usize> {
+fn find(lines: &[&str], wanted: &[&str], simplify: Simplify) -> Option<usize> {
     let wanted: Vec<String> = wanted.iter().map(|line| simplify(line)).collect();
     if wanted.iter().all(String::is_empty) {
         return None;

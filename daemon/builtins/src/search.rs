@@ -249,7 +249,6 @@ impl<'a> Worker<'a> {
         let mut hits = Hits {
             matcher: &self.matcher,
             mode: self.query.mode,
-            multiline: self.query.multiline,
             path,
             found: self.found,
             room: None,
@@ -298,7 +297,6 @@ impl Read for Interruptible<'_> {
 struct Hits<'a> {
     matcher: &'a RegexMatcher,
     mode: Mode,
-    multiline: bool,
     path: &'a Path,
     found: &'a Collector,
     /// How many matches can be shown at most; asked for at the first one.
@@ -318,13 +316,13 @@ impl Hits<'_> {
 impl Sink for Hits<'_> {
     type Error = io::Error;
 
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+    fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         match self.mode {
             Mode::Files => {
                 self.count = 1;
                 return Ok(false);
             }
-            Mode::Count if self.multiline => {
+            Mode::Count if searcher.multi_line_with_matcher(self.matcher) => {
                 let range = found.bytes_range_in_buffer();
                 let mut inside = 0;
                 self.matcher

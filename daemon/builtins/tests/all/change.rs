@@ -199,7 +199,7 @@ async fn changes_are_taken_back_by_path_and_by_call() {
     assert!(changes[2].created());
 
     let by_path = Selection::Path(file.clone());
-    assert_eq!(undoable(&house.session, &by_path).unwrap(), [file.clone()]);
+    assert_eq!(undoable(&house.session, &by_path).unwrap(), std::slice::from_ref(&file));
     undo(&house.shared, &house.session, &by_path).await.unwrap();
     assert_eq!(house.content("file"), "two\n");
     // The session knows what it has restored.

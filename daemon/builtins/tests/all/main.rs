@@ -6,3 +6,4 @@ mod grep;
 mod house;
 mod names;
 mod read;
+mod ripgrep;

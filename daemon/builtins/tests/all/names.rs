@@ -71,6 +71,8 @@ async fn globs_mean_what_they_mean_to_git() {
         ("src/*.rs", vec!["src/main.rs"]),
         ("*.{toml,yml}", vec!["Cargo.toml"]),
         ("/*.toml", vec!["Cargo.toml"]),
+        ("**/*.log", vec!["[no files match]"]),
+        (".github/**", vec![".github/ci.yml"]),
         ("-e", vec!["[no files match]"]),
     ] {
         let text = house.ok("glob", json!({"pattern": pattern})).await;

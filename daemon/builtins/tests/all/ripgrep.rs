@@ -1,0 +1,262 @@
+//! `grep` and `glob` against the `rg` program, on one tree, with the same questions.
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toold_engine::Settings;
+
+use crate::house::House;
+
+const QUERIES: u64 = 200;
+
+/// Small, fast and the same everywhere: a test that fails can be run again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+
+    fn pick<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
+        choices[self.below(choices.len())]
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+const WORDS: [&str; 16] = [
+    "alpha",
+    "Beta",
+    "gamma",
+    "ALPHA",
+    "naïve",
+    "日本",
+    "foo_bar",
+    "foo.bar",
+    "x = 1;",
+    "fn main()",
+    "  indent",
+    "tab\t",
+    "(paren",
+    "[x]",
+    "\u{1f600}",
+    "ΣΑΣ",
+];
+
+fn house() -> House {
+    let house = House::strict();
+    house.engine.settings.store(Arc::new(Settings { max_result_text: 64 << 20, ..Settings::default() }));
+    let mut random = Random(7);
+    std::fs::create_dir(house.root.join(".git")).unwrap();
+    house.write(".gitignore", "ignored/\n*.tmp\n!keep.tmp\n");
+    house.write("sub/.ignore", "not-here*\n");
+    let folders = ["", "src/", "src/deep/er/", "sub/", "ignored/", ".hidden/", "src2/", "with space/", "ünï/"];
+    let names = ["a.rs", "b.py", "c.md", "d.tmp", "keep.tmp", "not-here.txt", "e", ".dot", "f.js", "README.md"];
+    for folder in folders {
+        for name in names {
+            let mut text = String::new();
+            for _ in 0..random.below(40) {
+                for _ in 0..random.below(5) {
+                    text.push_str(WORDS[random.below(WORDS.len())]);
+                    text.push(' ');
+                }
+                text.push_str(if random.one_in(9) { "\r\n" } else { "\n" });
+            }
+            if random.one_in(4) {
+                text.push_str("alpha without an end");
+            }
+            let mut bytes = text.into_bytes();
+            if random.one_in(12) {
+                bytes.extend_from_slice(b"\xff\xfe invalid alpha\n");
+            }
+            if random.one_in(12) {
+                let at = random.below(bytes.len() + 1);
+                bytes.insert(at, 0);
+            }
+            house.write(&format!("{folder}{name}"), bytes);
+        }
+    }
+    let utf16: Vec<u8> = "\u{feff}alpha\nBeta\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    house.write("utf16.txt", utf16);
+    house.write("bom.txt", "\u{feff}alpha\n");
+    house.write("empty", "");
+    symlink("src", house.root.join("linked")).unwrap();
+    symlink("a.rs", house.root.join("linked.rs")).unwrap();
+    symlink("nowhere", house.root.join("dangling")).unwrap();
+    house
+}
+
+fn rg(house: &House, arguments: &[String]) -> Vec<String> {
+    let output = Command::new("rg")
+        .args(["--no-config", "--color=never", "--sort=path"])
+        .args(arguments)
+        .current_dir(&house.root)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("this test compares with ripgrep: install the program `rg`, such as by `apt-get install ripgrep`");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // Words of rg to people, not matches.
+    let said =
+        |line: &&str| !line.contains("WARNING: stopped searching binary file") && !line.starts_with("Binary file");
+    text.lines().map(|line| line.strip_suffix('\r').unwrap_or(line)).filter(said).map(str::to_owned).collect()
+}
+
+/// A question, as the tool and as `rg` take it.
+fn question(random: &mut Random) -> (Value, Vec<String>) {
+    let patterns = [
+        "alpha",
+        "Beta|gamma",
+        r"\bfoo",
+        r"foo.bar",
+        r"^\s+\w",
+        r"\w+$",
+        "^$",
+        "[A-Z]+",
+        r"\d",
+        "naïve",
+        r"\p{Greek}",
+        "日",
+        "(?i)sas",
+        "e",
+        ".",
+        r"alpha\s",
+        r"\(",
+        "$",
+        "x = 1;",
+        "nothing like this",
+        r"a{2}|l{1,2}",
+        r"\S+ \S+ \S+",
+    ];
+    let fixed = ["foo.bar", "(paren", "[x]", "fn main()", "\u{1f600}", "."];
+    let mut arguments = json!({"max_results": 10_000});
+    let mut flags = vec!["--with-filename".to_owned(), "--no-heading".to_owned()];
+    let pattern = if random.one_in(4) {
+        arguments["fixed"] = json!(true);
+        flags.push("--fixed-strings".to_owned());
+        random.pick(&fixed)
+    } else {
+        random.pick(&patterns)
+    };
+    let mut pattern = pattern.to_owned();
+    if random.one_in(3) {
+        arguments["ignore_case"] = json!(true);
+        flags.push("--ignore-case".to_owned());
+    }
+    if random.one_in(5) {
+        arguments["multiline"] = json!(true);
+        flags.push("--multiline".to_owned());
+        if arguments["fixed"].is_null() && random.one_in(2) {
+            pattern = random.pick(&[r"alpha.*\n.*a", r"\n\n", r"a\s+b", r"(?s)alpha.{0,30}gamma"]).to_owned();
+        }
+    }
+    match random.below(4) {
+        0 => {
+            arguments["output_mode"] = json!("files");
+            flags.push("--files-with-matches".to_owned());
+        }
+        1 => {
+            arguments["output_mode"] = json!("count");
+            flags.push("--count".to_owned());
+        }
+        _ => {
+            flags.push("--line-number".to_owned());
+            // Not both: versions of rg differ on which one counts.
+            let sides =
+                if random.one_in(2) { vec![("context", "-C")] } else { vec![("before", "-B"), ("after", "-A")] };
+            for (name, flag) in sides {
+                if random.one_in(2) {
+                    let lines = random.below(4);
+                    arguments[name] = json!(lines);
+                    flags.push(format!("{flag}{lines}"));
+                }
+            }
+        }
+    }
+    if random.one_in(4) {
+        let glob =
+            random.pick(&["*.rs", "src/**", "**/*.md", "!*.py", "*.{js,md}", "/a.rs", "src2/*", "*e*", "keep.*"]);
+        arguments["include"] = json!(glob);
+        flags.push(format!("--glob={glob}"));
+    }
+    if random.one_in(6) {
+        let file_type = random.pick(&["rust", "py", "md", "js"]);
+        arguments["type"] = json!(file_type);
+        flags.push(format!("--type={file_type}"));
+    }
+    arguments["pattern"] = json!(pattern);
+    flags.extend(["-e".to_owned(), pattern]);
+    if random.one_in(4) {
+        let path = random.pick(&["src", "sub", "with space", "ünï", "src/deep"]);
+        arguments["path"] = json!(path);
+        flags.extend(["--".to_owned(), path.to_owned()]);
+    }
+    (arguments, flags)
+}
+
+#[tokio::test]
+async fn grep_finds_what_ripgrep_finds() {
+    let house = house();
+    let mut random = Random(42);
+    let mut with_matches = 0;
+    for number in 0..QUERIES {
+        let (arguments, flags) = question(&mut random);
+        let expected = rg(&house, &flags);
+        let text = house.ok("grep", arguments.clone()).await;
+        let found: Vec<&str> = text.lines().filter(|line| *line != "[no matches]").collect();
+        let first = expected.iter().map(String::as_str).zip(&found).find(|(expected, found)| expected != *found);
+        assert_eq!(first, None, "question {number}: {arguments}\nrg {flags:?}");
+        assert_eq!(
+            expected.len(),
+            found.len(),
+            "question {number}: {arguments}\nrg {flags:?}\n{expected:#?}\n{found:#?}"
+        );
+        with_matches += u64::from(!found.is_empty());
+    }
+    assert!(with_matches > QUERIES / 2, "{with_matches}");
+}
+
+#[tokio::test]
+async fn glob_finds_what_ripgrep_lists() {
+    let house = house();
+    let globs = [
+        "*",
+        "*.rs",
+        "**/*.rs",
+        "src/**",
+        "src/*",
+        "src",
+        "/*.md",
+        "*.{py,js}",
+        "[a-c].*",
+        "**/deep/**",
+        "!*.rs",
+        "?",
+        "*/*/*",
+        "with space/*",
+        "ünï/**",
+        "not-here*",
+        "*.tmp",
+        "ignored/**",
+        "er/*.rs",
+        "**",
+        "**/er/*",
+    ];
+    for glob in globs {
+        // A glob of rg's brings back what ignore files name; the tool's does not.
+        let unignored = rg(&house, &["--files".to_owned()]);
+        let mut expected = rg(&house, &["--files".to_owned(), format!("--glob={glob}")]);
+        expected.retain(|path| unignored.contains(path));
+        let text = house.ok("glob", json!({"pattern": glob, "max_results": 10_000})).await;
+        let mut found: Vec<&str> = text.lines().filter(|line| *line != "[no files match]").collect();
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected, "{glob}");
+    }
+}
