@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    approve, call, completions, connect, doctor, events, list, man, parse, permissions, plugins, prompt, schema,
+    approve, audit, call, completions, connect, doctor, events, list, man, parse, permissions, plugins, prompt, schema,
     sessions, status, stop, tools,
 };
 use crate::view;
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Sessions(sessions::Sessions),
     Permissions(permissions::Permissions),
     Approve(approve::Approve),
+    Audit(audit::Audit),
     Tools(tools::Tools),
     Prompt(prompt::Prompt),
     Parse(parse::Parse),
@@ -82,6 +83,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Sessions(sessions) => sessions::run(sessions, globals).await,
         Command::Permissions(permissions) => permissions::run(permissions, globals).await,
         Command::Approve(approve) => approve::run(approve, globals).await,
+        Command::Audit(audit) => audit::run(audit, globals).await,
         Command::Tools(tools) => tools::run(tools, globals).await,
         Command::Prompt(prompt) => prompt::run(prompt, globals).await,
         Command::Parse(parse) => parse::run(parse, globals).await,

@@ -1,6 +1,7 @@
 //! One file a subcommand: what it takes, and what it does.
 
 pub(crate) mod approve;
+pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod connect;

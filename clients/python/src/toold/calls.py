@@ -1,0 +1,161 @@
+"""Calls of tools in flight, and the way of their progress."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Any
+
+from .connection import Connection
+from .errors import RequestTimeout
+from .model import Progress, ToolResult
+
+# How much progress of one call waits to be taken, in bytes of its JSON. What comes then is dropped.
+MAX_WAITING = 16 * 1024 * 1024
+
+Sink = Callable[[dict[str, Any], int], None]
+
+
+class Routes:
+    """From a connection to the calls that its progress belongs to."""
+
+    def __init__(self) -> None:
+        self._by_call: dict[str, Sink] = {}
+        # Batches in a provider's form: their ids stand in places that each provider chose for itself,
+        # so they get what belongs to no other call.
+        self._others: list[Sink] = []
+
+    def add(self, call_id: str, sink: Sink) -> None:
+        if call_id in self._by_call:
+            raise ValueError(f"a call {call_id} is in flight")
+        self._by_call[call_id] = sink
+
+    def remove(self, call_id: str) -> None:
+        self._by_call.pop(call_id, None)
+
+    def add_other(self, sink: Sink) -> None:
+        self._others.append(sink)
+
+    def remove_other(self, sink: Sink) -> None:
+        self._others.remove(sink)
+
+    def route(self, params: dict[str, Any], size: int) -> None:
+        sink = self._by_call.get(params.get("call_id", ""))
+        for each in [sink] if sink is not None else list(self._others):
+            each(params, size)
+
+
+class ProgressQueue:
+    """Progress that waits to be taken. Bounded: what is too much is dropped, and the next one says how many."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[tuple[Progress, int] | None] = asyncio.Queue()
+        self._bytes = 0
+        self._dropped = 0
+        self._ended = False
+
+    def put(self, params: dict[str, Any], size: int) -> None:
+        if self._bytes + size > MAX_WAITING:
+            self._dropped += 1 + int(params.get("dropped") or 0)
+            return
+        self._bytes += size
+        self._queue.put_nowait((Progress.of(params, self._dropped), size))
+        self._dropped = 0
+
+    def end(self) -> None:
+        self._queue.put_nowait(None)
+
+    async def take(self) -> Progress | None:
+        """The next one; `None` when there will be no more."""
+        if self._ended:
+            return None
+        taken = await self._queue.get()
+        if taken is None:
+            self._ended = True
+            return None
+        self._bytes -= taken[1]
+        return taken[0]
+
+
+class AsyncCall:
+    """A call in flight, from `AsyncClient.call`.
+
+    Iterate over it for its progress, which ends when its answer is there. It runs whether or not its progress
+    is taken. As a context manager it cancels the call when the block ends before the call does.
+    """
+
+    def __init__(
+        self,
+        ready: Callable[[], Awaitable[Connection]],
+        routes: Routes,
+        params: dict[str, Any],
+    ) -> None:
+        self.id: str = params["call_id"]
+        self._session_id: str | None = params.get("session_id")
+        self._ready = ready
+        self._routes = routes
+        self._queue = ProgressQueue()
+        # Set when the request is on its way: a cancel must not overtake it.
+        self._sent = asyncio.Event()
+        routes.add(self.id, self._queue.put)
+        self._task = asyncio.create_task(self._run(params), name=f"toold-call-{self.id}")
+        self._task.add_done_callback(self._ended)
+
+    async def result(self, timeout: float | None = None) -> ToolResult:
+        """Waits for the answer, for so many seconds at most. The call goes on after a `RequestTimeout`."""
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._task), timeout)
+        except asyncio.TimeoutError:
+            raise RequestTimeout(f"call {self.id} has no answer after {timeout} s") from None
+
+    async def cancel(self) -> bool:
+        """Asks the daemon to cancel the call, whose result is then `CallCancelled`. False when it had ended already."""
+        await self._sent.wait()
+        if self._task.done():
+            return False
+        params = {"call_id": self.id}
+        if self._session_id is not None:
+            params["session_id"] = self._session_id
+        answer = await (await self._ready()).request("tools.cancel", params)
+        return bool(answer["cancelled"])
+
+    def done(self) -> bool:
+        """Whether the answer is there."""
+        return self._task.done()
+
+    def abandon(self) -> None:
+        """Cancels the call without waiting; nobody will take its answer."""
+        self._task.cancel()
+
+    async def __aenter__(self) -> AsyncCall:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._task.done():
+            self.abandon()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def __aiter__(self) -> AsyncIterator[Progress]:
+        return self
+
+    async def __anext__(self) -> Progress:
+        progress = await self._queue.take()
+        if progress is None:
+            raise StopAsyncIteration
+        return progress
+
+    async def _run(self, params: dict[str, Any]) -> ToolResult:
+        connection = await self._ready()
+        self._sent.set()
+        return ToolResult.of(await connection.request("tools.execute", params))
+
+    def _ended(self, task: asyncio.Task[ToolResult]) -> None:
+        self._sent.set()
+        self._routes.remove(self.id)
+        self._queue.end()
+        if not task.cancelled():
+            # Taken here, or asyncio would complain when nobody else asks for it.
+            task.exception()

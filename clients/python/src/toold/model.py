@@ -1,0 +1,268 @@
+"""What the daemon tells, as Python objects. Members that are newer than this package are ignored."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
+
+Scope = Literal["once", "session", "project", "always"]
+
+
+def known(cls: type[T], wire: Mapping[str, Any], **others: Any) -> T:
+    """An object of the members that its class knows."""
+    names = {f.name for f in fields(cls) if f.init}  # type: ignore[arg-type]
+    return cls(**{**{name: wire[name] for name in names if name in wire}, **others})
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a conversation works in."""
+
+    session_id: str
+    # With links resolved.
+    cwd: str
+    # Whether it was there before.
+    resumed: bool
+    # `name`, `version` and `protocol` of the daemon.
+    server: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who owns a tool."""
+
+    kind: str
+    name: str
+    path: str | None = None
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What a tool says of itself."""
+
+    name: str
+    label: str
+    description: str
+    input_schema: dict[str, Any]
+    source: Source
+    parallelizable: bool
+    permissions: list[str]
+    cacheable: bool
+    annotations: dict[str, bool]
+    output_schema: dict[str, Any] | None = None
+    timeout_ms: int | None = None
+    version: str | None = None
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> Tool:
+        return known(cls, wire, source=known(Source, wire["source"]))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of a result: `type` is `text`, `image`, `audio` or `resource`, and says which members there are."""
+
+    type: str
+    text: str | None = None
+    # Base64, of images and sounds.
+    data: str | None = None
+    mime_type: str | None = None
+    uri: str | None = None
+    # Base64, of resources.
+    blob: str | None = None
+
+    def decoded(self) -> bytes:
+        """The bytes of an image, a sound or a resource; empty when there are none."""
+        return base64.b64decode(self.data or self.blob or "")
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a call gave. `is_error` means that the tool ran and has bad news, which the content says."""
+
+    call_id: str
+    content: list[Block]
+    is_error: bool
+    # For frontends, not for the model.
+    metadata: dict[str, Any]
+    # Waiting for people and for other calls is not in it.
+    duration_ms: int
+    cached: bool
+    # What fits the tool's `output_schema`.
+    structured: Any = None
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> ToolResult:
+        return known(cls, wire, content=[known(Block, block) for block in wire["content"]])
+
+    @property
+    def text(self) -> str:
+        """The text blocks, one under another."""
+        return "\n".join(block.text for block in self.content if block.type == "text" and block.text is not None)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a running call tells. `kind` says which members there are."""
+
+    call_id: str
+    # From 0, without gaps but those that `dropped` counts.
+    seq: int
+    # `output` (stream, text), `message` (text) or `update` (the others).
+    kind: str
+    stream: str | None = None
+    text: str | None = None
+    progress: float | None = None
+    total: float | None = None
+    message: str | None = None
+    content: list[Block] | None = None
+    details: dict[str, Any] | None = None
+    # How many before this one are lost, since nobody took them in time.
+    dropped: int = 0
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any], dropped: int = 0) -> Progress:
+        content = wire.get("content")
+        blocks = None if content is None else [known(Block, block) for block in content]
+        return known(cls, wire, content=blocks, dropped=dropped + int(wire.get("dropped") or 0))
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened in the daemon. What each `kind` has beside it is in `data`: `event["tool"]`."""
+
+    kind: str
+    seq: int
+    epoch: str
+    # RFC 3339, UTC.
+    at: str
+    data: dict[str, Any]
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> Event:
+        own = ("kind", "seq", "epoch", "at")
+        data = {name: value for name, value in wire.items() if name not in own}
+        return cls(wire["kind"], wire.get("seq", 0), wire.get("epoch", ""), wire.get("at", ""), data)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.data[name]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer to a permission ask; made by `Ask.allow` and `Ask.deny`."""
+
+    action: Literal["allow", "deny"]
+    scope: Scope | None = None
+    pattern: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A pattern that a person may allow, and how long it would hold."""
+
+    scope: Scope
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A call wants leave to do something."""
+
+    request_id: str
+    session_id: str
+    call_id: str
+    # `file.read`, `file.write`, `shell`, `network`, `mcp`, `agent` or `plugin`.
+    category: str
+    # A path, one simple command, a host and port, or a name.
+    target: str
+    tool: str
+    source: Source
+    cwd: str
+    suggestions: list[Suggestion]
+    asked_at: str
+    expires_at: str
+    call_ids: list[str] = field(default_factory=list)
+    reason: str | None = None
+    # The whole command line that the target is a part of.
+    command: str | None = None
+    # What would be written, as a unified diff.
+    diff: str | None = None
+    # The plugins between the caller and the need.
+    chain: list[str] = field(default_factory=list)
+    # Set as soon as no answer is needed any more: somebody else gave it, or the call has ended.
+    over: threading.Event = field(default_factory=threading.Event, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> Ask:
+        suggestions = [known(Suggestion, each) for each in wire.get("suggestions", [])]
+        return known(cls, wire, source=known(Source, wire["source"]), suggestions=suggestions)
+
+    def allow(self, scope: Scope = "once", pattern: str | None = None) -> Reply:
+        """Allows it: this once, or as long as the scope says and for all that the pattern matches.
+
+        The pattern is one of the suggestions'; without one it is exactly the target.
+        """
+        return Reply("allow", scope, pattern)
+
+    def deny(self, message: str | None = None, scope: Scope = "once") -> Reply:
+        """Denies it; the model reads the message."""
+        return Reply("deny", scope, None, message)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One of the answers that a question offers."""
+
+    id: str
+    label: str
+    description: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer to a question; made by `Question.choose`, `Question.say` and `Question.cancel`."""
+
+    answer_ids: tuple[str, ...] | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A tool wants to know something of a person."""
+
+    request_id: str
+    session_id: str
+    question: str
+    options: list[Option]
+    call_id: str | None = None
+    # Whether more than one option may be chosen.
+    multiple: bool = False
+    # Whether an answer in own words will do.
+    allow_other: bool = False
+    asked_at: str | None = None
+    expires_at: str | None = None
+    # Set as soon as no answer is needed any more.
+    over: threading.Event = field(default_factory=threading.Event, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> Question:
+        return known(cls, wire, options=[known(Option, each) for each in wire.get("options", [])])
+
+    def choose(self, *options: Option | str) -> Answer:
+        """Answers with one or more of the options, or their ids."""
+        return Answer(answer_ids=tuple(o.id if isinstance(o, Option) else o for o in options))
+
+    def say(self, words: str) -> Answer:
+        """Answers in own words, where the question allows it."""
+        return Answer(answer=words)
+
+    def cancel(self) -> Answer:
+        """Ends the question without an answer."""
+        return Answer()

@@ -1,0 +1,156 @@
+//! `toolctl audit`: what was called, by whom, and who allowed it.
+
+use std::io::Write;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use comfy_table::{Cell, Color};
+use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
+use toold_proto::event::Outcome;
+use toold_proto::method;
+use toold_proto::tool::{SessionId, ToolName};
+
+use crate::cli::Globals;
+use crate::commands::call::session_id;
+use crate::exit::OK;
+use crate::output::{self, BAD, DIM, GOOD, one_line, print_json};
+use crate::{completion, connection, table};
+
+/// Show the calls of the past
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// Only calls that began then or later: 2026-01-31T12:00:00Z, or how long ago, such as 15m
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    #[arg(long, value_name = "ID", value_parser = session_id)]
+    session: Option<SessionId>,
+    #[arg(long, value_name = "NAME", value_parser = tool_name, add = ArgValueCompleter::new(completion::tools))]
+    tool: Option<ToolName>,
+    /// Only calls that ended so: ok, error, denied, timed_out, cancelled, ...
+    #[arg(long, value_parser = outcome)]
+    outcome: Option<Outcome>,
+    /// At most so many, the last ones; 100 when absent, 1,000 at most
+    #[arg(long, short = 'n')]
+    limit: Option<u64>,
+    /// What was decided of each thing that a call needed leave for
+    #[arg(long, short)]
+    decisions: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: Audit, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let params = AuditQuery {
+        since: args.since,
+        after: None,
+        session_id: args.session,
+        tool: args.tool,
+        outcome: args.outcome,
+        limit: args.limit,
+    };
+    let list = client.call::<method::AuditQuery>(params).await?;
+    if args.json {
+        print_json(&list)?;
+        return Ok(OK);
+    }
+    let mut out = output::stdout();
+    out.write_all(render(&list, args.decisions, table::terminal_width()).as_bytes())?;
+    out.flush()?;
+    let mut err = output::stderr();
+    match (list.entries.is_empty(), list.more) {
+        (true, _) => writeln!(err, "no such calls")?,
+        (false, true) => writeln!(err, "{DIM}there are earlier ones: --limit or --since{DIM:#}")?,
+        (false, false) => {}
+    }
+    if list.lost > 0 {
+        writeln!(err, "{BAD}{} calls are missing: they came faster than they could be written{BAD:#}", list.lost)?;
+    }
+    Ok(OK)
+}
+
+fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
+    if list.entries.is_empty() {
+        return String::new();
+    }
+    if decisions {
+        return list.entries.iter().map(with_decisions).collect();
+    }
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["BEGAN", "TOOL", "OUTCOME", "TOOK", "CLIENT", "SESSION", "NEEDED"]));
+    for entry in &list.entries {
+        let color = if entry.outcome == Outcome::Ok { Color::Green } else { Color::Red };
+        let needs: Vec<String> =
+            entry.decisions.iter().map(|need| format!("{} {}", need.category, need.target)).collect();
+        rows.add_row([
+            Cell::new(when(&entry.at)),
+            table::name(entry.tool.as_str()),
+            Cell::new(entry.outcome.as_str()).fg(color),
+            Cell::new(output::duration(entry.duration_ms)),
+            Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),
+            Cell::new(entry.session_id.as_str()),
+            Cell::new(output::shorten(&one_line(&needs.join("; ")), 200)),
+        ]);
+    }
+    table::render(&rows)
+}
+
+fn with_decisions(entry: &AuditEntry) -> String {
+    let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
+    let mut text = format!(
+        "{DIM}{}{DIM:#} {} {style}{}{style:#} {DIM}{}{DIM:#}\n",
+        when(&entry.at),
+        entry.tool,
+        entry.outcome.as_str(),
+        entry.call_id
+    );
+    for decision in &entry.decisions {
+        let style = if decision.verdict == "allow" { GOOD } else { BAD };
+        text.push_str(&format!(
+            "  {style}{:<5}{style:#} {} {} {DIM}by {}{DIM:#}\n",
+            one_line(&decision.verdict),
+            one_line(&decision.category),
+            one_line(&decision.target),
+            one_line(&decision.rule)
+        ));
+    }
+    text
+}
+
+/// Date and time to the second, as it is there: UTC.
+fn when(at: &str) -> String {
+    at.get(..19).map_or_else(|| one_line(at), |at| format!("{}Z", at.replace('T', " ")))
+}
+
+fn tool_name(text: &str) -> Result<ToolName, String> {
+    ToolName::parse(text).map_err(|error| error.to_string())
+}
+
+fn outcome(text: &str) -> Result<Outcome, String> {
+    serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_is_a_row_or_its_decisions() {
+        let list: AuditList = serde_json::from_value(json!({"more": false, "lost": 0, "entries": [{
+            "id": 1, "at": "2026-01-02T03:04:05.678Z", "call_id": "c", "session_id": "s", "tool": "bash",
+            "source": "builtin:toold", "client": "nvim", "connection": 3, "outcome": "denied", "duration_ms": 3,
+            "input_bytes": 1, "output_bytes": 2,
+            "decisions": [{"category": "shell", "target": "rm x", "verdict": "deny", "rule": "default of shell"}]
+        }]}))
+        .unwrap();
+        let text = [render(&list, false, None), render(&list, true, None)].concat();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
+         BEGAN                 TOOL  OUTCOME  TOOK  CLIENT  SESSION  NEEDED
+         2026-01-02 03:04:05Z  bash  denied   3 ms  nvim    s        shell rm x
+        2026-01-02 03:04:05Z bash denied c
+          deny  shell rm x by default of shell
+        ");
+    }
+}
