@@ -300,7 +300,7 @@ fn grant_of(
         chain: asked.ask.chain.clone(),
         by: replier.by.client.clone(),
         granted_at: now,
-        expires_at: reply.expires_in.map(|seconds| now + Duration::from_secs(seconds)),
+        expires_at: reply.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
     }))
 }
 

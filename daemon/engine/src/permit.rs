@@ -1,14 +1,18 @@
 //! Leave for one need: the policy's decision, or a person's.
 
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use toold_proto::permission::Verdict;
+use toold_proto::permission::{GrantInfo, GrantPermission, Verdict};
 use toold_proto::tool::Category;
 
+use crate::Engine;
 use crate::asks::Answer;
 use crate::cx::Cx;
 use crate::need::Need;
-use crate::policy::{Decision, Subject, decide};
+use crate::policy::pattern::Pattern;
+use crate::policy::rules::{RulePlace, absolute_pattern};
+use crate::policy::{Decision, Grant, GrantScope, Subject, decide};
 use crate::tool::ToolError;
 
 /// A no, and why.
@@ -71,4 +75,72 @@ fn refuse(cx: &Cx, need: Need, rule: String, message: String) -> Result<(), Tool
     cx.record(&need, "deny", &rule);
     let denial = Denial { category: need.category, target: need.target, rule, message };
     Err(ToolError::Denied(std::sync::Arc::new(denial)))
+}
+
+/// Why a grant was not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GrantError {
+    #[error("{0}")]
+    BadPattern(String),
+    #[error("the grant cannot be kept: {0}")]
+    Store(String),
+}
+
+/// Makes a grant that a person gives without being asked. It counts at once, for asks that wait too.
+///
+/// `scope` is what the parameters' scope means here. A relative path is meant from the parameters' `cwd`.
+///
+/// # Errors
+/// The pattern cannot be read, or the store refused the grant; nothing was granted.
+pub fn grant(
+    engine: &Engine,
+    params: &GrantPermission,
+    scope: GrantScope,
+    by: Option<String>,
+) -> Result<GrantInfo, GrantError> {
+    let pattern = match params.category {
+        Category::FileRead | Category::FileWrite => {
+            let place = RulePlace {
+                origin: String::new(),
+                project: None,
+                trusted: true,
+                base: params.cwd.as_ref().map(Into::into),
+                home: engine.policy.load().home.clone(),
+            };
+            absolute_pattern(&params.pattern, &place).map_err(GrantError::BadPattern)?
+        }
+        Category::Shell | Category::Network | Category::Mcp | Category::Agent | Category::Plugin => {
+            params.pattern.clone()
+        }
+    };
+    let now = SystemTime::now();
+    let grant = Grant {
+        id: engine.new_grant_id(),
+        category: params.category,
+        pattern: Pattern::parse(params.category, &pattern)
+            .map_err(|error| GrantError::BadPattern(error.to_string()))?,
+        action: params.action,
+        scope,
+        tools: params.tools.clone(),
+        chain: params.chain.clone(),
+        by,
+        granted_at: now,
+        expires_at: params.expires_in.and_then(|seconds| now.checked_add(Duration::from_secs(seconds))),
+    };
+    let info = grant.info();
+    engine.grants.add(grant).map_err(GrantError::Store)?;
+    engine.policy_changed();
+    Ok(info)
+}
+
+/// Takes a grant back; false for an unknown id. Calls that have not begun to run are judged anew.
+///
+/// # Errors
+/// The store refused it, in words for people; the grant still holds.
+pub fn revoke(engine: &Engine, id: &str) -> Result<bool, String> {
+    let removed = engine.grants.remove(id)?;
+    if removed.is_some() {
+        engine.policy_changed();
+    }
+    Ok(removed.is_some())
 }

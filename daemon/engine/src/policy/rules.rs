@@ -136,7 +136,7 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, String>
 }
 
 /// A pattern of paths as it is written, with `~` and the folder that it is relative to in their place.
-fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<String, String> {
+pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<String, String> {
     if pattern.starts_with('/') || pattern.starts_with("**") {
         return Ok(pattern.to_owned());
     }

@@ -1,0 +1,697 @@
+//! Calls that ask, and frontends that come, answer and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use toold_engine::asks::{AskSubscription, Replier, ReplyError, grant_command, reply};
+use toold_engine::execute::{Call, CallError, execute};
+use toold_engine::need::Need;
+use toold_engine::permit::{grant, revoke};
+use toold_engine::policy::pattern::Pattern;
+use toold_engine::policy::{Grant, GrantScope, GrantStore};
+use toold_engine::tool::ToolOutput;
+use toold_proto::call::Progress;
+use toold_proto::permission::{
+    Action, Answerer, Ask, GrantPermission, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope,
+};
+use toold_proto::session::Mode;
+use toold_proto::tool::{CallId, Category};
+
+use crate::house::{Answer, Fake, House, Kept, session, settle, shell};
+
+/// `bash {line}` needs that line; `write {diff}` needs to write a file; `late {line}` asks while it runs.
+fn house() -> House {
+    House::new(tools())
+}
+
+fn tools() -> Vec<Fake> {
+    let line = |input: &Value| input["line"].as_str().unwrap().to_owned();
+    vec![
+        Fake::new("bash").needs(move |input| match line(input) {
+            odd if odd.contains("((") => vec![Need::new(Category::Shell, odd)],
+            line => line.split(" && ").map(shell).collect(),
+        }),
+        Fake::new("write").needs(|input| {
+            let diff = input["diff"].as_str().map(str::to_owned);
+            vec![Need { diff, ..Need::new(Category::FileWrite, "/p/a b/[x].txt") }]
+        }),
+        Fake::new("late").run(move |input, cx| {
+            async move {
+                cx.require(shell(&line(&input))).await?;
+                Ok(ToolOutput::text("ran late"))
+            }
+            .boxed()
+        }),
+    ]
+}
+
+fn bash(line: &str) -> Value {
+    json!({"line": line})
+}
+
+fn person(name: &str) -> Replier {
+    Replier { by: Answerer { client: Some(name.into()), connection: 7 }, widest: Scope::Always, session: None }
+}
+
+fn answer(ask: &Ask, action: Action) -> ReplyPermission {
+    ReplyPermission {
+        request_id: ask.request_id.clone(),
+        action,
+        scope: None,
+        pattern: None,
+        message: None,
+        expires_in: None,
+    }
+}
+
+impl House {
+    fn frontend(&self) -> AskSubscription {
+        self.engine.asks.subscribe(true, None)
+    }
+
+    fn begin(&self, name: &str, arguments: Value) -> JoinHandle<Answer> {
+        self.start(self.prepare(name, arguments))
+    }
+
+    fn reply(&self, wanted: ReplyPermission) -> Result<(), ReplyError> {
+        reply(&self.engine, &wanted, &person("tester"))
+    }
+
+    fn allow(&self, ask: &Ask, scope: Scope) {
+        self.reply(ReplyPermission { scope: Some(scope), ..answer(ask, Action::Allow) }).unwrap();
+    }
+
+    /// The result of a call that must not ask anybody.
+    async fn unasked(&self, name: &str, arguments: Value) -> Answer {
+        let before = self.engine.asks.pending().len();
+        let call = self.begin(name, arguments);
+        settle().await;
+        assert_eq!(self.engine.asks.pending().len(), before, "nobody should be asked");
+        call.await.unwrap()
+    }
+}
+
+async fn next_ask(frontend: &mut AskSubscription) -> Ask {
+    match frontend.next().await {
+        PermissionEvent::Asked { request } => *request,
+        PermissionEvent::Resolved(resolved) => panic!("expected an ask, not {resolved:?}"),
+    }
+}
+
+async fn next_end(frontend: &mut AskSubscription) -> Resolved {
+    match frontend.next().await {
+        PermissionEvent::Resolved(resolved) => resolved,
+        PermissionEvent::Asked { request } => panic!("expected an end, not {request:?}"),
+    }
+}
+
+#[track_caller]
+fn ran(answer: Answer) {
+    let result = answer.unwrap();
+    assert!(!result.is_error, "{}", result.text());
+}
+
+#[track_caller]
+fn was_denied(answer: Answer, words: &str) {
+    let result = answer.unwrap();
+    assert!(result.is_error && result.text().contains(words), "{words:?} is not in {:?}", result.text());
+    assert!(result.metadata.contains_key("permission"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_there_is_a_denial_at_once_that_says_how_to_allow_it() {
+    let house = house();
+    let start = Instant::now();
+    let result = house.call("bash", bash("rm it's")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert!(
+        result.text().ends_with(r"toolctl permissions grant shell 'rm '\''it'\''\'\'''\''s'\'''"),
+        "{}",
+        result.text()
+    );
+    assert_eq!(result.metadata["permission"]["category"], "shell");
+    assert_eq!(result.metadata["permission"]["target"], "rm it's");
+    assert!(result.metadata["permission"]["rule"].as_str().unwrap().contains("default of shell"));
+    assert_eq!(house.kinds(), ["call.started", "call.finished"]);
+    // One who only looks on is nobody.
+    let _watcher = house.engine.asks.subscribe(false, None);
+    was_denied(house.call("bash", bash("ls")).await, "no frontend");
+}
+
+#[test]
+fn the_command_that_allows_it_can_be_parsed_back() {
+    for line in ["rm -rf x", "rm it's", "echo \"a\" *", "ls [a", "a\\b c", "cat $x"] {
+        let need = shell(line);
+        let command = grant_command(&["plug".into()], &need);
+        let quoted = command.strip_prefix("toolctl permissions grant shell '").unwrap();
+        let pattern = quoted.strip_suffix("' --chain 'plug'").unwrap().replace(r"'\''", "'");
+        assert!(Pattern::parse(Category::Shell, &pattern).unwrap().matches(&need).is_some(), "{command}");
+    }
+    assert!(grant_command(&[], &Need::new(Category::Shell, "ls $((")).ends_with("grant shell '**'"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_lets_the_call_go_on_once() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let call = house.begin("bash", bash("git push"));
+    let ask = next_ask(&mut frontend).await;
+    assert_eq!((ask.category, ask.target.as_str(), ask.tool.as_str()), (Category::Shell, "git push", "bash"));
+    assert_eq!(ask.suggestions[0].pattern, "git push");
+    house.allow(&ask, Scope::Once);
+    ran(call.await.unwrap());
+    let end = next_end(&mut frontend).await;
+    assert_eq!((end.action, end.scope), (Resolution::Allow, Some(Scope::Once)));
+    assert_eq!(end.by.unwrap().client.as_deref(), Some("tester"));
+    let again = house.begin("bash", bash("git push"));
+    house.reply(answer(&next_ask(&mut frontend).await, Action::Deny)).unwrap();
+    was_denied(again.await.unwrap(), "a person said no");
+    let kinds = ["call.started", "permission.asked", "permission.resolved", "call.finished"];
+    assert_eq!(house.kinds(), [kinds, kinds].concat());
+    let rows = house.audit.0.lock().unwrap();
+    assert_eq!(rows[0].decisions[0].rule, "answer of tester (once)");
+    assert_eq!(rows[1].decisions[0].verdict, "deny");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_needs_of_a_call_are_asked_in_order_and_the_first_denial_ends_it() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let call = house.begin("bash", bash("a && b && c"));
+    let first = next_ask(&mut frontend).await;
+    assert_eq!(first.target, "a");
+    house.allow(&first, Scope::Once);
+    next_end(&mut frontend).await;
+    let second = next_ask(&mut frontend).await;
+    assert_eq!(second.target, "b");
+    let no = ReplyPermission { message: Some("use make".into()), ..answer(&second, Action::Deny) };
+    house.reply(no).unwrap();
+    was_denied(call.await.unwrap(), "a person said no: use make");
+    next_end(&mut frontend).await;
+    assert!(frontend.try_next().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_reply_counts_and_all_are_told() {
+    let house = house();
+    let mut frontends = [house.frontend(), house.frontend(), house.frontend()];
+    let call = house.begin("bash", bash("ls"));
+    let mut asks = Vec::new();
+    for frontend in &mut frontends {
+        asks.push(next_ask(frontend).await);
+    }
+    house.reply(answer(&asks[1], Action::Deny)).unwrap();
+    let late = house.reply(answer(&asks[0], Action::Allow));
+    assert_eq!(late, Err(ReplyError::Unknown(asks[0].request_id.clone())));
+    was_denied(call.await.unwrap(), "");
+    for frontend in &mut frontends {
+        assert_eq!(next_end(frontend).await.action, Resolution::Deny);
+        assert!(frontend.try_next().is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn scopes_reach_as_far_as_they_say() {
+    for (scope, same_project, other_project) in
+        [(Scope::Session, false, false), (Scope::Project, true, false), (Scope::Always, true, true)]
+    {
+        let house = house();
+        let mut frontend = house.frontend();
+        let call = house.begin("bash", bash("ls"));
+        house.allow(&next_ask(&mut frontend).await, scope);
+        ran(call.await.unwrap());
+        ran(house.unasked("bash", bash("ls")).await);
+        drop(frontend);
+        for (other, allowed) in [(session("s2", "/p"), same_project), (session("s3", "/q"), other_project)] {
+            let call = Call { session: other, ..house.prepare("bash", bash("ls")) };
+            assert_eq!(!execute(&house.engine, call).await.unwrap().is_error, allowed, "{scope:?}");
+        }
+        let other = house.call("bash", bash("ls -a")).await.unwrap();
+        assert!(other.is_error, "a grant is for exactly the target");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_can_be_remembered() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let call = house.begin("bash", bash("rm x"));
+    let ask = next_ask(&mut frontend).await;
+    house.reply(ReplyPermission { scope: Some(Scope::Session), ..answer(&ask, Action::Deny) }).unwrap();
+    was_denied(call.await.unwrap(), "");
+    was_denied(house.unasked("bash", bash("rm x")).await, "grant_01234567_1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_takes_what_the_ask_suggests_and_nothing_wider() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let call = house.begin("bash", bash("git push origin main"));
+    let ask = next_ask(&mut frontend).await;
+    let patterns: Vec<&str> = ask.suggestions.iter().map(|suggestion| suggestion.pattern.as_str()).collect();
+    assert_eq!(patterns, ["git push origin main", "git push *", "git *"]);
+    let with = |pattern: &str| ReplyPermission {
+        scope: Some(Scope::Session),
+        pattern: Some(pattern.into()),
+        ..answer(&ask, Action::Allow)
+    };
+    for wide in ["**", "*", "git p*"] {
+        assert_eq!(house.reply(with(wide)), Err(ReplyError::NotSuggested(wide.into())));
+    }
+    assert_eq!(house.engine.asks.pending().len(), 1, "a refused reply answers nothing");
+    house.reply(with("git push *")).unwrap();
+    ran(call.await.unwrap());
+    ran(house.unasked("bash", bash("git push -f")).await);
+    drop(frontend);
+    was_denied(house.call("bash", bash("git pull")).await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_understood_is_allowed_once_or_not_at_all() {
+    let house = house();
+    let mut frontend = house.frontend();
+    for line in ["echo $((x))", "cat $x"] {
+        let call = house.begin("bash", bash(line));
+        let ask = next_ask(&mut frontend).await;
+        let always = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Allow) };
+        assert!(matches!(house.reply(always), Err(ReplyError::CannotBeRemembered(_))), "{line}");
+        house.allow(&ask, Scope::Once);
+        ran(call.await.unwrap());
+        next_end(&mut frontend).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn odd_names_can_be_remembered() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let call = house.begin("write", json!({}));
+    let ask = next_ask(&mut frontend).await;
+    // The exact target, as it is shown.
+    let reply = ReplyPermission {
+        scope: Some(Scope::Project),
+        pattern: Some("/p/a b/[x].txt".into()),
+        ..answer(&ask, Action::Allow)
+    };
+    house.reply(reply).unwrap();
+    ran(call.await.unwrap());
+    ran(house.unasked("write", json!({})).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn identical_asks_are_one_prompt_that_ends_with_the_last_call() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let calls: Vec<Call> = ["c1", "c2", "c3"].map(|id| house.prepare_as(id, "bash", bash("ls"))).into();
+    let cancels: Vec<_> = calls.iter().map(|call| call.cancel.clone()).collect();
+    let mut running = Vec::new();
+    for call in calls {
+        running.push(house.start(call));
+        settle().await;
+    }
+    let ask = next_ask(&mut frontend).await;
+    let ids: Vec<CallId> = ["c1", "c2", "c3"].map(|id| CallId::parse(id).unwrap()).into();
+    assert_eq!((ask.call_id, ask.call_ids), (ids[0].clone(), ids.clone()));
+    cancels[0].cancel();
+    settle().await;
+    assert_eq!(house.engine.asks.pending()[0].call_ids, ids[1..]);
+    cancels[1].cancel();
+    settle().await;
+    assert!(frontend.try_next().is_none());
+    cancels[2].cancel();
+    assert_eq!(next_end(&mut frontend).await.action, Resolution::Cancelled);
+    for call in running {
+        assert_eq!(call.await.unwrap(), Err(CallError::Cancelled));
+    }
+    assert!(house.engine.asks.pending().is_empty());
+    house.books_are_closed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_answer_lets_all_identical_calls_go() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let calls = [house.begin("bash", bash("ls")), house.begin("bash", bash("ls"))];
+    settle().await;
+    house.allow(&next_ask(&mut frontend).await, Scope::Once);
+    for call in calls {
+        ran(call.await.unwrap());
+    }
+    next_end(&mut frontend).await;
+    assert!(frontend.try_next().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_of_another_text_are_another_ask() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let calls = [house.begin("write", json!({"diff": "+a"})), house.begin("write", json!({"diff": "+b"}))];
+    for _ in &calls {
+        let ask = next_ask(&mut frontend).await;
+        assert_eq!(ask.call_ids.len(), 1);
+    }
+    drop(frontend);
+    for call in calls {
+        was_denied(call.await.unwrap(), "");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ask_lives_ten_minutes() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let start = Instant::now();
+    let call = house.begin("bash", bash("ls"));
+    let ask = next_ask(&mut frontend).await;
+    assert_ne!(ask.asked_at, ask.expires_at);
+    was_denied(call.await.unwrap(), "nobody answered within 600 s");
+    assert_eq!(start.elapsed(), Duration::from_secs(600));
+    assert_eq!(next_end(&mut frontend).await.action, Resolution::Expired);
+    assert!(matches!(house.reply(answer(&ask, Action::Allow)), Err(ReplyError::Unknown(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_last_frontend_leaves_the_ask_waits_ten_seconds_for_another() {
+    let house = house();
+    let frontend = house.frontend();
+    let call = house.begin("bash", bash("ls"));
+    settle().await;
+    drop(frontend);
+    sleep(Duration::from_secs(9)).await;
+    let mut second = house.frontend();
+    sleep(Duration::from_secs(100)).await;
+    let ask = next_ask(&mut second).await;
+    let start = Instant::now();
+    drop(second);
+    was_denied(call.await.unwrap(), "toolctl permissions grant shell 'ls'");
+    assert_eq!(start.elapsed(), Duration::from_secs(10));
+    assert!(matches!(house.reply(answer(&ask, Action::Allow)), Err(ReplyError::Unknown(_))));
+    let ends: Vec<_> = house.kinds().into_iter().filter(|kind| kind.starts_with("permission")).collect();
+    assert_eq!(ends, ["permission.asked", "permission.resolved"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_stands_still_and_the_caller_hears_that_it_waits() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let heard = Arc::new(Kept::default());
+    let call = Call {
+        timeout: Some(Duration::from_secs(1)),
+        progress: vec![heard.clone()],
+        ..house.prepare("late", bash("ls"))
+    };
+    let call = house.start(call);
+    let ask = next_ask(&mut frontend).await;
+    sleep(Duration::from_secs(100)).await;
+    house.allow(&ask, Scope::Once);
+    assert_eq!(call.await.unwrap().unwrap().text(), "ran late");
+    let heard = heard.0.lock().unwrap();
+    assert_eq!(heard.len(), 6, "one every 15 s");
+    let Progress::Message { text } = &heard[0].1 else { panic!("{:?}", heard[0]) };
+    assert!(text.contains("person"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cancelled_while_it_runs_ends_its_ask() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let call = house.prepare("late", bash("ls"));
+    let cancel = call.cancel.clone();
+    let call = house.start(call);
+    next_ask(&mut frontend).await;
+    cancel.cancel();
+    assert_eq!(call.await.unwrap(), Err(CallError::Cancelled));
+    assert_eq!(next_end(&mut frontend).await.action, Resolution::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_task_dies_ends_its_ask() {
+    let house = house();
+    let mut frontend = house.frontend();
+    for name in ["bash", "late"] {
+        let call = house.begin(name, bash("ls"));
+        next_ask(&mut frontend).await;
+        call.abort();
+        assert_eq!(next_end(&mut frontend).await.action, Resolution::Cancelled);
+    }
+    settle().await;
+    house.books_are_closed();
+}
+
+fn permission(pattern: &str) -> GrantPermission {
+    serde_json::from_value(json!({"category": "shell", "pattern": pattern, "scope": "always"})).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_from_elsewhere_answers_what_waits() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let call = house.begin("bash", bash("git push"));
+    let other = house.begin("bash", bash("rm x"));
+    let asks = [next_ask(&mut frontend).await, next_ask(&mut frontend).await];
+    let info = grant(&house.engine, &permission("git *"), GrantScope::Always, Some("toolctl".into())).unwrap();
+    assert_eq!((info.pattern.as_str(), info.by.as_deref()), ("git *", Some("toolctl")));
+    ran(call.await.unwrap());
+    let end = next_end(&mut frontend).await;
+    assert_eq!((end.request_id, end.action, end.by), (asks[0].request_id.clone(), Resolution::Allow, None));
+    assert_eq!(house.engine.asks.pending().len(), 1);
+    ran(house.unasked("bash", bash("git pull")).await);
+    assert!(revoke(&house.engine, &info.id).unwrap());
+    assert!(!revoke(&house.engine, &info.id).unwrap());
+    let mode_ends_it = async {
+        house.session.set_mode(Mode::Plan);
+        house.engine.policy_changed();
+    };
+    mode_ends_it.await;
+    was_denied(other.await.unwrap(), "mode plan");
+    assert_eq!(next_end(&mut frontend).await.action, Resolution::Deny);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_one_holds_for_all_that_wait() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let first = house.begin("bash", bash("git push a"));
+    let second = house.begin("bash", bash("git push b"));
+    let ask = next_ask(&mut frontend).await;
+    next_ask(&mut frontend).await;
+    let reply = ReplyPermission {
+        scope: Some(Scope::Session),
+        pattern: Some("git push *".into()),
+        ..answer(&ask, Action::Allow)
+    };
+    house.reply(reply).unwrap();
+    ran(first.await.unwrap());
+    ran(second.await.unwrap());
+    assert!(house.engine.asks.pending().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_loses_no_ask_and_sees_none_that_is_over() {
+    let house = house();
+    let mut slow = house.frontend();
+    let calls: Vec<_> = (0..250).map(|n| house.begin("bash", bash(&format!("x{n}")))).collect();
+    settle().await;
+    let pending = house.engine.asks.pending();
+    assert_eq!(pending.len(), 250);
+    for ask in &pending[..100] {
+        house.allow(ask, Scope::Once);
+    }
+    settle().await;
+    for ask in &pending[100..] {
+        assert_eq!(next_ask(&mut slow).await.request_id, ask.request_id);
+    }
+    assert!(slow.try_next().is_none());
+    drop(slow);
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    house.books_are_closed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_answers_for_others_is_held_to_its_session_and_scope() {
+    let house = house();
+    let mut agent = house.engine.asks.subscribe(true, Some(house.session.id.clone()));
+    let call = house.begin("bash", bash("ls"));
+    let other = Call { session: session("s2", "/p"), ..house.prepare("bash", bash("rm x")) };
+    was_denied(execute(&house.engine, other).await, "no frontend");
+    let ask = next_ask(&mut agent).await;
+    let answerer = |session| Replier { widest: Scope::Session, session, ..person("agent") };
+    let own = answerer(Some(house.session.id.clone()));
+    let foreign = answerer(Some(session("s2", "/p").id.clone()));
+    let always = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Allow) };
+    assert!(matches!(reply(&house.engine, &always, &foreign), Err(ReplyError::Unknown(_))));
+    assert_eq!(reply(&house.engine, &always, &own), Err(ReplyError::TooWide(Scope::Always, Scope::Session)));
+    reply(&house.engine, &ReplyPermission { scope: Some(Scope::Session), ..always }, &own).unwrap();
+    ran(call.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopping_daemon_asks_nobody() {
+    let house = house();
+    let _frontend = house.frontend();
+    house.engine.stop.cancel();
+    assert!(matches!(house.call("bash", bash("ls")).await, Err(CallError::PermissionEngine(_) | CallError::Cancelled)));
+    house.books_are_closed();
+}
+
+struct Full;
+
+impl GrantStore for Full {
+    fn add(&self, _: &Grant) -> Result<(), String> {
+        Err("the disk is full".into())
+    }
+
+    fn remove(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_cannot_be_kept_is_told_and_the_ask_waits_on() {
+    let house = house();
+    house.engine.grants.load(Vec::new(), Arc::new(Full));
+    let mut frontend = house.frontend();
+    let call = house.begin("bash", bash("ls"));
+    let ask = next_ask(&mut frontend).await;
+    let always = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Allow) };
+    assert_eq!(house.reply(always), Err(ReplyError::Store("the disk is full".into())));
+    house.allow(&ask, Scope::Once);
+    ran(call.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn grants_are_of_the_chain_that_they_were_given_for() {
+    let house = house();
+    let mut frontend = house.frontend();
+    let through = |plugin: &str| Call { chain: Arc::from([plugin.to_owned()]), ..house.prepare("bash", bash("ls")) };
+    let call = house.start(through("one"));
+    let ask = next_ask(&mut frontend).await;
+    assert_eq!(ask.chain, ["one"]);
+    house.allow(&ask, Scope::Always);
+    ran(call.await.unwrap());
+    ran(house.start(through("one")).await.unwrap());
+    drop(frontend);
+    was_denied(house.start(through("two")).await.unwrap(), "--chain 'two'");
+    was_denied(house.call("bash", bash("ls")).await, "");
+}
+
+mod scenes {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Call(u8),
+        Cancel(u8),
+        Come(u8),
+        Go(u8),
+        Read(u8),
+        Reply(u8, bool, u8),
+        Wait(u8),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0u8..4).prop_map(Step::Call),
+            (0u8..8).prop_map(Step::Cancel),
+            (0u8..3).prop_map(Step::Come),
+            (0u8..3).prop_map(Step::Go),
+            (0u8..3).prop_map(Step::Read),
+            (0u8..3, any::<bool>(), 0u8..3).prop_map(|(who, yes, scope)| Step::Reply(who, yes, scope)),
+            (0u8..15).prop_map(Step::Wait),
+        ]
+    }
+
+    #[derive(Default)]
+    struct Frontend {
+        subscription: Option<AskSubscription>,
+        /// What it shows to its person.
+        shown: Vec<Ask>,
+    }
+
+    impl Frontend {
+        fn read(&mut self) {
+            let Some(subscription) = &mut self.subscription else { return };
+            while let Some(news) = subscription.try_next() {
+                match news {
+                    PermissionEvent::Asked { request } => {
+                        assert!(self.shown.iter().all(|ask| ask.request_id != request.request_id), "doubled");
+                        self.shown.push(*request);
+                    }
+                    PermissionEvent::Resolved(end) => {
+                        let at = self.shown.iter().position(|ask| ask.request_id == end.request_id);
+                        self.shown.remove(at.expect("only what was shown ends"));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn play(steps: Vec<Step>) {
+        let house = house();
+        let mut frontends: [Frontend; 3] = Default::default();
+        let mut calls = Vec::new();
+        for step in steps {
+            match step {
+                Step::Call(line) => {
+                    let call = house.prepare("bash", bash(&format!("do {line}")));
+                    calls.push((call.cancel.clone(), house.start(call)));
+                }
+                Step::Cancel(which) => {
+                    if let Some((cancel, _)) = calls.get(usize::from(which)) {
+                        cancel.cancel();
+                    }
+                }
+                Step::Come(who) => {
+                    let frontend = &mut frontends[usize::from(who)];
+                    *frontend = Frontend { subscription: Some(house.frontend()), shown: Vec::new() };
+                }
+                Step::Go(who) => frontends[usize::from(who)] = Frontend::default(),
+                Step::Read(who) => frontends[usize::from(who)].read(),
+                Step::Reply(who, yes, scope) => {
+                    if let Some(ask) = frontends[usize::from(who)].shown.first() {
+                        let scope = [Scope::Once, Scope::Session, Scope::Always][usize::from(scope)];
+                        let action = if yes { Action::Allow } else { Action::Deny };
+                        let _ = house.reply(ReplyPermission { scope: Some(scope), ..answer(ask, action) });
+                    }
+                }
+                Step::Wait(seconds) => sleep(Duration::from_secs(seconds.into())).await,
+            }
+            settle().await;
+            // After all is read, every frontend shows what is pending and nothing else.
+            for frontend in frontends.iter_mut().filter(|frontend| frontend.subscription.is_some()) {
+                let pending: Vec<String> = house.engine.asks.pending().into_iter().map(|ask| ask.request_id).collect();
+                frontend.read();
+                let shown: Vec<String> = frontend.shown.iter().map(|ask| ask.request_id.clone()).collect();
+                assert_eq!(shown, pending);
+            }
+        }
+        drop(frontends);
+        for (_, call) in calls {
+            // Ends by itself, ten seconds after the last frontend left.
+            let _ = call.await.unwrap();
+        }
+        assert!(house.engine.asks.pending().is_empty(), "stuck");
+        let kinds = house.kinds();
+        let count = |kind: &str| kinds.iter().filter(|found| **found == kind).count();
+        assert_eq!(count("permission.asked"), count("permission.resolved"));
+        house.books_are_closed();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_ask_is_lost_doubled_or_stuck(steps in prop::collection::vec(step(), 0..40)) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+            runtime.block_on(play(steps));
+        }
+    }
+}

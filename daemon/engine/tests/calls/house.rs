@@ -1,0 +1,222 @@
+//! An engine with a session in it, and tools that are closures.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::audit::{AuditLog, AuditRow};
+use toold_engine::cx::Cx;
+use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
+use toold_engine::need::{Need, Word};
+use toold_engine::progress::ProgressSink;
+use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::schema::Schema;
+use toold_engine::session::{NewSession, Session};
+use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_proto::call::Progress;
+use toold_proto::event::What;
+use toold_proto::tool::{Annotations, CallId, Category, SessionId, Source, SourceKind, ToolName, ToolResult};
+
+pub(crate) type Answer = Result<ToolResult, CallError>;
+type Needs = Box<dyn Fn(&Value) -> Vec<Need> + Send + Sync>;
+type Run = Box<dyn for<'a> Fn(Value, &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> + Send + Sync>;
+
+/// A tool that needs and does what it is told.
+pub(crate) struct Fake {
+    pub(crate) spec: ToolSpec,
+    needs: Needs,
+    run: Run,
+}
+
+impl Fake {
+    pub(crate) fn new(name: &str) -> Self {
+        let spec = ToolSpec {
+            name: ToolName::parse(name).unwrap(),
+            label: name.into(),
+            description: String::new(),
+            input: Schema::compile_input(json!({"type": "object"})).unwrap(),
+            output: None,
+            source: Source { kind: SourceKind::Builtin, name: "test".into(), path: None },
+            origin: Origin::Builtin,
+            parallelizable: true,
+            permissions: Vec::new(),
+            cache_ttl: None,
+            timeout: None,
+            annotations: Annotations::default(),
+            version: None,
+        };
+        Self {
+            spec,
+            needs: Box::new(|_| Vec::new()),
+            run: Box::new(|_, _| async { Ok(ToolOutput::text("ran")) }.boxed()),
+        }
+    }
+
+    pub(crate) fn serial(mut self) -> Self {
+        self.spec.parallelizable = false;
+        self
+    }
+
+    pub(crate) fn spec(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+
+    pub(crate) fn needs(mut self, needs: impl Fn(&Value) -> Vec<Need> + Send + Sync + 'static) -> Self {
+        self.needs = Box::new(needs);
+        self
+    }
+
+    pub(crate) fn run(
+        mut self,
+        run: impl for<'a> Fn(Value, &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> + Send + Sync + 'static,
+    ) -> Self {
+        self.run = Box::new(run);
+        self
+    }
+}
+
+impl Tool for Fake {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn needs<'a>(&'a self, input: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
+        async { Ok((self.needs)(input)) }.boxed()
+    }
+
+    fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        (self.run)(input, cx)
+    }
+}
+
+/// Keeps what it is told.
+pub(crate) struct Kept<T>(pub(crate) Mutex<Vec<T>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl AuditLog for Kept<AuditRow> {
+    fn record(&self, row: AuditRow) {
+        self.0.lock().unwrap().push(row);
+    }
+}
+
+impl ProgressSink for Kept<(u64, Progress)> {
+    fn send(&self, seq: u64, progress: &Progress) {
+        self.0.lock().unwrap().push((seq, progress.clone()));
+    }
+}
+
+pub(crate) struct House {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) audit: Arc<Kept<AuditRow>>,
+}
+
+impl House {
+    pub(crate) fn new(tools: Vec<Fake>) -> Self {
+        Self::with(tools, |_| {})
+    }
+
+    pub(crate) fn with(tools: Vec<Fake>, change: impl FnOnce(&mut Engine)) -> Self {
+        let audit = Arc::new(Kept::default());
+        let mut engine = Engine::new("0123456789abcdef");
+        engine.audit = Some(audit.clone());
+        change(&mut engine);
+        let engine = Arc::new(engine);
+        for fake in tools {
+            let Source { kind, name, .. } = fake.spec.source.clone();
+            let key = SourceKey { kind, name: format!("{name}/{}", fake.spec.name), scope: Scope::Global };
+            let origin = fake.spec.origin;
+            engine.registry.put(key, origin, vec![Arc::new(fake)]).unwrap();
+        }
+        let session = session("s1", "/p");
+        let caller =
+            Arc::new(Caller { connection: 1, principal: Principal::Person, in_flight: AtomicUsize::new(0).into() });
+        Self { engine, session, caller, audit }
+    }
+
+    pub(crate) fn prepare(&self, name: &str, arguments: Value) -> Call {
+        Call {
+            name: name.into(),
+            arguments,
+            call_id: None,
+            session: self.session.clone(),
+            cwd: None,
+            timeout: None,
+            no_cache: false,
+            caller: self.caller.clone(),
+            progress: Vec::new(),
+            cancel: CancellationToken::new(),
+            chain: Arc::from([]),
+            depth: 0,
+            holds_lane: false,
+        }
+    }
+
+    pub(crate) fn prepare_as(&self, id: &str, name: &str, arguments: Value) -> Call {
+        Call { call_id: Some(CallId::parse(id).unwrap()), ..self.prepare(name, arguments) }
+    }
+
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> Answer {
+        execute(&self.engine, self.prepare(name, arguments)).await
+    }
+
+    /// Runs a call beside the test.
+    pub(crate) fn start(&self, call: Call) -> tokio::task::JoinHandle<Answer> {
+        let engine = self.engine.clone();
+        tokio::spawn(async move { execute(&engine, call).await })
+    }
+
+    /// The kinds of all events so far.
+    pub(crate) fn kinds(&self) -> Vec<&'static str> {
+        self.events().iter().map(What::kind).filter(|kind| *kind != "tools.changed").collect()
+    }
+
+    pub(crate) fn events(&self) -> Vec<What> {
+        self.engine.events.subscribe_from_start().replay.iter().map(|event| event.what.clone()).collect()
+    }
+
+    /// Waits until no work is left, and sees that each call that started has finished, with one row.
+    #[track_caller]
+    pub(crate) fn books_are_closed(&self) {
+        let count = |kind: &str| self.kinds().iter().filter(|found| **found == kind).count();
+        let rows = self.audit.0.lock().unwrap().len();
+        assert_eq!((count("call.started"), count("call.finished")), (rows, rows), "{:?}", self.kinds());
+    }
+}
+
+pub(crate) fn session(id: &str, cwd: &str) -> Arc<Session> {
+    Arc::new(Session::new(NewSession {
+        id: SessionId::parse(id).unwrap(),
+        cwd: cwd.into(),
+        roots: Vec::new(),
+        project: cwd.into(),
+        client: None,
+        model: None,
+        env: Default::default(),
+        filter: Default::default(),
+    }))
+}
+
+/// The need of a command; words that begin with `$` are not literal.
+pub(crate) fn shell(line: &str) -> Need {
+    let word = |text: &str| Word { text: text.into(), literal: !text.starts_with('$') };
+    Need { words: Some(line.split(' ').map(word).collect()), ..Need::new(Category::Shell, line) }
+}
+
+/// Lets everything that can run do so.
+pub(crate) async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,4 @@
+//! Calls from request to answer, with tools that do as the test says.
+
+mod asks;
+mod house;
