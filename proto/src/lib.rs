@@ -8,6 +8,7 @@ pub mod call;
 pub mod daemon;
 pub mod error;
 pub mod event;
+pub mod hook;
 pub mod method;
 pub mod openrpc;
 pub mod permission;

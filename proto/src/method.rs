@@ -15,6 +15,7 @@ use crate::call::{
 };
 use crate::daemon::{DaemonStatus, Done, NoParams, Shutdown};
 use crate::event::{Event, SubscribeEvents, Unsubscribe};
+use crate::hook::{HookAction, HookList, RunHooks};
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
     ReplyPermission, RevokePermission, SetMode,
@@ -143,6 +144,8 @@ methods! {
     PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;
     PluginsList = "plugins.list", "Lists the plugins, those that failed too.", NoParams => PluginList;
     PluginsReload = "plugins.reload", "Loads one plugin or all anew, whether or not they changed.", ReloadPlugins => PluginList;
+    HooksList = "hooks.list", "Lists the hooks in the order in which they run.", NoParams => HookList;
+    HooksRun = "hooks.run", "Runs the message hooks and gives what they say together.", RunHooks => HookAction;
     PromptRender = "prompt.render", "Renders the text that teaches a model the tools.", RenderPrompt => RenderedPrompt;
     PromptParse = "prompt.parse", "Reads the calls in a model's answer.", ParsePrompt => ParsedPrompt;
     AuditQuery = "audit.query", "Lists calls of the past.", audit::AuditQuery => audit::AuditList;

@@ -4,7 +4,7 @@ use std::io::{BufRead, Read, Write};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, toolctl, until};
+use toold_tests::{Setup, Terminal, TestDaemon, toolctl, until};
 
 /// Whatever daemon toolctl started in this setup is stopped at the end.
 struct Started(Setup);
@@ -239,6 +239,42 @@ fn a_session_can_be_closed() {
     assert_eq!(code(&daemon.toolctl(&["sessions", "close", "mine"])), 0);
     assert!(!out(&daemon.toolctl(&["sessions"])).contains("mine"));
     assert_eq!(code(&daemon.toolctl(&["sessions", "close", "mine"])), 3);
+}
+
+#[test]
+fn on_a_terminal_output_comes_as_it_is_made_and_once() {
+    let daemon = with_plugin();
+    let mut command = daemon.setup.command(toolctl());
+    let terminal = Terminal::run(command.args(["call", "count", "n=3"]));
+    let (status, written) = terminal.end();
+    assert!(status.success());
+    let lines: Vec<&str> = written.lines().filter(|line| line.starts_with("line ")).collect();
+    assert_eq!(lines, ["line 1", "line 2", "line 3"], "{written}");
+    let result = json!({"cwd": daemon.work(), "n": 3}).to_string();
+    assert_eq!(written.matches(&result).count(), 1, "{written}");
+}
+
+#[test]
+fn the_screen_shows_the_daemon_and_leaves_on_q() {
+    let daemon = with_plugin();
+    let mut command = daemon.setup.command(toolctl());
+    let mut screen = Terminal::run(&mut command);
+    screen.wait_for("Counts. Really");
+    assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0"])), 0);
+    screen.press("\x1b[Z\x1b[Z");
+    screen.wait_for("call.finished");
+    screen.press("q");
+    let (status, written) = screen.end();
+    assert!(status.success(), "{written}");
+    // The terminal is as it was before.
+    assert!(written.contains("\x1b[?1049l"), "{written:?}");
+}
+
+#[test]
+fn without_a_terminal_the_screen_is_wrong_usage() {
+    let daemon = TestDaemon::start();
+    let output = daemon.toolctl(&[]);
+    assert_eq!((code(&output), out(&output)), (2, String::new()));
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub struct Call {
     pub no_cache: bool,
     pub caller: Arc<Caller>,
     pub progress: Vec<Arc<dyn ProgressSink>>,
-    /// Fires when the caller gives up.
+    /// Fires when the caller gives up. This call's own: it fires too when the call's time is over.
     pub cancel: CancellationToken,
     /// The plugins between the caller and this call, the outermost first.
     pub chain: Arc<[String]>,

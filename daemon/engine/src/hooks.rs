@@ -143,7 +143,13 @@ impl Hooks {
     }
 
     /// Runs the message hooks for a frontend's own loop, in order; a denial ends it.
-    pub async fn message(&self, event: HookEvent, session: &Session, message: Value, tasks: &TaskTracker) -> HookAction {
+    pub async fn message(
+        &self,
+        event: HookEvent,
+        session: &Session,
+        message: Value,
+        tasks: &TaskTracker,
+    ) -> HookAction {
         let mut action = HookAction::default();
         let mut message = message;
         let mut appended: Vec<String> = Vec::new();

@@ -4,14 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use toml::Spanned;
 use toold_engine::Settings;
+use toold_engine::hooks::Hook;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
+use toold_host::environment::Environment;
 
+use crate::hooks::{self, HookConfig};
 use crate::places::Places;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -21,6 +25,8 @@ pub struct Config {
     pub permission: PermissionConfig,
     pub limits: LimitsConfig,
     pub spool: SpoolConfig,
+    pub audit: AuditConfig,
+    pub hooks: Vec<Spanned<HookConfig>>,
 }
 
 /// `[plugins]`, and `[plugins.NAME]` for each plugin's own table, which it sees as `hygge.config`.
@@ -84,19 +90,34 @@ impl Default for SpoolConfig {
     }
 }
 
+/// How long the audit log is kept; sessions that nobody uses go at the same age.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AuditConfig {
+    pub max_age_days: u64,
+    pub max_rows: u64,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { max_age_days: 90, max_rows: 200_000 }
+    }
+}
+
 /// What became of reading the file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Loaded {
     pub config: Config,
     /// The file, if there is one.
     pub file: Option<PathBuf>,
     pub policy: Policy,
+    pub hooks: Vec<Arc<dyn Hook>>,
     /// What is wrong, in words for people.
     pub problems: Vec<String>,
 }
 
 /// Reads the file and makes a policy of its rules. Never fails: what is wrong is told, and denies.
-pub fn load(places: &Places, file: &Path) -> Loaded {
+pub fn load(places: &Places, file: &Path, environment: &Environment) -> Loaded {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -107,7 +128,7 @@ pub fn load(places: &Places, file: &Path) -> Loaded {
     match toml::from_str::<Config>(&text) {
         Ok(config) => {
             let rules = config.permission.rules.iter().map(|rule| {
-                let line = text[..rule.span().start].matches('\n').count() + 1;
+                let line = line_of(&text, rule);
                 let place = RulePlace {
                     origin: format!("{}:{line}", file.display()),
                     project: None,
@@ -117,9 +138,19 @@ pub fn load(places: &Places, file: &Path) -> Loaded {
                 };
                 (rule.get_ref().clone(), place)
             });
-            let policy = base_policy(places).with_rules(rules);
+            let mut policy = base_policy(places).with_rules(rules);
+            let mut hooks = Vec::new();
+            for hook in &config.hooks {
+                match hooks::read(hook.get_ref(), environment) {
+                    Ok(hook) => hooks.push(hook),
+                    // A hook that should stand in the way and cannot closes the policy instead.
+                    Err(error) => {
+                        policy.broken.push(format!("{}:{}: {error:#}", file.display(), line_of(&text, hook)));
+                    }
+                }
+            }
             let problems = policy.broken.clone();
-            Loaded { config, file: Some(file.to_owned()), policy, problems }
+            Loaded { config, file: Some(file.to_owned()), policy, hooks, problems }
         }
         Err(error) => broken(places, file, format!("{}: {error}", file.display())),
     }
@@ -145,10 +176,21 @@ pub fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
+/// The line on which a table of an array begins, from 1.
+fn line_of<T>(text: &str, table: &Spanned<T>) -> usize {
+    text[..table.span().start].matches('\n').count() + 1
+}
+
 fn broken(places: &Places, file: &Path, problem: String) -> Loaded {
     let mut policy = base_policy(places);
     policy.broken.push(problem.clone());
-    Loaded { config: Config::default(), file: Some(file.to_owned()), policy, problems: vec![problem] }
+    Loaded {
+        config: Config::default(),
+        file: Some(file.to_owned()),
+        policy,
+        hooks: Vec::new(),
+        problems: vec![problem],
+    }
 }
 
 /// What holds whatever the file says: no tool touches what controls the daemon.
@@ -169,7 +211,7 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let places =
             Places { config: dir.path().into(), state: dir.path().join("state"), home: Some("/home/u".into()) };
-        load(&places, &file)
+        load(&places, &file, &Environment::default())
     }
 
     #[test]

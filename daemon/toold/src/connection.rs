@@ -4,6 +4,7 @@
 //! those that wait are kept here, so that the end of the connection is the end of them. Nothing is
 //! buffered while a connection is idle, and one that does not read is not read from.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
@@ -226,6 +227,10 @@ struct RawRequest<'a> {
     params: Option<&'a RawValue>,
 }
 
+/// A string that is borrowed where it holds no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// An id of `null` is there, and wrong; for serde it would be none at all.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
@@ -408,9 +413,9 @@ impl Server {
             }
         };
         let answer_id = id.clone().unwrap_or(Id::Null);
-        let method: Option<String> = request.method.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let method: Option<Text> = request.method.and_then(|raw| serde_json::from_str(raw.get()).ok());
         let version = request.jsonrpc.map(RawValue::get);
-        let (Some(method), Some("\"2.0\"")) = (method, version) else {
+        let (Some(Text(method)), Some("\"2.0\"")) = (method, version) else {
             let words = "expected jsonrpc: \"2.0\" and method: a string".to_owned();
             return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"));
         };
@@ -421,8 +426,8 @@ impl Server {
                 Some(id) => Started::Done(response(id, &())),
             };
         }
-        let key: Option<RequestId> = request.id.map(|raw| raw.get().trim().into());
-        if key.as_ref().is_some_and(|key| self.tokens.contains_key(key)) {
+        let key = request.id.map(|raw| raw.get().trim());
+        if key.is_some_and(|key| self.tokens.contains_key(key)) {
             let words = "a request with this id is in flight on this connection".to_owned();
             return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"));
         }
@@ -434,7 +439,7 @@ impl Server {
         method: &str,
         params: Option<&RawValue>,
         id: Option<Id<'static>>,
-        key: Option<RequestId>,
+        key: Option<&str>,
         place: Place,
     ) -> Started {
         let answer_id = id.clone().unwrap_or(Id::Null);
@@ -505,6 +510,7 @@ impl Server {
             Poll::Ready(None) => Started::Nothing,
             Poll::Ready(Some(json)) => Started::Done(json),
             Poll::Pending => {
+                let key: Option<RequestId> = key.map(Into::into);
                 if let Some(key) = &key {
                     self.tokens.insert(key.clone(), token);
                 }

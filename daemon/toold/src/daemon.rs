@@ -19,10 +19,12 @@ use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_lua::host::PluginHost;
 use toold_proto::tool::{SessionId, SourceKind};
+use toold_store::Store;
 
 use crate::config::{self, Loaded};
 use crate::connection::{self, ConnectionLimits, Stream};
 use crate::frontends::Frontends;
+use crate::kept;
 use crate::peer::Peer;
 use crate::places::Places;
 use crate::project::project_of;
@@ -54,6 +56,7 @@ pub struct Daemon {
 pub struct State {
     pub engine: Arc<Engine>,
     pub plugins: PluginHost,
+    pub store: Arc<Store>,
     pub frontends: Arc<Frontends>,
     pub options: Options,
     pub loaded: Loaded,
@@ -75,19 +78,21 @@ impl Daemon {
     /// Starts everything but the transport. Plugins load in the background.
     pub fn start(options: Options) -> anyhow::Result<Self> {
         let file = options.config.clone().unwrap_or_else(|| options.places.config_file());
-        let loaded = config::load(&options.places, &file);
+        let environment = Environment::inherited(options.environment.iter().cloned());
+        let loaded = config::load(&options.places, &file, &environment);
         for problem in &loaded.problems {
             tracing::error!(problem, "the configuration is not whole");
         }
-        let engine = Arc::new(new_engine(&options, &loaded)?);
+        let store = Arc::new(kept::open(&options, &loaded));
+        let engine = Arc::new(new_engine(&options, &loaded, &store)?);
         let builtins = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
-        let environment = Environment::inherited(options.environment.iter().cloned());
+        engine.hooks.replace(&crate::hooks::source(), loaded.hooks.clone());
         let shared = Arc::new(toold_builtins::shared::Shared::new(environment, Some(options.places.spool())));
         engine
             .registry
             .put(builtins, Origin::Builtin, toold_builtins::all(&shared))
             .context("the built-in tools do not go together")?;
-        let plugins = crate::plugins::start(&options, &loaded, &engine)?;
+        let plugins = crate::plugins::start(&options, &loaded, &engine, &store)?;
         let limits = ConnectionLimits {
             max_message: loaded.config.limits.message_bytes,
             max_subscriptions: loaded.config.limits.subscriptions_per_connection,
@@ -96,6 +101,7 @@ impl Daemon {
         let state = Arc::new(State {
             engine,
             plugins,
+            store,
             frontends: Arc::default(),
             options,
             loaded,
@@ -158,6 +164,7 @@ impl Daemon {
         if tokio::time::timeout(grace, state.engine.tasks.wait()).await.is_err() {
             tracing::warn!("some work did not end in time");
         }
+        state.with_store(Store::close).await;
     }
 }
 
@@ -243,14 +250,18 @@ pub fn random_hex(bytes: usize) -> String {
     buffer.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn new_engine(options: &Options, loaded: &Loaded) -> anyhow::Result<Engine> {
+fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> anyhow::Result<Engine> {
     let mut engine = Engine::new(&random_hex(8));
     engine.limits = Limits::new(loaded.config.limits.calls_per_connection, loaded.config.limits.calls);
     engine.settings.store(Arc::new(loaded.config.settings()));
     engine.spool = Some(Arc::new(SpoolDir::new(options.places.spool())));
+    kept::lend(store, &mut engine);
     let mut policy = loaded.policy.clone();
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let state = real(&options.places.state);
+    // The last two are what SQLite keeps beside it.
+    policy.private.extend(["toold.db", "toold.db-wal", "toold.db-shm"].map(|name| state.join(name)));
     if let Some(socket) = &options.socket {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         policy.private.push(real(socket.parent().context("the socket's path has no folder")?));
     }
     engine.policy.store(Arc::new(policy));

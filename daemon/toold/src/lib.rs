@@ -8,6 +8,8 @@ pub mod connection;
 pub mod daemon;
 pub mod framing;
 pub mod frontends;
+pub mod hooks;
+pub mod kept;
 pub mod logging;
 pub mod peer;
 pub mod places;

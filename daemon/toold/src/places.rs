@@ -42,6 +42,10 @@ impl Places {
         self.config.join("plugins")
     }
 
+    pub fn database(&self) -> PathBuf {
+        self.state.join("toold.db")
+    }
+
     pub fn spool(&self) -> PathBuf {
         self.state.join("spool")
     }

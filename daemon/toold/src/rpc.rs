@@ -1,9 +1,11 @@
 //! The methods: one file for each group, all of them in [`methods`].
 
+mod audit;
 mod calls;
 mod daemon;
 mod error;
 mod events;
+mod hooks;
 mod plugins;
 mod prompt;
 mod provide;
@@ -31,9 +33,11 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     tools::register(&mut module)?;
     provide::register(&mut module)?;
     calls::register(&mut module)?;
+    hooks::register(&mut module)?;
     events::register(&mut module)?;
     prompt::register(&mut module)?;
     plugins::register(&mut module)?;
+    audit::register(&mut module)?;
     daemon::register(&mut module)?;
     Ok(module.into())
 }

@@ -57,7 +57,7 @@ fn status(state: &State) -> DaemonStatus {
         plugins,
         memory_bytes: resident_bytes(),
         open_files: std::fs::read_dir("/proc/self/fd").ok().map(|fds| fds.count() as u64),
-        problems: state.loaded.problems.clone(),
+        problems: state.loaded.problems.iter().cloned().chain(state.store.problems()).collect(),
     }
 }
 

@@ -14,16 +14,16 @@ use toold_proto::tool::SessionId;
 
 use crate::daemon::{SessionRequest, State, random_hex};
 use crate::rpc::error::{invalid_params, object, unknown};
-use crate::rpc::{Request, Right, add};
+use crate::rpc::{Request, Right, add, add_async};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
-    add::<SessionOpen>(module, Right::Anyone, open)?;
+    add_async::<SessionOpen, _>(module, Right::Anyone, open)?;
     add::<SessionsList>(module, Right::Anyone, |request, _| {
         let sessions = request.state.engine.sessions.list();
         let visible = sessions.iter().filter(|session| may_use(&request, session).is_ok());
         Ok(SessionList { sessions: visible.map(|session| session.describe()).collect() })
     })?;
-    add::<SessionClose>(module, Right::Anyone, close)
+    add_async::<SessionClose, _>(module, Right::Anyone, close)
 }
 
 /// What the daemon says of itself.
@@ -33,6 +33,12 @@ pub(super) fn server_info() -> ServerInfo {
 
 /// Puts a new session where others find it, and binds it to the connection.
 pub(super) fn enter(request: &Request, session: Session) -> Arc<Session> {
+    let session = publish(request, session);
+    request.connection().bind(session.clone());
+    session
+}
+
+fn publish(request: &Request, session: Session) -> Arc<Session> {
     let (session, there) = request.state.engine.sessions.open(session);
     if !there {
         *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock") = request.kind();
@@ -42,7 +48,6 @@ pub(super) fn enter(request: &Request, session: Session) -> Arc<Session> {
             .events
             .emit(What::SessionOpened { session_id: session.id.clone(), cwd: session.cwd.display().to_string() });
     }
-    request.connection().bind(session.clone());
     session
 }
 
@@ -79,7 +84,7 @@ impl Request {
     }
 }
 
-fn open(request: Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+async fn open(request: Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
     if let Some(protocol) = open.protocol.filter(|protocol| *protocol != toold_proto::PROTOCOL) {
         let data = ErrorData { supported: vec![toold_proto::PROTOCOL], ..ErrorData::new("unsupported_protocol") };
         let words = format!("protocol {protocol} is not spoken here");
@@ -89,17 +94,29 @@ fn open(request: Request, open: OpenSession) -> Result<OpenedSession, ErrorObjec
         return Err(crate::rpc::error::not_for("session.open"));
     }
     let role = open.role;
-    let opened = match open.session_id.as_ref().and_then(|id| request.state.engine.sessions.find(id)) {
-        Some(session) => resume(&request, session, &open)?,
-        None => create(&request, open)?,
+    let (session, resumed) = match known(&request, &open).await? {
+        Some(session) => (resume(&request, session, &open)?, true),
+        None => (create(&request, open)?, false),
     };
     if role == Some(Role::Agent) {
         request.connection().become_agent();
     }
-    Ok(opened)
+    request.state.keep_session(&session).await;
+    Ok(answer(&session, resumed))
 }
 
-fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+/// The session that a request names, of this daemon or of an earlier one.
+async fn known(request: &Request, open: &OpenSession) -> Result<Option<Arc<Session>>, ErrorObjectOwned> {
+    let Some(id) = &open.session_id else { return Ok(None) };
+    if let Some(session) = request.state.engine.sessions.find(id) {
+        return Ok(Some(session));
+    }
+    let kept = request.state.kept_session(id, open.env.clone()).await;
+    let kept = kept.map_err(|error| invalid_params(&format!("session {id} cannot be resumed: {error:#}")))?;
+    Ok(kept.map(|session| publish(request, session)))
+}
+
+fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Result<Arc<Session>, ErrorObjectOwned> {
     may_use(request, &session)?;
     if let Some(cwd) = &open.cwd {
         let same = PathBuf::from(cwd).canonicalize().is_ok_and(|cwd| cwd == session.cwd);
@@ -109,10 +126,10 @@ fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Resul
         }
     }
     request.connection().bind(session.clone());
-    Ok(answer(&session, true))
+    Ok(session)
 }
 
-fn create(request: &Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+fn create(request: &Request, open: OpenSession) -> Result<Arc<Session>, ErrorObjectOwned> {
     let id = open
         .session_id
         .unwrap_or_else(|| SessionId::parse(&format!("s-{}", random_hex(16))).expect("hexadecimal digits fit"));
@@ -132,7 +149,7 @@ fn create(request: &Request, open: OpenSession) -> Result<OpenedSession, ErrorOb
         filter: filter.map_err(|error| invalid_params(&format!("tools: {error}")))?.unwrap_or_default(),
     });
     let session = session.map_err(|error| invalid_params(&format!("{error:#}")))?;
-    Ok(answer(&enter(request, session), false))
+    Ok(enter(request, session))
 }
 
 fn answer(session: &Session, resumed: bool) -> OpenedSession {
@@ -144,11 +161,17 @@ fn answer(session: &Session, resumed: bool) -> OpenedSession {
     }
 }
 
-fn close(request: Request, close: CloseSession) -> Result<ClosedSession, ErrorObjectOwned> {
-    let sessions = &request.state.engine.sessions;
-    let session = sessions.find(&close.session_id).ok_or_else(|| unknown("session", close.session_id.as_str()))?;
+async fn close(request: Request, close: CloseSession) -> Result<ClosedSession, ErrorObjectOwned> {
+    let id = close.session_id;
+    let state = &request.state;
+    let Some(session) = state.engine.sessions.find(&id) else {
+        // One of an earlier daemon, which nobody came back to.
+        let forgotten = request.kind() == Kind::Frontend && state.forget_session(&id).await;
+        return if forgotten { Ok(ClosedSession { cancelled: 0 }) } else { Err(unknown("session", id.as_str())) };
+    };
     may_use(&request, &session)?;
-    let cancelled = sessions.close(&close.session_id).unwrap_or(0);
-    request.state.engine.events.emit(What::SessionClosed { session_id: close.session_id });
+    let cancelled = state.engine.sessions.close(&id).unwrap_or(0);
+    state.forget_session(&id).await;
+    state.engine.events.emit(What::SessionClosed { session_id: id });
     Ok(ClosedSession { cancelled })
 }

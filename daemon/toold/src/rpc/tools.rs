@@ -205,7 +205,10 @@ async fn run_all(request: &Request, calls: Vec<BatchCall>, batch: &Batch) -> Res
         let (session_id, progress) = (batch.session_id.clone(), batch.progress);
         to_call(request, Execute { name, arguments, call_id, session_id, progress, ..Execute::default() })
     });
-    let calls = calls.collect::<Result<Vec<Call>, _>>()?;
+    let mut calls = calls.collect::<Result<Vec<Call>, _>>()?;
+    for call in &mut calls {
+        call.cancel = request.scope.cancel.child_token();
+    }
     let state = &request.state;
     if !calls.iter().all(|call| knows(&state.engine, call)) {
         state.plugins.settled().await;

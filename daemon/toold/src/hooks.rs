@@ -1,0 +1,139 @@
+//! Hooks of the configuration: command lines that get JSON on stdin and answer with JSON on stdout.
+//!
+//! Exit status 0 takes what stands on stdout, which may be nothing; 2 denies, with what stands on stderr as
+//! the reason; any other is a failure of the hook.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+use toold_engine::cx::Cx;
+use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
+use toold_engine::registry::{Scope, SourceKey};
+use toold_host::environment::Environment;
+use toold_host::process::{Command, Ending, run};
+use toold_proto::hook::HookDecision;
+use toold_proto::tool::SourceKind;
+
+/// One `[[hooks]]` of the configuration.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookConfig {
+    pub event: String,
+    /// The program and its arguments; no shell.
+    pub command: Vec<String>,
+    pub name: Option<String>,
+    /// Names or globs of tools; all when absent.
+    pub tools: Option<Vec<String>>,
+    #[serde(default)]
+    pub priority: i64,
+    #[serde(default)]
+    pub mode: HookMode,
+    #[serde(default = "default_timeout")]
+    pub timeout_ms: u64,
+    #[serde(default)]
+    pub fail: OnFailure,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookMode {
+    #[default]
+    Sync,
+    Async,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// The call goes on.
+    #[default]
+    Open,
+    /// The call ends.
+    Closed,
+}
+
+fn default_timeout() -> u64 {
+    10_000
+}
+
+/// The identity of the configuration as a source of hooks.
+pub fn source() -> SourceKey {
+    SourceKey { kind: SourceKind::Builtin, name: "configuration".into(), scope: Scope::Global }
+}
+
+struct CommandHook {
+    spec: HookSpec,
+    command: Vec<String>,
+    environment: Environment,
+}
+
+/// Makes a hook of its configuration.
+///
+/// # Errors
+/// An event that there is not, no command, a glob that cannot be read.
+pub fn read(config: &HookConfig, environment: &Environment) -> anyhow::Result<Arc<dyn Hook>> {
+    let event = HookEvent::parse(&config.event).with_context(|| {
+        format!("{:?} is no event: expected pre_tool, post_tool, pre_message or post_message", config.event)
+    })?;
+    let Some(program) = config.command.first() else { bail!("command is empty: expected a program and its arguments") };
+    let tools = config.tools.as_ref().map(|globs| {
+        let mut set = globset::GlobSetBuilder::new();
+        for glob in globs {
+            set.add(globset::Glob::new(glob)?);
+        }
+        set.build()
+    });
+    let spec = HookSpec {
+        name: config.name.clone().unwrap_or_else(|| program.clone()),
+        source: source(),
+        event,
+        priority: config.priority,
+        asynchronous: config.mode == HookMode::Async,
+        timeout: Duration::from_millis(config.timeout_ms),
+        fail_closed: config.fail == OnFailure::Closed,
+        tools: tools.transpose().context("tools")?,
+    };
+    Ok(Arc::new(CommandHook { spec, command: config.command.clone(), environment: environment.clone() }))
+}
+
+impl Hook for CommandHook {
+    fn spec(&self) -> &HookSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, input: HookInput, _cx: Option<Arc<Cx>>) -> BoxFuture<'a, Result<HookAnswer, String>> {
+        self.run_command(input).boxed()
+    }
+}
+
+impl CommandHook {
+    async fn run_command(&self, input: HookInput) -> Result<HookAnswer, String> {
+        let stdin = serde_json::to_vec(&input).map_err(|error| error.to_string())?;
+        let mut command = Command::new(&self.command[0], &input.pwd, self.environment.clone()).args(&self.command[1..]);
+        command.stdin = Some(stdin);
+        command.timeout = Some(self.spec.timeout);
+        let finished = run(command, &CancellationToken::new(), |_, _| {}).await.map_err(|error| error.to_string())?;
+        let (out, err) = (finished.stdout.to_text(), finished.stderr.to_text());
+        match (finished.ending, finished.code) {
+            (Ending::TimedOut, _) => Err(format!("it took longer than {} ms", self.spec.timeout.as_millis())),
+            (Ending::Exited, Some(0)) if out.trim().is_empty() => Ok(HookAnswer::default()),
+            (Ending::Exited, Some(0)) => {
+                serde_json::from_str(&out).map_err(|error| format!("its answer cannot be used: {error}"))
+            }
+            (Ending::Exited, Some(2)) => Ok(HookAnswer {
+                decision: Some(HookDecision::Deny),
+                reason: Some(err.trim().to_owned()).filter(|reason| !reason.is_empty()),
+                ..HookAnswer::default()
+            }),
+            (Ending::Exited | Ending::Cancelled, code) => {
+                let ended = code.map_or("by a signal".to_owned(), |code| format!("with status {code}"));
+                Err(format!("it ended {ended}: {}", err.trim()))
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `audit.*`
+
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_proto::audit::{AuditList, AuditQuery};
+use toold_proto::error::{self, ErrorData};
+use toold_proto::method::{self, Method};
+use toold_store::StoreError;
+
+use crate::daemon::State;
+use crate::rpc::error::{invalid_params, object, unknown};
+use crate::rpc::{Request, Right, add_async, decides};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    add_async::<method::AuditQuery, _>(module, Right::Anyone, query)
+}
+
+async fn query(request: Request, mut query: AuditQuery) -> Result<AuditList, ErrorObjectOwned> {
+    if decides(method::AuditQuery::NAME, &request).is_err() {
+        let own = request.session(None)?.id.clone();
+        if let Some(other) = query.session_id.filter(|id| *id != own) {
+            return Err(unknown("session", other.as_str()));
+        }
+        query.session_id = Some(own);
+    }
+    let found = request.state.with_store(move |store| store.query_audit(&query)).await;
+    found.map_err(|error| match error {
+        StoreError::BadQuery(words) => invalid_params(&words),
+        error => object(error::EXECUTION_FAILED, &error.to_string(), ErrorData::new("execution_failed")),
+    })
+}

@@ -1,0 +1,43 @@
+//! `hooks.*`
+
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_engine::hooks::{HookEvent, HookSpec};
+use toold_proto::hook::{HookAction, HookInfo, HookList, MessageEvent, RunHooks};
+use toold_proto::method::{HooksList, HooksRun};
+use toold_proto::tool::Source;
+
+use crate::daemon::State;
+use crate::rpc::{Request, Right, add, add_async};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    add::<HooksList>(module, Right::Anyone, |request, _| {
+        let hooks = request.state.engine.hooks.snapshot();
+        Ok(HookList { hooks: hooks.iter().map(|hook| describe(hook.spec())).collect() })
+    })?;
+    add_async::<HooksRun, _>(module, Right::Anyone, run)
+}
+
+async fn run(request: Request, asked: RunHooks) -> Result<HookAction, ErrorObjectOwned> {
+    let session = request.session(asked.session_id.as_ref())?;
+    let event = match asked.event {
+        MessageEvent::PreMessage => HookEvent::PreMessage,
+        MessageEvent::PostMessage => HookEvent::PostMessage,
+    };
+    let engine = &request.state.engine;
+    Ok(engine.hooks.message(event, &session, asked.message, &engine.tasks).await)
+}
+
+fn describe(spec: &HookSpec) -> HookInfo {
+    HookInfo {
+        name: spec.name.clone(),
+        event: spec.event.as_str().to_owned(),
+        source: Source { kind: spec.source.kind, name: spec.source.name.clone(), path: None },
+        priority: spec.priority,
+        mode: if spec.asynchronous { "async" } else { "sync" }.to_owned(),
+        timeout_ms: spec.timeout.as_millis() as u64,
+        fail: if spec.fail_closed { "closed" } else { "open" }.to_owned(),
+    }
+}

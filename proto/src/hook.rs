@@ -1,0 +1,74 @@
+//! Hooks as clients see them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::tool::{SessionId, Source};
+
+/// Answer of `hooks.list`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HookList {
+    /// In the order in which they run.
+    pub hooks: Vec<HookInfo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HookInfo {
+    pub name: String,
+    /// `pre_tool`, `post_tool`, `pre_message` or `post_message`.
+    pub event: String,
+    /// The plugin, or the configuration.
+    pub source: Source,
+    /// Lower runs first.
+    pub priority: i64,
+    /// `sync` or `async`.
+    pub mode: String,
+    pub timeout_ms: u64,
+    /// What happens when the hook fails: `open` lets the call go on, `closed` ends it.
+    pub fail: String,
+}
+
+/// Params of `hooks.run`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunHooks {
+    pub event: MessageEvent,
+    pub message: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Which hooks a frontend's own loop can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageEvent {
+    PreMessage,
+    PostMessage,
+}
+
+/// Answer of `hooks.run`: what all hooks together say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HookAction {
+    pub decision: HookDecision,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The message after all hooks; absent when none changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified_message: Option<Value>,
+    /// What hooks add to the system prompt, one under another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt_append: Option<String>,
+    /// Hooks that failed and were passed over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookDecision {
+    /// No objection. Never skips the permission.
+    #[default]
+    Allow,
+    Deny,
+    Modify,
+}
