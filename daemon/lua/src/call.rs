@@ -10,6 +10,9 @@ use futures_util::stream::FuturesUnordered;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::permit::permit;
+use toold_engine::tool::ToolError;
 
 use crate::brake::Brake;
 
@@ -18,6 +21,8 @@ pub(crate) struct Call {
     pub(crate) brake: Arc<Brake>,
     /// The engine's context; `None` while a plugin loads.
     pub(crate) cx: Option<Arc<Cx>>,
+    /// The plugins between the caller and what the script touches, its own the last.
+    pub(crate) chain: Arc<[String]>,
     asked: Mutex<Vec<BoxFuture<'static, ()>>>,
     /// Whether its thread may be held for as long as it takes.
     owns_thread: bool,
@@ -48,13 +53,35 @@ pub(crate) fn current() -> Option<Arc<Call>> {
 }
 
 impl Call {
-    pub(crate) fn new(brake: Brake, cx: Option<Arc<Cx>>) -> Arc<Self> {
-        Arc::new(Self { brake: Arc::new(brake), cx, asked: Mutex::default(), owns_thread: false })
+    /// A tool's call.
+    pub(crate) fn new(brake: Brake, cx: Arc<Cx>) -> Arc<Self> {
+        let chain = cx.chain.clone();
+        Self::with(brake, Some(cx), chain, false)
     }
 
-    /// Of a script that runs on a thread made for blocking.
+    /// A hook of `plugin`, which sees the call of `cx`, or a message.
+    pub(crate) fn of_hook(brake: Brake, cx: Option<Arc<Cx>>, plugin: &str) -> Arc<Self> {
+        let outer = cx.as_ref().map(|cx| cx.outer_chain.clone()).unwrap_or_default();
+        let chain = outer.iter().cloned().chain([plugin.to_owned()]).collect();
+        Self::with(brake, cx, chain, false)
+    }
+
+    /// A script that runs on a thread made for blocking.
     pub(crate) fn of_load(brake: Brake) -> Arc<Self> {
-        Arc::new(Self { brake: Arc::new(brake), cx: None, asked: Mutex::default(), owns_thread: true })
+        Self::with(brake, None, Arc::new([]), true)
+    }
+
+    fn with(brake: Brake, cx: Option<Arc<Cx>>, chain: Arc<[String]>, owns_thread: bool) -> Arc<Self> {
+        Arc::new(Self { brake: Arc::new(brake), cx, chain, asked: Mutex::default(), owns_thread })
+    }
+
+    /// Leave for something that the script is about to touch.
+    ///
+    /// # Errors
+    /// As [`permit`]; a script that runs outside of any call.
+    pub(crate) async fn require(&self, need: Need) -> Result<(), ToolError> {
+        let cx = self.cx().map_err(ToolError::Told)?;
+        permit(cx, &self.chain, need).await
     }
 
     /// The engine's context.

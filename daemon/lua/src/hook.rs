@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mlua::Value as LuaValue;
 use serde_json::Value;
+use toold_engine::cx::Cx;
 use toold_engine::hooks::{Hook, HookAnswer, HookInput, HookSpec};
 
 use crate::brake::Brake;
@@ -28,10 +29,10 @@ impl LuaHook {
         Self { spec, place, version }
     }
 
-    async fn handle(&self, input: HookInput) -> Result<HookAnswer, String> {
+    async fn handle(&self, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
         let loaded = self.version.main().await?;
         let handler = loaded.hooks.get(self.place).ok_or("the plugin did not register its hook again")?;
-        let call = Call::new(Brake::of_hook(self.spec.timeout), None);
+        let call = Call::of_hook(Brake::of_hook(self.spec.timeout), cx, self.version.plugin.name());
         let _watched = self.version.plugin.shared.watchdog.watch(&call.brake);
         let lua = loaded.vm.lua();
         let explain = |error: &mlua::Error| self.version.plugin.sources.explain(error).message;
@@ -54,7 +55,7 @@ impl Hook for LuaHook {
         &self.spec
     }
 
-    fn run<'a>(&'a self, input: HookInput) -> BoxFuture<'a, Result<HookAnswer, String>> {
-        self.handle(input).boxed()
+    fn run<'a>(&'a self, input: HookInput, cx: Option<Arc<Cx>>) -> BoxFuture<'a, Result<HookAnswer, String>> {
+        self.handle(input, cx).boxed()
     }
 }

@@ -50,6 +50,8 @@ pub struct PluginHostOptions {
     pub memory: usize,
     /// How long a script may take to load.
     pub load_limit: Duration,
+    /// How long [`PluginHost::settled`] waits when no further plugin finishes.
+    pub settle_patience: Duration,
     /// How many machines a plugin with parallelizable tools may have.
     pub machines: usize,
     /// The `[plugins.<name>]` tables of the configuration.
@@ -72,6 +74,7 @@ impl PluginHostOptions {
             engine,
             memory: 64 << 20,
             load_limit: Duration::from_secs(5),
+            settle_patience: Duration::from_millis(250),
             machines: std::thread::available_parallelism().map_or(1, usize::from),
             config: Map::new(),
             profile_dir: PathBuf::new(),
@@ -128,7 +131,12 @@ impl PluginHost {
             stop: stop.clone(),
         });
         let wanted = Wanted { disabled: options.disabled, enabled: options.enabled };
-        let shown = Shown { described: described.clone(), subagents: subagents.clone(), settle };
+        let shown = Shown {
+            described: described.clone(),
+            subagents: subagents.clone(),
+            settle,
+            settle_patience: options.settle_patience,
+        };
         let keeper = Keeper::new(options.dirs, wanted, shared, shown);
         let task = tokio::spawn(keeper.keep(inbox, stop.clone()));
         Ok(Self { described, subagents, commands, settled, stop, task: Mutex::new(Some(task)) })

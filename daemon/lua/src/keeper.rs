@@ -34,8 +34,6 @@ const LOADS: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(50);
 /// How long finished loads wait for others of the same scan, so that they are one revision.
 const BATCH: Duration = Duration::from_millis(20);
-/// The first scan counts as done when nothing has finished for so long.
-const SETTLE: Duration = Duration::from_millis(250);
 
 /// Which plugins are to run, by name.
 pub(crate) struct Wanted {
@@ -48,6 +46,7 @@ pub(crate) struct Shown {
     pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
     pub(crate) subagents: Arc<ArcSwap<Vec<Subagent>>>,
     pub(crate) settle: watch::Sender<bool>,
+    pub(crate) settle_patience: Duration,
 }
 
 /// A folder, and what its plugins are to the engine.
@@ -529,7 +528,7 @@ impl Keeper {
     }
 
     fn settles_at(&self) -> Option<Instant> {
-        (self.scanned && !*self.shown.settle.borrow()).then(|| self.last_progress + SETTLE)
+        (self.scanned && !*self.shown.settle.borrow()).then(|| self.last_progress + self.shown.settle_patience)
     }
 
     fn settle_if_done(&self) {
@@ -637,5 +636,12 @@ fn plain_error(message: String) -> PluginError {
 
 /// Does what blocks on a thread that may.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("reading folders does not panic, and is not aborted")
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is going down, and this task with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }

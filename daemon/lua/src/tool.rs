@@ -58,7 +58,7 @@ impl LuaTool {
         };
         let (loaded, handlers) = self.machine().await?;
         let cx = cx.shared();
-        let call = Call::new(Brake::of_call(cx.clone()), Some(cx.clone()));
+        let call = Call::new(Brake::of_call(cx.clone()), cx.clone());
         let _watched = version.plugin.shared.watchdog.watch(&call.brake);
         let lua = loaded.vm.lua();
         let ended = match call_table(lua, &CallTable { cx: &cx, input: &input }) {
@@ -108,7 +108,7 @@ impl LuaTool {
         let (loaded, handlers) = self.machine().await?;
         let Permission::Told(told) = handlers.permission else { return Ok(Vec::new()) };
         let cx = cx.shared();
-        let call = Call::new(Brake::of_needs(cx.clone()), Some(cx.clone()));
+        let call = Call::new(Brake::of_needs(cx.clone()), cx.clone());
         let _watched = self.version.plugin.shared.watchdog.watch(&call.brake);
         let lua = loaded.vm.lua();
         let args = call_table(lua, &CallTable { cx: &cx, input });

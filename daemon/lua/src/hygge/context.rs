@@ -71,10 +71,10 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
         Ok(call::current_cx()?.deadline.remaining().as_millis() as f64)
     })?;
     ctx.waiting("ask", "ctx.ask", |asked| {
-        let need = need(&asked.args.fields(1, "need")?, call_cwd(asked.call.cx()?))?;
-        let cx = asked.call.cx()?.clone();
+        let need = need(&asked.args.fields(1, "need")?, &asked.call.cx()?.cwd)?;
+        let call = asked.call.clone();
         Ok(async move {
-            match cx.require(need).await {
+            match call.require(need).await {
                 Ok(()) => Ok(Reply::Json(Json::Bool(true))),
                 Err(ToolError::Denied(_)) => Ok(Reply::Json(Json::Bool(false))),
                 Err(other) => Err(other.to_string()),
@@ -82,10 +82,6 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
         })
     })?;
     Ok(())
-}
-
-fn call_cwd(cx: &Cx) -> &std::path::Path {
-    &cx.cwd
 }
 
 fn update(lua: &Lua, fields: &Fields) -> Result<Progress, String> {

@@ -16,6 +16,7 @@ use toold_proto::call::Stream;
 
 use super::{Asked, Module, Reply};
 use crate::args::text;
+use crate::call::Call;
 
 /// Bytes of each stream that a script gets; what is over loses its middle.
 const KEEP: usize = 8 << 20;
@@ -75,6 +76,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
 
 /// A program that a script wants to run.
 struct Program {
+    call: Arc<Call>,
     cx: Arc<Cx>,
     command: Command,
     needs: Vec<Need>,
@@ -119,7 +121,7 @@ impl Program {
         }
         let line: Vec<String> = std::iter::once(&name).chain(&words).map(|word| quoted(word)).collect();
         let needs = shell_grammar::needs(&line.join(" "), &command.cwd);
-        Ok(Self { cx, command, needs })
+        Ok(Self { call: asked.call.clone(), cx, command, needs })
     }
 
     /// Of one line for the shell.
@@ -131,21 +133,21 @@ impl Program {
         let mut command = Command::shell(&line, &cx.cwd, environment);
         command.keep = KEEP;
         let needs = shell_grammar::needs(&line, &cx.cwd);
-        Ok(Self { cx, command, needs })
+        Ok(Self { call: asked.call.clone(), cx, command, needs })
     }
 
     /// A refusal is a result with code 1, a program that cannot be started an error.
     async fn run(self, on_output: impl FnMut(Stream, &str) + Send) -> Result<Reply, String> {
-        let Self { cx, mut command, needs } = self;
+        let Self { call, cx, mut command, needs } = self;
         for need in needs {
-            match cx.require(need).await {
+            match call.require(need).await {
                 Ok(()) => {}
                 Err(ToolError::Denied(denial)) => return Ok(result("", &denial.message, 1, false)),
                 Err(other) => return Err(other.to_string()),
             }
         }
         // The call's own limit stops the script; this one only leaves it time to say what came before.
-        let remaining = cx.deadline.remaining().saturating_sub(Duration::from_millis(50));
+        let remaining = call.brake.remaining().saturating_sub(Duration::from_millis(50));
         command.timeout = Some(command.timeout.unwrap_or(remaining));
         let finished = run(command, &cx.cancel, on_output).await.map_err(|error| format!("hygge.exec: {error}"))?;
         let Finished { ending, code, signal, stdout, stderr, .. } = finished;

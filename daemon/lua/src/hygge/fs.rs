@@ -8,11 +8,11 @@ use std::time::SystemTime;
 
 use globset::GlobBuilder;
 use serde_json::{Value as Json, json};
-use toold_engine::cx::Cx;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
 
 use super::{Asked, Module, Reply, Work};
+use crate::call::Call;
 use crate::plugin::Plugin;
 
 /// A file over this is not read into a machine.
@@ -129,7 +129,7 @@ enum Access {
 struct Target {
     path: PathBuf,
     access: Access,
-    cx: Option<Arc<Cx>>,
+    call: Arc<Call>,
     plugin: Arc<Plugin>,
 }
 
@@ -144,22 +144,23 @@ impl Target {
             Access::Read => plugin.requires("fs_read", |can| can.fs_read)?,
             Access::Write => plugin.requires("fs_write", |can| can.fs_write)?,
         }
-        let cx = asked.call.cx.clone();
+        let call = asked.call.clone();
         // While it loads, a plugin knows no other folder than its own.
-        let base = cx.as_ref().map_or_else(|| plugin.dir(), |cx| &cx.cwd);
+        let base = call.cx.as_ref().map_or_else(|| plugin.dir(), |cx| &cx.cwd);
         let path = files::resolve(path.as_ref(), base).map_err(|error| format!("{path}: {error}"))?;
-        Ok(Self { path, access, cx, plugin })
+        Ok(Self { path, access, call, plugin })
     }
 
     /// The path, once the policy or a person has allowed it.
     async fn judged(self) -> Result<PathBuf, String> {
-        let Self { path, access, cx, plugin } = self;
+        let Self { path, access, call, plugin } = self;
         if access == Access::Read && plugin.owns(&path) {
             return Ok(path);
         }
-        let cx = cx.ok_or_else(|| {
-            format!("{}: while a plugin loads it reads its own folder only, and writes nothing", path.display())
-        })?;
+        if call.cx.is_none() {
+            let path = path.display();
+            return Err(format!("{path}: while a plugin loads it reads its own folder only, and writes nothing"));
+        }
         let need = {
             let path = path.clone();
             blocking(move || {
@@ -171,7 +172,7 @@ impl Target {
             })
             .await?
         };
-        cx.require(need).await.map_err(|error| error.to_string())?;
+        call.require(need).await.map_err(|error| error.to_string())?;
         Ok(path)
     }
 }

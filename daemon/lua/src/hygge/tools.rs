@@ -11,12 +11,12 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         let name = args.text(1, "name")?;
         let arguments =
             if args.value(2).is_nil() { Json::Object(Map::new()) } else { args.json(asked.lua, 2, "args")? };
-        let cx = asked.call.cx()?.clone();
+        let (cx, chain) = (asked.call.cx()?.clone(), asked.call.chain.clone());
         if asked.held {
             return Err("hygge.call_tool: tools cannot be called from a callback of a C function".to_owned());
         }
         Ok(async move {
-            let result = cx.call_tool(&name, arguments).await;
+            let result = cx.call_tool_as(chain, &name, arguments).await;
             result.map(|result| Reply::Json(table_of(result))).map_err(|error| format!("hygge.call_tool: {error}"))
         })
     })?;

@@ -286,3 +286,55 @@ async fn hooks_see_and_change_calls() {
     let denied = world.call("t", json!({"x": 1, "forbidden": true})).await;
     assert!(denied.is_error && denied.text().contains("no t"), "{}", denied.text());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_may_use_the_host() {
+    let world = World::of(
+        "hygge.register_hook('post_tool', {tools = 't'}, function(event)
+           local r = hygge.exec('echo', {'from', event.tool_name})
+           local inner = hygge.call_tool('inner')
+           return {modified_tool_result = {content = r.stdout .. inner.content .. hygge.session.id}}
+         end)
+         hygge.register_tool{name = 't', execute = function(ctx, input) return 'x' end}
+         hygge.register_tool{name = 'inner', parallelizable = true, execute = function(ctx, input) return 'inner ' end}",
+    )
+    .await;
+    let refused = world.call("t", json!({})).await;
+    assert!(refused.text().contains("inner s"), "{}", refused.text());
+    world.allow_all();
+    is_text(&world.call("t", json!({})).await, "from t\ninner s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_runs_while_its_plugins_serial_tool_waits() {
+    let world = World::of(
+        "hygge.register_hook('pre_tool', {tools = 'free'}, function() seen = true end)
+         hygge.register_tool{name = 'free', parallelizable = true, execute = function() return 'free' end}
+         hygge.register_tool{name = 'waits', execute = function()
+           while not seen do hygge.sleep(1) end
+           return 'saw it' end}",
+    )
+    .await;
+    let waits = world.execute({
+        let mut call = world.call_of("waits", json!({}));
+        call.session = world.another_session();
+        call
+    });
+    let (waited, free) = tokio::join!(waits, world.text("free", json!({})));
+    assert_eq!((waited.unwrap().text().as_str(), free.as_str()), ("saw it", "free"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_hook_ends_at_its_limit_and_the_call_goes_on() {
+    for body in ["while true do pcall(function() while true do end end) end", "hygge.sleep('1h')"] {
+        let world = World::of(&format!(
+            "hygge.register_hook('pre_tool', {{timeout = '30ms'}}, function() {body} end)
+             hygge.register_hook('pre_tool', {{mode = 'async', timeout = '30ms'}}, function() {body} end)
+             hygge.register_tool{{name = 't', execute = function() return 'ran' end}}"
+        ))
+        .await;
+        is_text(&world.call("t", json!({})).await, "ran");
+        world.engine.tasks.close();
+        soon(world.engine.tasks.wait()).await;
+    }
+}

@@ -59,22 +59,38 @@ const BODIES: &[(&str, &str, Ends)] = &[
         "local function make() return coroutine.wrap(function() while true do pcall(make()) end end) end make()()",
         Somehow,
     ),
-    ("coroutines that are kept", "local t = {} while true do t[#t + 1] = coroutine.create(function() end) end", Somehow),
+    (
+        "coroutines that are kept",
+        "local t = {} while true do t[#t + 1] = coroutine.create(function() end) end",
+        Somehow,
+    ),
     (
         "closing coroutines",
         "while true do local co = coroutine.create(function() coroutine.yield() end) coroutine.resume(co) coroutine.close(co) end",
         AtLimit,
     ),
     ("metamethod that loops", "return setmetatable({}, {__index = function() while true do end end}).x", AtLimit),
-    ("metamethods without end", "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end}) return t[1]", Somehow),
-    ("__gc that loops", "setmetatable({}, {__gc = function() while true do end end}) for i = 1, 1e5 do local t = {} end", Well),
+    (
+        "metamethods without end",
+        "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end}) return t[1]",
+        Somehow,
+    ),
+    (
+        "__gc that loops",
+        "setmetatable({}, {__gc = function() while true do end end}) for i = 1, 1e5 do local t = {} end",
+        Well,
+    ),
     ("sort whose comparison loops", "table.sort({3, 2, 1}, function() while true do end end)", AtLimit),
     (
         "sort without order",
         "local t = {} for i = 1, 1e5 do t[i] = i % 7 end while true do pcall(table.sort, t, function() return true end) end",
         AtLimit,
     ),
-    ("sort of many", "local t = {} for i = 1, 1e6 do t[i] = (i * 7919) % 1000003 end while true do table.sort(t) end", Somehow),
+    (
+        "sort of many",
+        "local t = {} for i = 1, 1e6 do t[i] = (i * 7919) % 1000003 end while true do table.sort(t) end",
+        Somehow,
+    ),
     ("gsub whose callback loops", "('x'):gsub('x', function() while true do end end)", AtLimit),
     ("gsub of much", "local s = ('x'):rep(1e6) while true do s:gsub('.', 'y') end", AtLimit),
     ("exploding pattern", "return ('a'):rep(40):find(('a?'):rep(40) .. ('a'):rep(40))", AtLimit),
@@ -91,21 +107,41 @@ const BODIES: &[(&str, &str, Ends)] = &[
     ("concat that doubles", "local s = 'x' while true do s = s .. s end", With("not enough memory")),
     ("strings that are kept", "local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end", Somehow),
     ("tables that are kept", "local t = {} while true do t[#t + 1] = {} end", Somehow),
-    ("hunger in pcall", "while true do pcall(function() local t = {} while true do t[#t + 1] = {1, 2, 3} end end) end", Somehow),
+    (
+        "hunger in pcall",
+        "while true do pcall(function() local t = {} while true do t[#t + 1] = {1, 2, 3} end end) end",
+        Somehow,
+    ),
     ("one big table", "return #table.create(1e9, 1)", Somehow),
     ("100,000 globals", "for i = 1, 1e5 do getfenv()['g' .. i] = i end return 'done'", Somehow),
     ("a buffer", "return buffer.len(buffer.create(1e9))", Somehow),
     ("recursion", "local function f(x) return 1 + f(x + 1) end return f(1)", Somehow),
     ("recursion through pcall", "local function f() return pcall(f) end f() return 'back'", Somehow),
     ("recursion through gsub", "local function f(s) return (s:gsub('.', f)) end return f('abc')", With("overflow")),
-    ("recursion through tostring", "local t = setmetatable({}, {}) getmetatable(t).__tostring = function() return tostring(t) end return tostring(t)", With("overflow")),
+    (
+        "recursion through tostring",
+        "local t = setmetatable({}, {}) getmetatable(t).__tostring = function() return tostring(t) end return tostring(t)",
+        With("overflow"),
+    ),
     ("table.move of much", "table.move({}, 1, 1e9, 2)", AtLimit),
     ("table.insert in front", "local t = {} for i = 1, 1e9 do table.insert(t, 1, i) end", Somehow),
-    ("table.concat of much", "local t = {} for i = 1, 1e5 do t[i] = 'x' end while true do table.concat(t) end", AtLimit),
+    (
+        "table.concat of much",
+        "local t = {} for i = 1, 1e5 do t[i] = 'x' end while true do table.concat(t) end",
+        AtLimit,
+    ),
     ("unpack of much", "return select('#', unpack({}, 1, 1e8))", With("too many results")),
-    ("deep result", "local t = {} for i = 1, 1000 do t = {t} end return {content = 'x', metadata = t}", With("nests deeper")),
+    (
+        "deep result",
+        "local t = {} for i = 1, 1000 do t = {t} end return {content = 'x', metadata = t}",
+        With("nests deeper"),
+    ),
     ("cyclic result", "local t = {} t[1] = t return {content = t}", With("contains itself")),
-    ("result that unfolds", "local t = {} for i = 1, 100 do t = {t, t} end return {content = 'x', metadata = {t}}", With("larger than 64 MiB")),
+    (
+        "result that unfolds",
+        "local t = {} for i = 1, 100 do t = {t, t} end return {content = 'x', metadata = {t}}",
+        With("larger than 64 MiB"),
+    ),
     ("big result", "return ('x'):rep(2e7)", Well),
     ("giant message", "error(('x'):rep(1e6))", With("bytes cut")),
     ("error that is no text", "error(setmetatable({}, {__tostring = function() return 'told' end}))", With("told")),
@@ -120,7 +156,11 @@ const BODIES: &[(&str, &str, Ends)] = &[
     ("sleep without end", "while true do pcall(hygge.sleep, '1h') end", AtLimit),
     ("sleeps without number", "while true do pcall(hygge.sleep, 0) end", AtLimit),
     ("sleep in a sort", "table.sort({2, 1}, function() hygge.sleep('1h') end)", AtLimit),
-    ("all without end", "hygge.all{function() while true do coroutine.yield() end end, function() hygge.sleep('1h') end}", AtLimit),
+    (
+        "all without end",
+        "hygge.all{function() while true do coroutine.yield() end end, function() hygge.sleep('1h') end}",
+        AtLimit,
+    ),
     ("calls of itself", "while true do pcall(hygge.call_tool, 'hostile') end", Somehow),
     ("compiling without end", "while true do load('return ' .. ('1 + '):rep(1000) .. '1') end", AtLimit),
     ("source that nests", "return select(2, load(('('):rep(1e5) .. '1' .. (')'):rep(1e5)))", Well),
@@ -128,7 +168,11 @@ const BODIES: &[(&str, &str, Ends)] = &[
     ("json without end", "while true do hygge.json.encode({1, 2, 3}) end", AtLimit),
     ("glob of folders", "return #hygge.fs.glob(('{a,b}'):rep(20))", Somehow),
     ("way out by the string table", "getmetatable('').__index = nil return tostring(('x').rep)", Somehow),
-    ("way out by debug", "return tostring(debug.getregistry) .. tostring(debug.sethook) .. tostring(debug.getupvalue)", Well),
+    (
+        "way out by debug",
+        "return tostring(debug.getregistry) .. tostring(debug.sethook) .. tostring(debug.getupvalue)",
+        Well,
+    ),
     ("way out by loading", "return tostring(dofile) .. tostring(loadfile) .. tostring(package)", Well),
     ("way out by exit", "os.exit(1)", With("cannot end the daemon")),
     ("way out by bytecode", "return select(2, loadstring('\\27Lua'))", Well),
@@ -190,9 +234,21 @@ async fn hostile_loads_end_their_own_load_only() {
         ("caught", "while true do pcall(function() while true do end end) end", "time limit for loading"),
         ("rep", "local s = ('x'):rep(1e9)", "memory"),
         ("tools", "for i = 1, 1e6 do hygge.register_tool{name = 't' .. i, execute = print} end", "at most 1000"),
-        ("schema", "local s = {} for i = 1, 50 do s = {type = 'object', properties = {a = s}} end hygge.register_tool{name = 't', execute = print, input_schema = s}", "deeper than 64"),
-        ("wide", "local p = {} for i = 1, 50000 do p['p' .. i] = {type = 'string'} end hygge.register_tool{name = 't', execute = print, input_schema = {properties = p}}", "bytes"),
-        ("cyclic", "local s = {} s.properties = {a = s} hygge.register_tool{name = 't', execute = print, input_schema = s}", "contains itself"),
+        (
+            "schema",
+            "local s = {} for i = 1, 50 do s = {type = 'object', properties = {a = s}} end hygge.register_tool{name = 't', execute = print, input_schema = s}",
+            "deeper than 64",
+        ),
+        (
+            "wide",
+            "local p = {} for i = 1, 50000 do p['p' .. i] = {type = 'string'} end hygge.register_tool{name = 't', execute = print, input_schema = {properties = p}}",
+            "bytes",
+        ),
+        (
+            "cyclic",
+            "local s = {} s.properties = {a = s} hygge.register_tool{name = 't', execute = print, input_schema = s}",
+            "contains itself",
+        ),
         ("sleeps", "hygge.sleep('1h')", "time limit for loading"),
         ("message", "error(('x'):rep(1e6))", "bytes cut"),
         ("nested", &format!("return {}1{}", "(".repeat(3000), ")".repeat(3000)), "Exceeded allowed recursion depth"),
@@ -201,7 +257,10 @@ async fn hostile_loads_end_their_own_load_only() {
         scripts.iter().map(|(name, script, _)| (format!("{name}.lua"), *script)).collect();
     files.push(("good.lua".into(), "hygge.register_tool{name = 'good', execute = function() return 'works' end}"));
     let files: Vec<(&str, &str)> = files.iter().map(|(name, script)| (name.as_str(), *script)).collect();
-    let world = World::with(&files, |options| options.load_limit = Duration::from_secs(3)).await;
+    let world = World::with(&files, |options| {
+        options.load_limit = Duration::from_secs(3);
+    })
+    .await;
     assert_eq!(world.text("good", json!({})).await, "works");
     for (name, _, words) in scripts {
         let error = world.until_failed(name).await.error.unwrap();

@@ -1,5 +1,7 @@
 //! What plugins cannot do to others.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::world::World;
@@ -40,9 +42,13 @@ async fn a_plugin_that_never_loads_delays_no_other() {
             ("b.lua", "local s = ('a'):rep(1e9)"),
             ("c.lua", "hygge.register_tool{name = 't', execute = function() return 'c' end}"),
         ],
-        |options| options.load_limit = std::time::Duration::from_millis(300),
+        |options| {
+            options.load_limit = Duration::from_millis(500);
+            options.settle_patience = Duration::from_millis(100);
+        },
     )
     .await;
+    world.until(|world| world.tools() == ["t"]).await;
     assert_eq!(world.text("t", json!({})).await, "c");
     let failed = world.until_failed("a").await;
     assert!(failed.error.unwrap().message.contains("time limit for loading"));

@@ -49,19 +49,11 @@ impl World {
         let dirs = vec![PluginDir { path: plugins.clone(), kind: DirKind::User }];
         let mut options = PluginHostOptions::new(engine.clone(), dirs);
         options.environment = Environment::inherited(std::env::vars_os());
+        options.settle_patience = PATIENCE;
         change(&mut options);
         let host = PluginHost::start(options).unwrap();
         soon(host.settled()).await;
-        let session = Arc::new(Session::new(NewSession {
-            id: SessionId::parse("s").unwrap(),
-            cwd: real.join("work"),
-            roots: Vec::new(),
-            project: real.join("work"),
-            client: None,
-            model: Some("test-model".into()),
-            env: Default::default(),
-            filter: Filter::default(),
-        }));
+        let session = session("s", &real.join("work"));
         Self { engine, host, session, plugins, root }
     }
 
@@ -71,6 +63,11 @@ impl World {
         let error = world.plugin("p").error;
         assert_eq!(error, None, "the plugin did not load");
         world
+    }
+
+    /// One whose serial lane is free.
+    pub(crate) fn another_session(&self) -> Arc<Session> {
+        session("another", self.work())
     }
 
     /// Lets every plugin do anything.
@@ -164,6 +161,19 @@ impl World {
         })
         .await;
     }
+}
+
+fn session(id: &str, cwd: &Path) -> Arc<Session> {
+    Arc::new(Session::new(NewSession {
+        id: SessionId::parse(id).unwrap(),
+        cwd: cwd.to_owned(),
+        roots: Vec::new(),
+        project: cwd.to_owned(),
+        client: None,
+        model: Some("test-model".into()),
+        env: Default::default(),
+        filter: Filter::default(),
+    }))
 }
 
 pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
