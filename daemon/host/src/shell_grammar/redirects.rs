@@ -29,13 +29,14 @@ impl Redirected {
     pub(super) fn target(operator: &str, word: Word, raw: &str) -> Target {
         let harmless = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
         let descriptor = operator.ends_with('&');
-        let is_number = word.text.trim_end_matches('-').chars().all(|c| c.is_ascii_digit());
+        let number = word.text.strip_suffix('-').unwrap_or(&word.text);
+        let is_number = number.chars().all(|c| c.is_ascii_digit()) && word.text != "--";
         if !word.literal || word.text.is_empty() {
             return Target::Unsure;
         }
         // The shell expands the word behind `>&` twice.
         let plain = |c: char| c.is_alphanumeric() || "_./-+,@%=:".contains(c);
-        if descriptor && !word.text.chars().all(plain) {
+        if descriptor && !is_number && (!word.text.chars().all(plain) || word.text.starts_with(['-', '+'])) {
             return Target::Unsure;
         }
         if (descriptor && is_number) || harmless.contains(&word.text.as_str()) {
