@@ -11,11 +11,13 @@ mod register;
 mod store;
 mod system;
 mod tell;
+mod testing;
 mod time;
 mod tools;
 
 pub(crate) use context::{CallTable, call_table, need};
 pub(crate) use exec::Following;
+pub(crate) use testing::{offer_testing, test_runner};
 
 use std::future::Future;
 use std::sync::Arc;

@@ -155,6 +155,8 @@ pub(crate) struct Keeper {
     looking: usize,
     scanned: bool,
     reloads: Vec<Reloading>,
+    /// Entries that a scan found, to be watched where they are links.
+    seen: Vec<UnitKey>,
     /// Events that are told once everybody can see what they tell of.
     news: Vec<What>,
 }
@@ -175,6 +177,7 @@ impl Keeper {
             looking: 0,
             scanned: false,
             reloads: Vec::new(),
+            seen: Vec::new(),
             news: Vec::new(),
         }
     }
@@ -191,6 +194,7 @@ impl Keeper {
         self.scan(None);
         loop {
             let (due, next) = changes.take_due();
+            let mut maybe_links = std::mem::take(&mut self.seen);
             for place in due {
                 match place {
                     Place::Dir(dir) => {
@@ -203,10 +207,18 @@ impl Keeper {
                         self.scan(Some(dir));
                     }
                     Place::Entry(dir, path) if !self.dirs[dir].single || self.dirs[dir].path == path => {
+                        maybe_links.push((dir, path.clone()));
                         self.look_at((dir, path), false);
                     }
                     Place::Entry(..) => {}
                 }
+            }
+            if !maybe_links.is_empty() {
+                watching = blocking(move || {
+                    maybe_links.iter().for_each(|(dir, path)| watching.follow_link(*dir, path));
+                    watching
+                })
+                .await;
             }
             if self.commit_at.is_some_and(|at| self.looking == 0 || at <= Instant::now()) {
                 self.commit();
@@ -293,6 +305,7 @@ impl Keeper {
                 }
                 let mut found: Vec<UnitKey> = found.into_iter().collect();
                 found.sort();
+                self.seen.extend(found.iter().cloned());
                 found.into_iter().for_each(|unit| self.look_at(unit, false));
                 self.scanned |= only.is_none();
             }
@@ -562,16 +575,16 @@ struct Plan {
 }
 
 /// A version on its way into service.
-struct Put {
-    key: SourceKey,
+pub(crate) struct Put {
+    pub(crate) key: SourceKey,
     version: Arc<Version>,
-    tools: Vec<Arc<dyn Tool>>,
-    hooks: Vec<Arc<dyn Hook>>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) hooks: Vec<Arc<dyn Hook>>,
     subagents: Vec<Subagent>,
 }
 
 impl Put {
-    fn new(plugin: Arc<Plugin>, loaded: Loaded, registered: Registered) -> Self {
+    pub(crate) fn new(plugin: Arc<Plugin>, loaded: Loaded, registered: Registered) -> Self {
         let key = plugin.key.clone();
         let version = Version::new(plugin, loaded);
         let tools = registered.tools.into_iter().map(|(spec, handlers)| {

@@ -4,6 +4,7 @@
 //! scripts can do beyond Lua is in [`hygge`].
 
 mod args;
+pub mod author;
 mod brake;
 mod call;
 mod convert;

@@ -1,7 +1,7 @@
 //! Running a plugin's script in a new machine.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -22,11 +22,32 @@ pub(crate) struct Home {
     pub(crate) registered: Mutex<Option<Registered>>,
     /// A registration was refused because of a name of another source.
     pub(crate) name_taken: AtomicBool,
+    /// Takes mistakes of registrations, in a load that finds all of them.
+    pub(crate) notes: Option<Mutex<Notes>>,
     /// Programs that are followed as they run.
     pub(crate) followed: Mutex<HashMap<u64, Arc<Following>>>,
 }
 
 impl Home {
+    /// In a lenient load: notes the mistake at the script's own line, and lets the script go on.
+    pub(crate) fn excuse(&self, lua: &mlua::Lua, mistake: Result<(), String>) -> Result<(), String> {
+        let (Some(notes), Err(message)) = (&self.notes, &mistake) else { return mistake };
+        notes.lock().expect(POISON).problems.push(self.here(lua, message));
+        Ok(())
+    }
+
+    /// In a lenient load: notes what is probably not meant.
+    pub(crate) fn warn(&self, lua: &mlua::Lua, message: &str) {
+        if let Some(notes) = &self.notes {
+            notes.lock().expect(POISON).warnings.push(self.here(lua, message));
+        }
+    }
+
+    fn here(&self, lua: &mlua::Lua, message: &str) -> PluginError {
+        let traceback = lua.traceback(None, 0).map(|text| text.to_string_lossy()).ok();
+        self.plugin.sources.explain_text(message, traceback.as_deref())
+    }
+
     /// Keeps what a program writes until it is asked for; gives its number.
     pub(crate) fn follow(&self, following: Arc<Following>) -> u64 {
         let mut followed = self.followed();
@@ -55,34 +76,67 @@ pub(crate) struct Failure {
     pub(crate) name_taken: bool,
 }
 
+/// How authors' tools load a plugin.
+#[derive(Default)]
+pub(crate) struct Extra {
+    /// A registration with a mistake is noted and passed over, so that all mistakes are found.
+    pub(crate) lenient: bool,
+    /// A tool of this name that runs this file of tests.
+    pub(crate) tests: Option<(&'static str, PathBuf)>,
+}
+
+/// What was noted of a plugin that was loaded leniently.
+#[derive(Default)]
+pub(crate) struct Notes {
+    pub(crate) problems: Vec<PluginError>,
+    pub(crate) warnings: Vec<PluginError>,
+}
+
 /// Runs the script from top to bottom. Blocks for the load limit at most, single calls of C functions
 /// aside; belongs on a thread that may block.
 pub(crate) fn load(plugin: &Arc<Plugin>) -> Result<(Loaded, Registered), Failure> {
+    load_with(plugin, &Extra::default()).0
+}
+
+/// The same, as authors' tools do it.
+pub(crate) fn load_with(plugin: &Arc<Plugin>, extra: &Extra) -> (Result<(Loaded, Registered), Failure>, Notes) {
     let home = Arc::new(Home {
         plugin: plugin.clone(),
         registered: Mutex::new(Some(Registered::default())),
         name_taken: AtomicBool::new(false),
+        notes: extra.lenient.then(Mutex::default),
         followed: Mutex::default(),
     });
-    load_at(&home).map_err(|error| Failure { error, name_taken: home.name_taken.load(Ordering::Relaxed) })
+    let loaded =
+        load_at(&home, extra).map_err(|error| Failure { error, name_taken: home.name_taken.load(Ordering::Relaxed) });
+    let notes = home.notes.as_ref().map(|notes| std::mem::take(&mut *notes.lock().expect(POISON)));
+    (loaded, notes.unwrap_or_default())
 }
 
-fn load_at(home: &Arc<Home>) -> Result<(Loaded, Registered), PluginError> {
+fn load_at(home: &Arc<Home>, extra: &Extra) -> Result<(Loaded, Registered), PluginError> {
     let plugin = &home.plugin;
-    let failed = |error: &mlua::Error| plugin.sources.explain(error);
-    let lua = machine(plugin.memory(), |lua, prelude| hygge::offer(lua, prelude, home)).map_err(|e| failed(&e))?;
-    let vm = Vm::new(lua);
-    let shown = plugin.manifest.shown(&plugin.manifest.entry);
-    plugin.sources.add(&shown, &plugin.manifest.entry, plugin.script.clone());
-    let script = chunk(vm.lua(), &plugin.script, &format!("@{shown}"))
-        .map_err(|message| plugin.sources.explain_text(&message, None))?;
+    let failed = |error: mlua::Error| plugin.sources.explain(&error);
+    let lua = machine(plugin.memory(), |lua, prelude| {
+        hygge::offer(lua, prelude, home)?;
+        match &extra.tests {
+            Some(_) => hygge::offer_testing(lua),
+            None => Ok(()),
+        }
+    });
+    let vm = Vm::new(lua.map_err(failed)?);
+    let script = compile(plugin, &vm, &plugin.manifest.entry, plugin.script.clone())?;
     let call = Call::of_load(Brake::of_load(plugin.shared.load_limit, plugin.shared.stop.clone()));
     let watched = plugin.shared.watchdog.watch(&call.brake);
     let ended = vm.run_blocking(&call, &script, ());
     drop(watched);
-    let registered = home.registered.lock().expect("no code panics while it holds this lock").take();
-    ended.map_err(|e| failed(&e))?;
-    let registered = registered.unwrap_or_default();
+    let registered = home.registered.lock().expect(POISON).take();
+    ended.map_err(failed)?;
+    let mut registered = registered.unwrap_or_default();
+    if let Some((name, file)) = &extra.tests {
+        let text = std::fs::read(file).map_err(|error| plain(format!("can't read {}: {error}", file.display())))?;
+        let tests = compile(plugin, &vm, file, text.into())?;
+        registered.tools.push(hygge::test_runner(plugin, vm.lua(), name, &tests).map_err(failed)?);
+    }
     let loaded = Loaded {
         tools: registered.tools.iter().map(|(spec, handlers)| (spec.name.clone(), handlers.clone())).collect(),
         hooks: registered.hooks.iter().map(|(_, handler)| handler.clone()).collect(),
@@ -90,6 +144,19 @@ fn load_at(home: &Arc<Home>) -> Result<(Loaded, Registered), PluginError> {
         vm,
     };
     Ok((loaded, registered))
+}
+
+/// Compiles a file of the plugin, and keeps its text for those who read its errors.
+fn compile(plugin: &Plugin, vm: &Vm, path: &Path, text: Arc<[u8]>) -> Result<mlua::Function, PluginError> {
+    let shown = plugin.manifest.shown(path);
+    plugin.sources.add(&shown, path, text.clone());
+    chunk(vm.lua(), &text, &format!("@{shown}")).map_err(|message| plugin.sources.explain_text(&message, None))
+}
+
+const POISON: &str = "no code panics while it holds this lock";
+
+fn plain(message: String) -> PluginError {
+    PluginError { message, file: None, line: None, source_line: None, traceback: None }
 }
 
 /// A manifest's mistakes, in the same form as a script's.

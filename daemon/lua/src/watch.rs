@@ -81,15 +81,20 @@ pub(crate) struct Watch {
     watcher: Box<dyn Watcher + Send>,
     /// What is watched now, so that nothing is watched twice.
     watched: HashMap<PathBuf, RecursiveMode>,
+    links: Arc<Links>,
 }
+
+/// Where entries lead that are links: events name the target.
+type Links = Mutex<HashMap<Place, PathBuf>>;
 
 impl Watch {
     /// `dirs` are the folders, which need not exist.
     pub(crate) fn start(dirs: Arc<[PathBuf]>, changes: Arc<Changes>) -> Self {
+        let links = Arc::<Links>::default();
         let react = {
-            let dirs = dirs.clone();
+            let (dirs, links) = (dirs.clone(), links.clone());
             move |event: notify::Result<Event>| match event {
-                Ok(event) => sort(&event, &dirs, &changes),
+                Ok(event) => sort(&event, &dirs, &links, &changes),
                 Err(error) => {
                     tracing::warn!(%error, "watching plugins: events may be lost, looking at all of them");
                     (0..dirs.len()).for_each(|dir| changes.look_now(Place::Dir(dir)));
@@ -104,7 +109,7 @@ impl Watch {
                 Box::new(PollWatcher::new(react, config).expect("a polling watcher needs nothing of the system"))
             }
         };
-        let mut watch = Self { watcher, watched: HashMap::new() };
+        let mut watch = Self { watcher, watched: HashMap::new(), links };
         dirs.iter().for_each(|dir| watch.follow(dir));
         watch
     }
@@ -118,6 +123,28 @@ impl Watch {
         }
         if let Some(above) = dir.ancestors().skip(1).find(|above| above.is_dir()) {
             self.add(above, RecursiveMode::NonRecursive);
+        }
+    }
+
+    /// Watches what an entry leads to, when it is a link.
+    pub(crate) fn follow_link(&mut self, dir: usize, entry: &Path) {
+        let place = Place::Entry(dir, entry.to_owned());
+        let target = match entry.symlink_metadata() {
+            Ok(facts) if facts.is_symlink() => entry.canonicalize().ok(),
+            Ok(_) | Err(_) => None,
+        };
+        let links = self.links.clone();
+        let mut links = links.lock().expect("no code panics while it holds this lock");
+        match target {
+            Some(target) => {
+                if target.is_dir() {
+                    self.add(&target, RecursiveMode::Recursive);
+                } else if let Some(folder) = target.parent() {
+                    self.add(folder, RecursiveMode::NonRecursive);
+                }
+                links.insert(place, target);
+            }
+            None => _ = links.remove(&place),
         }
     }
 
@@ -139,11 +166,17 @@ impl Watch {
     }
 }
 
-fn sort(event: &Event, dirs: &[PathBuf], changes: &Changes) {
+fn sort(event: &Event, dirs: &[PathBuf], links: &Links, changes: &Changes) {
     if event.need_rescan() {
         return (0..dirs.len()).for_each(|dir| changes.look_now(Place::Dir(dir)));
     }
     for path in &event.paths {
+        for (place, target) in &*links.lock().expect("no code panics while it holds this lock") {
+            let passing = path.file_name().is_some_and(|name| is_passing(&name.to_string_lossy()));
+            if path.starts_with(target) && !passing {
+                sort_entry(event.kind, place.clone(), changes);
+            }
+        }
         for (index, dir) in dirs.iter().enumerate() {
             if dir.starts_with(path) {
                 // The folder itself, or one above it, came or went.

@@ -25,13 +25,61 @@ const DEFAULT_TTL: Duration = Duration::from_secs(300);
 const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
-    hygge.function("register_tool", "register_tool", register_tool)?;
     let tools = hygge.within("tools")?;
-    tools.function("register", "tools.register", register_tool)?;
-    hygge.function("register_hook", "register_hook", |_, args, home| register_hook(args, home))?;
-    hygge.function("register_command", "register_command", |_, args, home| register_command(args, home))?;
-    hygge.function("register_subagent", "register_subagent", |_, args, home| register_subagent(args, home))?;
+    let register = |lua: &Lua, args: &Args, home: &Arc<Home>| home.excuse(lua, register_tool(lua, args, home));
+    hygge.function("register_tool", "register_tool", register)?;
+    tools.function("register", "tools.register", register)?;
+    hygge.function("register_hook", "register_hook", |lua, args, home| home.excuse(lua, register_hook(args, home)))?;
+    hygge.function("register_command", "register_command", |lua, args, home| {
+        home.excuse(lua, register_command(args, home))
+    })?;
+    hygge.function("register_subagent", "register_subagent", |lua, args, home| {
+        home.excuse(lua, register_subagent(args, home))
+    })?;
     Ok(())
+}
+
+/// The fields that `register_tool` reads.
+const TOOL_FIELDS: [&str; 14] = [
+    "name",
+    "description",
+    "execute",
+    "handler",
+    "label",
+    "input_schema",
+    "output_schema",
+    "parallelizable",
+    "timeout",
+    "cacheable",
+    "cache_ttl",
+    "annotations",
+    "permission",
+    "version",
+];
+
+/// Says of a tool what loads and is probably not meant.
+fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, home: &Arc<Home>) {
+    if home.notes.is_none() {
+        return;
+    }
+    let name = &spec.name;
+    for pair in fields.table.pairs::<Value, Value>() {
+        let Ok((Value::String(field), _)) = pair else { continue };
+        let field = field.to_string_lossy();
+        if !TOOL_FIELDS.contains(&field.as_str()) {
+            home.warn(lua, &format!("{name}: nothing reads the field '{field}'"));
+        }
+    }
+    if spec.description.trim().is_empty() {
+        home.warn(lua, &format!("{name}: without a description, models do not know when to call it"));
+    }
+    if let Some(properties) = spec.input.as_value().get("properties").and_then(Json::as_object) {
+        for (property, schema) in properties {
+            if schema.get("description").is_none() && schema.get("enum").is_none() {
+                home.warn(lua, &format!("{name}: the argument '{property}' has no description"));
+            }
+        }
+    }
 }
 
 /// Adds to what the script registered so far.
@@ -94,6 +142,7 @@ fn register_tool(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), String>
         version: home.plugin.manifest.version.clone(),
         name,
     };
+    warn(lua, &fields, &spec, home);
     let plugin = &home.plugin;
     if let Some(holder) = plugin.shared.engine.registry.holder(&spec.name, &plugin.key, plugin.origin) {
         home.name_taken.store(true, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::time::Duration;
 
 use serde_json::json;
 use toold_proto::plugin::PluginStatus;
@@ -192,9 +193,111 @@ async fn reload_loads_what_has_not_changed() {
     assert_eq!(world.host.reload(None).await.unwrap().len(), 1);
 }
 
+/// Many saves of many plugins while they are called: no call is lost, none sees half a plugin, and
+/// what serves in the end is what the files say.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_and_saves_at_once() {
+    const PLUGINS: usize = 20;
+    const ROUNDS: usize = 10;
+    // Whole only if the first line and the last are of one save.
+    let script = |plugin: usize, version: usize| {
+        let filler = "-- what makes it longer than one write\n".repeat(200);
+        format!(
+            "local first = {version}
+             {filler}
+             hygge.register_tool{{name = 'p{plugin}', description = 'v{version}', parallelizable = {}, execute = function()
+               hygge.sleep(0)
+               return first .. ' ' .. last end}}
+             last = {version}",
+            plugin % 2 == 0
+        )
+    };
+    let files: Vec<(String, String)> = (0..PLUGINS).map(|n| (format!("p{n}.lua"), script(n, 0))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let world = World::new(&files).await;
+    let saving = async {
+        for version in 1..=ROUNDS {
+            for plugin in 0..PLUGINS {
+                let (path, text) = (world.plugins.join(format!("p{plugin}.lua")), script(plugin, version));
+                match version % 3 {
+                    0 => fs::write(&path, text).unwrap(),
+                    1 => {
+                        let beside = world.plugins.join(format!(".p{plugin}.tmp"));
+                        fs::write(&beside, text).unwrap();
+                        fs::rename(&beside, &path).unwrap();
+                    }
+                    _ => {
+                        let mut file = fs::File::create(&path).unwrap();
+                        for piece in text.as_bytes().chunks(1_000) {
+                            file.write_all(piece).unwrap();
+                        }
+                    }
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    let calling = async |client: usize| {
+        for n in 0..200 {
+            let answer = world.text(&format!("p{}", (client * 7 + n) % PLUGINS), json!({})).await;
+            let (first, last) = answer.split_once(' ').unwrap();
+            assert_eq!(first, last, "a call saw half of a plugin");
+        }
+    };
+    tokio::join!(saving, futures_util::future::join_all((0..8).map(calling)));
+    for plugin in 0..PLUGINS {
+        world.until_described(&format!("p{plugin}"), &format!("v{ROUNDS}")).await;
+        assert_eq!(world.text(&format!("p{plugin}"), json!({})).await, format!("{ROUNDS} {ROUNDS}"));
+    }
+    assert!(world.host.list().iter().all(|plugin| plugin.status == PluginStatus::Loaded && plugin.error.is_none()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkout_of_two_hundred_is_few_revisions() {
+    let world = World::new(&[]).await;
+    let tool = |n: usize, version: &str| {
+        format!("hygge.register_tool{{name = 't{n}', description = '{version}', execute = print}}")
+    };
+    for version in ["one", "two"] {
+        let before = world.revision();
+        for n in 0..200 {
+            world.write(&format!("p{n}.lua"), &tool(n, version));
+        }
+        let described = |world: &World, version: &str| {
+            let snapshot = world.engine.registry.snapshot();
+            snapshot.global().iter().filter(|tool| tool.spec().description == version).count()
+        };
+        world.until(|world| described(world, version) == 200).await;
+        assert!(world.revision() - before <= 40, "{} revisions", world.revision() - before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn linked_plugins_load_and_follow_their_files() {
+    let world = World::new(&[]).await;
+    let elsewhere = world.root.path().canonicalize().unwrap().join("elsewhere");
+    crate::world::write(&elsewhere.join("g.lua"), &greet("v1"));
+    crate::world::write(
+        &elsewhere.join("f/plugin.lua"),
+        "hygge.register_tool{name = 'f', description = 'v1', execute = print}",
+    );
+    std::os::unix::fs::symlink(elsewhere.join("g.lua"), world.plugins.join("g.lua")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.join("f"), world.plugins.join("f")).unwrap();
+    world.until(|world| world.tools() == ["f", "greet"]).await;
+    crate::world::write(&elsewhere.join("g.lua"), &greet("v2"));
+    world.until_described("greet", "v2").await;
+    crate::world::write(
+        &elsewhere.join("f/plugin.lua"),
+        "hygge.register_tool{name = 'f', description = 'v2', execute = print}",
+    );
+    world.until_described("f", "v2").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_stops_leaves_nothing() {
-    let world = World::new(&[("g.lua", &greet("v1")), ("l.lua", "while true do end")]).await;
+    let files = [("g.lua", &*greet("v1")), ("l.lua", "while true do end")];
+    let world = World::with(&files, |options| options.settle_patience = Duration::from_millis(10)).await;
+    world.until(|world| world.tools() == ["greet"]).await;
     world.host.stop().await;
     assert_eq!(world.tools(), [""; 0]);
     assert!(world.host.list().is_empty());

@@ -1,0 +1,49 @@
+//! What files of tests see, and the tool that runs one.
+
+use mlua::{Function, Lua, Table};
+use serde_json::json;
+use toold_engine::schema::Schema;
+use toold_engine::tool::ToolSpec;
+use toold_proto::tool::{Annotations, ToolName};
+
+use crate::plugin::{Handlers, Permission, Plugin};
+
+/// The name in the machine's registry of the function that runs tests.
+const RUN: &str = "toold.tests";
+
+/// Adds `describe`, `it`, `expect` and the fakes to a machine, before the plugin runs in it.
+pub(crate) fn offer_testing(lua: &Lua) -> mlua::Result<()> {
+    let hygge: Table = lua.globals().raw_get("hygge")?;
+    let run: Function = lua.load(include_str!("../testing.lua")).set_name("=[toold]").call(hygge)?;
+    lua.set_named_registry_value(RUN, run)
+}
+
+/// A tool that runs the cases of a compiled file and gives what became of each.
+pub(crate) fn test_runner(
+    plugin: &Plugin,
+    lua: &Lua,
+    name: &str,
+    file: &Function,
+) -> mlua::Result<(ToolSpec, Handlers)> {
+    let run: Function = lua.named_registry_value(RUN)?;
+    let debug: Table = lua.globals().get("debug")?;
+    let traceback: Function = debug.get("traceback")?;
+    let execute = run.bind((file, traceback))?;
+    let invalid = |error: &dyn std::fmt::Display| mlua::Error::runtime(error.to_string());
+    let spec = ToolSpec {
+        name: ToolName::parse(name).map_err(|error| invalid(&error))?,
+        label: name.to_owned(),
+        description: String::new(),
+        input: Schema::compile_input(json!({"type": "object"})).map_err(|error| invalid(&error))?,
+        output: None,
+        source: plugin.source(),
+        origin: plugin.origin,
+        parallelizable: false,
+        permissions: Vec::new(),
+        cache_ttl: None,
+        timeout: None,
+        annotations: Annotations::default(),
+        version: None,
+    };
+    Ok((spec, Handlers { execute, permission: Permission::None }))
+}

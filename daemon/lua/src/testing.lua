@@ -1,0 +1,129 @@
+-- What `*_test.lua` files see beside the plugin: `describe`, `it`, `expect`, `call`, `fake`.
+-- `setup` runs before the plugin does, so that even its first lines meet the fakes.
+local hygge = ...
+
+local fakes, before_each, cases, path = {}, {}, {}, {}
+
+local real = { exec = hygge.exec }
+
+hygge.exec = function(command, args, options)
+  if not fakes.exec then
+    local words = { command }
+    for _, word in ipairs(args or {}) do words[#words + 1] = tostring(word) end
+    error("hygge.exec is not faked here, and was called with: " .. table.concat(words, " "), 2)
+  end
+  local result = fakes.exec(command, args or {}, options or {})
+  if type(result) == "string" then result = { stdout = result } end
+  result.stdout, result.stderr = result.stdout or "", result.stderr or ""
+  result.code = result.code or 0
+  result.exit_code = result.code
+  if options and options.on_output and result.stdout ~= "" then options.on_output("stdout", result.stdout) end
+  return result
+end
+
+local function show(value, depth)
+  if type(value) == "string" then return string.format("%q", value) end
+  if type(value) ~= "table" or (depth or 0) > 4 then return tostring(value) end
+  local parts, keys = {}, {}
+  for key in pairs(value) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  for _, key in ipairs(keys) do
+    local name = type(key) == "number" and "" or tostring(key) .. " = "
+    parts[#parts + 1] = name .. show(value[key], (depth or 0) + 1)
+  end
+  return "{" .. table.concat(parts, ", ") .. "}"
+end
+
+local function same(a, b)
+  if a == b then return true end
+  if type(a) ~= "table" or type(b) ~= "table" then return false end
+  for key, value in pairs(a) do
+    if not same(value, b[key]) then return false end
+  end
+  for key in pairs(b) do
+    if a[key] == nil then return false end
+  end
+  return true
+end
+
+local checks = {
+  to_be = function(got, wanted) return got == wanted, "to be " .. show(wanted) end,
+  to_equal = function(got, wanted) return same(got, wanted), "to equal " .. show(wanted) end,
+  to_be_nil = function(got) return got == nil, "to be nil" end,
+  to_be_truthy = function(got) return not not got, "to be truthy" end,
+  to_match = function(got, pattern)
+    return type(got) == "string" and got:find(pattern) ~= nil, "to match " .. show(pattern)
+  end,
+  to_contain = function(got, part)
+    if type(got) == "string" then return got:find(tostring(part), 1, true) ~= nil, "to contain " .. show(part) end
+    for _, item in pairs(got) do
+      if same(item, part) then return true, "to contain " .. show(part) end
+    end
+    return false, "to contain " .. show(part)
+  end,
+  to_raise = function(got, words)
+    local ok, message = pcall(got)
+    if ok then return false, "to raise an error" end
+    return words == nil or tostring(message):find(words, 1, true) ~= nil,
+      "to raise an error with " .. show(words) .. " (it raised " .. show(message) .. ")"
+  end,
+}
+
+local function expectation(got, negated)
+  local checker = {}
+  for name, check in pairs(checks) do
+    checker[name] = function(wanted)
+      local ok, words = check(got, wanted)
+      if ok == negated then
+        error("expected " .. show(got) .. (negated and " not " or " ") .. words, 2)
+      end
+    end
+  end
+  return checker
+end
+
+function expect(got)
+  local checker = expectation(got, false)
+  checker.never = expectation(got, true)
+  return checker
+end
+
+function describe(name, body)
+  path[#path + 1] = name
+  body()
+  path[#path] = nil
+end
+
+function it(name, body)
+  local full = table.concat(path, " ")
+  cases[#cases + 1] = { name = full == "" and name or full .. " " .. name, body = body }
+end
+
+function before(body)
+  before_each[#before_each + 1] = body
+end
+
+fake = { exec = function(run) fakes.exec = run end }
+
+function call(name, input)
+  return hygge.call_tool(name, input)
+end
+
+-- Gives the function that runs the file's cases, once the plugin has loaded.
+return function(chunk, traceback)
+  chunk()
+  local results = {}
+  for i, case in ipairs(cases) do
+    fakes = {}
+    local trace
+    local ok, message = xpcall(function()
+      for _, prepare in ipairs(before_each) do prepare() end
+      case.body()
+    end, function(message)
+      trace = traceback()
+      return message
+    end)
+    results[i] = { name = case.name, ok = ok, message = not ok and tostring(message) or nil, traceback = trace }
+  end
+  return { structured = { cases = hygge.json.array(results) } }
+end

@@ -1,0 +1,134 @@
+//! What authors run: a check of a plugin, and its tests.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+use toold_lua::author::{check, test};
+
+use crate::world::write;
+
+fn folder(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
+    let root = TempDir::new().unwrap();
+    for (name, text) in files {
+        write(&root.path().join(name), text);
+    }
+    let path = root.path().canonicalize().unwrap();
+    (root, path)
+}
+
+#[test]
+fn a_check_finds_all_mistakes() {
+    let (_keep, root) = folder(&[(
+        "p.lua",
+        "hygge.register_tool{name = 'A', execute = print}
+hygge.register_tool{name = 'good', description = 'Good', execute = print, input_schema = {properties = {x = {type = 'string'}}}}
+hygge.register_hook('pre', print)
+hygge.register_tool{name = 'b', desciption = 'B', execute = print}
+error('at the end')",
+    )]);
+    let report = check(&root.join("p.lua")).unwrap();
+    let problems: Vec<_> = report.problems.iter().map(|problem| (problem.line, problem.message.as_str())).collect();
+    assert_eq!(problems.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [Some(1), Some(3), Some(5)], "{problems:?}");
+    assert!(problems[0].1.contains("field 'name'") && problems[1].1.contains("argument 1 'event'"), "{problems:?}");
+    assert_eq!(report.problems[1].source_line.as_deref(), Some("hygge.register_hook('pre', print)"));
+    let warnings: Vec<_> = report.warnings.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
+    assert_eq!(
+        warnings,
+        [
+            (Some(2), "good: the argument 'x' has no description"),
+            (Some(4), "b: nothing reads the field 'desciption'"),
+            (Some(4), "b: without a description, models do not know when to call it"),
+        ]
+    );
+}
+
+#[test]
+fn a_check_tells_what_a_plugin_offers() {
+    let (_keep, root) = folder(&[(
+        "p/plugin.lua",
+        "hygge.register_tool{name = 't', description = 'T', execute = print}
+         hygge.register_hook('pre_tool', {name = 'h'}, print)
+         hygge.register_command{name = 'c', execute = print}
+         hygge.register_subagent{name = 's', system_prompt = 'x'}",
+    )]);
+    let report = check(&root.join("p")).unwrap();
+    assert!(report.is_good() && report.warnings.is_empty(), "{report:?}");
+    assert_eq!(report.tools[0].name.as_str(), "t");
+    assert_eq!(
+        (report.hooks, report.commands, report.subagents),
+        (vec!["h".into()], vec!["c".into()], vec!["s".into()])
+    );
+    let missing = check(&root.join("none.lua")).unwrap();
+    assert!(!missing.is_good());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tests_run_with_fakes() {
+    let (_keep, root) = folder(&[
+        (
+            "git.lua",
+            "hygge.register_tool{name = 'branch', execute = function(ctx, input)
+               local r = hygge.exec('git', {'branch', '--show-current'})
+               if r.code ~= 0 then return {content = r.stderr, is_error = true} end
+               hygge.fs.write('seen.txt', r.stdout)
+               return 'on ' .. r.stdout
+             end}",
+        ),
+        (
+            "git_test.lua",
+            "describe('branch', function()
+  local seen
+  before(function()
+    fake.exec(function(command, args) seen = command .. ' ' .. table.concat(args, ' ') return 'main' end)
+  end)
+  it('asks git', function()
+    expect(call('branch').content).to_be('on main')
+    expect(seen).to_contain('--show-current')
+    expect(hygge.fs.read('seen.txt')).to_equal('main')
+  end)
+  it('tells errors', function()
+    fake.exec(function() return {code = 128, stderr = 'not a git repository'} end)
+    local result = call('branch')
+    expect(result.is_error).to_be_truthy()
+    expect(result.content).to_match('^not a git')
+    expect(result.content).never.to_be('x')
+  end)
+  it('fails', function()
+    expect({1, {a = 2}}).to_equal({1, {a = 3}})
+  end)
+  it('needs its fake', function()
+    expect(function() call('nothing') end).to_raise('no tool nothing')
+    fake.exec(nil)
+    expect(call('branch').content).to_contain('not faked')
+  end)
+end)",
+        ),
+    ]);
+    let report = test(&root.join("git.lua")).await.unwrap();
+    assert_eq!(report.files[0].error, None);
+    let cases: Vec<_> = report.files[0].cases.iter().map(|case| (case.name.as_str(), case.error.as_ref())).collect();
+    assert_eq!((report.passed(), report.failed()), (3, 1), "{cases:#?}");
+    let error = cases[2].1.unwrap();
+    assert_eq!(error.message, "git_test.lua:19: expected {1, {a = 2}} to equal {1, {a = 3}}");
+    assert_eq!(error.source_line.as_deref(), Some("    expect({1, {a = 2}}).to_equal({1, {a = 3}})"));
+    assert_eq!(cases[2].0, "branch fails");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tests_that_do_not_run_are_told() {
+    let (_keep, root) = folder(&[
+        ("p/plugin.lua", ""),
+        ("p/a_test.lua", "it('x', function() end"),
+        ("p/b_test.lua", "it('loops', function() end) error('at once')"),
+        ("q.lua", "error('broken')"),
+        ("q_test.lua", ""),
+        ("r.lua", ""),
+    ]);
+    let report = test(&root.join("p")).await.unwrap();
+    assert_eq!(report.failed(), 2);
+    assert!(report.files[0].error.as_ref().unwrap().message.starts_with("p/a_test.lua:1:"));
+    assert_eq!(report.files[1].error.as_ref().unwrap().message, "p/b_test.lua:1: at once");
+    let broken = test(&root.join("q.lua")).await.unwrap();
+    assert_eq!(broken.files[0].error.as_ref().unwrap().message, "q.lua:1: broken");
+    assert!(test(&root.join("r.lua")).await.unwrap().files.is_empty());
+}
