@@ -1,12 +1,13 @@
 //! Writing files so that, whatever happens, the old one or the new one is there, whole.
 
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::files::{OpenError, open_folder};
@@ -149,22 +150,10 @@ impl Target<'_> {
     fn create(&self, content: &[u8]) -> Result<(), ReplaceError> {
         let temporary = Temporary::make(self, Mode::from_raw_mode(0o666))?;
         temporary.fill(content).map_err(|source| self.system(source))?;
-        match rustix::fs::renameat_with(&self.folder, &temporary.name, &self.folder, self.name, RenameFlags::NOREPLACE)
-        {
-            Ok(()) => temporary.keep(),
-            Err(Errno::EXIST) => return Err(ReplaceError::Exists(self.path.to_owned())),
-            // Some file systems cannot rename this way; a second name for the file does the same.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                let linked =
-                    rustix::fs::linkat(&self.folder, &temporary.name, &self.folder, self.name, AtFlags::empty());
-                match linked {
-                    Ok(()) => {}
-                    Err(Errno::EXIST) => return Err(ReplaceError::Exists(self.path.to_owned())),
-                    Err(error) => return Err(self.failed(error)),
-                }
-            }
-            Err(error) => return Err(self.failed(error)),
-        }
+        temporary.link(self.name).map_err(|error| match error {
+            Errno::EXIST => ReplaceError::Exists(self.path.to_owned()),
+            error => self.failed(error),
+        })?;
         self.sync_folder();
         Ok(())
     }
@@ -188,9 +177,7 @@ impl Target<'_> {
         if !still.is_some_and(|now| is_unchanged(old, &now)) {
             return Err(ReplaceError::Changed(self.path.to_owned()));
         }
-        rustix::fs::renameat(&self.folder, &temporary.name, &self.folder, self.name)
-            .map_err(|error| self.failed(error))?;
-        temporary.keep();
+        temporary.rename(self.name).map_err(|error| self.failed(error))?;
         self.sync_folder();
         Ok(())
     }
@@ -237,6 +224,12 @@ impl Target<'_> {
 
 fn overwrite(file: &File, content: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
+    // What there is no room for fails here, before anything is lost.
+    #[cfg(target_os = "linux")]
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, content.len().max(1) as u64) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(error) => return Err(error.into()),
+    }
     file.write_all_at(content, 0)?;
     file.set_len(content.len() as u64)?;
     file.sync_all()
@@ -247,34 +240,55 @@ fn is_unchanged(old: &Stat, now: &Stat) -> bool {
     stamp(old) == stamp(now)
 }
 
-/// A new file beside the target; removed when dropped before it was kept.
+/// A new file beside the target. It has no name while it is written, where the system knows such files, so
+/// that a crash leaves nothing of it; a name that it has is removed when it is dropped before it was kept.
 struct Temporary<'a> {
     folder: BorrowedFd<'a>,
-    name: OsString,
     file: File,
-    kept: std::cell::Cell<bool>,
+    name: RefCell<Option<OsString>>,
 }
 
 impl<'a> Temporary<'a> {
     fn make(target: &'a Target<'_>, mode: Mode) -> Result<Self, ReplaceError> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut last = Errno::EXIST;
-        for _ in 0..16 {
-            // Not made of the target's name, which may be as long as a name can be.
-            let name = OsString::from(format!(".toold-{}.tmp", &crate::descendants::new_mark()[..16]));
-            match rustix::fs::openat(&target.folder, &name, flags, mode) {
-                Ok(fd) => {
-                    let (file, kept) = (File::from(fd), std::cell::Cell::new(false));
-                    return Ok(Self { folder: target.folder.as_fd(), name, file, kept });
-                }
-                Err(Errno::EXIST) => {}
-                Err(error) => {
-                    last = error;
-                    break;
-                }
+        let folder = target.folder.as_fd();
+        #[cfg(target_os = "linux")]
+        if Path::new("/proc/self/fd").exists() {
+            let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+            match rustix::fs::openat(folder, ".", flags, mode) {
+                Ok(fd) => return Ok(Self { folder, file: File::from(fd), name: RefCell::default() }),
+                // Not every file system has them.
+                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
+                Err(error) => return Err(target.failed(error)),
             }
         }
-        Err(target.failed(last))
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = new_name();
+        let fd = rustix::fs::openat(folder, &name, flags, mode).map_err(|error| target.failed(error))?;
+        Ok(Self { folder, file: File::from(fd), name: RefCell::new(Some(name)) })
+    }
+
+    /// Gives the file this name, where nothing has it; `EXIST` when something has.
+    fn link(&self, name: &OsStr) -> Result<(), Errno> {
+        match &*self.name.borrow() {
+            Some(own) => rustix::fs::linkat(self.folder, own, self.folder, name, AtFlags::empty()),
+            None => {
+                let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&self.file));
+                rustix::fs::linkat(rustix::fs::CWD, path, self.folder, name, AtFlags::SYMLINK_FOLLOW)
+            }
+        }
+    }
+
+    /// Puts the file in the place of what has this name.
+    fn rename(&self, name: &OsStr) -> Result<(), Errno> {
+        if self.name.borrow().is_none() {
+            let own = new_name();
+            self.link(&own)?;
+            self.name.replace(Some(own));
+        }
+        let own = self.name.borrow().clone().expect("it has just got a name");
+        rustix::fs::renameat(self.folder, &own, self.folder, name)?;
+        self.name.replace(None);
+        Ok(())
     }
 
     /// Gives it mode, owner and attributes of the old file; false when the owner cannot be kept.
@@ -294,18 +308,19 @@ impl<'a> Temporary<'a> {
         (&self.file).write_all(content)?;
         self.file.sync_all()
     }
-
-    fn keep(&self) {
-        self.kept.set(true);
-    }
 }
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        if !self.kept.get() {
-            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+        if let Some(name) = self.name.take() {
+            let _ = rustix::fs::unlinkat(self.folder, &name, AtFlags::empty());
         }
     }
+}
+
+/// Not made of the target's name, which may be as long as a name can be.
+fn new_name() -> OsString {
+    format!(".toold-{}.tmp", crate::descendants::new_mark()).into()
 }
 
 /// Access lists, labels and what users put there. Those that may not be set are left out.

@@ -1,0 +1,107 @@
+//! Writers that are killed, and disks that are full: every file is the old one or the new one.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use toold_host::files;
+use toold_host::replace::{Expected, replace};
+
+const FILES: usize = 8;
+const SIZE: usize = 40_000;
+
+/// Where this program is started again as a writer.
+const FOLDER: &str = "TOOLD_TEST_WRITER";
+
+/// What `kill -9` hits: replaces files for ever, and says so after each.
+#[test]
+fn the_writer_itself() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let mut stdout = std::io::stdout();
+    for round in 0usize.. {
+        let path = Path::new(&folder).join(format!("f{}", round % FILES));
+        let letter = b'a' + ((round / FILES + 1) % 26) as u8;
+        let old = files::open(&path).unwrap();
+        let written = replace(&path, &vec![letter; SIZE + round % 7], Expected::Same(&old));
+        let told = match written {
+            Ok(()) => writeln!(stdout, "written"),
+            Err(error) => writeln!(stdout, "failed: {error}"),
+        };
+        if told.is_err() {
+            return;
+        }
+    }
+}
+
+fn writer(folder: &Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "the_writer_itself", "--nocapture"]).env(FOLDER, folder);
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+    command.spawn().unwrap()
+}
+
+fn filled() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for n in 0..FILES {
+        std::fs::write(folder.path().join(format!("f{n}")), vec![b'a'; SIZE]).unwrap();
+    }
+    folder
+}
+
+fn check_whole(folder: &Path) {
+    for n in 0..FILES {
+        let bytes = std::fs::read(folder.join(format!("f{n}"))).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == bytes[0]), "f{n} is a mixture");
+        assert!((SIZE..SIZE + 7).contains(&bytes.len()), "f{n} has {} bytes", bytes.len());
+    }
+}
+
+#[test]
+fn a_killed_writer_leaves_whole_files() {
+    let folder = filled();
+    let mut written = 0;
+    let mut kills = 0;
+    let mut random = 12345u64;
+    while written < 1000 {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let wanted = 10 + (random >> 33) % 60;
+        let mut child = writer(folder.path());
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        written += lines.map_while(Result::ok).filter(|line| line.ends_with("written")).take(wanted as usize).count();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        check_whole(folder.path());
+    }
+    // A new file has a name of its own for a moment only.
+    let left = std::fs::read_dir(folder.path()).unwrap().count() - FILES;
+    assert!(left <= kills, "{left} files are left of {kills} writers");
+}
+
+#[test]
+fn a_write_that_fails_half_way_leaves_the_old_file() {
+    let folder = filled();
+    let hard_link = folder.path().join("second-name");
+    std::fs::hard_link(folder.path().join("f0"), &hard_link).unwrap();
+    // No file may grow beyond 8 KiB: to a writer that is as a full disk.
+    let program = std::env::current_exe().unwrap();
+    let line = format!("ulimit -f 8; trap '' XFSZ; exec {} --exact the_writer_itself --nocapture", program.display());
+    let mut command = Command::new("bash");
+    command.args(["-c", &line]).env(FOLDER, folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let told: Vec<String> =
+        lines.filter(|line| line.contains("failed") || line.contains("written")).take(2 * FILES).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(told.iter().all(|line| line.contains("failed: can't write")), "{told:?}");
+    for n in 0..FILES {
+        let bytes = std::fs::read(folder.path().join(format!("f{n}"))).unwrap();
+        assert!(bytes == vec![b'a'; SIZE], "f{n}");
+    }
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, FILES + 1);
+    drop(File::open(hard_link).unwrap());
+}
