@@ -48,7 +48,8 @@ impl Setup {
         self
     }
 
-    fn path(&self, below: &str) -> PathBuf {
+    /// What lies below this setup's own folder.
+    pub fn path(&self, below: &str) -> PathBuf {
         self.dir.path().canonicalize().unwrap().join(below)
     }
 
@@ -71,17 +72,16 @@ impl Setup {
 
     /// Starts `toold serve` and waits until it answers.
     pub fn start(self) -> TestDaemon {
-        let mut command = self.command(toold());
-        let log = fs::File::create(self.path("log")).unwrap();
-        let child = command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let child = self.serve();
         let mut daemon = TestDaemon { setup: self, child };
-        until("the daemon listens", || {
-            if let Some(status) = daemon.child.try_wait().unwrap() {
-                panic!("the daemon ended with {status}: {}", daemon.log());
-            }
-            std::os::unix::net::UnixStream::connect(daemon.socket()).ok()
-        });
+        daemon.wait_until_it_listens();
         daemon
+    }
+
+    fn serve(&self) -> Child {
+        let mut command = self.command(toold());
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.path("log")).unwrap();
+        command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
     }
 }
 
@@ -94,6 +94,23 @@ pub struct TestDaemon {
 impl TestDaemon {
     pub fn start() -> Self {
         Setup::new().start()
+    }
+
+    /// Ends the daemon by a signal, and starts another one in the same folders.
+    pub fn restart(&mut self, signal: &str) {
+        self.signal(signal);
+        self.wait();
+        self.child = self.setup.serve();
+        self.wait_until_it_listens();
+    }
+
+    fn wait_until_it_listens(&mut self) {
+        until("the daemon listens", || {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the daemon ended with {status}: {}", self.log());
+            }
+            std::os::unix::net::UnixStream::connect(self.socket()).ok()
+        });
     }
 
     pub fn pid(&self) -> u32 {
@@ -156,6 +173,14 @@ impl TestDaemon {
             }
         }
         found
+    }
+
+    /// Stops the daemon and starts another in the same folders.
+    pub fn restart(mut self) -> Self {
+        self.end();
+        let setup = std::mem::take(&mut self.setup);
+        drop(self);
+        setup.start()
     }
 
     /// Stops the daemon as a service manager does, and checks that nothing is left.
