@@ -2,10 +2,12 @@
 
 mod binaries;
 mod daemon;
+mod terminal;
 mod wait;
 mod wire;
 
 pub use binaries::{toolctl, toold};
 pub use daemon::{Setup, TestDaemon};
+pub use terminal::Terminal;
 pub use wait::until;
 pub use wire::{Framing, Wire};

@@ -259,7 +259,7 @@ fn the_screen_shows_the_daemon_and_leaves_on_q() {
     let daemon = with_plugin();
     let mut command = daemon.setup.command(toolctl());
     let mut screen = Terminal::run(&mut command);
-    screen.wait_for("Counts. Really");
+    screen.wait_for("Counts");
     assert_eq!(code(&daemon.toolctl(&["call", "count", "n=0"])), 0);
     screen.press("\x1b[Z\x1b[Z");
     screen.wait_for("call.finished");

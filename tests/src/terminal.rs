@@ -1,0 +1,98 @@
+//! A program at a terminal: keys in, screen out.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::wait::until;
+
+/// A program whose stdin, stdout and stderr are a terminal of 100 columns and 30 rows. It is no
+/// controlling terminal: Ctrl-C is a key, and makes no signal.
+pub struct Terminal {
+    keys: File,
+    child: Child,
+    /// Everything that was written, with the sequences that move and colour it.
+    written: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Terminal {
+    pub fn run(command: &mut Command) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+        let size = Winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&ours, size).unwrap();
+        let theirs = OpenOptions::new().read(true).write(true).open(name).unwrap();
+        command.env("TERM", "xterm-256color").stdin(theirs.try_clone().unwrap());
+        let child = command.stdout(theirs.try_clone().unwrap()).stderr(theirs).spawn().unwrap();
+        // The command has copies of the program's end, and the end is not seen while they are open.
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        command.stderr(std::process::Stdio::null());
+        let keys = File::from(ours);
+        let written = Arc::new(Mutex::new(String::new()));
+        let reader = std::thread::spawn({
+            let (mut screen, written) = (keys.try_clone().unwrap(), Arc::clone(&written));
+            move || {
+                let mut bytes = [0; 4096];
+                // An error, EIO, is how Linux tells that the other end is closed.
+                while let Ok(n @ 1..) = screen.read(&mut bytes) {
+                    written.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
+                }
+            }
+        });
+        Self { keys, child, written, reader: Some(reader) }
+    }
+
+    /// Types these characters.
+    pub fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Presses the key until the text is there: programs ignore keys that come too early.
+    #[track_caller]
+    pub fn press_until(&mut self, key: &str, text: &str) {
+        until(&format!("{text:?} on the terminal"), || {
+            if self.written().contains(text) {
+                return Some(());
+            }
+            // The program may be gone in the end, with its terminal.
+            let _ = self.keys.write_all(key.as_bytes());
+            None
+        });
+    }
+
+    /// Waits until this was written.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str) {
+        until(&format!("{text:?} on the terminal"), || self.written().contains(text).then_some(()));
+    }
+
+    pub fn written(&self) -> String {
+        self.written.lock().unwrap().clone()
+    }
+
+    /// Waits for the program's end; gives its status and everything that it wrote.
+    pub fn end(mut self) -> (ExitStatus, String) {
+        let status = until("the program ends", || self.child.try_wait().unwrap());
+        self.reader.take().expect("nobody else takes it").join().unwrap();
+        (status, self.written())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- the terminal ---\n{:?}", self.written());
+        }
+        // After a test that failed; a program that has ended is not hurt.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
