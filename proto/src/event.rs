@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::Progress;
 use crate::permission::{Ask, Resolved};
 use crate::plugin::PluginError;
+use crate::question::{Question, QuestionResolved};
 use crate::session::Mode;
 use crate::tool::{CallId, SessionId, ToolName};
 
@@ -61,6 +62,10 @@ pub enum What {
     PermissionAsked { session_id: SessionId, request: Box<Ask> },
     #[serde(rename = "permission.resolved")]
     PermissionResolved { session_id: SessionId, resolved: Resolved },
+    #[serde(rename = "question.asked")]
+    QuestionAsked { session_id: SessionId, request: Box<Question> },
+    #[serde(rename = "question.answered")]
+    QuestionAnswered { session_id: SessionId, resolved: QuestionResolved },
     #[serde(rename = "plugin.loaded")]
     PluginLoaded { plugin: String, path: String, tools: Vec<String> },
     #[serde(rename = "plugin.failed")]
@@ -104,6 +109,8 @@ impl What {
             Self::CallFinished { .. } => "call.finished",
             Self::PermissionAsked { .. } => "permission.asked",
             Self::PermissionResolved { .. } => "permission.resolved",
+            Self::QuestionAsked { .. } => "question.asked",
+            Self::QuestionAnswered { .. } => "question.answered",
             Self::PluginLoaded { .. } => "plugin.loaded",
             Self::PluginFailed { .. } => "plugin.failed",
             Self::PluginUnloaded { .. } => "plugin.unloaded",
@@ -117,13 +124,15 @@ impl What {
     }
 
     /// The kinds that a subscription can name.
-    pub const KINDS: [&'static str; 14] = [
+    pub const KINDS: [&'static str; 16] = [
         "tools.changed",
         "call.started",
         "call.progress",
         "call.finished",
         "permission.asked",
         "permission.resolved",
+        "question.asked",
+        "question.answered",
         "plugin.loaded",
         "plugin.failed",
         "plugin.unloaded",
@@ -142,6 +151,8 @@ impl What {
             | Self::CallFinished { session_id, .. }
             | Self::PermissionAsked { session_id, .. }
             | Self::PermissionResolved { session_id, .. }
+            | Self::QuestionAsked { session_id, .. }
+            | Self::QuestionAnswered { session_id, .. }
             | Self::SessionOpened { session_id, .. }
             | Self::SessionClosed { session_id }
             | Self::SessionMode { session_id, .. }

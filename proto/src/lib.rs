@@ -16,6 +16,7 @@ pub mod plugin;
 pub mod prompt;
 mod schema;
 pub mod provide;
+pub mod question;
 pub mod session;
 pub mod socket;
 pub mod tool;

@@ -23,6 +23,7 @@ use crate::permission::{
 use crate::plugin::{PluginList, ReloadPlugins};
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
+use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::schema_of;
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
 use crate::tool::{Tool, ToolResult};
@@ -142,6 +143,7 @@ methods! {
     PermissionsRevoke = "permissions.revoke", "Removes a grant.", RevokePermission => Done;
     PermissionsCheck = "permissions.check", "Tells what would happen to a need, and by which rule.", CheckPermission => CheckedPermission;
     PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;
+    QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
     PluginsList = "plugins.list", "Lists the plugins, those that failed too.", NoParams => PluginList;
     PluginsReload = "plugins.reload", "Loads one plugin or all anew, whether or not they changed.", ReloadPlugins => PluginList;
     HooksList = "hooks.list", "Lists the hooks in the order in which they run.", NoParams => HookList;
@@ -159,6 +161,7 @@ subscriptions! {
     EventsSubscribe = "events.subscribe", "events.event", "events.unsubscribe", "Streams events.", SubscribeEvents => Event;
     ToolsProvide = "tools.provide", "tools.invocation", "tools.unprovide", "Lends tools to the registry; items are invocations to run.", Provide => Invocation;
     PermissionsSubscribe = "permissions.subscribe", "permissions.event", "permissions.unsubscribe", "Streams permission asks; the subscriber can answer them.", NoParams => PermissionEvent;
+    QuestionsSubscribe = "questions.subscribe", "questions.event", "questions.unsubscribe", "Streams questions of tools; the subscriber can answer them.", NoParams => QuestionEvent;
 }
 
 /// All methods and subscriptions, in the order of their names.

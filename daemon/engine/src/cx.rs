@@ -16,6 +16,7 @@ use crate::execute::{Call, CallError, Caller, execute};
 use crate::need::Need;
 use crate::permit::permit;
 use crate::progress::ProgressLog;
+use crate::questions::{Asking, Said};
 use crate::session::Session;
 use crate::tool::{Origin, ToolError};
 
@@ -97,6 +98,14 @@ impl Cx {
     /// As [`permit`]. A tool passes them on with `?`.
     pub async fn require(&self, need: Need) -> Result<(), ToolError> {
         permit(self, &self.chain, need).await
+    }
+
+    /// Asks a person a question, and waits for the answer; holds the deadline still meanwhile.
+    ///
+    /// # Errors
+    /// As [`questions::ask`](crate::questions::ask). A tool passes them on with `?`.
+    pub async fn question(&self, asking: Asking) -> Result<Said, ToolError> {
+        crate::questions::ask(self, asking).await
     }
 
     pub fn is_cancelled(&self) -> bool {

@@ -19,6 +19,7 @@ pub mod permit;
 pub mod policy;
 pub mod progress;
 pub mod prompts;
+pub mod questions;
 pub mod registry;
 pub mod schema;
 pub mod session;
@@ -39,6 +40,7 @@ use crate::events::Events;
 use crate::hooks::Hooks;
 use crate::lanes::Limits;
 use crate::policy::{Grants, Policy};
+use crate::questions::Questions;
 use crate::registry::Registry;
 use crate::session::Sessions;
 use crate::spool::Spool;
@@ -50,6 +52,7 @@ pub struct Engine {
     pub policy: ArcSwap<Policy>,
     pub grants: Grants,
     pub asks: Asks,
+    pub questions: Questions,
     pub hooks: Hooks,
     pub events: Arc<Events>,
     pub limits: Limits,
@@ -110,6 +113,7 @@ impl Engine {
             policy: ArcSwap::default(),
             grants: Grants::default(),
             asks: Asks::new(events.clone()),
+            questions: Questions::new(events.clone()),
             hooks: Hooks::default(),
             limits: Limits::default(),
             counts: Counts::default(),

@@ -2,3 +2,4 @@
 
 mod asks;
 mod house;
+mod questions;

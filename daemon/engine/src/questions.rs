@@ -1,0 +1,254 @@
+//! Questions of tools to people.
+//!
+//! [`ask`] is a call that waits, [`reply`] a person's answer. As with permissions, the first reply counts
+//! and a question ends with its call; see [`crate::prompts`].
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+use toold_proto::event::What;
+use toold_proto::permission::Answerer;
+use toold_proto::question::{Question, QuestionEnd, QuestionEvent, QuestionOption, QuestionResolved, ReplyQuestion};
+use toold_proto::tool::{CallId, SessionId};
+
+use crate::Engine;
+use crate::cx::Cx;
+use crate::events::Events;
+use crate::prompts::{News, Prompt, Prompts, Subscription, Waited};
+use crate::time::rfc3339;
+use crate::tool::ToolError;
+
+/// The questions that wait for a person, and the frontends that can answer them.
+pub struct Questions {
+    prompts: Prompts<Asked>,
+}
+
+/// What a tool asks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asking {
+    pub question: String,
+    /// With ids that are unique.
+    pub options: Vec<QuestionOption>,
+    pub multiple: bool,
+    pub allow_other: bool,
+}
+
+/// What a person said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// Ids of options, in the order of the question, and a text of the person's own.
+    Answer { answer_ids: Vec<String>, answer: Option<String> },
+    /// The person does not want to answer.
+    Cancelled,
+}
+
+/// Why a reply was not taken. The question still waits, but for `Unknown`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplyError {
+    #[error("no question {0} waits for an answer: it was answered or has ended, or there never was one")]
+    Unknown(String),
+    #[error("{0}")]
+    NoAnswer(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Asked {
+    question: Box<Question>,
+    /// The prompts ask for a list; a question has one call.
+    calls: Vec<CallId>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Ended {
+    resolved: QuestionResolved,
+    /// `None` when nobody said anything.
+    said: Option<Said>,
+}
+
+impl Prompt for Asked {
+    type Outcome = Ended;
+
+    fn session(&self) -> &SessionId {
+        &self.question.session_id
+    }
+
+    fn calls(&mut self) -> &mut Vec<CallId> {
+        &mut self.calls
+    }
+
+    fn cancelled(&self) -> Ended {
+        ended(&self.question.request_id, QuestionEnd::Cancelled)
+    }
+
+    fn asked(&self) -> What {
+        What::QuestionAsked { session_id: self.question.session_id.clone(), request: self.question.clone() }
+    }
+
+    fn resolved(&self, outcome: &Ended) -> What {
+        What::QuestionAnswered { session_id: self.question.session_id.clone(), resolved: outcome.resolved.clone() }
+    }
+}
+
+/// A frontend that hears of questions. While it lives it counts as somebody who can answer.
+pub struct QuestionSubscription(Subscription<Asked>);
+
+impl QuestionSubscription {
+    /// First every pending question, then what comes; none is lost. Cancel-safe.
+    pub async fn next(&mut self) -> QuestionEvent {
+        to_wire(self.0.next().await)
+    }
+
+    /// What can be had without waiting.
+    pub fn try_next(&mut self) -> Option<QuestionEvent> {
+        self.0.try_next().map(to_wire)
+    }
+}
+
+fn to_wire(news: News<Asked>) -> QuestionEvent {
+    match news {
+        News::Asked(asked) => QuestionEvent::Asked { request: asked.question },
+        News::Resolved(ended) => QuestionEvent::Resolved(ended.resolved),
+    }
+}
+
+impl Questions {
+    pub(crate) fn new(events: Arc<Events>) -> Self {
+        Self { prompts: Prompts::new(events) }
+    }
+
+    /// `session`: only that session's questions; `None` for all.
+    pub fn subscribe(&self, session: Option<SessionId>) -> QuestionSubscription {
+        QuestionSubscription(self.prompts.subscribe(true, session))
+    }
+
+    /// The oldest first.
+    pub fn pending(&self) -> Vec<Question> {
+        self.prompts.pending().into_iter().map(|asked| *asked.question).collect()
+    }
+}
+
+/// Asks a person, and waits. The call's deadline stands still meanwhile, and its caller hears that it waits.
+///
+/// # Errors
+/// `Told` when nobody is there to answer, or nobody did; `Cancelled` when the call ends first.
+pub async fn ask(cx: &Cx, asking: Asking) -> Result<Said, ToolError> {
+    let engine = &cx.engine;
+    if engine.stop.is_cancelled() {
+        return Err(ToolError::Cancelled);
+    }
+    let settings = engine.settings.load_full();
+    let make = |number| {
+        let now = SystemTime::now();
+        let question = Question {
+            request_id: format!("question_{}_{number}", engine.short_epoch()),
+            session_id: cx.session.id.clone(),
+            call_id: cx.call_id.clone(),
+            question: asking.question.clone(),
+            options: asking.options.clone(),
+            multiple: asking.multiple,
+            allow_other: asking.allow_other,
+            asked_at: rfc3339(now),
+            expires_at: rfc3339(now + settings.ask_timeout),
+        };
+        Asked { question: Box::new(question), calls: vec![cx.call_id.clone()] }
+    };
+    // Each question is one prompt: the same words may mean something else to another call.
+    let key = format!("{:?}", (cx.session.id.as_str(), cx.call_id.as_str(), &asking.question));
+    let entered = engine.questions.prompts.enter(key, &cx.session.id, &cx.call_id, settings.ask_timeout, make);
+    let Some(mut waiter) = entered else { return Err(nobody()) };
+    let _pause = cx.deadline.pause();
+    let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
+    loop {
+        tokio::select! {
+            biased;
+            // Dropping the waiter ends the question.
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+            waited = waiter.wait() => {
+                let (ended, otherwise) = match waited {
+                    Waited::Answered(ended) => (ended, ToolError::Cancelled),
+                    Waited::Expired => {
+                        let words = format!("nobody answered within {} s", settings.ask_timeout.as_secs());
+                        let end = ended(&waiter.prompt.question.request_id, QuestionEnd::Expired);
+                        (waiter.resolve(end), ToolError::Told(words))
+                    }
+                    Waited::Alone => {
+                        let end = ended(&waiter.prompt.question.request_id, QuestionEnd::Expired);
+                        (waiter.resolve(end), nobody())
+                    }
+                };
+                return ended.said.ok_or(otherwise);
+            }
+            _ = heartbeat.tick() => cx.message("waiting for a person's answer"),
+        }
+    }
+}
+
+/// A person's answer to a question. The first one counts. `session`: who answers only for that one.
+///
+/// # Errors
+/// Nothing was answered, and the question still waits (but for `Unknown`).
+pub fn reply(
+    engine: &Engine,
+    reply: &ReplyQuestion,
+    by: Answerer,
+    session: Option<&SessionId>,
+) -> Result<(), ReplyError> {
+    let unknown = || ReplyError::Unknown(reply.request_id.clone());
+    let is_it = |asked: &Asked| {
+        asked.question.request_id == reply.request_id
+            && session.is_none_or(|session| *session == asked.question.session_id)
+    };
+    let prompts = &engine.questions.prompts;
+    let (id, asked) = prompts.claim(is_it).ok_or_else(unknown)?;
+    let said = match said(&asked.question, reply) {
+        Ok(said) => said,
+        Err(words) => {
+            prompts.release(id);
+            return Err(ReplyError::NoAnswer(words));
+        }
+    };
+    let action = match said {
+        Said::Answer { .. } => QuestionEnd::Answered,
+        Said::Cancelled => QuestionEnd::Cancelled,
+    };
+    let mut ended = ended(&reply.request_id, action);
+    ended.resolved.by = Some(by);
+    ended.said = Some(said);
+    if prompts.resolve(id, ended) { Ok(()) } else { Err(unknown()) }
+}
+
+fn said(question: &Question, reply: &ReplyQuestion) -> Result<Said, String> {
+    let chosen = reply.answer_ids.as_deref().unwrap_or_default();
+    let text = reply.answer.as_deref().filter(|text| !text.trim().is_empty());
+    if reply.cancelled {
+        return match (chosen, text) {
+            ([], None) => Ok(Said::Cancelled),
+            _ => Err("an answer cannot be given and declined at once".into()),
+        };
+    }
+    if let Some(id) = chosen.iter().find(|id| question.options.iter().all(|option| option.id != **id)) {
+        let known: Vec<&str> = question.options.iter().map(|option| option.id.as_str()).collect();
+        return Err(format!("{id:?} is no option of this question: expected one of {}", known.join(", ")));
+    }
+    if text.is_some() && !question.allow_other && !question.options.is_empty() {
+        return Err("this question takes one of its options, not a text of one's own".into());
+    }
+    let picked = |option: &&QuestionOption| chosen.contains(&option.id);
+    let answer_ids: Vec<String> = question.options.iter().filter(picked).map(|option| option.id.clone()).collect();
+    match answer_ids.len() + usize::from(text.is_some()) {
+        0 => Err("expected answer_ids, answer, or cancelled".into()),
+        1 => Ok(Said::Answer { answer_ids, answer: text.map(str::to_owned) }),
+        _ if question.multiple => Ok(Said::Answer { answer_ids, answer: text.map(str::to_owned) }),
+        _ => Err("this question takes one answer".into()),
+    }
+}
+
+fn ended(request_id: &str, action: QuestionEnd) -> Ended {
+    let resolved = QuestionResolved { request_id: request_id.to_owned(), action, by: None };
+    Ended { resolved, said: None }
+}
+
+fn nobody() -> ToolError {
+    ToolError::Told("nobody is connected who could answer: go on without, or say what you would have asked".to_owned())
+}

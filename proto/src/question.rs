@@ -1,0 +1,77 @@
+//! Questions of tools to people: what is asked, what can be answered.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::permission::Answerer;
+use crate::tool::{CallId, SessionId};
+
+/// A question that waits for a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    pub request_id: String,
+    pub session_id: SessionId,
+    /// The call that asks.
+    pub call_id: CallId,
+    pub question: String,
+    /// None when only a text can answer.
+    pub options: Vec<QuestionOption>,
+    /// Whether more than one option can be chosen.
+    pub multiple: bool,
+    /// Whether a text of one's own is an answer.
+    pub allow_other: bool,
+    /// RFC 3339, UTC.
+    pub asked_at: String,
+    /// RFC 3339, UTC.
+    pub expires_at: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionOption {
+    /// What an answer names; unique in its question.
+    pub id: String,
+    pub label: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// An item of `questions.subscribe`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum QuestionEvent {
+    Asked { request: Box<Question> },
+    Resolved(QuestionResolved),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionResolved {
+    pub request_id: String,
+    pub action: QuestionEnd,
+    /// Who answered; absent when nobody did.
+    #[serde(default)]
+    pub by: Option<Answerer>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionEnd {
+    Answered,
+    /// A person declined to answer, or the call was cancelled.
+    Cancelled,
+    Expired,
+}
+
+/// Params of `questions.reply`: `answer_ids`, `answer`, both where several answers are taken, or
+/// `cancelled`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplyQuestion {
+    pub request_id: String,
+    /// Ids of chosen options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_ids: Option<Vec<String>>,
+    /// A text of one's own, where the question allows one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
+}
