@@ -127,9 +127,21 @@ fn perhaps(suggestions: &[String]) -> String {
 /// Whatever goes wrong, a call of a known tool makes one `call.started`, one `call.finished`, one
 /// audit row and one answer. When `call.cancel` fires it answers `Cancelled` at once; the work then has
 /// the configured grace to end by itself, and its place is free only when it has.
-pub async fn execute(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
+pub async fn execute(engine: &Arc<Engine>, call: Call) -> Result<ToolResult, CallError> {
     // 1. The tool, from one snapshot: a reload never changes a call that has begun.
     let tool = look_up(engine, &call)?;
+    execute_tool(engine, tool, call).await
+}
+
+/// The same for something that is called like a tool and is in no registry, such as a slash command.
+///
+/// # Errors
+/// As [`execute`], but for an unknown name.
+pub async fn execute_tool(
+    engine: &Arc<Engine>,
+    tool: Arc<dyn Tool>,
+    mut call: Call,
+) -> Result<ToolResult, CallError> {
     let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
     let running = Running::begin(&cx, in_flight, &call.arguments);
     let walked = AssertUnwindSafe(walk(tool, call, &cx, &running)).catch_unwind().await;

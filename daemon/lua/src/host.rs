@@ -17,6 +17,7 @@ use toold_host::environment::Environment;
 use toold_proto::plugin::Plugin as Description;
 
 use crate::brake::Watchdog;
+use crate::command::Command;
 use crate::keeper::{Keeper, Shown, Wanted};
 use crate::plugin::{Shared, Subagent};
 use crate::store::Store;
@@ -90,13 +91,15 @@ impl PluginHostOptions {
 pub struct PluginHost {
     described: Arc<ArcSwap<Vec<Description>>>,
     subagents: Arc<ArcSwap<Vec<Subagent>>>,
-    commands: mpsc::Sender<Command>,
+    commands: Arc<ArcSwap<Vec<Command>>>,
+    orders: mpsc::Sender<Order>,
     settled: watch::Receiver<bool>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-pub(crate) enum Command {
+/// What the host tells its task.
+pub(crate) enum Order {
     Reload { name: Option<String>, answer: oneshot::Sender<Reloaded> },
 }
 
@@ -114,10 +117,11 @@ impl PluginHost {
     /// The system has no thread for the watchdog.
     pub fn start(options: PluginHostOptions) -> std::io::Result<Self> {
         let stop = CancellationToken::new();
-        let (commands, inbox) = mpsc::channel(16);
+        let (orders, inbox) = mpsc::channel(16);
         let (settle, settled) = watch::channel(false);
         let described = Arc::<ArcSwap<Vec<Description>>>::default();
         let subagents = Arc::<ArcSwap<Vec<Subagent>>>::default();
+        let commands = Arc::<ArcSwap<Vec<Command>>>::default();
         let shared = Arc::new(Shared {
             engine: options.engine,
             watchdog: Watchdog::start()?,
@@ -134,12 +138,13 @@ impl PluginHost {
         let shown = Shown {
             described: described.clone(),
             subagents: subagents.clone(),
+            commands: commands.clone(),
             settle,
             settle_patience: options.settle_patience,
         };
         let keeper = Keeper::new(options.dirs, wanted, shared, shown);
         let task = tokio::spawn(keeper.keep(inbox, stop.clone()));
-        Ok(Self { described, subagents, commands, settled, stop, task: Mutex::new(Some(task)) })
+        Ok(Self { described, subagents, commands, orders, settled, stop, task: Mutex::new(Some(task)) })
     }
 
     /// All plugins that are known, in the order of their folders, then by name. Never waits.
@@ -150,6 +155,11 @@ impl PluginHost {
     /// The sub-agents that plugins in service describe.
     pub fn subagents(&self) -> Arc<Vec<Subagent>> {
         self.subagents.load_full()
+    }
+
+    /// The slash commands of plugins in service. Where two have one name, the first counts.
+    pub fn commands(&self) -> Arc<Vec<Command>> {
+        self.commands.load_full()
     }
 
     /// Waits until the plugins that were there at the start serve, or have failed. Plugins that take
@@ -172,9 +182,9 @@ impl PluginHost {
     /// There is no plugin of that name.
     pub async fn reload(&self, name: Option<&str>) -> Reloaded {
         let (answer, answered) = oneshot::channel();
-        let command = Command::Reload { name: name.map(str::to_owned), answer };
+        let order = Order::Reload { name: name.map(str::to_owned), answer };
         let gone = || Ok(self.list().to_vec());
-        match self.commands.send(command).await {
+        match self.orders.send(order).await {
             Ok(()) => answered.await.unwrap_or_else(|_| gone()),
             Err(_) => gone(),
         }

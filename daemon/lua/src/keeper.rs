@@ -21,8 +21,9 @@ use toold_host::files;
 use toold_proto::event::What;
 use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
+use crate::command::Command;
 use crate::hook::LuaHook;
-use crate::host::{Command, DirKind, PluginDir, Reloaded, UnknownPlugin};
+use crate::host::{DirKind, Order as HostOrder, PluginDir, Reloaded, UnknownPlugin};
 use crate::manifest::Manifest;
 use crate::plugin::{Loaded, Permission, Plugin, Registered, Shared, Subagent, Version};
 use crate::tool::LuaTool;
@@ -45,6 +46,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Shown {
     pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
     pub(crate) subagents: Arc<ArcSwap<Vec<Subagent>>>,
+    pub(crate) commands: Arc<ArcSwap<Vec<Command>>>,
     pub(crate) settle: watch::Sender<bool>,
     pub(crate) settle_patience: Duration,
 }
@@ -117,9 +119,8 @@ struct Serving {
     key: SourceKey,
     tools: Vec<String>,
     subagents: Vec<Subagent>,
+    commands: Vec<Command>,
     loaded_at: SystemTime,
-    /// Kept for its commands.
-    _version: Arc<Version>,
 }
 
 struct Done {
@@ -182,7 +183,7 @@ impl Keeper {
         }
     }
 
-    pub(crate) async fn keep(mut self, mut inbox: mpsc::Receiver<Command>, stop: CancellationToken) {
+    pub(crate) async fn keep(mut self, mut inbox: mpsc::Receiver<HostOrder>, stop: CancellationToken) {
         let changes = Arc::<Changes>::default();
         let folders: Arc<[PathBuf]> = self.dirs.iter().map(|dir| dir.folder().to_owned()).collect();
         // Listening begins before looking, so that no change falls between the two.
@@ -228,7 +229,7 @@ impl Keeper {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(Command::Reload { name, answer }) = inbox.recv() => self.reload(name, answer),
+                Some(HostOrder::Reload { name, answer }) = inbox.recv() => self.reload(name, answer),
                 Some(job) = self.jobs.join_next() => self.take(job.expect("looking at a plugin does not panic")),
                 () = changes.wake.notified() => {}
                 event = events.recv() => self.heed(event),
@@ -421,8 +422,8 @@ impl Keeper {
             key: put.key,
             tools,
             subagents: put.subagents,
+            commands: put.commands,
             loaded_at: SystemTime::now(),
-            _version: put.version,
         });
     }
 
@@ -532,8 +533,9 @@ impl Keeper {
         units.sort_by(|(a, x), (b, y)| (a.0, &x.name, &a.1).cmp(&(b.0, &y.name, &b.1)));
         let described = units.iter().filter_map(|(key, unit)| unit.describe(&key.1)).collect();
         self.shown.described.store(Arc::new(described));
-        let serving = units.iter().filter_map(|(_, unit)| unit.serving.as_ref());
-        self.shown.subagents.store(Arc::new(serving.flat_map(|serving| serving.subagents.clone()).collect()));
+        let serving = || units.iter().filter_map(|(_, unit)| unit.serving.as_ref());
+        self.shown.subagents.store(Arc::new(serving().flat_map(|serving| serving.subagents.clone()).collect()));
+        self.shown.commands.store(Arc::new(serving().flat_map(|serving| serving.commands.clone()).collect()));
     }
 
     fn tell(&mut self) {
@@ -581,6 +583,7 @@ pub(crate) struct Put {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     subagents: Vec<Subagent>,
+    commands: Vec<Command>,
 }
 
 impl Put {
@@ -602,7 +605,8 @@ impl Put {
             hook
         });
         let hooks = hooks.collect();
-        Self { key, tools, hooks, subagents: registered.subagents, version }
+        let commands = registered.commands.into_iter().map(|(spec, _)| Command::new(spec, &version)).collect();
+        Self { key, tools, hooks, subagents: registered.subagents, commands, version }
     }
 }
 

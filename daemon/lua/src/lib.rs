@@ -7,6 +7,7 @@ mod args;
 pub mod author;
 mod brake;
 mod call;
+pub mod command;
 mod convert;
 mod hook;
 pub mod host;

@@ -252,9 +252,4 @@ impl Version {
             format!("the plugin {} could not be started anew: {}", self.plugin.name(), error.error.message)
         })
     }
-
-    /// How many machines there are.
-    pub(crate) fn machines(&self) -> usize {
-        self.others.lock().expect(POISON).len() + 1
-    }
 }

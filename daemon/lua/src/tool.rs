@@ -16,7 +16,7 @@ use crate::args::{Args, Fields};
 use crate::brake::Brake;
 use crate::call::Call;
 use crate::hygge::{CallTable, call_table, need};
-use crate::plugin::{Handlers, Loaded, Permission, Version};
+use crate::plugin::{Handlers, Loaded, Permission, Plugin, Version};
 use crate::result;
 
 pub(crate) struct LuaTool {
@@ -73,7 +73,7 @@ impl LuaTool {
                 }))
             }
             Err(_) if call.brake.look() && cx.is_cancelled() => Err(ToolError::Cancelled),
-            Err(error) => Ok(self.failed(&error, call.brake.is_set(), &cx)),
+            Err(error) => Ok(failed(&version.plugin, &error, call.brake.is_set(), &cx)),
         }
     }
 
@@ -89,19 +89,6 @@ impl LuaTool {
             ToolError::Told(format!("the plugin {} did not register {} again", version.plugin.name(), self.spec.name))
         })?;
         Ok((loaded, handlers))
-    }
-
-    fn failed(&self, error: &mlua::Error, timed_out: bool, cx: &Cx) -> ToolOutput {
-        let explained = self.version.plugin.sources.explain(error);
-        if timed_out {
-            let so_far = cx.progress.output_so_far();
-            let text = match so_far.as_str() {
-                "" => explained.message.clone(),
-                so_far => format!("{so_far}\n[{}; this is what came before]", explained.message),
-            };
-            return with_place(ToolOutput::error(text), explained).with("timed_out", true);
-        }
-        with_place(ToolOutput::error(&explained.message), explained)
     }
 
     async fn ask_needs(&self, input: &Value, cx: &Cx) -> Result<Vec<Need>, ToolError> {
@@ -125,6 +112,20 @@ impl LuaTool {
             }
         }
     }
+}
+
+/// What a call gives whose script raised.
+pub(crate) fn failed(plugin: &Plugin, error: &mlua::Error, timed_out: bool, cx: &Cx) -> ToolOutput {
+    let explained = plugin.sources.explain(error);
+    if timed_out {
+        let so_far = cx.progress.output_so_far();
+        let text = match so_far.as_str() {
+            "" => explained.message.clone(),
+            so_far => format!("{so_far}\n[{}; this is what came before]", explained.message),
+        };
+        return with_place(ToolOutput::error(text), explained).with("timed_out", true);
+    }
+    with_place(ToolOutput::error(&explained.message), explained)
 }
 
 /// One need, a list of needs, or nothing.

@@ -338,3 +338,26 @@ async fn a_slow_hook_ends_at_its_limit_and_the_call_goes_on() {
         soon(world.engine.tasks.wait()).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_like_tools() {
+    let world = World::of(
+        "hygge.register_command{name = '/hello', description = 'Says hello', execute = function(ctx, input)
+           ctx.progress('greeting')
+           return {message = 'hello ' .. input .. ' in ' .. ctx.session.id} end}
+         hygge.register_command{name = 'fails', execute = function() error('no') end}",
+    )
+    .await;
+    let commands = world.host.commands();
+    assert_eq!(
+        commands.iter().map(|c| (c.name.as_str(), c.plugin.as_str())).collect::<Vec<_>>(),
+        [("hello", "p"), ("fails", "p")]
+    );
+    let call = world.call_of("hello", json!({"input": "you"}));
+    let result = toold_engine::execute::execute_tool(&world.engine, commands[0].tool.clone(), call).await.unwrap();
+    is_text(&result, "hello you in s");
+    let call = world.call_of("fails", json!({}));
+    let failed = toold_engine::execute::execute_tool(&world.engine, commands[1].tool.clone(), call).await.unwrap();
+    assert!(failed.is_error && failed.text().contains("no"));
+    assert_eq!(world.tools(), [""; 0]);
+}
