@@ -15,6 +15,7 @@ use toold_host::files::{self, OpenError};
 use toold_host::replace::{Expected, replace};
 
 use crate::blocking::{blocking, check};
+use crate::buffers::Buffer;
 use crate::diff::{Diff, diff};
 use crate::document::Document;
 use crate::journal;
@@ -56,7 +57,21 @@ impl Site {
         Ok(self.shared.stamps.check(&self.session, &self.path, &self.shown, before.digest)?)
     }
 
+    /// What an editor has open and not saved.
+    pub(crate) fn buffer(&self) -> Option<Arc<Buffer>> {
+        self.shared.buffers.over(&self.session.project, &self.path)
+    }
+
     fn open(&self) -> anyhow::Result<Option<Before>> {
+        let before = self.open_file()?;
+        let Some(buffer) = self.buffer() else { return Ok(before) };
+        let saved = before.as_ref().is_some_and(|before| before.bytes == buffer.text.as_bytes());
+        // Written behind the editor's back, one of the two texts would be lost.
+        ensure!(saved, "{} has unsaved changes in {}: save it there first", self.shown, buffer.owner);
+        Ok(before)
+    }
+
+    fn open_file(&self) -> anyhow::Result<Option<Before>> {
         let mut file = match files::open(&self.path) {
             Ok(file) => file,
             Err(OpenError::NotFound(_)) => return Ok(None),

@@ -1,6 +1,7 @@
 //! `grep`: lines that match, in a tree of files.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -13,6 +14,7 @@ use toold_host::files;
 use toold_proto::tool::Category;
 
 use crate::blocking::blocking;
+use crate::buffers::Buffer;
 use crate::builtin::{Builtin, Facts, READS};
 use crate::judge::Judge;
 use crate::paths;
@@ -71,7 +73,9 @@ enum OutputMode {
     Count,
 }
 
-pub(crate) struct Grep;
+pub(crate) struct Grep {
+    shared: Arc<Shared>,
+}
 
 impl Builtin for Grep {
     type Input = Input;
@@ -88,8 +92,8 @@ impl Builtin for Grep {
         annotations: READS,
     };
 
-    fn new(_: Arc<Shared>) -> Self {
-        Self
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
@@ -103,10 +107,11 @@ impl Builtin for Grep {
         cx.require(files::read_need(&root, &mut Exclusions::default())).await?;
         let judge = Judge::new(cx, root.clone());
         let cwd = cx.cwd.clone();
+        let buffers = self.shared.buffers.of_project(&cx.session.project);
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         blocking(cx, move |cancel| {
             anyhow::ensure!(root.exists(), "there is no {}", paths::shown(&root, &cwd));
-            let (query, place, window) = plan(input, root, &cwd);
+            let (query, place, window) = plan(input, root, &cwd, buffers);
             let found = search(&query, &place, window, &judge, cancel)?;
             Ok(output(&found, &query, window, &cwd, max_bytes))
         })
@@ -114,7 +119,7 @@ impl Builtin for Grep {
     }
 }
 
-fn plan(input: Input, root: std::path::PathBuf, cwd: &Path) -> (Query, Place, Window) {
+fn plan(input: Input, root: PathBuf, cwd: &Path, buffers: HashMap<PathBuf, Arc<Buffer>>) -> (Query, Place, Window) {
     let context = input.context.unwrap_or(0);
     let query = Query {
         pattern: input.pattern,
@@ -129,7 +134,8 @@ fn plan(input: Input, root: std::path::PathBuf, cwd: &Path) -> (Query, Place, Wi
             OutputMode::Count => Mode::Count,
         },
     };
-    let place = Place { root, cwd: cwd.to_owned(), include: input.include, file_type: input.file_type };
+    let (include, file_type) = (input.include, input.file_type);
+    let place = Place { root, cwd: cwd.to_owned(), include, file_type, buffers };
     let window = Window { skip: input.offset.unwrap_or(0), show: input.max_results.unwrap_or(DEFAULT_RESULTS) };
     (query, place, window)
 }
@@ -161,6 +167,9 @@ fn output(found: &Found, query: &Query, window: Window, cwd: &Path, max_bytes: u
         text.push_str("[no matches]\n");
     } else if shown == 0 {
         text.push_str(&format!("[there are {total} {what}, none after the first {}]\n", window.skip));
+    }
+    if found.unsaved_files > 0 {
+        text.push_str(&format!("[{} of the files as their editors have them, not saved]\n", found.unsaved_files));
     }
     if found.hidden_files > 0 {
         text.push_str(&format!("[{} more files match that may not be read]\n", found.hidden_files));

@@ -16,6 +16,7 @@ use toold_host::files;
 use toold_proto::tool::{Block, Category};
 
 use crate::blocking::{blocking, check};
+use crate::buffers::Buffer;
 use crate::builtin::{Builtin, Facts, READS};
 use crate::change::Site;
 use crate::lines::Lines;
@@ -103,6 +104,11 @@ struct Page {
 
 fn show(site: &Site, page: &Page, cancel: &CancellationToken) -> anyhow::Result<ToolOutput> {
     let Site { shared, session, path, shown } = site;
+    if let Some(buffer) = site.buffer()
+        && !is_saved(path, &buffer)
+    {
+        return unsaved(&buffer, shown, page);
+    }
     let file = match files::open(path) {
         Err(files::OpenError::Folder(_)) => anyhow::bail!("{shown} is a folder: use `list`"),
         other => other?,
@@ -132,6 +138,22 @@ fn show(site: &Site, page: &Page, cancel: &CancellationToken) -> anyhow::Result<
     output.metadata.insert("path".into(), path.to_string_lossy().into());
     output.metadata.insert("size".into(), size.into());
     Ok(output)
+}
+
+/// Whether the file holds the buffer's text.
+fn is_saved(path: &Path, buffer: &Buffer) -> bool {
+    let Ok(file) = files::open(path) else { return false };
+    let mut bytes = Vec::new();
+    let limit = buffer.text.len() as u64 + 1;
+    file.take(limit).read_to_end(&mut bytes).is_ok() && bytes == buffer.text.as_bytes()
+}
+
+/// What the editor shows. The session has not seen the file itself by that.
+fn unsaved(buffer: &Buffer, shown: &str, page: &Page) -> anyhow::Result<ToolOutput> {
+    let mut output = text(Cursor::new(buffer.text.as_bytes()), Charset::UTF8, shown, page, Rest::Count)?;
+    let note = format!("[unsaved text in {}, version {}; the file on the disk differs]", buffer.owner, buffer.version);
+    output.content.push(Block::text(note));
+    Ok(output.with("buffer", serde_json::json!({"owner": buffer.owner, "version": buffer.version})))
 }
 
 fn image(shown: &str, mime_type: &str, bytes: &[u8], size: u64) -> anyhow::Result<ToolOutput> {

@@ -2,11 +2,11 @@
 //!
 //! [`search`] is what `grep` runs. What a call may not read is searched but never shown: it is counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -19,6 +19,7 @@ use toold_host::exclude::Exclusions;
 use toold_host::files::open_seen;
 
 use crate::blocking::check;
+use crate::buffers::Buffer;
 use crate::judge::Judge;
 
 /// Longer lines are shown in part.
@@ -52,6 +53,8 @@ pub(crate) struct Place {
     pub(crate) cwd: PathBuf,
     pub(crate) include: Option<String>,
     pub(crate) file_type: Option<String>,
+    /// Texts that are searched in place of their files.
+    pub(crate) buffers: HashMap<PathBuf, Arc<Buffer>>,
 }
 
 /// The part of the results that is shown: matches in `Content`, files else.
@@ -68,6 +71,8 @@ pub(crate) struct Found {
     pub(crate) files: Vec<FileHits>,
     pub(crate) total_matches: u64,
     pub(crate) total_files: u64,
+    /// Of the files, those whose unsaved text was searched.
+    pub(crate) unsaved_files: u64,
     /// Files with matches that the caller may not read.
     pub(crate) hidden_files: u64,
     pub(crate) problems: Vec<String>,
@@ -117,12 +122,19 @@ pub(crate) fn search(
     let matcher = matcher(query)?;
     let mut collector = Collector::new(window, query.mode);
     if place.root.is_file() {
-        let mut worker = Worker::new(query, &matcher, judge, cancel, &collector);
+        let mut worker = Worker::new(query, &matcher, &place.buffers, judge, cancel, &collector);
         worker.named = true;
         worker.file(&place.root);
     } else {
         let walk = walk(place)?.build_parallel();
-        walk.visit(&mut Workers { query, matcher: &matcher, judge, cancel, found: &collector });
+        walk.visit(&mut Workers {
+            query,
+            matcher: &matcher,
+            buffers: &place.buffers,
+            judge,
+            cancel,
+            found: &collector,
+        });
     }
     check(cancel)?;
     Ok(collector.finish())
@@ -180,6 +192,7 @@ fn searcher(query: &Query, named: bool) -> Searcher {
 struct Workers<'a> {
     query: &'a Query,
     matcher: &'a RegexMatcher,
+    buffers: &'a HashMap<PathBuf, Arc<Buffer>>,
     judge: &'a Judge,
     cancel: &'a CancellationToken,
     found: &'a Collector,
@@ -187,7 +200,7 @@ struct Workers<'a> {
 
 impl<'a> ParallelVisitorBuilder<'a> for Workers<'a> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
-        Box::new(Worker::new(self.query, self.matcher, self.judge, self.cancel, self.found))
+        Box::new(Worker::new(self.query, self.matcher, self.buffers, self.judge, self.cancel, self.found))
     }
 }
 
@@ -196,6 +209,7 @@ struct Worker<'a> {
     query: &'a Query,
     matcher: RegexMatcher,
     searcher: Searcher,
+    buffers: &'a HashMap<PathBuf, Arc<Buffer>>,
     judge: &'a Judge,
     exclusions: Exclusions,
     cancel: &'a CancellationToken,
@@ -222,6 +236,7 @@ impl<'a> Worker<'a> {
     fn new(
         query: &'a Query,
         matcher: &RegexMatcher,
+        buffers: &'a HashMap<PathBuf, Arc<Buffer>>,
         judge: &'a Judge,
         cancel: &'a CancellationToken,
         found: &'a Collector,
@@ -230,6 +245,7 @@ impl<'a> Worker<'a> {
             query,
             matcher: matcher.clone(),
             searcher: searcher(query, false),
+            buffers,
             judge,
             exclusions: Exclusions::default(),
             cancel,
@@ -242,10 +258,6 @@ impl<'a> Worker<'a> {
         if self.named {
             self.searcher = searcher(self.query, true);
         }
-        let file = match open_seen(path) {
-            Ok(file) => file,
-            Err(error) => return self.found.problem(error.to_string()),
-        };
         let mut hits = Hits {
             matcher: &self.matcher,
             mode: self.query.mode,
@@ -257,8 +269,17 @@ impl<'a> Worker<'a> {
             rows: Vec::new(),
             binary: false,
         };
-        let reader = Interruptible { file, cancel: self.cancel };
-        let searched = self.searcher.search_reader(&self.matcher, reader, &mut hits);
+        let buffer = self.buffers.get(path);
+        let searched = match buffer {
+            Some(buffer) => self.searcher.search_slice(&self.matcher, buffer.text.as_bytes(), &mut hits),
+            None => match open_seen(path) {
+                Ok(file) => {
+                    let reader = Interruptible { file, cancel: self.cancel };
+                    self.searcher.search_reader(&self.matcher, reader, &mut hits)
+                }
+                Err(error) => return self.found.problem(error.to_string()),
+            },
+        };
         if let Err(error) = searched {
             if !self.cancel.is_cancelled() {
                 self.found.problem(format!("{}: {error}", path.display()));
@@ -276,7 +297,7 @@ impl<'a> Worker<'a> {
             // Its lines mean nothing: NULs were taken for line ends.
             rows.clear();
         }
-        self.found.add(FileHits { path: path.to_owned(), count, rows, binary });
+        self.found.add(buffer.is_some(), FileHits { path: path.to_owned(), count, rows, binary });
     }
 }
 
@@ -436,11 +457,12 @@ impl Collector {
         }
     }
 
-    fn add(&self, hits: FileHits) {
+    fn add(&self, unsaved: bool, hits: FileHits) {
         let wanted = self.wanted();
         let mut inner = self.lock();
         inner.found.total_matches += hits.count;
         inner.found.total_files += 1;
+        inner.found.unsaved_files += u64::from(unsaved);
         inner.kept += self.weight(&hits);
         inner.files.insert(hits.path.clone(), hits);
         while let Some(last) = inner.files.last_entry() {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toold_engine::cx::Cx;
 use toold_host::environment::Environment;
 
+use crate::buffers::Buffers;
 use crate::stamps::Stamps;
 
 /// The places and variables that the daemon gives its built-in tools.
@@ -16,6 +17,8 @@ pub struct Shared {
     spool: Option<PathBuf>,
     next_file: AtomicU64,
     pub(crate) stamps: Stamps,
+    /// What editors have open and not saved.
+    pub buffers: Buffers,
 }
 
 impl Shared {
@@ -23,7 +26,13 @@ impl Shared {
     /// in its own folder there without asking; whoever closes the session removes it.
     pub fn new(environment: Environment, spool: Option<PathBuf>) -> Self {
         let spool = spool.map(|spool| toold_host::files::resolve(&spool, Path::new("/")).unwrap_or(spool));
-        Self { environment, spool, next_file: AtomicU64::new(1), stamps: Stamps::default() }
+        Self {
+            environment,
+            spool,
+            next_file: AtomicU64::new(1),
+            stamps: Stamps::default(),
+            buffers: Buffers::default(),
+        }
     }
 
     /// The folder of the call's session in the spool.

@@ -1,6 +1,7 @@
 //! The built-in tools, called as callers call them: through the engine.
 
 mod bash;
+mod buffers;
 mod change;
 mod grep;
 mod house;
