@@ -261,6 +261,7 @@ class Loans:
     async def take_down(self, connection: Connection, name: str) -> None:
         subscription = self._subscriptions.pop(name, None)
         if subscription is not None:
+            connection.forget(subscription)
             await connection.request("tools.unprovide", {"subscription": subscription})
 
     async def stand(self, connection: Connection) -> None:
@@ -334,8 +335,8 @@ class Loans:
             except Exception as error:
                 logger.info("the lent tool %s failed", lent.name, exc_info=True)
                 answer = {"error": f"{type(error).__name__}: {error}"}
-            # Behind what the function told from its thread.
-            told.put_nowait(None)
+            # Behind what the function told, which comes through the loop too.
+            asyncio.get_running_loop().call_soon(told.put_nowait, None)
             await asyncio.gather(teller, return_exceptions=True)
             if not invocation.cancelled.is_set():
                 await connection.request("tools.provide_result", {**own, **answer})
