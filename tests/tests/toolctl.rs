@@ -1,6 +1,7 @@
 //! toolctl as people and scripts run it, against the real daemon.
 
 use std::io::{BufRead, Read, Write};
+use std::panic::AssertUnwindSafe;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
@@ -27,6 +28,11 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Whatever failed may fail once more, and must not hide the first failure.
+            let _ = std::panic::catch_unwind(AssertUnwindSafe(|| self.run(&["stop"])));
+            return;
+        }
         let status = self.run(&["--no-start", "status", "--json"]);
         let pid = serde_json::from_slice::<Value>(&status.stdout).ok().and_then(|status| status["pid"].as_u64());
         let stopped = self.run(&["stop"]);
@@ -34,9 +40,7 @@ impl Drop for Started {
             let process = format!("/proc/{pid}");
             until("the daemon ends", || (!std::path::Path::new(&process).exists()).then_some(()));
         }
-        if !std::thread::panicking() {
-            assert!(stopped.status.success(), "{}", err(&stopped));
-        }
+        assert!(stopped.status.success(), "{}", err(&stopped));
     }
 }
 

@@ -5,9 +5,10 @@ use std::io::Write;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use comfy_table::{Cell, Color};
+use toold_client::{Client, ClientError};
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
-use toold_proto::event::Outcome;
-use toold_proto::method;
+use toold_proto::event::{Outcome, SubscribeEvents};
+use toold_proto::method::{self, EventsSubscribe};
 use toold_proto::tool::{SessionId, ToolName};
 
 use crate::cli::Globals;
@@ -35,14 +36,17 @@ pub(crate) struct Audit {
     /// What was decided of each thing that a call needed leave for
     #[arg(long, short)]
     decisions: bool,
-    /// As JSON
+    /// Go on with each call as it ends
+    #[arg(long, short)]
+    follow: bool,
+    /// As JSON; one document a line with --follow
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) async fn run(args: Audit, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let params = AuditQuery {
+    let query = AuditQuery {
         since: args.since,
         after: None,
         session_id: args.session,
@@ -50,7 +54,15 @@ pub(crate) async fn run(args: Audit, globals: &Globals) -> anyhow::Result<u8> {
         outcome: args.outcome,
         limit: args.limit,
     };
-    let list = client.call::<method::AuditQuery>(params).await?;
+    if args.follow {
+        let style = match (args.json, args.decisions) {
+            (true, _) => Style::Json,
+            (false, true) => Style::Decisions,
+            (false, false) => Style::Line,
+        };
+        return follow(&client, query, style).await;
+    }
+    let list = client.call::<method::AuditQuery>(query).await?;
     if args.json {
         print_json(&list)?;
         return Ok(OK);
@@ -70,6 +82,73 @@ pub(crate) async fn run(args: Audit, globals: &Globals) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
+#[derive(Clone, Copy)]
+enum Style {
+    Line,
+    Decisions,
+    Json,
+}
+
+/// The calls of the past, then each as it ends; until the daemon goes.
+async fn follow(client: &Client, mut query: AuditQuery, style: Style) -> anyhow::Result<u8> {
+    // Before the first query: what ends between the two must not be missed.
+    let ended = SubscribeEvents {
+        kinds: Some(vec!["call.finished".to_owned()]),
+        session_id: query.session_id.clone(),
+        since: None,
+        epoch: None,
+    };
+    let mut ended = client.subscribe::<EventsSubscribe>(ended).await?;
+    loop {
+        let list = client.call::<method::AuditQuery>(query.clone()).await?;
+        let mut out = output::stdout();
+        for entry in &list.entries {
+            match style {
+                Style::Line => writeln!(out, "{}", line(entry))?,
+                Style::Decisions => write!(out, "{}", with_decisions(entry))?,
+                Style::Json => writeln!(out, "{}", serde_json::to_string(entry)?)?,
+            }
+        }
+        out.flush()?;
+        drop(out);
+        let more = query.after.is_some() && list.more;
+        if let Some(last) = list.entries.last() {
+            // A call that began long ago is news when it ends.
+            query.since = None;
+            query.after = Some(last.id);
+            query.limit = None;
+        }
+        if more {
+            continue;
+        }
+        match ended.next().await {
+            // What it could not keep up with is in the log all the same.
+            Some(Ok(_) | Err(ClientError::Lagged)) => {}
+            Some(Err(error)) => return Err(error.into()),
+            None => return Err(client.closed().await.into()),
+        }
+    }
+}
+
+fn line(entry: &AuditEntry) -> String {
+    let style = if entry.outcome == Outcome::Ok { GOOD } else { BAD };
+    format!(
+        "{DIM}{}{DIM:#} {} {style}{}{style:#} in {} {DIM}{}{DIM:#} {}",
+        when(&entry.at),
+        entry.tool,
+        entry.outcome.as_str(),
+        output::duration(entry.duration_ms),
+        one_line(entry.client.as_deref().unwrap_or("-")),
+        needs(entry)
+    )
+}
+
+/// What a call needed leave for, on one line.
+fn needs(entry: &AuditEntry) -> String {
+    let needs: Vec<String> = entry.decisions.iter().map(|need| format!("{} {}", need.category, need.target)).collect();
+    output::shorten(&one_line(&needs.join("; ")), 200)
+}
+
 fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
     if list.entries.is_empty() {
         return String::new();
@@ -81,8 +160,6 @@ fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
     rows.set_header(table::header(&["BEGAN", "TOOL", "OUTCOME", "TOOK", "CLIENT", "SESSION", "NEEDED"]));
     for entry in &list.entries {
         let color = if entry.outcome == Outcome::Ok { Color::Green } else { Color::Red };
-        let needs: Vec<String> =
-            entry.decisions.iter().map(|need| format!("{} {}", need.category, need.target)).collect();
         rows.add_row([
             Cell::new(when(&entry.at)),
             table::name(entry.tool.as_str()),
@@ -90,7 +167,7 @@ fn render(list: &AuditList, decisions: bool, width: Option<u16>) -> String {
             Cell::new(output::duration(entry.duration_ms)),
             Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),
             Cell::new(entry.session_id.as_str()),
-            Cell::new(output::shorten(&one_line(&needs.join("; ")), 200)),
+            Cell::new(needs(entry)),
         ]);
     }
     table::render(&rows)
@@ -145,12 +222,13 @@ mod tests {
             "decisions": [{"category": "shell", "target": "rm x", "verdict": "deny", "rule": "default of shell"}]
         }]}))
         .unwrap();
-        let text = [render(&list, false, None), render(&list, true, None)].concat();
+        let text = [render(&list, false, None), render(&list, true, None), line(&list.entries[0])].concat();
         insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
          BEGAN                 TOOL  OUTCOME  TOOK  CLIENT  SESSION  NEEDED
          2026-01-02 03:04:05Z  bash  denied   3 ms  nvim    s        shell rm x
         2026-01-02 03:04:05Z bash denied c
           deny  shell rm x by default of shell
+        2026-01-02 03:04:05Z bash denied in 3 ms nvim shell rm x
         ");
     }
 }

@@ -127,6 +127,12 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
                 ),
             )
         }
+        What::QuestionAsked { request, .. } => (WARN, shorten(&one_line(&request.question), 200)),
+        What::QuestionAnswered { resolved, .. } => {
+            let end = serde_json::to_value(resolved.action).unwrap_or_default();
+            let id = one_line(&resolved.request_id);
+            (plain, format!("{} {DIM}{id}{DIM:#}", end.as_str().unwrap_or_default()))
+        }
         What::PluginLoaded { plugin, tools, .. } => {
             (GOOD, format!("{}: {}", one_line(plugin), one_line(&tools.join(" "))))
         }

@@ -196,6 +196,8 @@ impl State {
             }
             Happened::PermissionAsked { .. }
             | Happened::PermissionResolved { .. }
+            | Happened::QuestionAsked { .. }
+            | Happened::QuestionAnswered { .. }
             | Happened::Notice { .. }
             | Happened::Message { .. } => {}
             Happened::Lagged { .. } => {
