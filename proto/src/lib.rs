@@ -4,6 +4,7 @@
 //! parameters and its answer, and [`openrpc`], which describes them all. No I/O.
 
 pub mod audit;
+pub mod cache;
 pub mod call;
 pub mod daemon;
 pub mod error;

@@ -175,14 +175,6 @@ impl TestDaemon {
         found
     }
 
-    /// Stops the daemon and starts another in the same folders.
-    pub fn restart(mut self) -> Self {
-        self.end();
-        let setup = std::mem::take(&mut self.setup);
-        drop(self);
-        setup.start()
-    }
-
     /// Stops the daemon as a service manager does, and checks that nothing is left.
     pub fn stop(mut self) {
         self.end();

@@ -80,7 +80,8 @@ end)
     let daemon = Setup::new().plugin("echo.lua", ECHO).plugin("hooks.lua", plugin).start();
     let mut wire = daemon.connect();
     assert_eq!(text(&wire.tool("outer", json!({}))), "inner first second");
-    let names: Vec<Value> = wire.result("hooks.list", json!({}))["hooks"].as_array().unwrap().iter().map(|h| h["name"].clone()).collect();
+    let names: Vec<Value> =
+        wire.result("hooks.list", json!({}))["hooks"].as_array().unwrap().iter().map(|h| h["name"].clone()).collect();
     assert_eq!(names, ["first", "second"]);
 }
 
@@ -97,9 +98,12 @@ end)
     wire.result("plugins.list", json!({}));
     let run = |text: &str| json!({"event": "pre_message", "message": {"text": text}});
     let action = wire.result("hooks.run", run("hi"));
-    assert_eq!(action, json!({
-        "decision": "modify", "modified_message": {"text": "hi!"}, "system_prompt_append": "Be brief."
-    }));
+    assert_eq!(
+        action,
+        json!({
+            "decision": "modify", "modified_message": {"text": "hi!"}, "system_prompt_append": "Be brief."
+        })
+    );
     assert_eq!(wire.result("hooks.run", run("stop")), json!({"decision": "deny", "reason": "said stop"}));
     let other = wire.result("hooks.run", json!({"event": "post_message", "message": {}}));
     assert_eq!(other, json!({"decision": "allow"}));

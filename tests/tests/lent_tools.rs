@@ -57,7 +57,9 @@ fn a_lent_tool_is_listed_called_and_gone_with_its_lender() {
     assert_eq!(editor.error("tools.provide_result", late)["code"], -32004);
 
     assert_eq!(editor.result("tools.unprovide", json!({"subscription": subscription})), true);
-    until("the tool is gone", || (agent.call("tools.schema", json!({"name": "editor_open"}))["error"]["code"] == -32001).then_some(()));
+    until("the tool is gone", || {
+        (agent.call("tools.schema", json!({"name": "editor_open"}))["error"]["code"] == -32001).then_some(())
+    });
 }
 
 #[test]
@@ -115,10 +117,7 @@ fn of_two_lenders_the_one_of_the_session_is_called() {
     let daemon = Setup::new().config(ALLOW).start();
     let (mut mine, mut other) = (Wire::connect(&daemon.socket()), Wire::connect(&daemon.socket()));
     for (wire, session) in [(&mut mine, "mine"), (&mut other, "other")] {
-        wire.result(
-            "session.open",
-            json!({"cwd": daemon.work(), "session_id": session, "client": {"name": "editor"}}),
-        );
+        wire.result("session.open", json!({"cwd": daemon.work(), "session_id": session, "client": {"name": "editor"}}));
         lend(wire);
     }
     let mut agent = Wire::connect(&daemon.socket());
@@ -167,7 +166,8 @@ fn a_detached_call_outlives_its_connection() {
     });
     let running = back.result("calls.get", json!({"call_id": "long"}));
     assert_eq!((&running["state"], &running["tool"]), (&json!("running"), &json!("editor_open")));
-    let output = json!({"invocation_id": asked["invocation_id"], "kind": "output", "stream": "stdout", "text": "so far"});
+    let output =
+        json!({"invocation_id": asked["invocation_id"], "kind": "output", "stream": "stdout", "text": "so far"});
     editor.result("tools.provide_progress", output);
     until("the output is there", || {
         (back.result("calls.get", json!({"call_id": "long"}))["output"] == "so far").then_some(())

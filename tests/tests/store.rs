@@ -11,7 +11,7 @@ use toold_engine::policy::{Grant, GrantScope};
 use toold_proto::permission::Action;
 use toold_proto::tool::Category;
 use toold_store::Store;
-use toold_tests::{Setup, TestDaemon, Wire, toold};
+use toold_tests::{Setup, TestDaemon, Wire, toolctl, toold};
 
 const COUNTER: &str = r#"
 hygge.register_tool{
@@ -227,4 +227,34 @@ fn a_private_daemon_shares_grants_and_no_sessions() {
     assert!(private.wait().unwrap().success());
     // Both write to one log.
     assert_eq!(audit(&mut daemon.connect(), json!({})).len(), 1);
+}
+
+#[test]
+fn toolctl_shows_and_follows_the_log() {
+    let daemon = Setup::new().file("a.txt", "here").start();
+    let mut wire = daemon.connect();
+    wire.tool("read", json!({"path": "a.txt"}));
+    wire.tool("read", json!({"path": "/etc/hostname"}));
+    let shown = daemon.toolctl(&["audit", "--outcome", "denied", "--json"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["entries"].as_array().unwrap().len(), 1);
+
+    let mut command = daemon.setup.command(toolctl());
+    command.args(["audit", "--follow", "--json", "--tool", "read", "--limit", "1"]);
+    let mut follower = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["outcome"], "denied");
+    // It has shown the past, so it listens.
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        wire.tool("list", json!({"path": "."}));
+        wire.tool("read", json!({"path": "a.txt"}));
+        let entry = next();
+        assert_eq!((&entry["tool"], &entry["outcome"]), (&json!("read"), &json!("ok")));
+        ids.push(entry["id"].as_u64().unwrap());
+    }
+    assert!(ids.is_sorted(), "{ids:?}");
+    follower.kill().unwrap();
+    follower.wait().unwrap();
 }

@@ -64,6 +64,7 @@ fn dependencies_point_one_way() {
     check_own("daemon/host", &["toold-proto", "toold-engine"]);
     check_own("daemon/builtins", &["toold-proto", "toold-engine", "toold-host"]);
     check_own("daemon/lua", &["toold-proto", "toold-engine", "toold-host"]);
+    check_own("daemon/store", &["toold-proto", "toold-engine"]);
     check_own("clients/rust", &["toold-proto", "toold-adapters"]);
     check_own("clients/toolctl", &["toold-proto", "toold-adapters", "toold-client"]);
 }
@@ -84,7 +85,7 @@ fn the_engine_knows_no_system() {
 
 #[test]
 fn only_toold_knows_the_wire() {
-    for dir in ["daemon/engine", "daemon/host", "daemon/builtins", "daemon/lua"] {
+    for dir in ["daemon/engine", "daemon/host", "daemon/builtins", "daemon/lua", "daemon/store"] {
         check_foreign(dir, &["jsonrpsee", "clap", "rmcp"]);
     }
     check_foreign("daemon/builtins", &["mlua"]);

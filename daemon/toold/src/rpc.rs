@@ -6,6 +6,7 @@ mod daemon;
 mod error;
 mod events;
 mod hooks;
+mod permissions;
 mod plugins;
 mod prompt;
 mod provide;
@@ -33,6 +34,7 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     tools::register(&mut module)?;
     provide::register(&mut module)?;
     calls::register(&mut module)?;
+    permissions::register(&mut module)?;
     hooks::register(&mut module)?;
     events::register(&mut module)?;
     prompt::register(&mut module)?;
@@ -121,11 +123,12 @@ fn allowed<M: Method>(right: Right, request: &Request) -> Result<(), ErrorObject
 
 /// Refuses whoever may not decide for a person.
 fn decides(method: &str, request: &Request) -> Result<(), ErrorObjectOwned> {
+    if may_decide(request) { Ok(()) } else { Err(not_for(method)) }
+}
+
+fn may_decide(request: &Request) -> bool {
     let connection = request.connection();
-    match connection.peer.principal.may_decide() && !connection.is_agent() {
-        true => Ok(()),
-        false => Err(not_for(method)),
-    }
+    connection.peer.principal.may_decide() && !connection.is_agent()
 }
 
 /// Parameters by name; absent ones are `{}`, and members that we don't know are passed over.

@@ -1,0 +1,250 @@
+//! `permissions.*`
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::core::server::PendingSubscriptionSink;
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::value::to_raw_value;
+use toold_engine::asks::{AskSubscription, Replier, ReplyError, reply};
+use toold_engine::need::Need;
+use toold_engine::permit::{GrantError, grant, revoke};
+use toold_engine::policy::{GrantScope, Subject, check};
+use toold_engine::session::Session;
+use toold_engine::tool::Origin;
+use toold_host::exclude::Exclusions;
+use toold_host::files::{read_need, resolve, write_need};
+use toold_host::shell_grammar;
+use toold_proto::daemon::Done;
+use toold_proto::event::What;
+use toold_proto::method::{
+    PermissionsCheck, PermissionsGrant, PermissionsList, PermissionsPending, PermissionsReply, PermissionsRevoke,
+    PermissionsSetMode, PermissionsSubscribe, Subscription,
+};
+use toold_proto::permission::{
+    Answerer, CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionList,
+    ReplyPermission, RevokePermission, Scope, SetMode,
+};
+use toold_proto::tool::{Category, ToolName};
+
+use crate::daemon::State;
+use crate::project::project_of;
+use crate::rpc::error::{internal, invalid_params, unknown};
+use crate::rpc::{Request, Right, add, add_async, may_decide, scope};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    module.register_subscription(
+        PermissionsSubscribe::NAME,
+        PermissionsSubscribe::ITEM_METHOD,
+        PermissionsSubscribe::UNSUBSCRIBE,
+        |_, pending, state, extensions| async move {
+            let subscribe = || -> Result<AskSubscription, ErrorObjectOwned> {
+                let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
+                // Who may not answer sees what is asked in its own session, and does not count as somebody there.
+                let (can_answer, session) = match may_decide(&request) {
+                    true => (true, None),
+                    false => (false, Some(request.session(None)?.id.clone())),
+                };
+                Ok(state.engine.asks.subscribe(can_answer, session))
+            };
+            match subscribe() {
+                Ok(asks) => stream(pending, asks).await,
+                Err(error) => pending.reject(error).await,
+            }
+        },
+    )?;
+    add_async::<PermissionsReply, _>(module, Right::Decider, answer)?;
+    add::<PermissionsPending>(module, Right::Anyone, pending)?;
+    add::<PermissionsList>(module, Right::Anyone, list)?;
+    add_async::<PermissionsGrant, _>(module, Right::Decider, make_grant)?;
+    add_async::<PermissionsRevoke, _>(module, Right::Decider, take_back)?;
+    add_async::<PermissionsCheck, _>(module, Right::Anyone, would)?;
+    add_async::<PermissionsSetMode, _>(module, Right::Decider, set_mode)
+}
+
+async fn stream(pending: PendingSubscriptionSink, mut asks: AskSubscription) {
+    let Ok(sink) = pending.accept().await else { return };
+    loop {
+        let event = tokio::select! {
+            () = sink.closed() => return,
+            event = asks.next() => event,
+        };
+        let Ok(json) = to_raw_value(&event) else { continue };
+        if sink.send(json).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn answer(request: Request, params: ReplyPermission) -> Result<Done, ErrorObjectOwned> {
+    let replier = Replier {
+        by: Answerer { client: client_name(&request), connection: request.connection().id },
+        widest: Scope::Always,
+        session: None,
+    };
+    let engine = request.state.engine.clone();
+    // What is remembered is written to the database.
+    let replied = blocking(move || reply(&engine, &params, &replier)).await?;
+    replied.map(|()| Done {}).map_err(|error| match &error {
+        ReplyError::Unknown(id) => unknown("request", id),
+        ReplyError::NotSuggested(_) | ReplyError::CannotBeRemembered(_) | ReplyError::TooWide(..) => {
+            invalid_params(&error.to_string())
+        }
+        ReplyError::Store(_) => internal(&error.to_string()),
+    })
+}
+
+fn pending(request: Request, _: toold_proto::daemon::NoParams) -> Result<PendingAsks, ErrorObjectOwned> {
+    let mut asks = request.state.engine.asks.pending();
+    if !may_decide(&request) {
+        let own = request.session(None)?;
+        asks.retain(|ask| ask.session_id == own.id);
+    }
+    Ok(PendingAsks { asks })
+}
+
+fn list(request: Request, _: toold_proto::daemon::NoParams) -> Result<PermissionList, ErrorObjectOwned> {
+    let session = request.session(None)?;
+    let engine = &request.state.engine;
+    let policy = engine.policy.load();
+    let grants = engine.grants.snapshot();
+    let sees_all = may_decide(&request);
+    let visible = grants.iter().filter(|grant| match &grant.scope {
+        GrantScope::Session(id) => sees_all || *id == session.id,
+        GrantScope::Project(project) => sees_all || *project == session.project,
+        GrantScope::Always => true,
+    });
+    Ok(PermissionList {
+        mode: session.mode(),
+        rules: policy.describe_rules(),
+        grants: visible.map(|grant| grant.info()).collect(),
+        broken: policy.describe_broken(),
+    })
+}
+
+async fn make_grant(request: Request, mut params: GrantPermission) -> Result<GrantInfo, ErrorObjectOwned> {
+    let session = request.session(params.session_id.as_ref())?;
+    let cwd = match &params.cwd {
+        Some(cwd) => absolute(cwd)?,
+        None => session.cwd.clone(),
+    };
+    let scope = match params.scope {
+        Scope::Once => return Err(invalid_params("scope: a grant holds for session, project or always")),
+        Scope::Session => GrantScope::Session(session.id.clone()),
+        Scope::Project => {
+            let project = project_of(&cwd).map_err(|error| invalid_params(&format!("cwd: {}: {error}", cwd.display())));
+            GrantScope::Project(project?)
+        }
+        Scope::Always => GrantScope::Always,
+    };
+    params.cwd = Some(cwd.display().to_string());
+    let (engine, by) = (request.state.engine.clone(), client_name(&request));
+    let granted = blocking(move || grant(&engine, &params, scope, by)).await?;
+    granted.map_err(|error| match error {
+        GrantError::BadPattern(words) => invalid_params(&format!("pattern: {words}")),
+        GrantError::Store(_) => internal(&error.to_string()),
+    })
+}
+
+async fn take_back(request: Request, params: RevokePermission) -> Result<Done, ErrorObjectOwned> {
+    let (engine, id) = (request.state.engine.clone(), params.id.clone());
+    match blocking(move || revoke(&engine, &id)).await? {
+        Ok(true) => Ok(Done {}),
+        Ok(false) => Err(unknown("grant", &params.id)),
+        Err(words) => Err(internal(&words)),
+    }
+}
+
+/// What would happen to a call with this need, and by which rule. Nobody is asked.
+async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermission, ErrorObjectOwned> {
+    let session = request.session(params.session_id.as_ref())?;
+    let cwd = match &params.cwd {
+        Some(cwd) => absolute(cwd)?,
+        None => session.cwd.clone(),
+    };
+    let (tool, origin) = tool_of(&request, &session, &params)?;
+    let (category, target, place) = (params.category, params.target.clone(), cwd.clone());
+    // Paths are resolved and ignore files read.
+    let needs = blocking(move || needs_of(category, &target, &place)).await??;
+    let engine = &request.state.engine;
+    let roots: Vec<&Path> = std::iter::once(&session.cwd).chain(&session.roots).map(PathBuf::as_path).collect();
+    let subject = Subject {
+        tool: &tool,
+        origin,
+        session: &session.id,
+        mode: session.mode(),
+        cwd: &cwd,
+        roots: &roots,
+        project: &session.project,
+        chain: &[],
+    };
+    Ok(check(&engine.policy.load(), &engine.grants.snapshot(), &subject, &needs))
+}
+
+async fn set_mode(request: Request, params: SetMode) -> Result<Done, ErrorObjectOwned> {
+    let session = request.session(params.session_id.as_ref())?;
+    session.set_mode(params.mode);
+    request.state.engine.policy_changed();
+    request.state.keep_session(&session).await;
+    let session_id = session.id.clone();
+    request.state.engine.events.emit(What::SessionMode { session_id, mode: params.mode });
+    Ok(Done {})
+}
+
+/// The tool that would need it: the one that is named, the target itself for tools, else none in particular.
+fn tool_of(
+    request: &Request,
+    session: &Session,
+    params: &CheckPermission,
+) -> Result<(ToolName, Origin), ErrorObjectOwned> {
+    let usual = match params.category {
+        Category::FileRead => "read",
+        Category::FileWrite => "write",
+        Category::Shell => "bash",
+        Category::Network => "web_fetch",
+        Category::Agent => "subagent",
+        Category::Mcp | Category::Plugin => &params.target,
+    };
+    let name = params.tool.as_deref().unwrap_or(usual);
+    let name = ToolName::parse(name).map_err(|error| invalid_params(&error.to_string()))?;
+    let snapshot = request.state.engine.registry.snapshot();
+    let found = snapshot.view(&session.project).find(name.as_str()).map(|tool| tool.spec().origin);
+    let stranger = match params.category {
+        Category::Plugin => Origin::Frontend,
+        Category::Mcp => Origin::Mcp,
+        Category::FileRead | Category::FileWrite | Category::Shell | Category::Network | Category::Agent => {
+            Origin::Builtin
+        }
+    };
+    Ok((name, found.unwrap_or(stranger)))
+}
+
+fn needs_of(category: Category, target: &str, cwd: &Path) -> Result<Vec<Need>, ErrorObjectOwned> {
+    let resolved =
+        || resolve(Path::new(target), cwd).map_err(|error| invalid_params(&format!("target: {target}: {error}")));
+    let mut exclusions = Exclusions::default();
+    Ok(match category {
+        Category::FileRead => vec![read_need(&resolved()?, &mut exclusions)],
+        Category::FileWrite => vec![write_need(&resolved()?, &mut exclusions)],
+        Category::Shell => shell_grammar::needs(target, cwd),
+        Category::Network | Category::Mcp | Category::Agent | Category::Plugin => vec![Need::new(category, target)],
+    })
+}
+
+fn client_name(request: &Request) -> Option<String> {
+    let session = request.connection().session()?;
+    session.client.as_ref().map(|client| client.name.clone())
+}
+
+fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
+    let path = Path::new(cwd);
+    if !path.is_absolute() {
+        return Err(invalid_params(&format!("cwd: {cwd} is no absolute path")));
+    }
+    crate::project::real_dir(path).map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
+}
