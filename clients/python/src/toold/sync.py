@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import concurrent.futures
 import contextlib
 import functools
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from .aio import (
     AsyncClient,
@@ -52,7 +53,6 @@ class Client:
         on_permission: OnPermission | None = None,
         on_question: OnQuestion | None = None,
     ) -> None:
-        self._loop = _Loop()
         self._client = AsyncClient(
             socket=socket,
             toold=toold,
@@ -64,6 +64,7 @@ class Client:
             on_permission=on_permission,
             on_question=on_question,
         )
+        self._loop = _Loop(self._client.close)
         self.socket = self._client.socket
 
     @property
@@ -78,7 +79,7 @@ class Client:
 
     def close(self) -> None:
         """Ends the connection; the daemon cancels what this client has in flight. The session stays."""
-        self._loop.close(self._client.close())
+        self._loop.close()
 
     def __enter__(self) -> Client:
         try:
@@ -379,9 +380,13 @@ class Events:
 
 
 class _Loop:
-    """An event loop in a thread, from its first use until it is closed."""
+    """An event loop in a thread, from its first use until it is closed, which happens when the process ends at last."""
 
-    def __init__(self) -> None:
+    # Those that run: a process that ends without closing them would leave their tasks in the middle.
+    running: ClassVar[set[_Loop]] = set()
+
+    def __init__(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._last = last
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -403,17 +408,17 @@ class _Loop:
             future.cancel()
             raise
 
-    def close(self, last: Coroutine[Any, Any, None]) -> None:
-        """Runs this last, cancels the rest, and ends the thread."""
+    def close(self) -> None:
+        """Runs what comes last, cancels the rest, and ends the thread."""
         with self._lock:
             loop, thread = self._loop, self._thread
             closed, self._closed = self._closed, True
+        _Loop.running.discard(self)
         if closed or loop is None or thread is None:
-            last.close()
             return
 
         async def end() -> None:
-            await last
+            await self._last()
             others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
             for task in others:
                 task.cancel()
@@ -435,9 +440,16 @@ class _Loop:
                 # A client that nobody closed must not keep the process from ending.
                 self._thread = threading.Thread(target=self._loop.run_forever, name="toold", daemon=True)
                 self._thread.start()
+                _Loop.running.add(self)
             if threading.current_thread() is self._thread:
                 raise RuntimeError("a coroutine of this client must not wait for it: use AsyncClient there")
             return self._loop
+
+
+@atexit.register
+def _close_all() -> None:
+    for loop in list(_Loop.running):
+        loop.close()
 
 
 async def _next(items: AsyncCall | AsyncEvents) -> Any:

@@ -1,0 +1,179 @@
+"""Finding, starting, losing and finding again: what happens around the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import toold
+from conftest import PATIENCE, TOOLD, Daemon, Place
+from toold import AsyncClient, Client, Event, NotRunning, StartFailed, socket_path
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"TOOLD_SOCKET": "/x/s", "HOME": "/h"}, "/x/s"),
+        ({"XDG_RUNTIME_DIR": "/run/user/1", "HOME": "/h"}, "/run/user/1/toold/toold.sock"),
+        ({"XDG_STATE_HOME": "/st", "HOME": "/h"}, "/st/toold/toold.sock"),
+        ({"XDG_RUNTIME_DIR": "", "TOOLD_SOCKET": "rel", "HOME": "/h"}, "/h/.local/state/toold/toold.sock"),
+    ],
+)
+def test_the_socket_follows_the_environment(environ: dict[str, str], expected: str) -> None:
+    assert socket_path(environ) == Path(expected)
+
+
+def test_without_a_home_there_is_no_socket() -> None:
+    with pytest.raises(NotRunning):
+        socket_path({})
+
+
+def test_a_client_starts_the_daemon_and_it_stays(place: Place) -> None:
+    with Client(toold=TOOLD) as client:
+        pid = client.request("daemon.status")["pid"]
+    with Client(start=False) as client:
+        assert client.request("daemon.status")["pid"] == pid
+    log = place.socket.with_name("toold.sock.log")
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600 and "serving" in log.read_text()
+
+
+def test_clients_that_start_at_once_share_one_daemon(place: Place) -> None:
+    async def start() -> set[int]:
+        async def pid() -> int:
+            async with AsyncClient(toold=TOOLD) as client:
+                return int((await client.request("daemon.status"))["pid"])
+
+        return set(await asyncio.gather(*(pid() for _ in range(5))))
+
+    assert len(asyncio.run(start())) == 1
+
+
+def test_the_program_is_sought_in_path(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = place.root / "bin"
+    folder.mkdir()
+    (folder / "toold").symlink_to(TOOLD)
+    monkeypatch.setenv("PATH", f"relative:{folder}")
+    monkeypatch.setattr(sys, "executable", str(place.root / "python"))
+    assert toold.find_program() == folder / "toold"
+    with Client() as client:
+        assert client.request("daemon.ping") == {}
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(StartFailed, match="found no toold"):
+        toold.find_program()
+
+
+def test_a_daemon_that_does_not_start_is_quoted(place: Place) -> None:
+    program = place.root / "broken"
+    program.write_text("#!/bin/sh\necho 'the dog ate it' >&2\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(StartFailed, match="exit status 3(.|\n)*the dog ate it"):
+        Client(toold=program).connect()
+    program.write_text("#!/bin/sh\nexec cat\n")
+    with pytest.raises(StartFailed, match="does not answer after 0.2 s"):
+        Client(toold=program, start_timeout=0.2).connect()
+
+
+def test_nobody_is_started_when_that_is_not_wanted(place: Place) -> None:
+    with pytest.raises(NotRunning, match=str(place.socket)):
+        Client(start=False).connect()
+    assert not place.socket.exists()
+
+
+def test_the_next_request_connects_again_in_the_same_session(client: Client, daemon: Daemon) -> None:
+    assert client.session is not None
+    waiting = client.call("wait_for_ever")
+    next(iter(waiting))
+    daemon.stop()
+    with pytest.raises((toold.Disconnected, toold.CallCancelled)):
+        waiting.result()
+    with pytest.raises(NotRunning):
+        client.tools()
+    daemon.start()
+    assert client.execute("greet", {"name": "again"}).text == "hello again"
+    bound = client.request("session.list")["sessions"]
+    assert [session["session_id"] for session in bound if session["connections"]] == [client.session.session_id]
+
+
+def test_a_client_that_must_not_reconnect_does_not(daemon: Daemon) -> None:
+    with Client(start=False, reconnect=False) as client:
+        events = client.events()
+        daemon.stop()
+        # Those that the daemon sent while it stopped may still come.
+        with pytest.raises(toold.Disconnected):
+            while events.next(PATIENCE):
+                pass
+        daemon.start()
+        with pytest.raises(toold.Disconnected):
+            client.tools()
+
+
+def test_events_go_on_with_the_next_daemon(client: Client, daemon: Daemon) -> None:
+    with client.events(["session.opened", "call.finished"]) as events:
+        client.execute("greet", {"name": "x"})
+        before = events.next(PATIENCE)
+        daemon.stop()
+        daemon.start()
+        # Nothing is asked of the client: it comes back by itself.
+        opened: Event = events.next(PATIENCE)
+        while opened.kind != "session.opened":
+            opened = events.next(PATIENCE)
+        assert before.epoch != opened.epoch
+        client.execute("greet", {"name": "y"})
+        while (event := events.next(PATIENCE)).kind != "call.finished":
+            pass
+        assert event["tool"] == "greet"
+
+
+def test_what_is_cancelled_here_is_cancelled_there(daemon: Daemon) -> None:
+    async def scene() -> None:
+        async with AsyncClient(start=False) as client, client.events(["call.started", "call.finished"]) as events:
+            task = asyncio.create_task(client.execute("wait_for_ever"))
+            assert (await anext(events)).kind == "call.started"
+            task.cancel()
+            finished = await asyncio.wait_for(anext(events), PATIENCE)
+            assert (finished.kind, finished["outcome"]) == ("call.finished", "cancelled")
+
+    asyncio.run(scene())
+
+
+def test_the_async_client_does_all_at_once(daemon: Daemon) -> None:
+    async def scene() -> list[str]:
+        async with AsyncClient(start=False) as client:
+            await client.open_session(daemon.work)
+            call = client.call("greet", {"name": "one", "times": 3})
+            told = [progress.kind async for progress in call]
+            assert told == ["update", "update", "update", "output"]
+            results = await asyncio.gather(*(client.execute("greet", {"name": str(n)}) for n in range(50)))
+            assert (await call.result()).text == "hello one"
+            seen: list[str] = []
+
+            async def see(progress: toold.Progress) -> None:
+                seen.append(progress.kind)
+
+            await client.execute("greet", {"name": "x"}, on_progress=see)
+            assert seen == ["update", "output"]
+            return [result.text for result in results]
+
+    assert asyncio.run(scene()) == [f"hello {n}" for n in range(50)]
+
+
+def test_a_client_that_is_not_closed_does_not_keep_the_process(daemon: Daemon) -> None:
+    script = "import toold; client = toold.Client(start=False); print(client.execute('greet', {'name': 'x'}).text)"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("hello x\n", "", 0)
+
+
+def test_ctrl_c_cancels_the_call_that_is_waited_for(client: Client, daemon: Daemon) -> None:
+    script = "import toold; print(toold.Client(start=False).execute('wait_for_ever'))"
+    with client.events(["call.started", "call.finished"]) as events:
+        process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
+        assert events.next(PATIENCE).kind == "call.started"
+        os.kill(process.pid, 2)
+        assert events.next(PATIENCE)["outcome"] == "cancelled"
+        _, words = process.communicate(timeout=PATIENCE)
+    assert words.rstrip().endswith(b"KeyboardInterrupt")
