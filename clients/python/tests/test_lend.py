@@ -1,0 +1,176 @@
+"""Python functions as tools of the daemon, called by another client."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import pytest
+import toold
+from conftest import PATIENCE, Daemon
+from toold import AsyncClient, Client, Invocation, Output
+
+
+@pytest.fixture
+def lender(daemon: Daemon) -> Iterator[Client]:
+    with Client(start=False, name="lender") as lender:
+        lender.open_session(daemon.work)
+        yield lender
+
+
+@pytest.fixture
+def caller(daemon: Daemon) -> Iterator[Client]:
+    """Works in the same folder, and may use what is lent."""
+    with Client(start=False, name="caller", on_permission=lambda ask: ask.allow()) as caller:
+        caller.open_session(daemon.work)
+        yield caller
+
+
+def test_a_function_is_a_tool(lender: Client, caller: Client) -> None:
+    @lender.provide
+    def shout(text: Annotated[str, "What to shout"], times: int = 1) -> str:
+        """Says it louder."""
+        return " ".join([text.upper()] * times)
+
+    tool = caller.schema("shout")
+    assert (tool.description, tool.source.kind, tool.source.name) == ("Says it louder.", "frontend", "lender")
+    assert tool.input_schema["properties"]["text"] == {"type": "string", "description": "What to shout"}
+    assert caller.execute("shout", {"text": "hey", "times": 2}).text == "HEY HEY"
+    assert shout("still a function") == "STILL A FUNCTION"
+    with pytest.raises(toold.InvalidArguments):
+        caller.execute("shout", {"text": 1})
+    lender.withdraw("shout")
+    with pytest.raises(toold.UnknownTool):
+        caller.execute("shout", {"text": "hey"})
+
+
+def test_results_have_all_that_a_tool_can_give(lender: Client, caller: Client) -> None:
+    @lender.provide(name="facts", description="Facts", label="Some facts", parallelizable=True)
+    def _facts() -> dict[str, Any]:
+        return {"answer": 42}
+
+    @lender.provide
+    def refuse() -> Output:
+        """Refuses"""
+        return Output("not today", is_error=True, metadata={"why": "rain"})
+
+    @lender.provide
+    def crash() -> None:
+        """Crashes"""
+        raise LookupError("no such city")
+
+    tool = caller.schema("facts")
+    assert (tool.label, tool.parallelizable) == ("Some facts", True)
+    facts = caller.execute("facts")
+    assert (facts.text, facts.structured) == ('{"answer": 42}', {"answer": 42})
+    refused = caller.execute("refuse")
+    assert (refused.text, refused.is_error, refused.metadata["why"]) == ("not today", True, "rain")
+    crashed = caller.execute("crash")
+    assert crashed.is_error and "LookupError: no such city" in crashed.text
+
+
+def test_a_lent_function_tells_how_far_it_is(lender: Client, caller: Client, daemon: Daemon) -> None:
+    @lender.provide
+    def work(call: Invocation) -> str:
+        """Works"""
+        call.message("began")
+        for n in range(3):
+            call.update(n + 1, 3)
+        call.output("half of it\n")
+        return f"{call.cwd} {call.call_id}"
+
+    call = caller.call("work")
+    told = [(progress.kind, progress.text or progress.progress) for progress in call]
+    # What the daemon itself says of the prompt is not the function's.
+    assert [each for each in told if each != ("message", "waiting for permission")] == [
+        ("message", "began"),
+        ("update", 1),
+        ("update", 2),
+        ("update", 3),
+        ("output", "half of it\n"),
+    ]
+    assert call.result().text == f"{daemon.work} {call.id}"
+
+
+def test_a_lent_function_learns_that_its_call_is_cancelled(lender: Client, caller: Client) -> None:
+    seen = threading.Event()
+
+    @lender.provide
+    def wait(call: Invocation) -> None:
+        """Waits"""
+        call.message("waiting")
+        if call.cancelled.wait(PATIENCE):
+            seen.set()
+
+    with caller.call("wait") as call:
+        next(progress for progress in call if progress.text == "waiting")
+        assert call.cancel()
+    assert seen.wait(PATIENCE)
+
+
+def test_a_lent_function_may_use_the_client(lender: Client, caller: Client) -> None:
+    @lender.provide
+    def relay(name: str) -> str:
+        """Relays"""
+        return lender.execute("greet", {"name": name}).text
+
+    assert caller.execute("relay", {"name": "you"}).text == "hello you"
+
+
+def test_a_name_that_is_taken_is_refused(lender: Client) -> None:
+    with pytest.raises(ValueError, match="lends a tool mine already"):
+        for _ in range(2):
+            lender.provide(name="mine", description="Mine")(lambda: None)
+    with pytest.raises(toold.RpcError):
+        lender.provide(name="Bad Name", description="Bad")(lambda: None)
+    assert "mine" in [tool.name for tool in lender.tools()]
+
+
+def test_tools_go_with_their_lender_and_come_back(lender: Client, caller: Client, daemon: Daemon) -> None:
+    @lender.provide
+    def here() -> str:
+        """Is here"""
+        return "here"
+
+    assert caller.execute("here").text == "here"
+    daemon.stop()
+    daemon.start()
+    with caller.events("tools.changed") as events:
+        # The lender comes back by itself, before or after this subscription.
+        while "here" not in [tool.name for tool in caller.tools()]:
+            events.next(PATIENCE)
+    assert caller.execute("here").text == "here"
+    with caller.events("tools.changed") as events:
+        lender.close()
+        while "here" in [tool.name for tool in caller.tools()]:
+            events.next(PATIENCE)
+
+
+def test_coroutines_are_lent_before_and_after_connecting(caller: Client, daemon: Daemon) -> None:
+    async def scene() -> None:
+        lender = AsyncClient(start=False, name="lender")
+
+        @lender.provide
+        async def early(text: str) -> str:
+            """Early"""
+            return f"early {text}"
+
+        async def late(call: Invocation) -> None:
+            """Late"""
+            call.message("waiting")
+            await asyncio.Event().wait()
+
+        async with lender:
+            await lender.open_session(daemon.work)
+            with pytest.raises(RuntimeError, match="lend"):
+                lender.provide(late)
+            await lender.lend(late)
+            first = await asyncio.to_thread(caller.execute, "early", {"text": "bird"})
+            assert first.text == "early bird"
+            call = await asyncio.to_thread(caller.call, "late")
+            await asyncio.to_thread(lambda: next(told for told in call if told.text == "waiting"))
+            assert await asyncio.to_thread(call.cancel)
+
+    asyncio.run(scene())
