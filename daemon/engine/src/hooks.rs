@@ -1,10 +1,12 @@
 //! Hooks: code of plugins and of the configuration that sees every call.
 
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -269,8 +271,9 @@ fn spawn(hook: Arc<dyn Hook>, input: HookInput, cx: Option<Arc<Cx>>, tasks: &Tas
 
 async fn run(hook: &dyn Hook, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
     let limit = hook.spec().timeout;
-    match timeout(limit, hook.run(input, cx)).await {
-        Ok(answer) => answer,
+    match timeout(limit, AssertUnwindSafe(hook.run(input, cx)).catch_unwind()).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) => Err("it panicked".to_owned()),
         Err(_) => Err(format!("it took longer than {} ms", limit.as_millis())),
     }
 }

@@ -1,0 +1,584 @@
+//! Calls that end well, badly, late, or not by themselves.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use toold_engine::execute::{Call, CallError, Caller, Principal};
+use toold_engine::lanes::Limits;
+use toold_engine::permit::{grant, revoke};
+use toold_engine::policy::GrantScope;
+use toold_engine::schema::Schema;
+use toold_engine::spool::Spool;
+use toold_engine::tool::{ToolError, ToolOutput};
+use toold_proto::call::{Progress, Stream};
+use toold_proto::event::{Outcome, What};
+use toold_proto::tool::{CallId, SessionId, SourceKind};
+
+use crate::house::{Answer, Fake, House, Kept, settle, shell};
+
+/// Says that it is gone when it is dropped.
+struct Gone(Arc<AtomicBool>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Never ends, and does not listen when it is told to.
+fn deaf(name: &str, gone: &Arc<AtomicBool>) -> Fake {
+    let gone = gone.clone();
+    Fake::new(name).run(move |_, _| {
+        let gone = Gone(gone.clone());
+        async move {
+            let _gone = gone;
+            std::future::pending().await
+        }
+        .boxed()
+    })
+}
+
+/// Takes as many seconds as its input says, and ends early when it is cancelled.
+fn slow(name: &str) -> Fake {
+    Fake::new(name).run(|input, cx| {
+        async move {
+            tokio::select! {
+                () = sleep(Duration::from_secs(input["s"].as_u64().unwrap())) => Ok(ToolOutput::text("done")),
+                () = cx.cancel.cancelled() => Err(ToolError::Cancelled),
+            }
+        }
+        .boxed()
+    })
+}
+
+impl House {
+    /// How the only call ended, by its event and its row.
+    #[track_caller]
+    fn outcome(&self) -> Outcome {
+        self.books_are_closed();
+        let rows = self.audit.0.lock().unwrap();
+        assert_eq!(rows.len(), 1);
+        let ended = self.events().into_iter().find_map(|what| match what {
+            What::CallFinished { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        assert_eq!(ended, Some(rows[0].outcome));
+        rows[0].outcome
+    }
+
+    async fn all_work_is_gone(&self) {
+        self.engine.tasks.close();
+        self.engine.tasks.wait().await;
+    }
+}
+
+fn with_timeout(call: Call, seconds: u64) -> Call {
+    Call { timeout: Some(Duration::from_secs(seconds)), ..call }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_has_one_start_one_end_one_row_and_one_answer() {
+    let house = House::new(vec![Fake::new("t")]);
+    let result = house.call("t", json!({})).await.unwrap();
+    assert_eq!((result.text().as_str(), result.is_error, result.cached), ("ran", false, false));
+    assert_eq!(house.kinds(), ["call.started", "call.finished"]);
+    assert_eq!(house.outcome(), Outcome::Ok);
+    let counts = house.engine.counts.read();
+    assert_eq!((counts.started, counts.finished, counts.in_flight), (1, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn null_arguments_are_an_empty_object() {
+    let house =
+        House::new(vec![Fake::new("t").run(|input, _| async move { Ok(ToolOutput::text(input.to_string())) }.boxed())]);
+    assert_eq!(house.call("t", Value::Null).await.unwrap().text(), "{}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_news_is_a_result() {
+    let house =
+        House::new(vec![Fake::new("t").run(|_, _| async { Err(ToolError::Told("no such file".into())) }.boxed())]);
+    let result = house.call("t", json!({})).await.unwrap();
+    assert_eq!((result.text().as_str(), result.is_error), ("no such file", true));
+    assert_eq!(house.outcome(), Outcome::Error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_the_failure_of_its_own_call() {
+    let early = Fake::new("early").run(|_, _| async { panic!("on purpose") }.boxed());
+    let late = Fake::new("late").run(|_, _| {
+        async {
+            sleep(Duration::from_secs(1)).await;
+            panic!("on purpose")
+        }
+        .boxed()
+    });
+    let needs = Fake::new("needs").needs(|_| panic!("on purpose"));
+    let house = House::new(vec![early, late, needs, Fake::new("other")]);
+    for name in ["early", "late", "needs"] {
+        let answer = house.call(name, json!({})).await;
+        assert!(matches!(&answer, Err(CallError::Failed(words)) if words.contains("on purpose")), "{answer:?}");
+    }
+    house.call("other", json!({})).await.unwrap();
+    house.books_are_closed();
+    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_that_is_wrong_with_the_arguments_is_told() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "limit": {"type": "integer", "minimum": 1}},
+        "required": ["path"],
+        "additionalProperties": false
+    });
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = ran.clone();
+    let fake = Fake::new("t").spec(|spec| spec.input = Schema::compile_input(schema).unwrap()).needs(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        Vec::new()
+    });
+    let house = House::new(vec![fake]);
+    let Err(CallError::InvalidArgs { errors, .. }) = house.call("t", json!({"limit": 0, "x": 1})).await else {
+        panic!("expected invalid arguments");
+    };
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert_eq!(house.outcome(), Outcome::InvalidArgs);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_tool_is_told_with_what_was_meant() {
+    let house = House::new(vec![Fake::new("read_file"), Fake::new("bash")]);
+    let answer = house.call("readfile", json!({})).await;
+    let Err(CallError::UnknownTool { suggestions, .. }) = answer else { panic!("{answer:?}") };
+    assert_eq!(suggestions, ["read_file"]);
+    assert!(house.kinds().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_id_of_a_call_is_its_own_while_it_is_in_flight() {
+    let house = House::new(vec![slow("t")]);
+    let first = house.start(house.prepare_as("c", "t", json!({"s": 5})));
+    settle().await;
+    let second = house.start(house.prepare_as("c", "t", json!({"s": 0}))).await.unwrap();
+    assert_eq!(second, Err(CallError::DuplicateCallId(CallId::parse("c").unwrap())));
+    first.await.unwrap().unwrap();
+    house.start(house.prepare_as("c", "t", json!({"s": 0}))).await.unwrap().unwrap();
+    house.books_are_closed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_is_answered_at_once() {
+    let house = House::new(vec![slow("t")]);
+    let call = house.prepare("t", json!({"s": 100}));
+    let cancel = call.cancel.clone();
+    let call = house.start(call);
+    settle().await;
+    let start = Instant::now();
+    cancel.cancel();
+    assert_eq!(call.await.unwrap(), Err(CallError::Cancelled));
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(house.outcome(), Outcome::Cancelled);
+    assert!(house.session.calls().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cancelled_before_it_begins_does_not_run() {
+    let gone = Arc::new(AtomicBool::new(false));
+    let house = House::new(vec![deaf("t", &gone)]);
+    let call = house.prepare("t", json!({}));
+    call.cancel.cancel();
+    assert_eq!(house.start(call).await.unwrap(), Err(CallError::Cancelled));
+    assert!(!gone.load(Ordering::SeqCst), "it never began, so nothing was dropped");
+    assert_eq!(house.outcome(), Outcome::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_does_not_listen_is_dropped_after_its_grace_and_frees_its_place_then() {
+    let gone = Arc::new(AtomicBool::new(false));
+    let house = House::new(vec![deaf("deaf", &gone).serial(), Fake::new("next").serial()]);
+    let call = house.prepare("deaf", json!({}));
+    let cancel = call.cancel.clone();
+    let first = house.start(call);
+    settle().await;
+    cancel.cancel();
+    assert_eq!(first.await.unwrap(), Err(CallError::Cancelled));
+    let start = Instant::now();
+    assert!(!gone.load(Ordering::SeqCst));
+    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 1, "its place is not free");
+    house.call("next", json!({})).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+    assert!(gone.load(Ordering::SeqCst));
+    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 0);
+    house.books_are_closed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_future_is_dropped_stops_its_work_and_closes_its_books() {
+    let gone = Arc::new(AtomicBool::new(false));
+    let house = House::new(vec![deaf("t", &gone).serial()]);
+    let call = house.start(house.prepare("t", json!({})));
+    settle().await;
+    call.abort();
+    let _ = call.await;
+    assert_eq!(house.outcome(), Outcome::Cancelled);
+    house.all_work_is_gone().await;
+    assert!(gone.load(Ordering::SeqCst));
+    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_time_is_over_what_was_written_is_kept() {
+    let fake = Fake::new("t").run(|_, cx| {
+        async move {
+            cx.output(Stream::Stdout, "first line\n");
+            std::future::pending().await
+        }
+        .boxed()
+    });
+    let house = House::new(vec![fake]);
+    let result = house.start(with_timeout(house.prepare("t", json!({})), 3)).await.unwrap().unwrap();
+    assert!(result.is_error && result.metadata["timed_out"] == true);
+    assert!(result.text().contains("first line") && result.text().contains("3000 ms"), "{}", result.text());
+    assert_eq!(house.outcome(), Outcome::TimedOut);
+    house.all_work_is_gone().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_may_hand_in_what_it_has_when_its_time_is_over() {
+    let fake = Fake::new("t").run(|_, cx| {
+        async move {
+            cx.cancel.cancelled().await;
+            assert!(cx.timed_out());
+            Ok(ToolOutput::error("half of it"))
+        }
+        .boxed()
+    });
+    let house = House::new(vec![fake]);
+    let result = house.start(with_timeout(house.prepare("t", json!({})), 3)).await.unwrap().unwrap();
+    assert_eq!((result.text().as_str(), &result.metadata["timed_out"]), ("half of it", &json!(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_is_the_smallest_that_anybody_names() {
+    let own = slow("own").spec(|spec| spec.timeout = Some(Duration::from_secs(5)));
+    let long = slow("long").spec(|spec| spec.timeout = Some(Duration::from_secs(100_000)));
+    let house = House::new(vec![own, long, slow("plain")]);
+    for (name, asked, expected) in [("own", 3, 3), ("own", 9, 5), ("plain", 9_999, 120), ("long", 9_999, 600)] {
+        let start = Instant::now();
+        let call = with_timeout(house.prepare(name, json!({"s": 50_000})), asked);
+        let result = house.start(call).await.unwrap().unwrap();
+        assert_eq!(start.elapsed().as_secs(), expected, "{name}");
+        assert!(result.metadata["timed_out"] == true);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn serial_calls_of_a_session_run_in_their_order_and_others_beside_them() {
+    let log: Arc<Mutex<Vec<String>>> = Arc::default();
+    let logging = |name: &str| {
+        let log = log.clone();
+        Fake::new(name).run(move |input, _| {
+            let log = log.clone();
+            async move {
+                log.lock().unwrap().push(format!("+{}", input["n"]));
+                sleep(Duration::from_secs(1)).await;
+                log.lock().unwrap().push(format!("-{}", input["n"]));
+                Ok(ToolOutput::text("done"))
+            }
+            .boxed()
+        })
+    };
+    let house = House::new(vec![logging("serial").serial(), logging("beside")]);
+    let mut calls = Vec::new();
+    for n in 0..4 {
+        calls.push(house.start(house.prepare("serial", json!({"n": n}))));
+        settle().await;
+    }
+    calls.push(house.start(house.prepare("beside", json!({"n": 9}))));
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    let log: Vec<String> = log.lock().unwrap().iter().filter(|entry| !entry.ends_with('9')).cloned().collect();
+    assert_eq!(log, ["+0", "-0", "+1", "-1", "+2", "-2", "+3", "-3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_the_lane_is_told_bounded_and_not_part_of_the_time() {
+    let house = House::with(vec![slow("t").serial()], |engine| {
+        let settings = toold_engine::Settings { max_timeout: Duration::from_secs(10_000), ..Default::default() };
+        engine.settings.store(Arc::new(settings));
+    });
+    let long = slow("long").serial().spec(|spec| spec.timeout = Some(Duration::from_secs(10_000)));
+    let key = toold_engine::registry::SourceKey {
+        kind: SourceKind::Builtin,
+        name: "long".into(),
+        scope: toold_engine::registry::Scope::Global,
+    };
+    house.engine.registry.put(key, toold_engine::tool::Origin::Builtin, vec![Arc::new(long)]).unwrap();
+    let first = house.start(house.prepare("long", json!({"s": 100})));
+    settle().await;
+    let heard = Arc::new(Kept::default());
+    let second = Call { progress: vec![heard.clone()], ..with_timeout(house.prepare("t", json!({"s": 1})), 2) };
+    let result = house.start(second).await.unwrap().unwrap();
+    assert_eq!((result.text().as_str(), result.duration_ms), ("done", 1000));
+    assert_eq!(heard.0.lock().unwrap().len(), 6, "one every 15 s");
+    first.await.unwrap().unwrap();
+
+    let first = house.start(house.prepare("long", json!({"s": 5_000})));
+    settle().await;
+    let start = Instant::now();
+    let given_up = house.call("t", json!({"s": 1})).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(600));
+    assert!(given_up.is_error && given_up.metadata["skipped"] == true, "{}", given_up.text());
+    first.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_skips_what_waits_and_lets_what_runs_end() {
+    let house = House::new(vec![slow("t").serial()]);
+    let calls: Vec<_> = (0..3).map(|_| house.start(house.prepare("t", json!({"s": 5})))).collect();
+    settle().await;
+    assert_eq!(house.session.interrupt(), 2);
+    let results: Vec<_> = join_all(calls).await.into_iter().map(|result| result.unwrap().unwrap()).collect();
+    assert_eq!(results.iter().filter(|result| result.metadata.contains_key("skipped")).count(), 2);
+    assert_eq!(results[0].text(), "done");
+    house.books_are_closed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_over_a_limit_are_refused_and_those_that_wait_count() {
+    let house = House::with(vec![slow("t").serial()], |engine| engine.limits = Limits::new(2, 3));
+    let first = house.start(house.prepare("t", json!({"s": 5})));
+    let second = house.start(house.prepare("t", json!({"s": 5})));
+    settle().await;
+    let third = house.call("t", json!({"s": 5})).await;
+    assert!(matches!(&third, Err(CallError::Overloaded(words)) if words.contains("of this connection")), "{third:?}");
+    let from = |connection| Caller { connection, principal: Principal::Agent, in_flight: Arc::default() };
+    let other = |call: Call, connection| Call { caller: Arc::new(from(connection)), ..call };
+    let fourth = house.start(other(house.prepare("t", json!({"s": 0})), 2));
+    settle().await;
+    let fifth = house.start(other(house.prepare("t", json!({"s": 0})), 3)).await.unwrap();
+    assert!(matches!(&fifth, Err(CallError::Overloaded(words)) if words.contains("in all")), "{fifth:?}");
+    for call in [first, second, fourth] {
+        call.await.unwrap().unwrap();
+    }
+    house.call("t", json!({"s": 0})).await.unwrap();
+    house.books_are_closed();
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_inside_calls_share_the_lane_and_the_time_and_end_somewhere() {
+    let deepest = Arc::new(AtomicUsize::new(0));
+    let seen = deepest.clone();
+    let fake = Fake::new("t").serial().run(move |_, cx| {
+        let seen = seen.clone();
+        async move {
+            seen.fetch_max(cx.depth as usize, Ordering::SeqCst);
+            match cx.call_tool("t", json!({})).await {
+                Ok(result) => Ok(ToolOutput::text(result.text())),
+                Err(error) => Ok(ToolOutput::text(error.to_string())),
+            }
+        }
+        .boxed()
+    });
+    let house = House::new(vec![fake, slow("slow").serial(), nesting("outer", "slow", json!({"s": 100}))]);
+    let result = timeout(Duration::from_secs(1), house.call("t", json!({}))).await.unwrap().unwrap();
+    assert!(result.text().contains("nest deeper than 8"), "{}", result.text());
+    assert_eq!(deepest.load(Ordering::SeqCst), 8);
+    let start = Instant::now();
+    house.start(with_timeout(house.prepare("outer", json!({})), 7)).await.unwrap().unwrap();
+    assert_eq!(start.elapsed().as_secs(), 7);
+    house.all_work_is_gone().await;
+    house.books_are_closed();
+}
+
+/// Calls another tool, and gives what that gave.
+fn nesting(name: &str, inner: &'static str, arguments: Value) -> Fake {
+    Fake::new(name).run(move |_, cx| {
+        let arguments = arguments.clone();
+        async move {
+            let result = cx.call_tool(inner, arguments).await.map_err(|error| ToolError::Told(error.to_string()))?;
+            Ok(ToolOutput { is_error: result.is_error, ..ToolOutput::text(result.text()) })
+        }
+        .boxed()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_plugin_calls_is_judged_with_the_plugin_in_the_chain() {
+    let inner = Fake::new("inner").needs(|_| vec![shell("ls")]);
+    let outer = nesting("outer", "inner", json!({})).spec(|spec| {
+        spec.source.kind = SourceKind::Plugin;
+        spec.source.name = "plug".into();
+    });
+    let house = House::new(vec![inner, outer]);
+    let allow = serde_json::from_value(json!({"category": "shell", "pattern": "ls", "scope": "always"})).unwrap();
+    grant(&house.engine, &allow, GrantScope::Always, None).unwrap();
+    assert!(!house.call("inner", json!({})).await.unwrap().is_error);
+    let denied = house.call("outer", json!({})).await.unwrap();
+    assert!(denied.is_error && denied.text().ends_with("grant shell 'ls' --chain 'plug'"), "{}", denied.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_revoked_while_the_call_waits_for_its_lane_does_not_run() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = ran.clone();
+    let fake = Fake::new("bash").serial().needs(|_| vec![shell("ls")]).run(move |_, _| {
+        let count = count.clone();
+        async move {
+            count.fetch_add(1, Ordering::SeqCst);
+            Ok(ToolOutput::text("ran"))
+        }
+        .boxed()
+    });
+    let house = House::new(vec![fake, slow("slow").serial()]);
+    let allow = serde_json::from_value(json!({"category": "shell", "pattern": "ls", "scope": "always"})).unwrap();
+    let id = grant(&house.engine, &allow, GrantScope::Always, None).unwrap().id;
+    let slow = house.start(house.prepare("slow", json!({"s": 5})));
+    settle().await;
+    let call = house.start(house.prepare("bash", json!({})));
+    settle().await;
+    revoke(&house.engine, &id).unwrap();
+    assert!(call.await.unwrap().unwrap().is_error);
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    slow.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_revoked_while_another_need_is_asked_does_not_run() {
+    let fake = Fake::new("bash").needs(|_| vec![shell("ls"), shell("rm x")]);
+    let house = House::new(vec![fake]);
+    let allow = serde_json::from_value(json!({"category": "shell", "pattern": "ls", "scope": "always"})).unwrap();
+    let id = grant(&house.engine, &allow, GrantScope::Always, None).unwrap().id;
+    let mut frontend = house.engine.asks.subscribe(true, None);
+    let call = house.start(house.prepare("bash", json!({})));
+    let first = frontend.next().await;
+    revoke(&house.engine, &id).unwrap();
+    settle().await;
+    let toold_proto::permission::PermissionEvent::Asked { request } = first else { panic!("{first:?}") };
+    assert_eq!(request.target, "rm x");
+    let by = toold_proto::permission::Answerer { client: None, connection: 1 };
+    let replier = toold_engine::asks::Replier { by, widest: toold_proto::permission::Scope::Always, session: None };
+    let yes = serde_json::from_value(json!({"request_id": request.request_id, "action": "allow"})).unwrap();
+    toold_engine::asks::reply(&house.engine, &yes, &replier).unwrap();
+    settle().await;
+    let again = house.engine.asks.pending();
+    assert_eq!(again.iter().map(|ask| ask.target.as_str()).collect::<Vec<_>>(), ["ls"], "it is asked anew");
+    drop(frontend);
+    assert!(call.await.unwrap().unwrap().is_error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn structured_results_are_held_to_their_schema() {
+    let schema = json!({"type": "object", "required": ["n"]});
+    let fake = Fake::new("t")
+        .spec(|spec| spec.output = Some(Schema::compile(schema).unwrap()))
+        .run(|input, _| async move { Ok(ToolOutput { structured: Some(input), ..ToolOutput::text("fine") }) }.boxed());
+    let house = House::new(vec![fake]);
+    assert!(!house.call("t", json!({"n": 1})).await.unwrap().is_error);
+    let result = house.call("t", json!({"m": 1})).await.unwrap();
+    assert!(result.is_error && result.text().contains("output schema"), "{}", result.text());
+}
+
+/// Keeps texts under the name of their call.
+struct Shelf(Mutex<Vec<String>>);
+
+impl Spool for Shelf {
+    fn keep<'a>(&'a self, _: &'a SessionId, call: &'a CallId, text: &'a str) -> BoxFuture<'a, std::io::Result<String>> {
+        self.0.lock().unwrap().push(text.to_owned());
+        async move { Ok(format!("/spool/{call}")) }.boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_result_is_cut_and_kept_whole() {
+    let long: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
+    let text = long.clone();
+    let fake = || {
+        let text = text.clone();
+        Fake::new("t").run(move |_, _| {
+            let text = text.clone();
+            async move { Ok(ToolOutput::text(text)) }.boxed()
+        })
+    };
+    let shelf = Arc::new(Shelf(Mutex::default()));
+    let house = House::with(vec![fake()], |engine| engine.spool = Some(shelf.clone()));
+    let result = house.call("t", json!({})).await.unwrap();
+    assert!(result.text().len() < 70_000 && result.text().contains("/spool/call_1"));
+    assert!(result.text().starts_with("line 0\n") && result.text().contains("line 19999\n"));
+    assert_eq!(result.metadata["spool"], "/spool/call_1");
+    assert_eq!(*shelf.0.lock().unwrap(), [long]);
+    let lost = House::new(vec![fake()]).call("t", json!({})).await.unwrap();
+    assert!(lost.text().contains("lost"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_is_numbered_without_gaps() {
+    let fake = Fake::new("t").run(|_, cx| {
+        async move {
+            for n in 0..5 {
+                cx.message(n.to_string());
+                cx.output(Stream::Stderr, "x");
+                tokio::task::yield_now().await;
+            }
+            Ok(ToolOutput::text("done"))
+        }
+        .boxed()
+    });
+    let house = House::new(vec![fake]);
+    let heard: Arc<Kept<(u64, Progress)>> = Arc::default();
+    let call = Call { progress: vec![heard.clone()], ..house.prepare("t", json!({})) };
+    house.start(call).await.unwrap().unwrap();
+    let heard: Vec<u64> = heard.0.lock().unwrap().iter().map(|(seq, _)| *seq).collect();
+    assert_eq!(heard, (0..10).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_session_s_calls_do_not_wait_for_another_s() {
+    let house = House::new(vec![slow("t").serial()]);
+    let first = house.start(house.prepare("t", json!({"s": 100})));
+    settle().await;
+    let other = Call { session: crate::house::session("s2", "/p"), ..house.prepare("t", json!({"s": 1})) };
+    let start = Instant::now();
+    house.start(other).await.unwrap().unwrap();
+    assert_eq!(start.elapsed().as_secs(), 1);
+    first.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn random_ends_leave_nothing_open() {
+    let gone = Arc::new(AtomicBool::new(false));
+    let wake = Arc::new(Notify::new());
+    let house = House::new(vec![slow("slow"), slow("serial").serial(), deaf("deaf", &gone).serial()]);
+    let mut calls: Vec<(CancellationToken, tokio::task::JoinHandle<Answer>)> = Vec::new();
+    for n in 0..60u64 {
+        let name = ["slow", "serial", "deaf"][(n % 3) as usize];
+        let call = with_timeout(house.prepare(name, json!({"s": n % 7})), 1 + n % 5);
+        calls.push((call.cancel.clone(), house.start(call)));
+        if n % 4 == 0 {
+            calls[(n / 2) as usize].0.cancel();
+        }
+        if n % 11 == 0 {
+            calls[(n / 3) as usize].1.abort();
+        }
+        sleep(Duration::from_millis(137 * (n % 4))).await;
+    }
+    for (_, call) in calls {
+        let _ = call.await;
+    }
+    wake.notify_waiters();
+    house.all_work_is_gone().await;
+    house.books_are_closed();
+    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 0);
+    assert!(house.session.lane.try_take().is_some());
+    assert_eq!(house.engine.counts.read().in_flight, 0);
+}
