@@ -11,8 +11,9 @@ use toold_proto::tool::{CallId, Source, SourceKind, ToolName, ToolResult};
 
 use crate::Engine;
 use crate::audit::AuditDecision;
+use crate::cache::depend::{Dependencies, Stamp};
 use crate::deadline::Deadline;
-use crate::execute::{Call, CallError, Caller, execute};
+use crate::execute::{Call, CallError, Caller, execute_within};
 use crate::need::Need;
 use crate::permit::permit;
 use crate::progress::ProgressLog;
@@ -39,6 +40,8 @@ pub struct Cx {
     pub depth: u32,
     /// Whether this call, or one that it is inside of, holds the session's lane.
     pub holds_lane: bool,
+    /// No result that is there already may be used, in calls from inside this one neither.
+    pub no_cache: bool,
     pub deadline: Deadline,
     /// Fires when the caller gave up, the time is over, or the daemon stops.
     pub cancel: CancellationToken,
@@ -53,6 +56,7 @@ struct Notes {
     decisions: Vec<AuditDecision>,
     granted_once: Vec<(Need, Vec<String>)>,
     timed_out: bool,
+    depends: Dependencies,
 }
 
 /// How deep calls may nest.
@@ -63,6 +67,13 @@ impl Cx {
         let chain = match spec.source.kind {
             SourceKind::Plugin => call.chain.iter().cloned().chain([spec.source.name.clone()]).collect(),
             SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp => call.chain.clone(),
+        };
+        // What a plugin's tool does for another tool is written down, since it is the other's result then. All
+        // other tools that don't say that their results are good for a while look at what nobody can check.
+        let is_part = call.depth > 0 && spec.source.kind == SourceKind::Plugin;
+        let depends = match spec.cache_ttl.is_some() || is_part {
+            true => Dependencies::default(),
+            false => Dependencies::private(),
         };
         Arc::new_cyclic(|this| Self {
             engine: engine.clone(),
@@ -77,11 +88,12 @@ impl Cx {
             chain,
             depth: call.depth,
             holds_lane: call.holds_lane || !spec.parallelizable,
+            no_cache: call.no_cache,
             deadline: Deadline::after(Duration::from_secs(365 * 24 * 3600)),
             cancel: call.cancel.clone(),
             started_at: SystemTime::now(),
             progress: ProgressLog::new(call.progress.clone()),
-            notes: Mutex::default(),
+            notes: Mutex::new(Notes { depends, ..Notes::default() }),
             this: this.clone(),
         })
     }
@@ -106,6 +118,32 @@ impl Cx {
     /// As [`questions::ask`](crate::questions::ask). A tool passes them on with `?`.
     pub async fn question(&self, asking: Asking) -> Result<Said, ToolError> {
         crate::questions::ask(self, asking).await
+    }
+
+    /// The result depends on this file: once it is another one, the result is not served again. To be
+    /// stamped before the file is read.
+    pub fn depends_on(&self, stamp: Stamp) {
+        self.notes().depends.stamp(stamp);
+    }
+
+    /// Whether stamps are wanted at all.
+    pub fn wants_stamps(&self) -> bool {
+        !self.notes().depends.is_private()
+    }
+
+    /// The result depends on something that nobody can check, such as what a folder holds: it is not kept.
+    pub fn do_not_keep(&self) {
+        self.notes().depends.keep_private();
+    }
+
+    /// The result is for calls of this session only.
+    pub fn depends_on_session(&self) {
+        self.notes().depends.session(&self.session.id);
+    }
+
+    /// To be done for each later call that is given this result without running.
+    pub fn when_served_again(&self, effect: impl Fn(&Cx) + Send + Sync + 'static) {
+        self.notes().depends.effect(Arc::new(effect));
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -134,7 +172,7 @@ impl Cx {
     /// Its needs carry this call's chain of plugins.
     ///
     /// # Errors
-    /// As [`execute`]; `Failed` when calls nest deeper than [`MAX_DEPTH`].
+    /// As [`crate::execute::execute`]; `Failed` when calls nest deeper than [`MAX_DEPTH`].
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolResult, CallError> {
         self.call_tool_as(self.chain.clone(), name, arguments).await
     }
@@ -159,7 +197,7 @@ impl Cx {
             session: self.session.clone(),
             cwd: Some(self.cwd.clone()),
             timeout: Some(self.deadline.remaining()),
-            no_cache: false,
+            no_cache: self.no_cache,
             caller: self.caller.clone(),
             progress: Vec::new(),
             cancel: self.cancel.child_token(),
@@ -168,7 +206,26 @@ impl Cx {
             holds_lane: self.holds_lane,
         };
         // Boxed: a call inside a call inside a call has no fixed size.
-        Box::pin(execute(&self.engine, call)).await
+        Box::pin(execute_within(self, call)).await
+    }
+
+    /// What is written down from now on, and these needs, is what the result depends on.
+    pub(crate) fn start_noting(&self, needs: &[Need]) {
+        let mut depends = Dependencies::default();
+        needs.iter().for_each(|need| depends.need(self, need, &self.outer_chain, true));
+        self.notes().depends = depends;
+    }
+
+    pub(crate) fn note_need(&self, need: &Need, chain: &[String], allowed: bool) {
+        self.notes().depends.need(self, need, chain, allowed);
+    }
+
+    pub(crate) fn dependencies(&self) -> Dependencies {
+        self.notes().depends.clone()
+    }
+
+    pub(crate) fn join_dependencies(&self, other: Dependencies) {
+        self.notes().depends.join(other);
     }
 
     pub(crate) fn set_timed_out(&self) {

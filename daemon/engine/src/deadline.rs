@@ -42,6 +42,10 @@ impl Deadline {
         self.changed.notify_waiters();
     }
 
+    pub fn is_paused(&self) -> bool {
+        self.lock().paused.is_some()
+    }
+
     pub fn pause(&self) -> Pause<'_> {
         let mut state = self.lock();
         state.paused = Some(state.paused.map_or_else(|| (Instant::now(), 1), |(since, n)| (since, n + 1)));

@@ -19,9 +19,11 @@ use toold_proto::tool::{Block, CallId, ToolResult};
 
 use crate::Engine;
 use crate::audit::AuditRow;
+use crate::cache::{self, Question, Sought};
 use crate::cx::Cx;
 use crate::hooks::{HookEvent, Hooked};
 use crate::lanes::{Admitted, LaneGuard};
+use crate::need::Need;
 use crate::permit::permit;
 use crate::progress::ProgressSink;
 use crate::session::{InFlight, Session};
@@ -133,19 +135,33 @@ pub async fn execute(engine: &Arc<Engine>, call: Call) -> Result<ToolResult, Cal
     execute_tool(engine, tool, call).await
 }
 
+/// As [`execute`], for a call from inside another: what it depends on, the other does.
+pub(crate) async fn execute_within(outer: &Cx, call: Call) -> Result<ToolResult, CallError> {
+    let tool = look_up(&outer.engine, &call)?;
+    carry_out(&outer.engine, tool, call, Some(outer)).await
+}
+
 /// The same for something that is called like a tool and is in no registry, such as a slash command.
 ///
 /// # Errors
 /// As [`execute`], but for an unknown name.
-pub async fn execute_tool(
+pub async fn execute_tool(engine: &Arc<Engine>, tool: Arc<dyn Tool>, call: Call) -> Result<ToolResult, CallError> {
+    carry_out(engine, tool, call, None).await
+}
+
+async fn carry_out(
     engine: &Arc<Engine>,
     tool: Arc<dyn Tool>,
     mut call: Call,
+    outer: Option<&Cx>,
 ) -> Result<ToolResult, CallError> {
     let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
     let running = Running::begin(&cx, in_flight, &call.arguments);
     let walked = AssertUnwindSafe(walk(tool, call, &cx, &running)).catch_unwind().await;
     let answer = walked.unwrap_or_else(|panic| Err(CallError::Failed(panic_words(&panic))));
+    if let Some(outer) = outer {
+        outer.join_dependencies(cx.dependencies());
+    }
     running.finish(answer)
 }
 
@@ -197,12 +213,39 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     }
 
     // 4. Leave for all that it will touch.
-    if let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await? {
-        return told(cx, running, error).await;
+    let generation = engine.policy_generation();
+    let needs = match unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await? {
+        Ok(needs) => needs,
+        Err(error) => return told(cx, running, error).await,
+    };
+    let limit = time_limit(engine, spec, call.timeout);
+
+    // 5. What an identical call gave or is about to give. After the permission, or one caller could read what
+    // another was allowed to compute.
+    let mut lead = None;
+    if let (Some(ttl), false) = (spec.cache_ttl, call.no_cache) {
+        let may_follow = cx.depth == 0 && !call.holds_lane;
+        let question = Question { tool: &tool, input: &input, needs: &needs, ttl, limit, may_follow };
+        match unless_cancelled(cx, cache::seek(cx, question)).await? {
+            Sought::Run(own) => lead = Some(own),
+            Sought::Served { result, cached } => {
+                // Waiting for another call may have taken long.
+                if generation != engine.policy_generation()
+                    && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await?
+                {
+                    return told(cx, running, error).await;
+                }
+                return match result {
+                    Ok(output) => hand_over(cx, running, output).await.map(|result| ToolResult { cached, ..result }),
+                    Err(error) => told(cx, running, error).await,
+                };
+            }
+            Sought::TimedOut => return answer(cx, running, timed_out(cx, limit)).await,
+            Sought::Skipped => return answer(cx, running, skipped()).await,
+        }
     }
 
     // 6. A place to run in.
-    let generation = engine.policy_generation();
     let lane = match spec.parallelizable || call.holds_lane {
         true => None,
         false => match cx.session.lane.try_take() {
@@ -220,16 +263,30 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     {
         return told(cx, running, error).await;
     }
-    let limit = time_limit(engine, spec, call.timeout);
+    if let Some(lead) = &lead {
+        lead.begin(cx, &needs);
+    }
     cx.deadline.restart(limit);
     running.clock_starts();
     let place = Place { _admitted: admitted, _lane: lane };
-    let mut output = match run(tool.clone(), input, cx, place, limit).await {
-        Ok(output) => output,
-        Err(error) => return told(cx, running, error).await,
-    };
+    let mut ran = run(tool.clone(), input, cx, place, limit).await;
     running.clock_stops();
-    hold_to_schema(spec, &mut output);
+    if let Ok(output) = &mut ran {
+        hold_to_schema(spec, output);
+    }
+    // Kept as the tool gave it: hooks see it anew for each call.
+    if let Some(lead) = lead {
+        lead.end(cx, &ran).await;
+    }
+    match ran {
+        Ok(output) => hand_over(cx, running, output).await,
+        Err(error) => told(cx, running, error).await,
+    }
+}
+
+/// Steps 8 and 9, of a call that has a result.
+async fn hand_over(cx: &Arc<Cx>, running: &Running, mut output: ToolOutput) -> Result<ToolResult, CallError> {
+    let engine = &cx.engine;
 
     // 8. Hooks see the result and may change it.
     if !engine.hooks.is_empty() {
@@ -267,11 +324,12 @@ fn check(spec: &ToolSpec, input: &Value) -> Result<(), CallError> {
     if errors.is_empty() { Ok(()) } else { Err(CallError::InvalidArgs { tool: spec.name.to_string(), errors }) }
 }
 
-async fn ask_leave(tool: &dyn Tool, input: &Value, cx: &Cx) -> Result<(), ToolError> {
-    for need in tool.needs(input, cx).await? {
-        permit(cx, &cx.outer_chain, need).await?;
+async fn ask_leave(tool: &dyn Tool, input: &Value, cx: &Cx) -> Result<Vec<Need>, ToolError> {
+    let needs = tool.needs(input, cx).await?;
+    for need in &needs {
+        permit(cx, &cx.outer_chain, need.clone()).await?;
     }
-    Ok(())
+    Ok(needs)
 }
 
 fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Duration {

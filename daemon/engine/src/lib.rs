@@ -7,6 +7,7 @@
 pub mod asks;
 pub mod audit;
 pub mod batch;
+pub mod cache;
 pub mod counts;
 pub mod cx;
 pub mod deadline;
@@ -35,6 +36,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::asks::Asks;
 use crate::audit::AuditLog;
+use crate::cache::Cache;
 use crate::counts::Counts;
 use crate::events::Events;
 use crate::hooks::Hooks;
@@ -54,6 +56,7 @@ pub struct Engine {
     pub asks: Asks,
     pub questions: Questions,
     pub hooks: Hooks,
+    pub cache: Cache,
     pub events: Arc<Events>,
     pub limits: Limits,
     pub counts: Counts,
@@ -115,6 +118,7 @@ impl Engine {
             asks: Asks::new(events.clone()),
             questions: Questions::new(events.clone()),
             hooks: Hooks::default(),
+            cache: Cache::default(),
             limits: Limits::default(),
             counts: Counts::default(),
             settings: ArcSwap::default(),

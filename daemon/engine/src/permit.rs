@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use toold_proto::permission::{GrantInfo, GrantPermission, Verdict};
-use toold_proto::tool::Category;
+use toold_proto::tool::{Category, ToolName};
 
 use crate::Engine;
 use crate::asks::Answer;
@@ -13,7 +13,7 @@ use crate::need::Need;
 use crate::policy::pattern::Pattern;
 use crate::policy::rules::{RulePlace, absolute_pattern};
 use crate::policy::{Decision, Grant, GrantScope, Subject, decide};
-use crate::tool::ToolError;
+use crate::tool::{Origin, ToolError};
 
 /// A no, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,13 @@ pub struct Denial {
 /// `Denied` with the rule that decided; `Cancelled` when the call ends while a person is asked;
 /// `PermissionEngine` when the daemon is stopping.
 pub async fn permit(cx: &Cx, chain: &[String], need: Need) -> Result<(), ToolError> {
+    let asked = need.clone();
+    let answer = decide_or_ask(cx, chain, need).await;
+    cx.note_need(&asked, chain, answer.is_ok());
+    answer
+}
+
+async fn decide_or_ask(cx: &Cx, chain: &[String], need: Need) -> Result<(), ToolError> {
     let decision = judge(cx, chain, &need);
     match decision.verdict {
         Verdict::Allow => {
@@ -56,11 +63,16 @@ pub async fn permit(cx: &Cx, chain: &[String], need: Need) -> Result<(), ToolErr
 
 /// The policy's word alone, with nobody asked.
 pub fn judge(cx: &Cx, chain: &[String], need: &Need) -> Decision {
+    judge_for(cx, &cx.tool, cx.origin, chain, need)
+}
+
+/// As [`judge`], for a tool that was called within the call.
+pub(crate) fn judge_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &[String], need: &Need) -> Decision {
     let session = &cx.session;
     let roots: Vec<&Path> = std::iter::once(&session.cwd).chain(&session.roots).map(|path| path.as_path()).collect();
     let subject = Subject {
-        tool: &cx.tool,
-        origin: cx.origin,
+        tool,
+        origin,
         session: &session.id,
         mode: session.mode(),
         cwd: &cx.cwd,

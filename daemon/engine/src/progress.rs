@@ -12,24 +12,41 @@ pub trait ProgressSink: Send + Sync {
 
 /// Numbers a call's progress and keeps the ends of its output, for when its time is over.
 pub struct ProgressLog {
-    sinks: Vec<Arc<dyn ProgressSink>>,
     seq: AtomicU64,
-    output: std::sync::Mutex<HeadTail>,
+    told: std::sync::Mutex<Told>,
+}
+
+#[derive(Default)]
+struct Told {
+    output: HeadTail,
+    sinks: Vec<Arc<dyn ProgressSink>>,
 }
 
 impl ProgressLog {
     pub fn new(sinks: Vec<Arc<dyn ProgressSink>>) -> Self {
-        Self { sinks, seq: AtomicU64::new(0), output: std::sync::Mutex::default() }
+        Self { seq: AtomicU64::new(0), told: std::sync::Mutex::new(Told { sinks, ..Told::default() }) }
+    }
+
+    /// One more who hears what is told from now on; gives what was written before.
+    pub(crate) fn add_sink(&self, sink: Arc<dyn ProgressSink>) -> String {
+        let mut told = self.told.lock().expect("no code panics while it holds this lock");
+        told.sinks.push(sink);
+        told.output.to_text()
+    }
+
+    pub(crate) fn remove_sink(&self, sink: &Arc<dyn ProgressSink>) {
+        let mut told = self.told.lock().expect("no code panics while it holds this lock");
+        told.sinks.retain(|known| !std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(sink)));
     }
 
     pub fn tell(&self, progress: Progress) {
-        let mut output = self.output.lock().expect("no code panics while it holds this lock");
+        let mut told = self.told.lock().expect("no code panics while it holds this lock");
         if let Progress::Output { text, .. } = &progress {
-            output.push(text);
+            told.output.push(text);
         }
         // Numbered and sent under the lock, or two threads could send in another order than they number.
         let seq = self.seq.fetch_add(1, Ordering::Relaxed);
-        for sink in &self.sinks {
+        for sink in &told.sinks {
             sink.send(seq, &progress);
         }
     }
@@ -44,7 +61,7 @@ impl ProgressLog {
 
     /// What the call wrote so far, its middle cut out when it is long.
     pub fn output_so_far(&self) -> String {
-        self.output.lock().expect("no code panics while it holds this lock").to_text()
+        self.told.lock().expect("no code panics while it holds this lock").output.to_text()
     }
 }
 

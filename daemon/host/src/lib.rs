@@ -4,6 +4,7 @@
 //! [`files`] resolves and opens paths and [`replace`] writes them, but for those that [`exclude`] keeps from tools;
 //! [`shell_grammar`] says what a command line needs leave for.
 
+pub mod descendants;
 pub mod environment;
 pub mod exclude;
 pub mod files;
@@ -11,6 +12,6 @@ pub mod kept;
 pub mod process;
 pub mod replace;
 pub mod shell_grammar;
+pub mod stamps;
 
-mod descendants;
 mod utf8;

@@ -1,0 +1,195 @@
+//! Results that may be served again, and calls that wait for an identical one.
+//!
+//! Asked after the permission, or one caller could read what another was allowed to compute. What a
+//! result was made from is in [`depend`]; how identical calls meet is in [`flight`].
+
+pub mod depend;
+mod flight;
+mod key;
+mod seek;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use moka::Expiry;
+use moka::future::Cache as Moka;
+use moka::notification::RemovalCause;
+use moka::policy::EvictionPolicy;
+use serde_json::Value;
+use toold_proto::cache::CacheStats;
+use toold_proto::tool::Block;
+
+use crate::cache::depend::{Dependencies, Files};
+use crate::cache::flight::Flights;
+pub(crate) use crate::cache::key::Key;
+pub(crate) use crate::cache::seek::{Question, Sought, seek};
+use crate::tool::{ToolError, ToolOutput};
+
+/// For a daemon whose configuration says nothing of it.
+pub const DEFAULT_CAPACITY: u64 = 64 * 1024 * 1024;
+/// What an entry takes beside its texts, about.
+const ENTRY_BYTES: usize = 512;
+
+/// The results that are kept. Bounded in bytes; what was not used for the longest time goes first.
+pub struct Cache {
+    kept: Moka<Key, Arc<Outcome>>,
+    flights: Arc<Flights>,
+    capacity: u64,
+    files: Option<Arc<dyn Files>>,
+    counts: Arc<Counts>,
+    /// Grows when the cache is cleared: what began to run before is not kept.
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct Counts {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    shared: AtomicU64,
+    evictions: AtomicU64,
+}
+
+/// What a run gave, and what that depends on.
+pub(crate) struct Outcome {
+    pub(crate) result: Result<ToolOutput, ToolError>,
+    pub(crate) depends: Dependencies,
+    /// How many plugins were around the call that ran.
+    pub(crate) outer: usize,
+    ttl: Duration,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self::new(DEFAULT_CAPACITY, None)
+    }
+}
+
+impl Cache {
+    /// At most `capacity` bytes; 0 keeps nothing. Without `files` nothing that was made from files is
+    /// served again.
+    pub fn new(capacity: u64, files: Option<Arc<dyn Files>>) -> Self {
+        let counts = Arc::new(Counts::default());
+        let evicted = counts.clone();
+        let kept = Moka::builder()
+            .max_capacity(capacity)
+            .weigher(|key: &Key, outcome: &Arc<Outcome>| {
+                u32::try_from(key.bytes() + outcome.bytes() + ENTRY_BYTES).unwrap_or(u32::MAX)
+            })
+            .eviction_policy(EvictionPolicy::lru())
+            .expire_after(OwnTime)
+            .eviction_listener(move |_, _, cause| {
+                if cause == RemovalCause::Size {
+                    evicted.evictions.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+            .build();
+        Self { kept, flights: Arc::default(), capacity, files, counts, generation: AtomicU64::new(0) }
+    }
+
+    /// As `cache.stats` shows it.
+    pub async fn stats(&self) -> CacheStats {
+        // Sizes are brought up to date in the background only.
+        self.kept.run_pending_tasks().await;
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (hits, misses) = (read(&self.counts.hits), read(&self.counts.misses));
+        CacheStats {
+            hits,
+            misses,
+            shared: read(&self.counts.shared),
+            evictions: read(&self.counts.evictions),
+            entries: self.kept.entry_count(),
+            size: self.kept.weighted_size(),
+            capacity: self.capacity,
+            hit_rate: if hits + misses == 0 { 0.0 } else { hits as f64 / (hits + misses) as f64 },
+        }
+    }
+
+    /// Forgets every result; gives how many there were. What runs now is not kept either.
+    pub async fn clear(&self) -> u64 {
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        self.kept.run_pending_tasks().await;
+        let entries = self.kept.entry_count();
+        self.kept.invalidate_all();
+        self.kept.run_pending_tasks().await;
+        entries
+    }
+
+    /// Looks at files on behalf of this cache, if anybody does.
+    fn files(&self) -> Option<Arc<dyn Files>> {
+        self.files.clone()
+    }
+
+    async fn find(&self, key: &Key) -> Option<Arc<Outcome>> {
+        self.kept.get(key).await
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    fn count_hit(&self) {
+        self.counts.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn count_miss(&self) {
+        self.counts.misses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call that got its result from another one in flight.
+    fn count_shared(&self) {
+        self.counts.shared.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn keep(&self, key: Key, outcome: Arc<Outcome>, generation: u64) {
+        if outcome.may_be_kept() && generation == self.generation() {
+            self.kept.insert(key.clone(), outcome).await;
+            // Cleared meanwhile: the result may be from before.
+            if generation != self.generation() {
+                self.kept.invalidate(&key).await;
+            }
+        }
+    }
+}
+
+impl Outcome {
+    fn may_be_kept(&self) -> bool {
+        let good = self.result.as_ref().is_ok_and(|output| !output.is_error);
+        good && !self.depends.is_private() && !self.ttl.is_zero()
+    }
+
+    fn bytes(&self) -> usize {
+        let Ok(output) = &self.result else { return 0 };
+        let blocks = output.content.iter().map(|block| match block {
+            Block::Text { text } => text.len(),
+            other => json_bytes(other),
+        });
+        blocks.sum::<usize>()
+            + json_bytes(&output.metadata)
+            + output.structured.as_ref().map_or(0, |structured: &Value| json_bytes(structured))
+            + self.depends.bytes()
+    }
+}
+
+fn json_bytes(value: &impl serde::Serialize) -> usize {
+    serde_json::to_string(value).map_or(0, |text| text.len())
+}
+
+/// Each result lives as long as its tool says.
+struct OwnTime;
+
+impl Expiry<Key, Arc<Outcome>> for OwnTime {
+    fn expire_after_create(&self, _: &Key, outcome: &Arc<Outcome>, _: Instant) -> Option<Duration> {
+        Some(outcome.ttl)
+    }
+
+    fn expire_after_update(
+        &self,
+        _: &Key,
+        outcome: &Arc<Outcome>,
+        _: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
+        Some(outcome.ttl)
+    }
+}

@@ -1,0 +1,83 @@
+//! Which calls are identical.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Weak};
+
+use serde_json::{Map, Value, json};
+
+use crate::cx::Cx;
+use crate::need::Need;
+use crate::tool::Tool;
+
+/// What two calls must have in common to share a result: the very tool, the arguments, the folder, what
+/// the session adds to the environment, and what they are about to touch, since a link may lead elsewhere
+/// than it did.
+#[derive(Clone)]
+pub(crate) struct Key {
+    /// Weak: a tool that was replaced goes with its plugin, and its address stays taken.
+    tool: Weak<dyn Tool>,
+    rest: Arc<str>,
+}
+
+impl Key {
+    pub(crate) fn new(cx: &Cx, tool: &Arc<dyn Tool>, input: &Value, needs: &[Need]) -> Self {
+        let session = &cx.session;
+        let needs: Vec<Value> = needs.iter().map(|need| json!([need.category, need.target])).collect();
+        let rest = json!([canonical(input), cx.cwd, session.project, session.env, session.model, needs]);
+        Self { tool: Arc::downgrade(tool), rest: rest.to_string().into() }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.rest.len()
+    }
+
+    fn address(&self) -> *const () {
+        self.tool.as_ptr().cast()
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.address() == other.address() && self.rest == other.rest
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.address().hash(state);
+        self.rest.hash(state);
+    }
+}
+
+/// The same value with the members of its objects in the order of their names.
+fn canonical(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
+            sorted.sort_by_key(|(name, _)| *name);
+            Value::Object(
+                sorted.into_iter().map(|(name, value)| (name.clone(), canonical(value))).collect::<Map<_, _>>(),
+            )
+        }
+        Value::Array(items) => Value::Array(items.iter().map(canonical).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_members_does_not_count_and_that_of_items_does() {
+        let text = |text: &str| canonical(&serde_json::from_str(text).unwrap()).to_string();
+        assert_eq!(
+            text(r#"{"b": [1, {"z": 1, "a": 2}], "a": null}"#),
+            text(r#"{"a": null, "b": [1, {"a": 2, "z": 1}]}"#)
+        );
+        assert_ne!(text("[1, 2]"), text("[2, 1]"));
+        assert_ne!(text(r#"{"a": 1}"#), text(r#"{"a": "1"}"#));
+    }
+}

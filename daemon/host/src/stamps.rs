@@ -1,0 +1,206 @@
+//! Stamps of files, for results that are good as long as the files are as they were.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use toold_engine::cache::depend::{Facts, Files, Stamp};
+use toold_engine::need::Need;
+use toold_proto::tool::Category;
+
+use crate::exclude::Exclusions;
+use crate::files::resolve;
+
+/// A change that comes later than this after another has other times, on every file system that we know.
+const SETTLED: Duration = Duration::from_secs(2);
+/// Files over this are not read again only to learn whether they are the same.
+const MAX_DIGESTED: u64 = 16 * 1024 * 1024;
+
+/// A stamp of a file that is about to be read. `path` is absolute, as it was asked for.
+///
+/// To be taken before the first byte is read: a change while it is read then shows.
+///
+/// # Errors
+/// When the system tells nothing of an open file.
+pub fn before_reading(path: &Path, file: &File) -> io::Result<Stamp> {
+    let now = SystemTime::now();
+    let metadata = file.metadata()?;
+    Ok(Stamp {
+        path: path.to_owned(),
+        facts: Some(facts(&metadata)),
+        settled: is_settled(&metadata, now),
+        digest: None,
+    })
+}
+
+/// The same stamp, once the whole content is known. Computes only when the facts alone do not decide.
+pub fn with_content(mut stamp: Stamp, content: &[u8]) -> Stamp {
+    if !stamp.settled {
+        stamp.digest = Some(blake3::hash(content).into());
+    }
+    stamp
+}
+
+/// A stamp of what the system tells of a path, for a result that depends on no more than that; `None`
+/// when the system refuses to tell.
+pub fn of_facts(path: &Path) -> Option<Stamp> {
+    let facts = match std::fs::metadata(path) {
+        Ok(metadata) => Some(facts(&metadata)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(_) => return None,
+    };
+    Some(Stamp { path: path.to_owned(), facts, settled: true, digest: None })
+}
+
+fn facts(metadata: &Metadata) -> Facts {
+    Facts {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        mode: metadata.mode(),
+        size: metadata.size(),
+        mtime: (metadata.mtime(), metadata.mtime_nsec()),
+        ctime: (metadata.ctime(), metadata.ctime_nsec()),
+    }
+}
+
+/// Times to come count as just now: a clock was set back.
+fn is_settled(metadata: &Metadata, now: SystemTime) -> bool {
+    let at = |seconds: i64, nanos: i64| {
+        let since = Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
+        SystemTime::UNIX_EPOCH + since
+    };
+    let old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age >= SETTLED);
+    old(at(metadata.mtime(), metadata.mtime_nsec())) && old(at(metadata.ctime(), metadata.ctime_nsec()))
+}
+
+/// The files of this machine.
+pub struct Disk;
+
+impl Files for Disk {
+    fn is_current(&self, stamp: &Stamp) -> bool {
+        let now = match std::fs::metadata(&stamp.path) {
+            Ok(metadata) => Some(facts(&metadata)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) => return false,
+        };
+        now == stamp.facts && (stamp.settled || stamp.digest.is_some_and(|digest| has_content(stamp, digest)))
+    }
+
+    fn stands(&self, need: &Need) -> bool {
+        match need.category {
+            Category::FileRead | Category::FileWrite => {
+                let path = Path::new(&need.target);
+                resolve(path, Path::new("/")).is_ok_and(|resolved| resolved == path)
+                    && Exclusions::default().reason(path, path.is_dir()) == need.forbidden
+            }
+            Category::Shell | Category::Network | Category::Agent | Category::Plugin | Category::Mcp => true,
+        }
+    }
+}
+
+/// Whether the file of a stamp has this content.
+fn has_content(stamp: &Stamp, digest: [u8; 32]) -> bool {
+    let Some(known) = stamp.facts.filter(|facts| facts.size <= MAX_DIGESTED) else { return false };
+    // Never waits for whoever put a pipe in the place of the file.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Ok(fd) = rustix::fs::open(&stamp.path, flags, Mode::empty()) else { return false };
+    let file = File::from(fd);
+    let same = file.metadata().is_ok_and(|metadata| {
+        facts(&metadata) == known && FileType::from_raw_mode(metadata.mode()) == FileType::RegularFile
+    });
+    let mut content = Vec::new();
+    same && file.take(MAX_DIGESTED + 1).read_to_end(&mut content).is_ok() && blake3::hash(&content) == digest
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{FileTimes, write};
+
+    use super::*;
+
+    struct Place {
+        _folder: tempfile::TempDir,
+        path: std::path::PathBuf,
+    }
+
+    fn place(content: &str) -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("file");
+        write(&path, content).unwrap();
+        Place { _folder: folder, path }
+    }
+
+    fn read(path: &Path) -> Stamp {
+        let file = File::open(path).unwrap();
+        let stamp = before_reading(path, &file).unwrap();
+        with_content(stamp, &std::fs::read(path).unwrap())
+    }
+
+    #[test]
+    fn a_young_file_is_known_by_its_content() {
+        let place = place("one");
+        let stamp = read(&place.path);
+        assert!(!stamp.settled && Disk.is_current(&stamp));
+        let without = Stamp { digest: None, ..stamp };
+        assert!(!Disk.is_current(&without));
+    }
+
+    #[test]
+    fn a_rewrite_that_leaves_all_facts_is_seen_by_the_content() {
+        let place = place("one");
+        let old = read(&place.path);
+        write(&place.path, "two").unwrap();
+        // As if both writes had come within one tick of the clock.
+        let now = before_reading(&place.path, &File::open(&place.path).unwrap()).unwrap();
+        let stamp = Stamp { facts: now.facts, ..old };
+        assert!(!Disk.is_current(&stamp));
+    }
+
+    #[test]
+    fn a_rewrite_with_the_old_time_is_seen() {
+        let place = place("one");
+        let stamp = Stamp { settled: true, ..read(&place.path) };
+        let before = std::fs::metadata(&place.path).unwrap().modified().unwrap();
+        write(&place.path, "two").unwrap();
+        File::options().write(true).open(&place.path).unwrap().set_times(FileTimes::new().set_modified(before)).unwrap();
+        // The time of the change cannot be set back; where its clock is too coarse, the content decides.
+        let same = before_reading(&place.path, &File::open(&place.path).unwrap()).unwrap().facts == stamp.facts;
+        assert!(!Disk.is_current(&Stamp { settled: !same, ..stamp }));
+    }
+
+    #[test]
+    fn what_was_not_there_must_not_be_there() {
+        let place = place("one");
+        let missing = place.path.with_file_name("missing");
+        let stamp = of_facts(&missing).unwrap();
+        assert!(Disk.is_current(&stamp));
+        write(&missing, "").unwrap();
+        assert!(!Disk.is_current(&stamp));
+    }
+
+    #[test]
+    fn a_link_that_leads_elsewhere_is_another_file() {
+        let place = place("one");
+        let (other, link) = (place.path.with_file_name("other"), place.path.with_file_name("link"));
+        write(&other, "one").unwrap();
+        std::os::unix::fs::symlink(&place.path, &link).unwrap();
+        let stamp = read(&link);
+        assert!(Disk.is_current(&stamp));
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        assert!(!Disk.is_current(&stamp));
+    }
+
+    #[test]
+    fn a_need_stands_until_its_path_leads_elsewhere_or_is_excluded() {
+        let place = place("one");
+        let need = crate::files::read_need(&place.path, &mut Exclusions::default());
+        assert!(Disk.stands(&need));
+        std::fs::create_dir(place.path.with_file_name(".git")).unwrap();
+        write(place.path.with_file_name(".aiexclude"), "file\n").unwrap();
+        assert!(!Disk.stands(&need));
+    }
+}
