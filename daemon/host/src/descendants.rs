@@ -1,4 +1,5 @@
 //! Finds the processes that a command started, wherever they went.
+//! [`end_leftovers`] is for what a daemon that was killed has left.
 //!
 //! A process group holds those that stayed in it. Those that made a session or a group of their own are
 //! found by their parents and by a variable that every child of a command inherits.
@@ -67,6 +68,53 @@ pub(crate) fn find(leader: Pid, mark: &str) -> Vec<Pid> {
     found.into_iter().filter(|pid| *pid != own && parents.contains_key(pid)).filter_map(Pid::from_raw).collect()
 }
 
+/// The variable that marks all processes that shall not outlive this daemon.
+pub const OWNER: &str = "TOOLD_OWNER";
+
+/// This daemon, as the value of [`OWNER`]: its process id and when it started, since ids come again.
+pub fn owner() -> String {
+    let pid = std::process::id();
+    format!("{pid}.{}", started(pid as i32).unwrap_or_default())
+}
+
+/// Kills the processes that carry the [`OWNER`] of a daemon that is gone; gives how many. Another daemon's
+/// that lives are left alone. Takes some milliseconds.
+pub fn end_leftovers() -> usize {
+    let name = format!("{OWNER}=");
+    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+    let mut ended = 0;
+    for entry in entries.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        // Those of other users cannot be read, and are none of ours.
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        let owner = environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(name.as_bytes()));
+        let Some(owner) = owner.and_then(|owner| std::str::from_utf8(owner).ok()) else { continue };
+        if !is_gone(owner) {
+            continue;
+        }
+        if let Some(pid) = Pid::from_raw(pid) {
+            ended += usize::from(rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok());
+        }
+    }
+    ended
+}
+
+fn is_gone(owner: &str) -> bool {
+    let Some((pid, start)) = owner.split_once('.') else { return false };
+    let (Ok(pid), Ok(start)) = (pid.parse(), start.parse::<u64>()) else { return false };
+    started(pid) != Some(start)
+}
+
+/// When a living process started, in ticks since boot.
+fn started(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    let state = fields.next()?;
+    // The 22nd field of all; the state is the 3rd.
+    let start = fields.nth(18)?.parse().ok()?;
+    (state != "Z" && state != "X").then_some(start)
+}
+
 /// From `/proc/PID/stat`: the program's name, in brackets, may hold anything.
 fn state_and_parent(stat: &str) -> Option<(char, i32)> {
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
@@ -77,6 +125,13 @@ fn state_and_parent(stat: &str) -> Option<(char, i32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_daemon_that_lives_is_not_gone() {
+        assert!(!is_gone(&owner()));
+        assert!(is_gone(&format!("{}.1", std::process::id())));
+        assert!(!is_gone("nonsense"));
+    }
 
     #[test]
     fn names_with_brackets_do_not_confuse() {

@@ -10,6 +10,8 @@ use rustix::process::{Pid, Signal};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use toold_proto::call::Stream;
@@ -113,13 +115,33 @@ const DRAIN_ENDED: Duration = Duration::from_millis(50);
 /// # Errors
 /// When the program cannot be started. A program that fails is no error: see [`Finished`].
 pub async fn run(
+    mut command: Command,
+    cancel: &CancellationToken,
+    on_output: impl FnMut(Stream, &str),
+) -> Result<Finished, StartError> {
+    let input = command.stdin.take().map(|bytes| {
+        let (sender, receiver) = mpsc::channel(1);
+        // There is room for one, and it is the only one.
+        let _ = sender.try_send(bytes);
+        receiver
+    });
+    run_with_input(command, input, cancel, on_output).await
+}
+
+/// As [`run`], with input that comes while it runs: it is closed when the channel is, or when there is none.
+/// `command.stdin` is not looked at. A program that does not read leaves what is sent in the channel.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_with_input(
     command: Command,
+    input: Option<mpsc::Receiver<Vec<u8>>>,
     cancel: &CancellationToken,
     mut on_output: impl FnMut(Stream, &str),
 ) -> Result<Finished, StartError> {
     let started = Instant::now();
     let Command { timeout, grace, keep, .. } = command;
-    let mut running = start(command)?;
+    let mut running = start(command, input)?;
     let mut stdout = Pipe::new(Stream::Stdout, running.child.stdout.take(), keep);
     let mut stderr = Pipe::new(Stream::Stderr, running.child.stderr.take(), keep);
 
@@ -179,7 +201,7 @@ pub async fn run(
     })
 }
 
-fn start(command: Command) -> Result<Running, StartError> {
+fn start(command: Command, input: Option<mpsc::Receiver<Vec<u8>>>) -> Result<Running, StartError> {
     let program = command.program.display().to_string();
     if !command.cwd.is_dir() {
         return Err(StartError::NoFolder(command.cwd));
@@ -207,21 +229,23 @@ fn start(command: Command) -> Result<Running, StartError> {
         .envs(command.environment.iter())
         .env("PWD", &command.cwd)
         .env(descendants::MARK, &mark)
-        .stdin(if command.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     let mut child = system.spawn().map_err(|source| StartError::System { program, source })?;
     let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32)).expect("a child that nobody waited for has an id");
-    if let Some(bytes) = command.stdin
-        && let Some(mut stdin) = child.stdin.take()
-    {
-        // Ends when all is written or the reader is gone, at the latest with the processes.
+    let writer = input.zip(child.stdin.take()).map(|(mut input, mut stdin)| {
         tokio::spawn(async move {
-            let _ = stdin.write_all(&bytes).await;
-        });
-    }
-    Ok(Running { child, exit: Exit::of(pid), pid, mark, over: false })
+            while let Some(bytes) = input.recv().await {
+                if stdin.write_all(&bytes).await.is_err() {
+                    // It has closed its input: what comes is told to be lost by the closed channel.
+                    break;
+                }
+            }
+        })
+    });
+    Ok(Running { child, exit: Exit::of(pid), pid, mark, writer, over: false })
 }
 
 fn find_program(command: &Command) -> Option<PathBuf> {
@@ -246,6 +270,8 @@ struct Running {
     exit: Exit,
     pid: Pid,
     mark: String,
+    /// Feeds its input. Not waited for: who inherited the input may never read it.
+    writer: Option<JoinHandle<()>>,
     over: bool,
 }
 
@@ -298,6 +324,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if let Some(writer) = &self.writer {
+            writer.abort();
+        }
         if !self.over {
             signal_all(self.pid, &self.mark, Signal::KILL);
         }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toold_host::descendants::{OWNER, end_leftovers};
 use toold_host::environment::Environment;
-use toold_host::process::{Command, Ending, Finished, StartError, run};
+use toold_host::process::{Command, Ending, Finished, StartError, run, run_with_input};
 use toold_proto::call::Stream;
 
 fn environment() -> Environment {
@@ -219,4 +220,39 @@ async fn what_cannot_start_says_why() {
 async fn a_signal_is_told() {
     let (finished, _) = shell("kill -9 $$").await;
     assert_eq!((finished.code, finished.signal), (None, Some(9)));
+}
+
+#[tokio::test]
+async fn input_may_come_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sender, receiver) = mpsc::channel(4);
+    let line = "while read line; do echo got $line; done; echo end";
+    let command = Command::shell(line, folder.path(), environment());
+    let cancel = CancellationToken::new();
+    let mut sender = Some(sender);
+    sender.as_ref().unwrap().try_send(b"one\n".to_vec()).unwrap();
+    let finished = run_with_input(command, Some(receiver), &cancel, |_, text| match text {
+        "got one\n" => sender.as_ref().unwrap().try_send(b"two\n".to_vec()).unwrap(),
+        // Closes it.
+        _ => drop(sender.take()),
+    });
+    assert_eq!(finished.await.unwrap().stdout.to_text(), "got one\ngot two\nend\n");
+}
+
+#[tokio::test]
+async fn what_a_killed_daemon_has_left_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    // Of a process that is gone: nobody has this start time.
+    let environment = environment().with([(OWNER, format!("{}.1", std::process::id()))]);
+    let line = "setsid bash -c 'echo $$; exec sleep 1000' & wait";
+    let (sender, mut receiver) = mpsc::channel(1);
+    let command = Command::shell(line, folder.path(), environment);
+    let cancel = CancellationToken::new();
+    let task = tokio::spawn(async move {
+        run(command, &cancel, |_, text| sender.try_send(text.trim().parse::<i32>().unwrap()).unwrap()).await.unwrap()
+    });
+    let pid = receiver.recv().await.unwrap();
+    assert!(tokio::task::spawn_blocking(end_leftovers).await.unwrap() >= 2);
+    wait_until_gone(pid).await;
+    assert_eq!(task.await.unwrap().signal, Some(9));
 }
