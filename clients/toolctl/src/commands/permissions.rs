@@ -162,8 +162,15 @@ enum ModeName {
 
 pub(crate) async fn run(args: Permissions, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let json = args.json;
-    match args.what {
+    // So that a grant and an answer say who gave them.
+    let session = connection::open_session(&client, None, None).await?;
+    let status = carry_out(&client, args.what, args.json).await;
+    session.close(&client).await;
+    status
+}
+
+async fn carry_out(client: &Client, what: What, json: bool) -> anyhow::Result<u8> {
+    match what {
         What::List => {
             let list = client.call::<PermissionsList>(NoParams {}).await?;
             if json {
@@ -173,13 +180,13 @@ pub(crate) async fn run(args: Permissions, globals: &Globals) -> anyhow::Result<
             }
             Ok(OK)
         }
-        What::Check(check) => run_check(&client, check, json).await,
-        What::Grant(grant) => run_grant(&client, grant, json).await,
+        What::Check(check) => run_check(client, check, json).await,
+        What::Grant(grant) => run_grant(client, grant, json).await,
         What::Revoke { id } => {
             client.call::<PermissionsRevoke>(RevokePermission { id }).await?;
             Ok(OK)
         }
-        What::Pending => pending(&client, json).await,
+        What::Pending => pending(client, json).await,
         What::Allow(allow) => {
             let scope = Some(allow.scope.into());
             let reply =
