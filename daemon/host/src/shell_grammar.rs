@@ -382,6 +382,7 @@ impl<'a> Walk<'a> {
     /// Gives the words that stand behind the redirect's target: the grammar counts them to the
     /// redirect, the shell to the command.
     fn redirect(&mut self, node: Node) -> Walked<Vec<Word>> {
+        check::descriptor_stands_alone(node, self.source)?;
         match node.kind() {
             "file_redirect" => self.file_redirect(node),
             "herestring_redirect" => {
@@ -397,7 +398,6 @@ impl<'a> Walk<'a> {
     }
 
     fn file_redirect(&mut self, node: Node) -> Walked<Vec<Word>> {
-        check::descriptor_stands_alone(node, self.source)?;
         let operator = all(node).into_iter().find(|child| !child.is_named()).ok_or(Lost)?;
         let mut destinations = Vec::new();
         let written = children_of_field(node, "destination");

@@ -127,9 +127,10 @@ pub(super) fn is_reserved(name: &str) -> bool {
 /// `{name}>file` takes a descriptor, and `a"b"2>file` writes the word `ab2`.
 pub(super) fn descriptor_stands_alone(redirect: Node, source: &str) -> Walked {
     let before = &source[..redirect.start_byte()];
-    let has_descriptor = redirect.child(0).is_some_and(|child| child.kind() == "file_descriptor");
+    let descriptor = redirect.child(0).filter(|child| child.kind() == "file_descriptor");
+    let is_odd = descriptor.is_some_and(|descriptor| !is_number(&source[descriptor.byte_range()]));
     let alone = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '|', '&', '(', ')']);
-    if before.ends_with('}') || (has_descriptor && !alone) { Err(Lost) } else { Ok(()) }
+    if before.ends_with('}') || is_odd || (descriptor.is_some() && !alone) { Err(Lost) } else { Ok(()) }
 }
 
 /// Whether the body is expanded. The body must begin on the next line, and end at the first line that is
