@@ -143,7 +143,7 @@ pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) ->
             row.session_id.as_str(),
             row.tool.as_str(),
             row.source,
-            row.client,
+            row.client.as_deref().map(shown),
             from_count(row.connection),
             decisions(&row.decisions),
             row.outcome.as_str(),

@@ -25,10 +25,10 @@ impl Store {
             let mut rows = connection.prepare_cached(
                 "SELECT id, category, pattern, action, scope, session_id, project, tools, chain, granted_by, \
                  granted_at, expires_at FROM grants \
-                 WHERE (expires_at IS NULL OR expires_at > ?1) AND (?2 OR scope <> 'session') ORDER BY granted_at, id",
+                 WHERE (expires_at IS NULL OR expires_at > ?1) AND (?2 OR scope <> 'session')",
             )?;
             let mut rows = rows.query(params![now, kept])?;
-            // One by one: when a page is damaged, those before it count.
+            // One by one, as they lie there: when a page is damaged, those before it count.
             while let Some(row) = rows.next()? {
                 let raw = Raw::read(row)?;
                 match raw.understand() {
@@ -41,6 +41,7 @@ impl Store {
             }
             Ok(())
         });
+        grants.sort_by(|a, b| (a.granted_at, &a.id).cmp(&(b.granted_at, &b.id)));
         if let Err(error) = &read
             && self.takes_writes()
         {

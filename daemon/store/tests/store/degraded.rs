@@ -97,7 +97,9 @@ fn of_a_damaged_database_only_refusals_count() {
     let store = Store::open(&path);
     takes_nothing(&store);
     assert!(store.problems()[0].contains("damaged"), "{:?}", store.problems());
-    assert!(store.load_grants().iter().all(|grant| grant.action == Action::Deny));
+    let read = store.load_grants();
+    assert!(!read.is_empty() && read.len() < 250, "{} of 250 refusals", read.len());
+    assert!(read.iter().all(|grant| grant.action == Action::Deny));
     drop(store);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
 }
