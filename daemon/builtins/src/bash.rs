@@ -28,13 +28,17 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 pub(crate) struct Input {
     /// The command line, as bash reads it.
     command: String,
-    /// Milliseconds until it is ended; 30000 when absent.
+    /// Milliseconds until it is ended; 30000 when absent, at most 600000.
     #[schemars(range(min = 1, max = 600_000))]
     timeout_ms: Option<u64>,
     /// What it does, in a few words, for the person who is asked.
     description: Option<String>,
     /// The folder to run in; the working folder when absent.
     cwd: Option<String>,
+    /// Let it run in the background, without a time limit unless one is given: read its output with
+    /// `bash_output`, end it with `kill_shell`.
+    #[serde(default)]
+    background: bool,
 }
 
 pub(crate) struct Bash {
@@ -49,8 +53,8 @@ impl Builtin for Bash {
         label: "Run a command",
         description: "Runs a bash command line and gives its output, stdout and stderr in the order in which they \
                       came, and its exit code. Standard input is closed and there is no terminal. When the time is \
-                      over, all its processes are ended and the output so far is given. Processes left in the \
-                      background are ended with it.",
+                      over, all its processes are ended and the output so far is given. Processes that it leaves \
+                      behind are ended: for servers and the like set `background`.",
         parallelizable: false,
         permissions: &[Category::Shell, Category::FileRead, Category::FileWrite],
         timeout: Some(MAX_TIMEOUT),
@@ -70,6 +74,13 @@ impl Builtin for Bash {
         let cwd = folder(&input, cx)?;
         let environment = self.shared.environment.clone().with(&cx.session.env);
         let mut command = Command::shell(&input.command, cwd, environment);
+        if input.background {
+            command.timeout = input.timeout_ms.map(Duration::from_millis);
+            let shell = self.shared.shells.start(cx, command, &input.command)?;
+            let words =
+                format!("{0} runs in the background: see its output with bash_output, shell_id {0}", shell.id());
+            return Ok(ToolOutput::text(words).with("shell_id", shell.id()));
+        }
         let time = input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         command.timeout = Some(time);
         // All is kept here, in the order in which it came.
@@ -128,7 +139,7 @@ fn output(finished: &Finished, kept: &Kept, time: Duration) -> ToolOutput {
         (Ending::Exited, None, None) => notes.push("its exit code is unknown".to_owned()),
     }
     if finished.left_behind {
-        notes.push("processes that it left in the background were ended".to_owned());
+        notes.push("processes that it left behind were ended; to keep them running set background".to_owned());
     }
     if text.is_empty() && notes.is_empty() {
         notes.push("no output".to_owned());

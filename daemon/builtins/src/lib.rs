@@ -7,11 +7,14 @@ pub mod buffers;
 pub mod builtin;
 pub mod journal;
 pub mod shared;
+pub mod shells;
 
 mod bash;
+mod bash_output;
 mod edit;
 mod glob;
 mod grep;
+mod kill_shell;
 mod list;
 mod read;
 mod write;
@@ -25,6 +28,7 @@ mod judge;
 mod lines;
 mod near;
 mod paths;
+mod ring;
 mod search;
 mod stamps;
 mod text;
@@ -46,5 +50,7 @@ pub fn all(shared: &Arc<Shared>) -> Vec<Arc<dyn Tool>> {
         make::<glob::Glob>(shared),
         make::<grep::Grep>(shared),
         make::<bash::Bash>(shared),
+        make::<bash_output::BashOutput>(shared),
+        make::<kill_shell::KillShell>(shared),
     ]
 }

@@ -7,6 +7,7 @@ use toold_engine::cx::Cx;
 use toold_host::environment::Environment;
 
 use crate::buffers::Buffers;
+use crate::shells::Shells;
 use crate::stamps::Stamps;
 
 /// The places and variables that the daemon gives its built-in tools.
@@ -19,6 +20,8 @@ pub struct Shared {
     pub(crate) stamps: Stamps,
     /// What editors have open and not saved.
     pub buffers: Buffers,
+    /// The commands in the background.
+    pub shells: Shells,
 }
 
 impl Shared {
@@ -32,6 +35,7 @@ impl Shared {
             next_file: AtomicU64::new(1),
             stamps: Stamps::default(),
             buffers: Buffers::default(),
+            shells: Shells::default(),
         }
     }
 

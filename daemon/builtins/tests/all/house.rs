@@ -101,6 +101,10 @@ impl House {
 
     pub(crate) async fn run(&self, call: Call) -> Result<ToolResult, CallError> {
         let answer = execute(&self.engine, call).await;
+        if self.shared.shells.list(None).iter().any(|shell| shell.ended.is_none()) {
+            // They are the engine's tasks too, and go on.
+            return answer;
+        }
         // Work that was given up must be gone too.
         self.engine.tasks.close();
         self.engine.tasks.wait().await;
@@ -142,6 +146,13 @@ pub(crate) fn session(id: &str, root: &Path) -> Session {
         env: [("FROM_SESSION".to_owned(), "yes".to_owned())].into(),
         filter: Filter::default(),
     })
+}
+
+impl Drop for House {
+    /// Whatever runs in the background ends with its daemon.
+    fn drop(&mut self) {
+        self.engine.stop.cancel();
+    }
 }
 
 type OnText = Box<dyn Fn(&str) + Send + Sync>;

@@ -8,3 +8,4 @@ mod house;
 mod names;
 mod read;
 mod ripgrep;
+mod shells;

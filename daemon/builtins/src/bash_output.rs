@@ -1,0 +1,92 @@
+//! `bash_output`: what a command in the background has written since the last look.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::{ToolError, ToolOutput};
+
+use crate::builtin::{Builtin, Facts, READS};
+use crate::shared::Shared;
+
+/// What `bash_output` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The shell, as `bash` named it.
+    shell_id: String,
+    /// Only lines that match this regular expression. Lines that do not are still there for other reads.
+    filter: Option<String>,
+    /// Wait so many milliseconds for something new or for its end; at once when absent.
+    #[schemars(range(max = 110_000))]
+    wait_ms: Option<u64>,
+}
+
+pub(crate) struct BashOutput {
+    shared: Arc<Shared>,
+}
+
+impl Builtin for BashOutput {
+    type Input = Input;
+
+    const NAME: &'static str = "bash_output";
+    const FACTS: Facts = Facts {
+        label: "Output of a background command",
+        description: "Gives what a command that `bash` started in the background has written since the last look, \
+                      and whether it runs or how it ended.",
+        parallelizable: true,
+        permissions: &[],
+        timeout: None,
+        annotations: READS,
+    };
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+        Ok(Vec::new())
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+        let filter = input.filter.as_deref().map(regex::Regex::new).transpose().context("can't use the filter")?;
+        let caller = cx.caller.connection;
+        if let Some(wait) = input.wait_ms {
+            tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
+                () = shell.wait_for_news(caller, filter.as_ref(), Duration::from_millis(wait)) => {}
+            }
+        }
+        let max = cx.engine.settings.load().max_result_text.saturating_sub(512);
+        let news = shell.news(caller, filter.as_ref(), max);
+        let mut text = String::new();
+        if news.lost > 0 {
+            text.push_str(&format!("[{} bytes came too fast and are lost]\n", news.lost));
+        }
+        text.push_str(&news.text);
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let status = news.ended.as_ref().map_or_else(|| "running".to_owned(), ToString::to_string);
+        text.push_str(&match (news.more, news.text.is_empty()) {
+            (true, _) => format!("[{status}; there is more: call again]"),
+            (false, true) => format!("[{status}; nothing new]"),
+            (false, false) => format!("[{status}]"),
+        });
+        let mut output = ToolOutput::text(text)
+            .with("shell_id", shell.id())
+            .with("running", news.ended.is_none())
+            .with("more", news.more)
+            .with("lost_bytes", news.lost);
+        if let Some(crate::shells::Ended::Exited(code)) = news.ended {
+            output = output.with("exit_code", code);
+        }
+        Ok(output)
+    }
+}

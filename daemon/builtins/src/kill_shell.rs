@@ -1,0 +1,64 @@
+//! `kill_shell`: ends a command in the background.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_engine::cx::Cx;
+use toold_engine::need::{Need, Word};
+use toold_engine::tool::{ToolError, ToolOutput};
+use toold_proto::tool::Category;
+
+use crate::builtin::{Builtin, CHANGES, Facts};
+use crate::shared::Shared;
+
+/// What `kill_shell` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The shell, as `bash` named it.
+    shell_id: String,
+}
+
+pub(crate) struct KillShell {
+    shared: Arc<Shared>,
+}
+
+impl Builtin for KillShell {
+    type Input = Input;
+
+    const NAME: &'static str = "kill_shell";
+    const FACTS: Facts = Facts {
+        label: "End a background command",
+        description: "Ends a command that `bash` started in the background, with all its processes.",
+        parallelizable: false,
+        permissions: &[Category::Shell],
+        timeout: None,
+        annotations: CHANGES,
+    };
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+        let words = ["kill_shell".to_owned(), shell.id()];
+        let mut need = Need::new(Category::Shell, words.join(" ")).because(format!("ends: {}", shell.command()));
+        need.words = Some(words.map(|text| Word { text, literal: true }).into());
+        Ok(vec![need])
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+        if !shell.is_running() {
+            return Ok(ToolOutput::text(format!("{} has ended already: {}", shell.id(), shell.ended().await)));
+        }
+        shell.kill();
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => Err(ToolError::Cancelled.into()),
+            ended = shell.ended() => Ok(ToolOutput::text(format!("{}: {ended}", shell.id()))),
+        }
+    }
+}

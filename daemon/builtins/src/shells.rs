@@ -1,0 +1,384 @@
+//! Commands that run in the background of a session.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+use regex::Regex;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use toold_engine::cx::Cx;
+use toold_host::descendants::{OWNER, owner};
+use toold_host::process::{Command, Ending, Finished, StartError, run_with_input};
+use toold_proto::tool::{CallId, SessionId};
+
+use crate::ring::Ring;
+
+/// Bytes of output that a shell keeps for its readers.
+const MAX_OUTPUT: usize = 1024 * 1024;
+/// How many may run in a session, and how many that have ended are kept.
+const MAX_RUNNING: usize = 32;
+const MAX_ENDED: usize = 32;
+/// How much input may wait for a program that does not read: pieces, and bytes in each.
+const MAX_INPUT: usize = 64;
+pub const MAX_INPUT_BYTES: usize = 64 * 1024;
+
+/// The shells of all sessions. They end with their session or with the daemon.
+#[derive(Default)]
+pub struct Shells {
+    all: Mutex<BTreeMap<u64, Arc<Shell>>>,
+    next: AtomicU64,
+}
+
+/// One command in the background.
+pub struct Shell {
+    number: u64,
+    session: SessionId,
+    call_id: CallId,
+    command: String,
+    cwd: PathBuf,
+    started_at: SystemTime,
+    state: Mutex<State>,
+    /// Grows with each output and with the end.
+    changed: watch::Sender<u64>,
+    input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
+    cancel: CancellationToken,
+}
+
+struct State {
+    ring: Ring,
+    ended: Option<Ended>,
+    /// How far each caller has read, by connection and filter.
+    cursors: HashMap<(u64, Option<String>), u64>,
+}
+
+/// How a shell ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Exited(i32),
+    Signalled(i32),
+    /// Its own time limit was over.
+    TimedOut,
+    /// By `kill_shell`, by the end of the session or of the daemon.
+    Killed,
+    /// It never ran.
+    Failed(String),
+}
+
+/// A shell as lists show it.
+#[derive(Clone, Debug)]
+pub struct ShellInfo {
+    pub shell_id: String,
+    pub session: SessionId,
+    /// The call that started it.
+    pub call_id: CallId,
+    pub command: String,
+    pub cwd: PathBuf,
+    pub started_at: SystemTime,
+    /// `None` while it runs.
+    pub ended: Option<Ended>,
+    /// Bytes that it has written.
+    pub output_bytes: u64,
+}
+
+/// Why a shell could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShellError {
+    #[error("this session has no shell {0}")]
+    Unknown(String),
+    #[error("{MAX_RUNNING} commands run in the background of this session already: end some with kill_shell")]
+    TooMany,
+    #[error("{0} has ended or closed its input")]
+    InputClosed(String),
+    #[error("{0} does not read its input: nothing more is taken until it does")]
+    InputFull(String),
+    #[error("at most {MAX_INPUT_BYTES} bytes of input are taken at once")]
+    InputTooLong,
+}
+
+impl Shells {
+    /// Starts a command. The engine's tasks own it; it ends when the session is closed or the engine stops.
+    pub(crate) fn start(&self, cx: &Cx, mut command: Command, line: &str) -> Result<Arc<Shell>, ShellError> {
+        let (sender, receiver) = mpsc::channel(MAX_INPUT);
+        let shell = Arc::new(Shell {
+            number: self.next.fetch_add(1, Ordering::Relaxed) + 1,
+            session: cx.session.id.clone(),
+            call_id: cx.call_id.clone(),
+            command: line.to_owned(),
+            cwd: command.cwd.clone(),
+            started_at: SystemTime::now(),
+            state: Mutex::new(State { ring: Ring::new(MAX_OUTPUT), ended: None, cursors: HashMap::new() }),
+            changed: watch::Sender::new(0),
+            input: Mutex::new(Some(sender)),
+            cancel: CancellationToken::new(),
+        });
+        self.enter(&shell)?;
+        command.keep = 0;
+        command.environment = command.environment.with([(OWNER, owner())]);
+        let (closed, stop) = (cx.session.closed.clone(), cx.engine.stop.clone());
+        let own = shell.clone();
+        cx.engine.tasks.spawn(async move {
+            let work = run_with_input(command, Some(receiver), &own.cancel, |_, text| own.heard(text));
+            tokio::pin!(work);
+            let finished = tokio::select! {
+                finished = &mut work => finished,
+                () = closed.cancelled() => { own.cancel.cancel(); work.await }
+                () = stop.cancelled() => { own.cancel.cancel(); work.await }
+            };
+            own.end(finished);
+        });
+        Ok(shell)
+    }
+
+    /// A shell of this session.
+    ///
+    /// # Errors
+    /// `Unknown`, for those of other sessions too.
+    pub fn find(&self, session: &SessionId, shell_id: &str) -> Result<Arc<Shell>, ShellError> {
+        let unknown = || ShellError::Unknown(shell_id.to_owned());
+        let number: u64 = shell_id.strip_prefix("sh_").and_then(|number| number.parse().ok()).ok_or_else(unknown)?;
+        let all = lock(&self.all);
+        all.get(&number).filter(|shell| shell.session == *session).cloned().ok_or_else(unknown)
+    }
+
+    /// The shells of a session, or of all, the oldest first.
+    pub fn list(&self, session: Option<&SessionId>) -> Vec<ShellInfo> {
+        let all = lock(&self.all);
+        all.values()
+            .filter(|shell| session.is_none_or(|session| shell.session == *session))
+            .map(|shell| shell.info())
+            .collect()
+    }
+
+    /// Forgets the shells of a session that was closed. Those that still run end by themselves.
+    pub fn forget(&self, session: &SessionId) {
+        lock(&self.all).retain(|_, shell| shell.session != *session);
+    }
+
+    fn enter(&self, shell: &Arc<Shell>) -> Result<(), ShellError> {
+        let mut all = lock(&self.all);
+        let own: Vec<(u64, bool)> = all
+            .values()
+            .filter(|other| other.session == shell.session)
+            .map(|other| (other.number, other.is_running()))
+            .collect();
+        if own.iter().filter(|(_, running)| *running).count() >= MAX_RUNNING {
+            return Err(ShellError::TooMany);
+        }
+        let ended: Vec<u64> = own.iter().filter(|(_, running)| !running).map(|(number, _)| *number).collect();
+        for number in ended.iter().take(ended.len().saturating_sub(MAX_ENDED - 1)) {
+            all.remove(number);
+        }
+        all.insert(shell.number, shell.clone());
+        Ok(())
+    }
+}
+
+/// What a reader of a shell gets.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) text: String,
+    /// Bytes that were overwritten before this reader came.
+    pub(crate) lost: u64,
+    /// There is more than fitted.
+    pub(crate) more: bool,
+    pub(crate) ended: Option<Ended>,
+}
+
+impl Shell {
+    pub fn id(&self) -> String {
+        format!("sh_{}", self.number)
+    }
+
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    pub fn is_running(&self) -> bool {
+        lock(&self.state).ended.is_none()
+    }
+
+    pub fn info(&self) -> ShellInfo {
+        let state = lock(&self.state);
+        ShellInfo {
+            shell_id: self.id(),
+            session: self.session.clone(),
+            call_id: self.call_id.clone(),
+            command: self.command.clone(),
+            cwd: self.cwd.clone(),
+            started_at: self.started_at,
+            ended: state.ended.clone(),
+            output_bytes: state.ring.end(),
+        }
+    }
+
+    /// Gives it input. Never waits.
+    ///
+    /// # Errors
+    /// When it has ended, or does not read what it got before.
+    pub fn write(&self, text: &str) -> Result<(), ShellError> {
+        if text.len() > MAX_INPUT_BYTES {
+            return Err(ShellError::InputTooLong);
+        }
+        let input = lock(&self.input);
+        let Some(sender) = &*input else { return Err(ShellError::InputClosed(self.id())) };
+        sender.try_send(text.as_bytes().to_vec()).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => ShellError::InputFull(self.id()),
+            mpsc::error::TrySendError::Closed(_) => ShellError::InputClosed(self.id()),
+        })
+    }
+
+    /// Closes its input: what was written before is read first.
+    pub fn close_input(&self) {
+        lock(&self.input).take();
+    }
+
+    /// TERM to its processes, then KILL; does not wait.
+    pub fn kill(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Waits until it has ended. Cancel-safe.
+    pub async fn ended(&self) -> Ended {
+        let mut changes = self.changed.subscribe();
+        loop {
+            if let Some(ended) = lock(&self.state).ended.clone() {
+                return ended;
+            }
+            if changes.changed().await.is_err() {
+                return Ended::Killed;
+            }
+        }
+    }
+
+    /// The end of the output that is there, for someone who attaches: at most `max` bytes, and where to go on.
+    pub fn tail(&self, max: usize) -> (String, u64) {
+        let state = lock(&self.state);
+        let all = state.ring.read(0, usize::MAX);
+        let from = all.text.ceil_char_boundary(all.text.len().saturating_sub(max));
+        (all.text[from..].to_owned(), all.next)
+    }
+
+    /// What came after `position`, waiting for it; `None` when it has ended and all was read. Cancel-safe.
+    pub async fn next_output(&self, position: u64, max: usize) -> Option<(String, u64)> {
+        let mut changes = self.changed.subscribe();
+        loop {
+            {
+                let state = lock(&self.state);
+                let part = state.ring.read(position, max);
+                if !part.text.is_empty() {
+                    return Some((part.text, part.next));
+                }
+                if state.ended.is_some() {
+                    return None;
+                }
+            }
+            changes.changed().await.ok()?;
+        }
+    }
+
+    /// What is new for a reader, at most `max` bytes of it. With a filter only lines that match; each filter
+    /// of each caller reads on where it was, so that none takes lines from another.
+    pub(crate) fn news(&self, caller: u64, filter: Option<&Regex>, max: usize) -> News {
+        let mut state = lock(&self.state);
+        let key = (caller, filter.map(|filter| filter.as_str().to_owned()));
+        let mut position = state.cursors.get(&key).copied().unwrap_or(0);
+        let ended = state.ended.clone();
+        let mut news = News { text: String::new(), lost: 0, more: false, ended };
+        match filter {
+            None => {
+                let part = state.ring.read(position, max);
+                position = part.next;
+                (news.text, news.lost) = (part.text, part.lost);
+                news.more = position < state.ring.end();
+            }
+            Some(filter) => {
+                let part = state.ring.read(position, usize::MAX);
+                news.lost = part.lost;
+                position += part.lost;
+                for line in part.text.split_inclusive('\n') {
+                    // A line that is not finished may match later.
+                    if !line.ends_with('\n') && news.ended.is_none() {
+                        break;
+                    }
+                    if filter.is_match(line.trim_end_matches(['\r', '\n'])) {
+                        if news.text.len() + line.len() > max && !news.text.is_empty() {
+                            news.more = true;
+                            break;
+                        }
+                        news.text.push_str(line);
+                    }
+                    position += line.len() as u64;
+                }
+            }
+        }
+        state.cursors.insert(key, position);
+        news
+    }
+
+    /// Waits until there is something to tell after `time` at most. Cancel-safe.
+    pub(crate) async fn wait_for_news(&self, caller: u64, filter: Option<&Regex>, time: Duration) {
+        let mut changes = self.changed.subscribe();
+        let wait = async {
+            while !self.has_news(caller, filter) {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Running out of time is no error: there are no news then.
+        let _ = tokio::time::timeout(time, wait).await;
+    }
+
+    fn has_news(&self, caller: u64, filter: Option<&Regex>) -> bool {
+        let state = lock(&self.state);
+        if state.ended.is_some() {
+            return true;
+        }
+        let key = (caller, filter.map(|filter| filter.as_str().to_owned()));
+        let position = state.cursors.get(&key).copied().unwrap_or(0);
+        let Some(filter) = filter else { return position < state.ring.end() };
+        let part = state.ring.read(position, usize::MAX);
+        let whole = part.text.rfind('\n').map_or("", |end| &part.text[..end]);
+        whole.lines().any(|line| filter.is_match(line))
+    }
+
+    fn heard(&self, text: &str) {
+        lock(&self.state).ring.push(text);
+        self.changed.send_modify(|version| *version += 1);
+    }
+
+    fn end(&self, finished: Result<Finished, StartError>) {
+        let ended = match finished {
+            Err(error) => Ended::Failed(error.to_string()),
+            Ok(finished) => match (finished.ending, finished.code, finished.signal) {
+                (Ending::Cancelled, _, _) => Ended::Killed,
+                (Ending::TimedOut, _, _) => Ended::TimedOut,
+                (Ending::Exited, Some(code), _) => Ended::Exited(code),
+                (Ending::Exited, None, Some(signal)) => Ended::Signalled(signal),
+                (Ending::Exited, None, None) => Ended::Killed,
+            },
+        };
+        lock(&self.input).take();
+        lock(&self.state).ended = Some(ended);
+        self.changed.send_modify(|version| *version += 1);
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit code {code}"),
+            Self::Signalled(signal) => write!(f, "ended by signal {signal}"),
+            Self::TimedOut => f.write_str("ended when its time was over"),
+            Self::Killed => f.write_str("killed"),
+            Self::Failed(why) => write!(f, "could not run: {why}"),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no code panics while it holds this lock")
+}
