@@ -8,8 +8,11 @@ use std::time::SystemTime;
 
 use globset::GlobBuilder;
 use serde_json::{Value as Json, json};
+use toold_engine::cache::depend::Stamp;
+use toold_engine::cx::Cx;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
+use toold_host::stamps;
 
 use super::{Asked, Module, Reply, Work};
 use crate::call::Call;
@@ -23,10 +26,13 @@ const MAX_ENTRIES: usize = 10_000;
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     let fs = hygge.within("fs")?;
     fs.waiting("read", "hygge.fs.read", |asked| {
-        on_path(asked, 1, Access::Read, |path| {
+        to_read(asked, |path, notes| {
+            notes.facts();
             let file = files::open(path).map_err(|error| error.to_string())?;
+            let stamp = notes.before_reading(&file);
             let mut bytes = Vec::new();
-            file.take(MAX_READ + 1).read_to_end(&mut bytes).map_err(|error| cannot("read", path, &error))?;
+            (&file).take(MAX_READ + 1).read_to_end(&mut bytes).map_err(|error| cannot("read", path, &error))?;
+            notes.content(stamp, &bytes);
             if bytes.len() as u64 > MAX_READ {
                 return Err(format!("{} is larger than {} MiB", path.display(), MAX_READ >> 20));
             }
@@ -47,7 +53,8 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         })
     })?;
     fs.waiting("list", "hygge.fs.list", |asked| {
-        on_path(asked, 1, Access::Read, |path| {
+        to_read(asked, |path, notes| {
+            notes.unknown();
             let entries = fs::read_dir(path).map_err(|error| cannot("list", path, &error))?;
             let mut list: Vec<(String, &'static str)> = entries
                 .flatten()
@@ -59,7 +66,8 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         })
     })?;
     fs.waiting("stat", "hygge.fs.stat", |asked| {
-        on_path(asked, 1, Access::Read, |path| {
+        to_read(asked, |path, notes| {
+            notes.facts();
             let Ok(facts) = fs::metadata(path) else { return Ok(Reply::Nil) };
             let since = facts.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
             let mtime = since.unwrap_or_default().as_secs_f64();
@@ -67,7 +75,10 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         })
     })?;
     fs.waiting("exists", "hygge.fs.exists", |asked| {
-        on_path(asked, 1, Access::Read, |path| Ok(Reply::Json(path.exists().into())))
+        to_read(asked, |path, notes| {
+            notes.facts();
+            Ok(Reply::Json(path.exists().into()))
+        })
     })?;
     fs.waiting("mkdir", "hygge.fs.mkdir", |asked| {
         on_path(asked, 1, Access::Write, |path| {
@@ -97,6 +108,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
         let glob = glob.map_err(|error| format!("hygge.fs.glob: {error}"))?.compile_matcher();
         let base = Target::at(asked, ".", Access::Read)?;
+        base.notes().unknown();
         Ok(async move {
             let base = base.judged().await?;
             blocking(move || {
@@ -131,6 +143,8 @@ struct Target {
     access: Access,
     call: Arc<Call>,
     plugin: Arc<Plugin>,
+    /// Absolute, before its links were followed.
+    asked: PathBuf,
 }
 
 impl Target {
@@ -147,13 +161,19 @@ impl Target {
         let call = asked.call.clone();
         // While it loads, a plugin knows no other folder than its own.
         let base = call.cx.as_ref().map_or_else(|| plugin.dir(), |cx| &cx.cwd);
+        let asked = base.join(path);
         let path = files::resolve(path.as_ref(), base).map_err(|error| format!("{path}: {error}"))?;
-        Ok(Self { path, access, call, plugin })
+        Ok(Self { path, access, call, plugin, asked })
+    }
+
+    fn notes(&self) -> Notes {
+        let cx = self.call.cx.clone().filter(|cx| cx.wants_stamps());
+        Notes { cx, path: self.asked.clone() }
     }
 
     /// The path, once the policy or a person has allowed it.
     async fn judged(self) -> Result<PathBuf, String> {
-        let Self { path, access, call, plugin } = self;
+        let Self { path, access, call, plugin, asked: _ } = self;
         if access == Access::Read && plugin.owns(&path) {
             return Ok(path);
         }
@@ -175,6 +195,50 @@ impl Target {
         call.require(need).await.map_err(|error| error.to_string())?;
         Ok(path)
     }
+}
+
+/// What the result of the script's call depends on, for the cache of results.
+struct Notes {
+    /// `None` when nobody wants to know.
+    cx: Option<Arc<Cx>>,
+    path: PathBuf,
+}
+
+impl Notes {
+    /// On no more than what the system tells of the path now. To be said before the system is asked.
+    fn facts(&self) {
+        let Some(cx) = &self.cx else { return };
+        match stamps::of_facts(&self.path) {
+            Some(stamp) => cx.depends_on(stamp),
+            None => cx.do_not_keep(),
+        }
+    }
+
+    fn before_reading(&self, file: &fs::File) -> Option<Stamp> {
+        let cx = self.cx.as_ref()?;
+        stamps::before_reading(&self.path, file).map_err(|_| cx.do_not_keep()).ok()
+    }
+
+    /// On the file of a stamp, which had this content.
+    fn content(&self, stamp: Option<Stamp>, bytes: &[u8]) {
+        if let (Some(cx), Some(stamp)) = (&self.cx, stamp) {
+            cx.depends_on(stamps::with_content(stamp, bytes));
+        }
+    }
+
+    /// On something that has no stamp.
+    fn unknown(&self) {
+        self.cx.iter().for_each(|cx| cx.do_not_keep());
+    }
+}
+
+/// Judges the path in the first argument, then reads there on a blocking thread.
+fn to_read(
+    asked: &Asked,
+    work: impl FnOnce(&Path, &Notes) -> Result<Reply, String> + Send + 'static,
+) -> Result<Work, String> {
+    let notes = Target::of(asked, 1, Access::Read)?.notes();
+    on_path(asked, 1, Access::Read, move |path| work(path, &notes))
 }
 
 /// Judges the path in an argument, then works on it on a blocking thread.
