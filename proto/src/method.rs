@@ -13,8 +13,10 @@ use crate::audit;
 use crate::call::{
     BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt, Interrupted, ListTools, ToolList, ToolSchema,
 };
+use crate::command::{CommandList, RunCommand, SubagentList};
 use crate::daemon::{DaemonStatus, Done, NoParams, Shutdown};
 use crate::event::{Event, SubscribeEvents, Unsubscribe};
+use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
 use crate::hook::{HookAction, HookList, RunHooks};
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
@@ -146,6 +148,13 @@ methods! {
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
     PluginsList = "plugins.list", "Lists the plugins, those that failed too.", NoParams => PluginList;
     PluginsReload = "plugins.reload", "Loads one plugin or all anew, whether or not they changed.", ReloadPlugins => PluginList;
+    FilesHistory = "files.history", "Lists what a session changed.", FileHistory => FileChanges;
+    FilesUndo = "files.undo", "Takes changes back; refused when a file changed since.", UndoFiles => UndoneFiles;
+    BuffersSet = "buffers.set", "Lays an editor's unsaved text over a file.", SetBuffer => Done;
+    BuffersClear = "buffers.clear", "Takes an unsaved text away again.", ClearBuffer => ClearedBuffer;
+    CommandsList = "commands.list", "Lists the slash commands of plugins.", NoParams => CommandList;
+    CommandsRun = "commands.run", "Runs a slash command.", RunCommand => ToolResult;
+    SubagentsList = "subagents.list", "Lists the sub-agents that plugins describe.", NoParams => SubagentList;
     HooksList = "hooks.list", "Lists the hooks in the order in which they run.", NoParams => HookList;
     HooksRun = "hooks.run", "Runs the message hooks and gives what they say together.", RunHooks => HookAction;
     PromptRender = "prompt.render", "Renders the text that teaches a model the tools.", RenderPrompt => RenderedPrompt;

@@ -40,7 +40,10 @@ pub struct ProvidedTool {
 pub enum Invocation {
     Call(InvokedCall),
     /// The call was cancelled or its time is over; its result counts for nothing any more.
-    Cancelled { invocation_id: String, cancelled: bool },
+    Cancelled {
+        invocation_id: String,
+        cancelled: bool,
+    },
 }
 
 /// Answered by `tools.provide_result`.

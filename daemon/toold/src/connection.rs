@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::execute::{Caller, Principal};
 use toold_engine::session::Session;
 use toold_proto::error::{self, ErrorData};
+use toold_proto::tool::SessionId;
 
 use crate::framing::{self, Found, Framing, Splitter};
 use crate::peer::Peer;
@@ -65,6 +66,8 @@ pub struct Connection {
     pub outbox: mpsc::Sender<Box<RawValue>>,
     /// The session that `session.open` bound, or the connection's own.
     session: Mutex<Option<Arc<Session>>>,
+    /// A session that was made for a client that opened none; it ends with the connection.
+    own_session: OnceLock<SessionId>,
     /// Fires when the client is gone.
     gone: CancellationToken,
     /// It said that it acts for a model. There is no way back.
@@ -88,6 +91,7 @@ impl Connection {
             caller: Arc::new(caller),
             outbox,
             session: Mutex::new(None),
+            own_session: OnceLock::new(),
             gone: CancellationToken::new(),
             agent: AtomicBool::new(false),
         }
@@ -103,6 +107,17 @@ impl Connection {
 
     pub fn is_agent(&self) -> bool {
         self.agent.load(Ordering::Relaxed) || self.peer.principal == Principal::Agent
+    }
+
+    /// Binds a session that ends with the connection.
+    pub fn bind_own(&self, session: Arc<Session>) {
+        // There is only ever one: it is made when nothing is bound, and something always is from then on.
+        let _ = self.own_session.set(session.id.clone());
+        self.bind(session);
+    }
+
+    pub fn own_session(&self) -> Option<&SessionId> {
+        self.own_session.get()
     }
 
     pub fn gone(&self) -> CancellationToken {
@@ -141,7 +156,7 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
 /// Serves one client until it is gone or `stop` fires and its requests have ended.
 ///
 /// When the client goes, its calls are cancelled. When it only ends its sending side, those in flight are
-/// answered first. When `stop` fires, nothing more is read; `cancel` then cuts short what still runs.
+/// answered first. Gives the connection, for whoever cleans up after it. When `stop` fires, nothing more is read; `cancel` then cuts short what still runs.
 pub async fn serve(
     mut stream: impl Stream,
     id: u64,
@@ -150,7 +165,7 @@ pub async fn serve(
     limits: ConnectionLimits,
     stop: CancellationToken,
     cancel: CancellationToken,
-) {
+) -> Arc<Connection> {
     let (sender, outbox) = mpsc::channel(OUTBOX);
     let sink = MethodSink::new_with_limit(sender.clone(), u32::MAX);
     let connection = Arc::new(Connection::new(id, peer, sender));
@@ -177,7 +192,9 @@ pub async fn serve(
     if let Err(error) = end {
         tracing::debug!(connection = id, %error, "connection ended");
     }
+    let connection = server.connection.clone();
     server.end().await;
+    connection
 }
 
 struct Server {

@@ -11,6 +11,7 @@ use anyhow::Context;
 use jsonrpsee::core::server::Methods;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toold_builtins::shared::Shared;
 use toold_engine::Engine;
 use toold_engine::lanes::Limits;
 use toold_engine::registry::{Scope, SourceKey};
@@ -18,6 +19,7 @@ use toold_engine::session::{NewSession, Session};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_lua::host::PluginHost;
+use toold_proto::event::What;
 use toold_proto::tool::{SessionId, SourceKind};
 use toold_store::Store;
 
@@ -58,6 +60,8 @@ pub struct State {
     pub plugins: PluginHost,
     pub store: Arc<Store>,
     pub frontends: Arc<Frontends>,
+    /// What the built-in tools have in common.
+    pub builtins: Arc<Shared>,
     pub options: Options,
     pub loaded: Loaded,
     pub started: Instant,
@@ -85,12 +89,12 @@ impl Daemon {
         }
         let store = Arc::new(kept::open(&options, &loaded));
         let engine = Arc::new(new_engine(&options, &loaded, &store)?);
-        let builtins = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
+        let source = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
         engine.hooks.replace(&crate::hooks::source(), loaded.hooks.clone());
-        let shared = Arc::new(toold_builtins::shared::Shared::new(environment, Some(options.places.spool())));
+        let builtins = Arc::new(Shared::new(environment, Some(options.places.spool())));
         engine
             .registry
-            .put(builtins, Origin::Builtin, toold_builtins::all(&shared))
+            .put(source, Origin::Builtin, toold_builtins::all(&builtins))
             .context("the built-in tools do not go together")?;
         let plugins = crate::plugins::start(&options, &loaded, &engine, &store)?;
         let limits = ConnectionLimits {
@@ -103,6 +107,7 @@ impl Daemon {
             plugins,
             store,
             frontends: Arc::default(),
+            builtins,
             options,
             loaded,
             started: Instant::now(),
@@ -125,17 +130,19 @@ impl Daemon {
 
     /// Serves a client; ends when it is gone or the daemon stops.
     pub fn serve_here<S: Stream>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + use<S> {
-        let state = &self.state;
+        let state = self.state.clone();
         let id = state.next_connection.fetch_add(1, Ordering::Relaxed);
-        connection::serve(
-            stream,
-            id,
-            peer,
-            self.methods.clone(),
-            state.limits.clone(),
-            state.stopping.clone(),
-            state.cancel.clone(),
-        )
+        let (limits, stop, cancel) = (state.limits.clone(), state.stopping.clone(), state.cancel.clone());
+        let serving = connection::serve(stream, id, peer, self.methods.clone(), limits, stop, cancel);
+        async move {
+            let connection = serving.await;
+            state.builtins.buffers.clear_connection(id);
+            if let Some(session) = connection.own_session() {
+                state.engine.sessions.close(session);
+                let session_id = session.clone();
+                state.engine.events.emit(What::SessionClosed { session_id });
+            }
+        }
     }
 
     /// Fires when the daemon is told to stop.

@@ -2,14 +2,17 @@
 
 mod audit;
 mod calls;
+mod commands;
 mod daemon;
 mod error;
 mod events;
+mod files;
 mod hooks;
 mod permissions;
 mod plugins;
 mod prompt;
 mod provide;
+mod questions;
 mod session;
 mod tools;
 
@@ -35,6 +38,9 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     provide::register(&mut module)?;
     calls::register(&mut module)?;
     permissions::register(&mut module)?;
+    questions::register(&mut module)?;
+    files::register(&mut module)?;
+    commands::register(&mut module)?;
     hooks::register(&mut module)?;
     events::register(&mut module)?;
     prompt::register(&mut module)?;
@@ -126,6 +132,12 @@ fn decides(method: &str, request: &Request) -> Result<(), ErrorObjectOwned> {
     if may_decide(request) { Ok(()) } else { Err(not_for(method)) }
 }
 
+/// What the caller's client calls itself.
+fn client_name(request: &Request) -> Option<String> {
+    let session = request.connection().session()?;
+    session.client.as_ref().map(|client| client.name.clone())
+}
+
 fn may_decide(request: &Request) -> bool {
     let connection = request.connection();
     connection.peer.principal.may_decide() && !connection.is_agent()
@@ -179,6 +191,8 @@ impl Request {
             request.cwd = "/".into();
         }
         let session = self.state.new_session(request).map_err(|error| internal(&format!("{error:#}")))?;
-        Ok(session::enter(self, session))
+        let session = session::publish(self, session);
+        connection.bind_own(session.clone());
+        Ok(session)
     }
 }

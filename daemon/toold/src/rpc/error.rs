@@ -21,6 +21,11 @@ pub(super) fn unknown(what: &str, name: &str) -> ErrorObjectOwned {
     object(error::UNKNOWN, &format!("there is no {what} {name}"), ErrorData::new(&format!("unknown_{what}")))
 }
 
+/// Something that could not be carried out, with a kind of its own.
+pub(super) fn refused(kind: &str, words: &str) -> ErrorObjectOwned {
+    object(error::EXECUTION_FAILED, words, ErrorData::new(kind))
+}
+
 pub(super) fn not_for(method: &str) -> ErrorObjectOwned {
     let words = format!("{method} is for a person's frontend: not for an agent, nor for what a tool started");
     object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))

@@ -31,7 +31,7 @@ use toold_proto::tool::{Category, ToolName};
 use crate::daemon::State;
 use crate::project::project_of;
 use crate::rpc::error::{internal, invalid_params, unknown};
-use crate::rpc::{Request, Right, add, add_async, may_decide, scope};
+use crate::rpc::{Request, Right, add, add_async, client_name, may_decide, scope};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     module.register_subscription(
@@ -230,11 +230,6 @@ fn needs_of(category: Category, target: &str, cwd: &Path) -> Result<Vec<Need>, E
         Category::Shell => shell_grammar::needs(target, cwd),
         Category::Network | Category::Mcp | Category::Agent | Category::Plugin => vec![Need::new(category, target)],
     })
-}
-
-fn client_name(request: &Request) -> Option<String> {
-    let session = request.connection().session()?;
-    session.client.as_ref().map(|client| client.name.clone())
 }
 
 fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {

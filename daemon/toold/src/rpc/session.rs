@@ -32,13 +32,14 @@ pub(super) fn server_info() -> ServerInfo {
 }
 
 /// Puts a new session where others find it, and binds it to the connection.
-pub(super) fn enter(request: &Request, session: Session) -> Arc<Session> {
+fn enter(request: &Request, session: Session) -> Arc<Session> {
     let session = publish(request, session);
     request.connection().bind(session.clone());
     session
 }
 
-fn publish(request: &Request, session: Session) -> Arc<Session> {
+/// Puts a new session where others find it.
+pub(super) fn publish(request: &Request, session: Session) -> Arc<Session> {
     let (session, there) = request.state.engine.sessions.open(session);
     if !there {
         *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock") = request.kind();

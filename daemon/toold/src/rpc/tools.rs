@@ -221,7 +221,7 @@ fn knows(engine: &Engine, call: &Call) -> bool {
     engine.registry.snapshot().view(&call.session.project).find(&call.name).is_some()
 }
 
-fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorObjectOwned> {
+pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
     if !(params.arguments.is_null() || params.arguments.is_object()) {
         return Err(invalid_params("arguments: expected an object or null"));

@@ -1,0 +1,52 @@
+//! Slash commands and sub-agents of plugins, on the wire.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::SessionId;
+
+/// Answer of `commands.list`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandList {
+    pub commands: Vec<CommandInfo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandInfo {
+    /// Without the slash.
+    pub name: String,
+    pub description: String,
+    pub plugin: String,
+}
+
+/// Params of `commands.run`; the answer is a tool's result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunCommand {
+    pub name: String,
+    /// What stands behind the command.
+    #[serde(default)]
+    pub input: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub progress: bool,
+}
+
+/// Answer of `subagents.list`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubagentList {
+    pub subagents: Vec<SubagentInfo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubagentInfo {
+    pub name: String,
+    pub description: String,
+    pub system_prompt: String,
+    /// Names of tools that it may use; absent for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub plugin: String,
+}

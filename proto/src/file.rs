@@ -1,0 +1,72 @@
+//! What sessions did to files, and what editors lay over them, on the wire.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::{CallId, SessionId};
+
+/// Params of `files.history`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileHistory {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Answer of `files.history`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileChanges {
+    /// The oldest first.
+    pub changes: Vec<FileChange>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileChange {
+    pub call_id: CallId,
+    pub tool: String,
+    pub path: String,
+    /// RFC 3339, UTC.
+    pub at: String,
+    /// The change made the file.
+    pub created: bool,
+    /// It was taken back.
+    pub undone: bool,
+}
+
+/// Params of `files.undo`: all that a call changed, or the last change of a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UndoFiles {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Answer of `files.undo`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UndoneFiles {
+    pub paths: Vec<String>,
+}
+
+/// Params of `buffers.set`: an editor's unsaved text, laid over the file as long as the connection lives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SetBuffer {
+    pub path: String,
+    /// Grows with each change of the text.
+    pub version: i64,
+    pub text: String,
+}
+
+/// Params of `buffers.clear`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClearBuffer {
+    pub path: String,
+}
+
+/// Answer of `buffers.clear`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClearedBuffer {
+    /// False when this connection had laid nothing over the file.
+    pub cleared: bool,
+}
