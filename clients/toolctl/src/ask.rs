@@ -127,16 +127,16 @@ pub(crate) fn show_choices(choices: &[Choice], out: &mut impl Write) -> io::Resu
 }
 
 /// What became of it, on one line.
-pub(crate) fn show_resolved(resolved: &Resolved, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn end(resolved: &Resolved) -> String {
     let by = resolved.by.as_ref().and_then(|by| by.client.as_deref());
     let by = by.map(|client| format!(" {DIM}by {}{DIM:#}", one_line(client))).unwrap_or_default();
     let scope = resolved.scope.filter(|scope| *scope != Scope::Once);
     let scope = scope.map(|scope| format!(" {}", scope_words(scope))).unwrap_or_default();
     match resolved.action {
-        Resolution::Allow => writeln!(out, "{GOOD}allowed{GOOD:#}{scope}{by}"),
-        Resolution::Deny => writeln!(out, "{BAD}denied{BAD:#}{scope}{by}"),
-        Resolution::Cancelled => writeln!(out, "{DIM}no longer asked: its call has ended{DIM:#}"),
-        Resolution::Expired => writeln!(out, "{DIM}no longer asked: nobody answered in time{DIM:#}"),
+        Resolution::Allow => format!("{GOOD}allowed{GOOD:#}{scope}{by}"),
+        Resolution::Deny => format!("{BAD}denied{BAD:#}{scope}{by}"),
+        Resolution::Cancelled => format!("{DIM}no longer asked: its call has ended{DIM:#}"),
+        Resolution::Expired => format!("{DIM}no longer asked: nobody answered in time{DIM:#}"),
     }
 }
 

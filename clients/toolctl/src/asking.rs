@@ -1,32 +1,75 @@
-//! Asking the person at this terminal what the daemon wants to know.
+//! Asking the person at this terminal what the daemon wants to know: leave for what a tool does, and
+//! answers to a tool's questions.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use crossterm::event::{KeyCode, KeyEvent};
 use toold_client::{Client, ClientError, Items};
 use toold_proto::daemon::NoParams;
 use toold_proto::error::{METHOD_NOT_FOUND, UNKNOWN};
-use toold_proto::method::{PermissionsReply, PermissionsSubscribe};
-use toold_proto::permission::{Action, Ask, PermissionEvent, ReplyPermission, Resolved};
-use toold_proto::tool::CallId;
+use toold_proto::method::{
+    Method, PermissionsReply, PermissionsSubscribe, QuestionsReply, QuestionsSubscribe, Subscription,
+};
+use toold_proto::permission::{Action, Ask, PermissionEvent, ReplyPermission};
+use toold_proto::question::{Question, QuestionEvent};
+use toold_proto::tool::{CallId, SessionId};
 
 use crate::ask::{self, choices};
-use crate::keys::{Key, Keys};
+use crate::keys::{Key, Keys, key};
 use crate::output::{self, DIM};
+use crate::question::{self, Chosen};
 
 /// No key allows anything before an ask could be read: it was pressed for something else.
 pub(crate) const READ_FOR: Duration = Duration::from_millis(300);
 
-/// The asks that wait, in the order in which they came. The daemon counts on an answer as long as
-/// this lives.
+/// What waits, in the order in which it came. The daemon counts on an answer as long as this lives.
 pub(crate) struct Asking {
     client: Client,
-    events: Items<PermissionEvent>,
-    waiting: VecDeque<Ask>,
+    permissions: Option<Items<PermissionEvent>>,
+    questions: Option<Items<QuestionEvent>>,
+    waiting: VecDeque<Request>,
 }
 
-/// What a person did with an ask.
+/// What a person is asked for.
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    Permission(Box<Ask>),
+    Question(Box<Question>),
+}
+
+impl Request {
+    fn id(&self) -> &str {
+        match self {
+            Self::Permission(ask) => &ask.request_id,
+            Self::Question(question) => &question.request_id,
+        }
+    }
+
+    pub(crate) fn session_id(&self) -> &SessionId {
+        match self {
+            Self::Permission(ask) => &ask.session_id,
+            Self::Question(question) => &question.session_id,
+        }
+    }
+
+    /// Whether it is for this call, alone or with others.
+    pub(crate) fn is_for(&self, call_id: &CallId) -> bool {
+        match self {
+            Self::Permission(ask) => ask.call_id == *call_id || ask.call_ids.contains(call_id),
+            Self::Question(question) => question.call_id == *call_id,
+        }
+    }
+}
+
+/// A request that nobody waits for any more, and what became of it, on one line.
+struct Ended {
+    request_id: String,
+    line: String,
+}
+
+/// What a person did with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
     /// It is settled, here or elsewhere.
@@ -35,18 +78,28 @@ pub(crate) enum Answered {
     Left,
 }
 
+/// What comes while a request is on the terminal.
+enum Came {
+    Key(KeyEvent),
+    /// The request has ended, and that was shown.
+    End,
+    /// The terminal is gone.
+    Nothing,
+}
+
 impl Asking {
-    /// `None` when this daemon does not let this connection answer.
+    /// `None` when this daemon asks nobody.
     pub(crate) async fn subscribe(client: &Client) -> Result<Option<Self>, ClientError> {
-        match client.subscribe::<PermissionsSubscribe>(NoParams {}).await {
-            Ok(events) => Ok(Some(Self { client: client.clone(), events, waiting: VecDeque::new() })),
-            Err(ClientError::Rpc(error)) if error.code == METHOD_NOT_FOUND => Ok(None),
-            Err(error) => Err(error),
+        let permissions = subscribe::<PermissionsSubscribe>(client).await?;
+        let questions = subscribe::<QuestionsSubscribe>(client).await?;
+        if permissions.is_none() && questions.is_none() {
+            return Ok(None);
         }
+        Ok(Some(Self { client: client.clone(), permissions, questions, waiting: VecDeque::new() }))
     }
 
-    /// The oldest ask that `wanted` takes; waits for one. Cancel-safe.
-    pub(crate) async fn next(&mut self, wanted: impl Fn(&Ask) -> bool) -> Result<Ask, ClientError> {
+    /// The oldest request that `wanted` takes; waits for one. Cancel-safe.
+    pub(crate) async fn next(&mut self, wanted: impl Fn(&Request) -> bool) -> Result<Request, ClientError> {
         loop {
             if let Some(at) = self.waiting.iter().position(&wanted) {
                 return Ok(self.waiting.remove(at).expect("the position is of this queue"));
@@ -61,91 +114,223 @@ impl Asking {
     }
 
     /// Takes in what the daemon tells. Cancel-safe.
-    async fn hear(&mut self) -> Result<Option<Resolved>, ClientError> {
-        match self.events.next().await {
-            Some(Ok(PermissionEvent::Asked { request })) => {
-                self.waiting.push_back(*request);
-                Ok(None)
-            }
-            Some(Ok(PermissionEvent::Resolved(resolved))) => {
-                self.waiting.retain(|ask| ask.request_id != resolved.request_id);
-                Ok(Some(resolved))
-            }
-            Some(Err(error)) => Err(error),
-            None => Err(self.client.closed().await),
+    async fn hear(&mut self) -> Result<Option<Ended>, ClientError> {
+        let ended = tokio::select! {
+            event = item(&mut self.permissions) => match event {
+                Some(Ok(PermissionEvent::Asked { request })) => {
+                    self.waiting.push_back(Request::Permission(request));
+                    return Ok(None);
+                }
+                Some(Ok(PermissionEvent::Resolved(resolved))) => {
+                    Ended { line: ask::end(&resolved), request_id: resolved.request_id }
+                }
+                Some(Err(error)) => return Err(error),
+                None => return Err(self.client.closed().await),
+            },
+            event = item(&mut self.questions) => match event {
+                Some(Ok(QuestionEvent::Asked { request })) => {
+                    self.waiting.push_back(Request::Question(request));
+                    return Ok(None);
+                }
+                Some(Ok(QuestionEvent::Resolved(resolved))) => {
+                    Ended { line: question::end(&resolved), request_id: resolved.request_id }
+                }
+                Some(Err(error)) => return Err(error),
+                None => return Err(self.client.closed().await),
+            },
+        };
+        self.waiting.retain(|request| request.id() != ended.request_id);
+        Ok(Some(ended))
+    }
+
+    /// Shows the request and waits for keys, or for somebody else's answer.
+    pub(crate) async fn put(&mut self, request: &Request) -> anyhow::Result<Answered> {
+        match request {
+            Request::Permission(ask) => self.put_ask(ask).await,
+            Request::Question(question) => self.put_question(question).await,
         }
     }
 
-    /// Shows the ask and waits for a key, or for somebody else's answer.
-    pub(crate) async fn put(&mut self, ask: &Ask) -> anyhow::Result<Answered> {
+    async fn put_ask(&mut self, ask: &Ask) -> anyhow::Result<Answered> {
         let choices = choices(ask);
         {
             let mut err = output::stderr();
             ask::show(ask, &mut err)?;
             ask::show_choices(&choices, &mut err)?;
         }
+        let again = || Request::Permission(Box::new(ask.clone()));
         let shown = Instant::now();
         let mut keys = Keys::open()?;
         loop {
-            tokio::select! {
-                biased;
-                heard = self.hear() => match heard? {
-                    Some(resolved) if resolved.request_id == ask.request_id => {
+            let pressed = match self.key_or_end(&mut keys, &ask.request_id).await? {
+                Came::Key(event) => key(event),
+                Came::End => return Ok(Answered::Settled),
+                Came::Nothing => return Ok(Answered::Left),
+            };
+            match pressed {
+                Key::Leave => return Ok(Answered::Left),
+                Key::Char('d') => match self.line(&mut keys, "why: ", &ask.request_id).await? {
+                    Line::Text(text) => {
+                        let message = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
                         drop(keys);
-                        ask::show_resolved(&resolved, &mut output::stderr())?;
-                        return Ok(Answered::Settled);
+                        return self.reply::<PermissionsReply>(again(), ReplyPermission { message, ..deny(ask) }).await;
                     }
-                    Some(_) | None => {}
+                    Line::Left => {}
+                    Line::End => return Ok(Answered::Settled),
                 },
-                key = keys.next() => match key {
-                    Some(Key::Leave) | None => return Ok(Answered::Left),
-                    Some(Key::Char('d')) => {
-                        keys.close().await;
-                        let message = read_line("why: ").await?;
-                        let message = Some(message.trim().to_owned()).filter(|message| !message.is_empty());
-                        return self.reply(ask, ReplyPermission { message, ..deny(ask) }).await;
+                Key::Char(c) => {
+                    let choice = choices.iter().find(|choice| choice.key == c);
+                    let choice = choice.filter(|choice| choice.action == Action::Deny || shown.elapsed() >= READ_FOR);
+                    if let Some(choice) = choice {
+                        drop(keys);
+                        return self.reply::<PermissionsReply>(again(), choice.reply(ask)).await;
                     }
-                    Some(Key::Char(c)) => {
-                        let choice = choices.iter().find(|choice| choice.key == c);
-                        let choice = choice.filter(|choice| choice.action == Action::Deny || shown.elapsed() >= READ_FOR);
-                        if let Some(choice) = choice {
-                            drop(keys);
-                            return self.reply(ask, choice.reply(ask)).await;
-                        }
-                    }
-                    Some(Key::Other) => {}
-                },
+                }
+                Key::Other => {}
             }
         }
     }
 
-    async fn reply(&mut self, ask: &Ask, reply: ReplyPermission) -> anyhow::Result<Answered> {
-        match self.client.call::<PermissionsReply>(reply).await {
+    async fn put_question(&mut self, question: &Question) -> anyhow::Result<Answered> {
+        question::show(question, &mut output::stderr())?;
+        let again = || Request::Question(Box::new(question.clone()));
+        let shown = Instant::now();
+        let mut chosen = Chosen::new();
+        let mut keys = Keys::open()?;
+        loop {
+            let event = match self.key_or_end(&mut keys, &question.request_id).await? {
+                Came::Key(event) => event,
+                Came::End => return Ok(Answered::Settled),
+                Came::Nothing => return Ok(Answered::Left),
+            };
+            let read = shown.elapsed() >= READ_FOR;
+            let reply = match (key(event), event.code) {
+                (Key::Leave, _) => return Ok(Answered::Left),
+                (_, KeyCode::Enter) if question.multiple && read => question::options_reply(question, &chosen),
+                (Key::Char('n'), _) => question::no_reply(question),
+                (Key::Char('o'), _) if question::takes_text(question) => {
+                    match self.line(&mut keys, "", &question.request_id).await? {
+                        Line::Text(text) => question::text_reply(question, &chosen, text),
+                        Line::Left => continue,
+                        Line::End => return Ok(Answered::Settled),
+                    }
+                }
+                (Key::Char(c), _) if read => {
+                    let Some(at) = question::option(question, c) else { continue };
+                    if !chosen.remove(&at) {
+                        chosen.insert(at);
+                    }
+                    if question.multiple {
+                        write_raw(|out| question::show_chosen(question, &chosen, out))?;
+                        continue;
+                    }
+                    question::options_reply(question, &chosen)
+                }
+                (Key::Char(_) | Key::Other, _) => continue,
+            };
+            drop(keys);
+            return self.reply::<QuestionsReply>(again(), reply).await;
+        }
+    }
+
+    /// A key, or the end of the request, which is shown then.
+    async fn key_or_end(&mut self, keys: &mut Keys, request_id: &str) -> anyhow::Result<Came> {
+        loop {
+            tokio::select! {
+                biased;
+                ended = self.hear() => {
+                    if let Some(ended) = ended?.filter(|ended| ended.request_id == request_id) {
+                        write_raw(|out| writeln!(out, "{}", ended.line))?;
+                        return Ok(Came::End);
+                    }
+                }
+                event = keys.next_event() => return Ok(event.map_or(Came::Nothing, Came::Key)),
+            }
+        }
+    }
+
+    /// A line of the person's own, typed at a terminal that shows nothing by itself.
+    async fn line(&mut self, keys: &mut Keys, prompt: &str, request_id: &str) -> anyhow::Result<Line> {
+        let mut text = String::new();
+        loop {
+            write_raw(|out| write!(out, "\r\x1b[K  {prompt}{}", output::plain(&text)))?;
+            let event = match self.key_or_end(keys, request_id).await? {
+                Came::Key(event) => event,
+                Came::End | Came::Nothing => return Ok(Line::End),
+            };
+            match (event.code, key(event)) {
+                (KeyCode::Enter, _) => {
+                    write_raw(|out| writeln!(out))?;
+                    return Ok(Line::Text(text));
+                }
+                (KeyCode::Backspace, _) => drop(text.pop()),
+                (_, Key::Leave) => {
+                    write_raw(|out| writeln!(out))?;
+                    return Ok(Line::Left);
+                }
+                (_, Key::Char(c)) => text.push(c),
+                (_, Key::Other) => {}
+            }
+        }
+    }
+
+    async fn reply<M: Method>(&mut self, request: Request, reply: M::Params) -> anyhow::Result<Answered> {
+        match self.client.call::<M>(reply).await {
             Ok(_) => {}
             // Somebody was faster; what they said comes next.
             Err(ClientError::Rpc(error)) if error.code == UNKNOWN => {}
-            // A grant that cannot be stored, a pattern that the daemon refuses: the ask still waits.
+            // A grant that cannot be stored, an answer that the daemon refuses: it still waits.
             Err(ClientError::Rpc(error)) => {
                 writeln!(output::stderr(), "{DIM}{}{DIM:#}", output::plain(&error.message))?;
-                self.waiting.push_front(ask.clone());
+                self.waiting.push_front(request);
                 return Ok(Answered::Settled);
             }
             Err(error) => return Err(error.into()),
         }
         loop {
-            if let Some(resolved) = self.hear().await?
-                && resolved.request_id == ask.request_id
+            if let Some(ended) = self.hear().await?
+                && ended.request_id == request.id()
             {
-                ask::show_resolved(&resolved, &mut output::stderr())?;
+                writeln!(output::stderr(), "{}", ended.line)?;
                 return Ok(Answered::Settled);
             }
         }
     }
 }
 
-/// Whether the ask is for this call, alone or with others.
-pub(crate) fn is_for(ask: &Ask, call_id: &CallId) -> bool {
-    ask.call_id == *call_id || ask.call_ids.contains(call_id)
+enum Line {
+    Text(String),
+    /// The person thought better of it.
+    Left,
+    /// The request has ended, or the terminal.
+    End,
+}
+
+/// `None` when the daemon does not have it.
+async fn subscribe<S: Subscription<Params = NoParams>>(client: &Client) -> Result<Option<Items<S::Item>>, ClientError> {
+    match client.subscribe::<S>(NoParams {}).await {
+        Ok(items) => Ok(Some(items)),
+        Err(ClientError::Rpc(error)) if error.code == METHOD_NOT_FOUND => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Never ready without a subscription.
+async fn item<T: serde::de::DeserializeOwned>(items: &mut Option<Items<T>>) -> Option<Result<T, ClientError>> {
+    match items {
+        Some(items) => items.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Writes to a terminal in raw mode, where a line's end is not yet the next line's start.
+fn write_raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+    let mut text = Vec::new();
+    write(&mut text)?;
+    let text = String::from_utf8_lossy(&text).replace('\n', "\r\n");
+    let mut err = output::stderr();
+    err.write_all(text.as_bytes())?;
+    err.flush()
 }
 
 fn deny(ask: &Ask) -> ReplyPermission {
@@ -157,17 +342,4 @@ fn deny(ask: &Ask) -> ReplyPermission {
         message: None,
         expires_in: None,
     }
-}
-
-async fn read_line(prompt: &str) -> anyhow::Result<String> {
-    let mut err = output::stderr();
-    write!(err, "  {prompt}")?;
-    err.flush()?;
-    drop(err);
-    let read = tokio::task::spawn_blocking(|| -> io::Result<String> {
-        let mut line = String::new();
-        io::stdin().read_line(&mut line)?;
-        Ok(line)
-    });
-    Ok(read.await??)
 }

@@ -12,6 +12,7 @@ mod exit;
 mod keys;
 mod live;
 mod output;
+mod question;
 mod table;
 mod view;
 

@@ -4,18 +4,17 @@ use std::io::Write;
 
 use anyhow::bail;
 use clap::Args;
-use toold_proto::permission::Ask;
 
-use crate::asking::{Answered, Asking};
+use crate::asking::{Answered, Asking, Request};
 use crate::cli::Globals;
 use crate::exit::{OK, usage};
 use crate::output::{self, DIM};
 use crate::{connection, keys};
 
-/// Answer permission asks as they come, one key each
+/// Answer permission asks and questions as they come, one key each
 ///
-/// Shows the asks of all sessions, the oldest first. An ask that is answered elsewhere, or whose
-/// call ends, goes away. Escape leaves.
+/// Shows those of all sessions, the oldest first. What is answered elsewhere, or whose call ends,
+/// goes away. Escape leaves.
 #[derive(Debug, Args)]
 pub(crate) struct Approve {}
 
@@ -30,12 +29,12 @@ pub(crate) async fn run(_: Approve, globals: &Globals) -> anyhow::Result<u8> {
         bail!("this daemon does not ask");
     };
     writeln!(output::stderr(), "{DIM}waiting for asks; Escape leaves{DIM:#}")?;
-    while let Some(ask) = next(&mut asking).await? {
+    while let Some(request) = next(&mut asking).await? {
         if asking.waiting() > 0 {
             writeln!(output::stderr(), "{DIM}{} more wait{DIM:#}", asking.waiting())?;
         }
-        writeln!(output::stderr(), "{DIM}session {}{DIM:#}", ask.session_id)?;
-        if asking.put(&ask).await? == Answered::Left {
+        writeln!(output::stderr(), "{DIM}session {}{DIM:#}", request.session_id())?;
+        if asking.put(&request).await? == Answered::Left {
             break;
         }
     }
@@ -44,7 +43,7 @@ pub(crate) async fn run(_: Approve, globals: &Globals) -> anyhow::Result<u8> {
 }
 
 /// The next ask; `None` when the person leaves.
-async fn next(asking: &mut Asking) -> anyhow::Result<Option<Ask>> {
+async fn next(asking: &mut Asking) -> anyhow::Result<Option<Request>> {
     let mut keys = keys::Keys::open()?;
     let ask = loop {
         tokio::select! {

@@ -13,10 +13,9 @@ use toold_client::{Client, ClientError, RpcError};
 use toold_proto::call::{CancelCall, Execute, ToolSchema};
 use toold_proto::error::CANCELLED;
 use toold_proto::method::{ToolsCancel, ToolsSchema};
-use toold_proto::permission::Ask;
 use toold_proto::tool::{Block, CallId, SessionId, ToolResult};
 
-use crate::asking::{Answered, Asking, is_for};
+use crate::asking::{Answered, Asking, Request};
 use crate::cli::{AFTER_HELP, Globals};
 use crate::exit::{INTERRUPTED, OK, TOOL_ERROR, usage};
 use crate::live::{Live, SPINNER_AFTER, Stdout};
@@ -62,7 +61,7 @@ pub(crate) struct Call {
     /// Nothing but the result
     #[arg(long, short)]
     quiet: bool,
-    /// Do not ask here what the tool may do; somebody else may be asked
+    /// Do not ask here what the tool may do or wants to know; somebody else may be asked
     #[arg(long)]
     no_ask: bool,
 }
@@ -163,11 +162,11 @@ async fn follow(
                 Some(progress) => live.show(progress)?,
                 None => break,
             },
-            ask = next_ask(&mut asking, &call_id) => {
-                let ask = ask?;
+            request = next_request(&mut asking, &call_id) => {
+                let request = request?;
                 live.pause()?;
                 let answered = match &mut asking {
-                    Some(asking) => asking.put(&ask).await?,
+                    Some(asking) => asking.put(&request).await?,
                     None => Answered::Settled,
                 };
                 if answered == Answered::Left {
@@ -186,10 +185,10 @@ async fn follow(
     Ok(Some(call.answer().await))
 }
 
-/// The next ask of this call. Never ready when nobody is asked here.
-async fn next_ask(asking: &mut Option<Asking>, call_id: &CallId) -> Result<Ask, ClientError> {
+/// The next thing that this call asks. Never ready when nobody is asked here.
+async fn next_request(asking: &mut Option<Asking>, call_id: &CallId) -> Result<Request, ClientError> {
     match asking {
-        Some(asking) => asking.next(|ask| is_for(ask, call_id)).await,
+        Some(asking) => asking.next(|request| request.is_for(call_id)).await,
         None => std::future::pending().await,
     }
 }

@@ -1,0 +1,87 @@
+"""The whole scene: a model, an agent, the daemon, and a person who answers and steers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stand_in import SCENE, StandIn
+from toold import Client
+
+HERE = Path(__file__).resolve().parent
+TOOLD = Path(os.environ.get("TOOLD", HERE.parents[1] / "target/debug/toold"))
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder to work in, and a daemon of the test's own, which ends with it."""
+    with tempfile.TemporaryDirectory(prefix="toold-agent-") as name:
+        root = Path(name).resolve()
+        for below in ("config", "state", "home", "work"):
+            (root / below).mkdir()
+        for variable in [v for v in os.environ if v.startswith(("XDG_", "TOOLD_"))]:
+            monkeypatch.delenv(variable)
+        monkeypatch.setenv("HOME", str(root / "home"))
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(root / "config"))
+        monkeypatch.setenv("XDG_STATE_HOME", str(root / "state"))
+        monkeypatch.setenv("TOOLD_SOCKET", str(root / "toold.sock"))
+        with Client(toold=TOOLD) as client:
+            with client.events() as events:
+                yield root / "work"
+                client.request("daemon.shutdown", {"drain_ms": 0})
+                # Its end is the end of the connection.
+                with pytest.raises(ConnectionError):
+                    while client.request("daemon.ping") is not None:
+                        pass
+                del events
+        assert not (root / "toold.sock").exists()
+
+
+def test_a_model_works_a_person_permits_and_steers(folder: Path) -> None:
+    (folder / "notes.txt").write_text("green tea\nblack coffee\n")
+    gate = folder / "gate"
+    os.mkfifo(gate)
+    seen: list[str] = []
+    with StandIn(SCENE) as model:
+        agent = subprocess.Popen(
+            [sys.executable, HERE / "agent.py", "--url", model.url, "Write the report"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            cwd=folder,
+        )
+        assert agent.stdin is not None and agent.stdout is not None
+        with agent, agent.stdin, agent.stdout:
+            for line in agent.stdout:
+                seen.append(line.rstrip())
+                if line.startswith("?"):
+                    agent.stdin.write("y\n")
+                elif line.startswith("  bash: the first begins"):
+                    agent.stdin.write("That is enough\n")
+                elif line.startswith("!"):
+                    gate.write_text("the gate is open\n")
+        assert agent.returncode == 0, seen
+
+    assert (folder / "report.txt").exists()
+    assert "? bash wants shell: touch report.txt (y: yes, s: in this session, else no)" in seen
+    assert "! 2 calls are skipped" in seen
+    assert seen[-1] == "I stopped, as you said. The report is there."
+
+    names = {tool["function"]["name"] for tool in model.requests[0]["tools"]}
+    assert {"bash", "grep", "read"} <= names
+    told = model.requests[-1]["messages"]
+    answers = {message["tool_call_id"]: message["content"] for message in told if message["role"] == "tool"}
+    assert list(answers) == ["call_0_0", "call_0_1", "call_0_2", "call_1_0", "call_2_0", "call_2_1", "call_2_2"]
+    assert "green tea" in answers["call_0_0"] and "notes.txt" in answers["call_0_1"]
+    assert answers["call_0_2"].startswith("Error: ") and "no_such_file" in answers["call_0_2"]
+    assert "the gate is open" in answers["call_2_0"]
+    # What was skipped has its answer, and was not run.
+    assert all(answers[call].startswith("Error: ") for call in ("call_2_1", "call_2_2"))
+    assert not list(folder.glob("unwanted-*"))
+    assert told[-1] == {"role": "user", "content": "That is enough"}
