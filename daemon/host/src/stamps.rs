@@ -165,7 +165,12 @@ mod tests {
         let stamp = Stamp { settled: true, ..read(&place.path) };
         let before = std::fs::metadata(&place.path).unwrap().modified().unwrap();
         write(&place.path, "two").unwrap();
-        File::options().write(true).open(&place.path).unwrap().set_times(FileTimes::new().set_modified(before)).unwrap();
+        File::options()
+            .write(true)
+            .open(&place.path)
+            .unwrap()
+            .set_times(FileTimes::new().set_modified(before))
+            .unwrap();
         // The time of the change cannot be set back; where its clock is too coarse, the content decides.
         let same = before_reading(&place.path, &File::open(&place.path).unwrap()).unwrap().facts == stamp.facts;
         assert!(!Disk.is_current(&Stamp { settled: !same, ..stamp }));

@@ -25,6 +25,7 @@ pub struct Config {
     pub permission: PermissionConfig,
     pub limits: LimitsConfig,
     pub spool: SpoolConfig,
+    pub cache: CacheConfig,
     pub audit: AuditConfig,
     pub hooks: Vec<Spanned<HookConfig>>,
 }
@@ -101,6 +102,20 @@ pub struct AuditConfig {
 impl Default for AuditConfig {
     fn default() -> Self {
         Self { max_age_days: 90, max_rows: 200_000 }
+    }
+}
+
+/// `[cache]`: results of tools that say that they may be served again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CacheConfig {
+    /// What they may take in all; 0 keeps none.
+    pub max_mib: u64,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self { max_mib: toold_engine::cache::DEFAULT_CAPACITY >> 20 }
     }
 }
 

@@ -1,0 +1,20 @@
+//! `cache.*`
+
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use toold_proto::cache::CacheCleared;
+use toold_proto::method::{CacheClear, CacheGetStats};
+
+use crate::daemon::State;
+use crate::rpc::{Right, add_async};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    add_async::<CacheGetStats, _>(module, Right::Anyone, |request, _| async move {
+        Ok(request.state.engine.cache.stats().await)
+    })?;
+    // Whoever may call may call with `no_cache` too, so that this gives nobody more than time.
+    add_async::<CacheClear, _>(module, Right::Anyone, |request, _| async move {
+        Ok(CacheCleared { cleared: request.state.engine.cache.clear().await })
+    })
+}
