@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::audit;
+use crate::cache::{CacheCleared, CacheStats};
 use crate::call::{
     BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt, Interrupted, ListTools, ToolList, ToolSchema,
 };
@@ -102,24 +103,22 @@ macro_rules! subscriptions {
             }
         )*
         fn described_subscriptions() -> Vec<Described> {
-            let mut all = Vec::new();
-            $(
-                all.push(Described {
+            [ $( [
+                Described {
                     name: $name,
                     summary: $summary,
                     params: schema_of::<$params>(),
                     answer: schema_of::<String>(),
                     items: Some(($item, schema_of::<$answer>())),
-                });
-                all.push(Described {
+                },
+                Described {
                     name: $end,
                     summary: concat!("Ends a subscription of ", $name, "."),
                     params: schema_of::<Unsubscribe>(),
                     answer: schema_of::<bool>(),
                     items: None,
-                });
-            )*
-            all
+                },
+            ], )* ].into_iter().flatten().collect()
         }
     };
 }
@@ -159,6 +158,8 @@ methods! {
     HooksRun = "hooks.run", "Runs the message hooks and gives what they say together.", RunHooks => HookAction;
     PromptRender = "prompt.render", "Renders the text that teaches a model the tools.", RenderPrompt => RenderedPrompt;
     PromptParse = "prompt.parse", "Reads the calls in a model's answer.", ParsePrompt => ParsedPrompt;
+    CacheGetStats = "cache.stats", "Tells how the cache of results is used.", NoParams => CacheStats;
+    CacheClear = "cache.clear", "Forgets the results that are kept.", NoParams => CacheCleared;
     AuditQuery = "audit.query", "Lists calls of the past.", audit::AuditQuery => audit::AuditList;
     DaemonGetStatus = "daemon.status", "Tells how the daemon is.", NoParams => DaemonStatus;
     DaemonPing = "daemon.ping", "Answers.", NoParams => Done;

@@ -1,6 +1,7 @@
 //! The methods: one file for each group, all of them in [`methods`].
 
 mod audit;
+mod cache;
 mod calls;
 mod commands;
 mod daemon;
@@ -45,6 +46,7 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     events::register(&mut module)?;
     prompt::register(&mut module)?;
     plugins::register(&mut module)?;
+    cache::register(&mut module)?;
     audit::register(&mut module)?;
     daemon::register(&mut module)?;
     Ok(module.into())
