@@ -15,6 +15,7 @@ use toold_host::process::{self, Command, Ending, Finished};
 use toold_host::shell_grammar;
 use toold_proto::tool::Category;
 
+use crate::blocking::with_heartbeat;
 use crate::builtin::{Builtin, CHANGES, Facts};
 use crate::paths;
 use crate::shared::Shared;
@@ -90,11 +91,11 @@ impl Builtin for Bash {
             Some(file) => Kept::with_file(max, file),
             None => Kept::new(max),
         };
-        let finished = process::run(command, &cx.cancel, |stream, text| {
+        let work = process::run(command, &cx.cancel, |stream, text| {
             kept.push(text);
             cx.output(stream, text);
-        })
-        .await?;
+        });
+        let finished = with_heartbeat(cx, work).await?;
         if finished.ending == Ending::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }

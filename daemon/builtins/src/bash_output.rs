@@ -10,6 +10,7 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput};
 
+use crate::blocking::with_heartbeat;
 use crate::builtin::{Builtin, Facts, READS};
 use crate::shared::Shared;
 
@@ -60,7 +61,7 @@ impl Builtin for BashOutput {
             tokio::select! {
                 biased;
                 () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
-                () = shell.wait_for_news(caller, filter.as_ref(), Duration::from_millis(wait)) => {}
+                () = with_heartbeat(cx, shell.wait_for_news(caller, filter.as_ref(), Duration::from_millis(wait))) => {}
             }
         }
         let max = cx.engine.settings.load().max_result_text.saturating_sub(512);

@@ -1,5 +1,6 @@
 //! Work that computes or waits for the disk, away from the tasks that serve connections.
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::tool::ToolError;
@@ -12,13 +13,29 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> anyhow::Result<T> {
     let token = cx.cancel.clone();
     let work = tokio::task::spawn_blocking(move || work(&token));
-    match work.await {
+    match with_heartbeat(cx, work).await {
         // Whatever broke off when the token fired, that was the reason.
         Ok(Err(_)) if cx.is_cancelled() => Err(ToolError::Cancelled.into()),
         Ok(result) => result,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // The runtime stops.
         Err(_) => Err(ToolError::Cancelled.into()),
+    }
+}
+
+/// Waits for `work`, and tells the caller now and then that it goes on: clients give up on calls that are
+/// silent for long.
+pub(crate) async fn with_heartbeat<F: Future>(cx: &Cx, work: F) -> F::Output {
+    let heartbeat = cx.engine.settings.load().heartbeat;
+    let start = Instant::now();
+    let mut beats = tokio::time::interval_at(start + heartbeat, heartbeat);
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            output = &mut work => return output,
+            _ = beats.tick() => cx.message(format!("running for {} s", start.elapsed().as_secs())),
+        }
     }
 }
 

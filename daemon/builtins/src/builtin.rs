@@ -60,7 +60,11 @@ pub(crate) fn make<B: Builtin>(shared: &Arc<Shared>) -> Arc<dyn Tool> {
 }
 
 fn spec<B: Builtin>() -> ToolSpec {
-    let schema = toold_proto::schema_of::<B::Input>();
+    let mut schema = toold_proto::schema_of::<B::Input>();
+    if let Some(object) = schema.as_object_mut() {
+        // The tool's own description says more.
+        object.remove("description");
+    }
     ToolSpec {
         name: ToolName::parse(B::NAME).expect("the name of a built-in is a tool's name"),
         label: B::FACTS.label.to_owned(),

@@ -159,10 +159,13 @@ fn output(found: &Found, query: &Query, window: Window, cwd: &Path, max_bytes: u
         }
     };
     let Page { mut text, shown, .. } = page;
-    let next = window.skip + shown;
+    let next = window.skip.saturating_add(shown);
     let what = if mode == Mode::Content { "matches" } else { "files" };
     if next < total && shown > 0 {
-        text.push_str(&format!("[{what} {} to {next} of {total}; go on with offset={next}]\n", window.skip + 1));
+        text.push_str(&format!(
+            "[{what} {} to {next} of {total}; go on with offset={next}]\n",
+            window.skip.saturating_add(1)
+        ));
     } else if total == 0 {
         text.push_str("[no matches]\n");
     } else if shown == 0 {
@@ -225,7 +228,7 @@ fn content(found: &Found, query: &Query, window: Window, cwd: &Path, page: &mut 
                 RowKind::Context => held.push_str(&format!("{path}-{}-{}\n", row.line, row.text)),
                 RowKind::Match => {
                     number += 1;
-                    if number > window.skip + window.show {
+                    if number > window.skip.saturating_add(window.show) {
                         page.push(after_only(&held), 0);
                         return;
                     }

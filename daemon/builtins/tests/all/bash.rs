@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use toold_engine::Settings;
 use toold_engine::execute::CallError;
 use toold_proto::call::Stream;
 use toold_proto::permission::Verdict;
@@ -113,4 +114,16 @@ async fn input_is_closed_and_no_start_up_file_is_read() {
     let command = format!("BASH_ENV={} bash -c true; cat; echo ${{BASH_ENV-none}}", file.display());
     let text = house.ok("bash", json!({"command": "cat; echo ${BASH_ENV-none}"})).await;
     assert_eq!(text, "none\n", "{command}");
+}
+
+#[tokio::test]
+async fn a_silent_command_shows_that_it_lives() {
+    let house = House::new();
+    let settings = Settings { heartbeat: Duration::from_millis(20), ..Settings::default() };
+    house.engine.settings.store(Arc::new(settings));
+    let ears = Arc::new(Ears::default());
+    let mut call = house.prepare("bash", json!({"command": "sleep 0.2"}));
+    call.progress.push(ears.clone());
+    house.run(call).await.unwrap();
+    assert!(ears.messages.lock().unwrap().iter().any(|message| message == "running for 0 s"));
 }

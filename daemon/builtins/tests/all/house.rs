@@ -161,6 +161,7 @@ type OnText = Box<dyn Fn(&str) + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct Ears {
     pub(crate) heard: Mutex<Vec<(Stream, String)>>,
+    pub(crate) messages: Mutex<Vec<String>>,
     /// Gets all that was heard so far, each time.
     pub(crate) on_text: Option<OnText>,
 }
@@ -173,7 +174,11 @@ impl Ears {
 
 impl ProgressSink for Ears {
     fn send(&self, _: u64, progress: &Progress) {
-        let Progress::Output { stream, text } = progress else { return };
+        let (stream, text) = match progress {
+            Progress::Output { stream, text } => (stream, text),
+            Progress::Message { text } => return self.messages.lock().unwrap().push(text.clone()),
+            Progress::Update { .. } => return,
+        };
         self.heard.lock().unwrap().push((*stream, text.clone()));
         if let Some(on_text) = &self.on_text {
             on_text(&self.text());
