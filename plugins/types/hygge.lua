@@ -65,6 +65,11 @@ function ctx.remaining_ms() end
 ---@return boolean allowed
 function ctx.ask(need) end
 
+---Asks a person. The call's time stands still meanwhile. Raises when no frontend can ask.
+---@param question {question: string, options?: (string | {label: string, id?: string, description?: string})[], multiple?: boolean, allow_other?: boolean}
+---@return {id?: string, ids: string[], text?: string}? answer nil when the person does not want to answer.
+function ctx.question(question) end
+
 ---@class hygge.ToolSpec
 ---@field name string `[a-z][a-z0-9_]*`, at most 64 characters, unique among all tools.
 ---@field execute fun(ctx: hygge.Context, input: table): string | number | boolean | hygge.Result | table | nil

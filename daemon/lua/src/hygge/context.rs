@@ -7,13 +7,16 @@ use mlua::{IntoLua, Lua, Table, Value};
 use serde_json::{Map, Value as Json, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
+use toold_engine::questions::{Asking, Said};
 use toold_engine::tool::ToolError;
 use toold_host::files;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::tool::Category;
 
 use super::{Module, Reply};
-use crate::args::Fields;
+use toold_proto::question::QuestionOption;
+
+use crate::args::{Fields, text};
 use crate::call;
 use crate::convert;
 
@@ -81,7 +84,48 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
             }
         })
     })?;
+    ctx.waiting("question", "ctx.question", |asked| {
+        let asking = asking(&asked.args.fields(1, "question")?)?;
+        let cx = asked.call.cx()?.clone();
+        Ok(async move {
+            match cx.question(asking).await.map_err(|error| error.to_string())? {
+                Said::Cancelled => Ok(Reply::Nil),
+                Said::Answer { answer_ids, answer } => {
+                    Ok(Reply::Json(json!({"ids": answer_ids, "id": answer_ids.first(), "text": answer})))
+                }
+            }
+        })
+    })?;
     Ok(())
+}
+
+/// A question as a script writes it: options are texts, or `{id, label, description}`.
+fn asking(fields: &Fields) -> Result<Asking, String> {
+    let mut options = Vec::new();
+    if let Some(list) = fields.optional_fields("options")? {
+        for place in 1..=list.table.raw_len() {
+            let option: Value = list.table.raw_get(place).map_err(|error| error.to_string())?;
+            options.push(match &option {
+                Value::Table(table) => {
+                    let option = Fields::new("ctx.question", table.clone());
+                    let label = option.text("label")?;
+                    let id = option.optional_text("id")?.unwrap_or_else(|| label.clone());
+                    QuestionOption { id, label, description: option.optional_text("description")? }
+                }
+                _ => {
+                    let expected = "a list of texts, or of tables with a label";
+                    let label = text(&option).ok_or_else(|| fields.mistake("options", expected, &option))?;
+                    QuestionOption { id: label.clone(), label, description: None }
+                }
+            });
+        }
+    }
+    Ok(Asking {
+        question: fields.text("question")?,
+        allow_other: options.is_empty() || fields.flag("allow_other")?,
+        options,
+        multiple: fields.flag("multiple")?,
+    })
 }
 
 fn update(lua: &Lua, fields: &Fields) -> Result<Progress, String> {

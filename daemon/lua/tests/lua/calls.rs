@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toold_engine::execute::CallError;
 use toold_proto::call::{Progress, Stream};
+use toold_proto::permission::Answerer;
+use toold_proto::question::{QuestionEvent, ReplyQuestion};
 use toold_proto::tool::Block;
 
 use crate::world::{Heard, World, soon};
@@ -360,4 +362,32 @@ async fn commands_run_like_tools() {
     let failed = toold_engine::execute::execute_tool(&world.engine, commands[1].tool.clone(), call).await.unwrap();
     assert!(failed.is_error && failed.text().contains("no"));
     assert_eq!(world.tools(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_can_be_asked() {
+    let world = World::of(&tool(
+        "local answer = ctx.question{question = 'Which?', options = {'red', {id = 'b', label = 'blue'}}}
+         return answer and answer.id or 'none'",
+    ))
+    .await;
+    let alone = world.call("t", json!({})).await;
+    assert!(alone.is_error, "{}", alone.text());
+    let mut questions = world.engine.questions.subscribe(None);
+    for (reply, expected) in [(Some(vec!["b".to_owned()]), "b"), (None, "none")] {
+        let answering = async {
+            loop {
+                if let QuestionEvent::Asked { request } = questions.next().await {
+                    assert_eq!(request.options[0].label, "red");
+                    let cancelled = reply.is_none();
+                    let reply =
+                        ReplyQuestion { request_id: request.request_id, answer_ids: reply, answer: None, cancelled };
+                    let by = Answerer { client: None, connection: 1 };
+                    return toold_engine::questions::reply(&world.engine, &reply, by, None).unwrap();
+                }
+            }
+        };
+        let (result, ()) = tokio::join!(world.call("t", json!({})), answering);
+        is_text(&result, expected);
+    }
 }

@@ -209,7 +209,7 @@ async fn calls_and_saves_at_once() {
                hygge.sleep(0)
                return first .. ' ' .. last end}}
              last = {version}",
-            plugin % 2 == 0
+            plugin.is_multiple_of(2)
         )
     };
     let files: Vec<(String, String)> = (0..PLUGINS).map(|n| (format!("p{n}.lua"), script(n, 0))).collect();
