@@ -144,6 +144,9 @@ pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions
     let quoted = name('\'').or_else(|| name('"')).or_else(|| raw.strip_prefix('\\'));
     let delimiter = quoted.unwrap_or(raw);
     let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !word_ends(source, start.end_byte()) {
+        return Err(Lost);
+    }
     let next_line = source[start.end_byte()..].find('\n').ok_or(Lost)? + start.end_byte() + 1;
     if substitutions > 0 && !source[start.end_byte()..next_line].trim().is_empty() {
         return Err(Lost);
