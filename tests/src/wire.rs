@@ -58,7 +58,7 @@ impl Wire {
     }
 
     /// The next message, whatever it is; `None` at the end of the stream.
-    pub fn next(&mut self) -> Option<Value> {
+    pub fn next_message(&mut self) -> Option<Value> {
         if let Some(message) = self.set_aside.pop_front() {
             return Some(message);
         }

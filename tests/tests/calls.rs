@@ -61,7 +61,7 @@ fn a_call_answers_with_its_progress_before_it() {
     );
     let mut seen = Vec::new();
     let answer = loop {
-        let message = wire.next().unwrap();
+        let message = wire.next_message().unwrap();
         if message["id"] == id {
             break message;
         }
@@ -166,7 +166,7 @@ fn a_client_that_ends_its_side_is_answered_first() {
     let id = wire.request("tools.execute", json!({"name": "one_by_one", "arguments": {"text": "late"}}));
     wire.end_sending();
     assert_eq!(text(&wire.answer(id)["result"]), "late");
-    assert!(wire.next().is_none());
+    assert!(wire.next_message().is_none());
 }
 
 #[test]
@@ -331,7 +331,7 @@ hygge.register_tool{
     until("the flood is over", || (other.result("daemon.status", json!({}))["calls"]["finished"] == 1).then_some(()));
     let (mut got, mut dropped, mut next) = (0, 0, 0);
     loop {
-        let message = wire.next().unwrap();
+        let message = wire.next_message().unwrap();
         if message["id"] == id {
             assert_eq!(text(&message["result"]), "done");
             break;

@@ -282,6 +282,81 @@ fn without_a_terminal_the_screen_is_wrong_usage() {
 }
 
 #[test]
+fn an_ask_is_answered_by_a_key() {
+    let daemon = TestDaemon::start();
+    let mut command = daemon.setup.command(toolctl());
+    let mut terminal = Terminal::run(command.args(["call", "bash", "command=echo it is done"]));
+    terminal.wait_for("allow once");
+    terminal.press_until("y", "allowed");
+    let (status, written) = terminal.end();
+    assert!(status.success(), "{written}");
+    assert!(written.lines().any(|line| line.trim_end() == "it is done"), "{written}");
+}
+
+#[test]
+fn an_answer_from_elsewhere_ends_the_prompt() {
+    let daemon = TestDaemon::start();
+    let mut command = daemon.setup.command(toolctl());
+    let terminal = Terminal::run(command.args(["call", "bash", "command=echo it is done"]));
+    terminal.wait_for("allow once");
+    let pending = json(&daemon.toolctl(&["permissions", "pending", "--json"]));
+    let id = pending["asks"][0]["request_id"].as_str().unwrap();
+    assert_eq!(code(&daemon.toolctl(&["permissions", "deny", id, "--message", "not today"])), 0);
+    let (status, written) = terminal.end();
+    assert_eq!(status.code(), Some(1), "{written}");
+    assert!(written.contains("denied") && written.contains("not today"), "{written}");
+    assert_eq!(code(&daemon.toolctl(&["permissions", "deny", id])), 3);
+}
+
+#[test]
+fn an_ask_can_be_left_and_cancels_the_call() {
+    let daemon = TestDaemon::start();
+    let mut command = daemon.setup.command(toolctl());
+    let mut terminal = Terminal::run(command.args(["call", "bash", "command=echo it is done"]));
+    terminal.wait_for("allow once");
+    // Escape alone may be the start of a longer key; Ctrl-C is not.
+    terminal.press("\x03");
+    let (status, written) = terminal.end();
+    assert_eq!(status.code(), Some(130), "{written}");
+}
+
+#[test]
+fn a_grant_is_checked_used_and_revoked() {
+    let daemon = TestDaemon::start();
+    let check = || daemon.toolctl(&["permissions", "check", "shell", "echo hi"]);
+    assert_eq!(code(&check()), 1);
+    let grant = json(&daemon.toolctl(&["permissions", "grant", "shell", "echo *", "--scope", "project", "--json"]));
+    assert_eq!((&grant["scope"], &grant["by"]), (&json!("project"), &json!("toolctl")));
+    let id = grant["id"].as_str().unwrap();
+    assert_eq!(code(&check()), 0);
+    assert!(out(&daemon.toolctl(&["permissions", "list"])).contains(id));
+    let call = daemon.toolctl(&["call", "--quiet", "bash", "command=echo hi"]);
+    assert_eq!((code(&call), out(&call)), (0, "hi\n".to_owned()));
+    assert_eq!(code(&daemon.toolctl(&["permissions", "revoke", id])), 0);
+    assert_eq!(code(&check()), 1);
+}
+
+#[test]
+fn the_screen_answers_asks_of_others() {
+    let daemon = TestDaemon::start();
+    let mut command = daemon.setup.command(toolctl());
+    let mut screen = Terminal::run(&mut command);
+    screen.wait_for("bash");
+    let mut command = daemon.setup.command(toolctl());
+    command.args(["call", "--quiet", "bash", "command=echo hi"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut call = command.spawn().unwrap();
+    screen.wait_for("permission");
+    until("the call ends", || {
+        screen.press("y");
+        call.try_wait().unwrap()
+    });
+    let output = call.wait_with_output().unwrap();
+    assert_eq!((code(&output), out(&output)), (0, "hi\n".to_owned()));
+    screen.press("q");
+    assert!(screen.end().0.success());
+}
+
+#[test]
 fn many_at_once_start_one_daemon() {
     let started = Started::new();
     let children: Vec<_> = (0..16)

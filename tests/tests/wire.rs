@@ -22,7 +22,7 @@ fn what_is_not_json_is_answered_and_the_connection_lives() {
     let daemon = TestDaemon::start();
     let mut wire = Wire::connect(&daemon.socket());
     wire.send_bytes(b"{\"jsonrpc\": nonsense\n");
-    let answer = wire.next().unwrap();
+    let answer = wire.next_message().unwrap();
     assert_eq!((answer["error"]["code"].clone(), answer["id"].clone()), (json!(-32700), Value::Null));
     for (request, id) in [
         (r#"{"id":1,"method":"daemon.ping"}"#, json!(1)),
@@ -36,7 +36,7 @@ fn what_is_not_json_is_answered_and_the_connection_lives() {
         ("{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"daemon.ping\"}", Value::Null),
     ] {
         wire.send_bytes(format!("{request}\n").as_bytes());
-        let answer = wire.next().unwrap();
+        let answer = wire.next_message().unwrap();
         assert_eq!(answer["error"]["code"], -32600, "{request}: {answer}");
         assert_eq!(answer["id"], id, "{request}: {answer}");
     }
@@ -55,7 +55,7 @@ fn a_batch_is_answered_as_one_batch() {
         {"jsonrpc": "2.0", "id": "c", "method": "events.subscribe"},
         7
     ]));
-    let answers = wire.next().unwrap();
+    let answers = wire.next_message().unwrap();
     let answers = answers.as_array().unwrap();
     assert_eq!(answers.len(), 4, "{answers:?}");
     let of = |id: &str| answers.iter().find(|answer| answer["id"] == id).unwrap();
@@ -75,7 +75,7 @@ fn a_message_over_the_limit_is_answered_and_thrown_away() {
     for framing in [Framing::Lines, Framing::Headers] {
         let mut wire = Wire::connect_framed(&daemon.socket(), framing);
         wire.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.ping", "x": "y".repeat(100_000)}));
-        let answer = wire.next().unwrap();
+        let answer = wire.next_message().unwrap();
         assert_eq!(answer["error"]["code"], -32600);
         assert_eq!(answer["error"]["data"]["kind"], "too_large");
         assert_eq!(answer["id"], Value::Null);
@@ -98,7 +98,7 @@ fn params_are_by_name_and_what_is_not_known_is_passed_over() {
         assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32602), &json!("invalid_params")), "{error}");
     }
     wire.send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":\"no params\",\"method\":\"daemon.ping\"}\n");
-    assert_eq!(wire.next().unwrap()["result"], json!({}));
+    assert_eq!(wire.next_message().unwrap()["result"], json!({}));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn shutdown_and_signals_stop_it_cleanly() {
             signal => daemon.signal(signal),
         }
         assert!(daemon.wait().success(), "{how}");
-        assert!(wire.next().is_none(), "the connection ends with the daemon");
+        assert!(wire.next_message().is_none(), "the connection ends with the daemon");
         daemon.stop();
     }
 }

@@ -48,8 +48,8 @@ pub enum Change {
 #[error("the tool name {name} is taken: {} has it, so {} cannot", show(.holder), show(.refused))]
 pub struct NameTaken {
     pub name: ToolName,
-    pub holder: Source,
-    pub refused: Source,
+    pub holder: Box<Source>,
+    pub refused: Box<Source>,
 }
 
 fn show(source: &Source) -> String {
@@ -218,7 +218,8 @@ fn apply(sources: &mut HashMap<SourceKey, Owned>, change: Change, revision: u64)
             for tool in &tools {
                 let spec = tool.spec();
                 if let Some(holder) = holder(sources, &spec.name, &key, origin) {
-                    return Err(NameTaken { name: spec.name.clone(), holder, refused: spec.source.clone() });
+                    let (holder, refused) = (Box::new(holder), Box::new(spec.source.clone()));
+                    return Err(NameTaken { name: spec.name.clone(), holder, refused });
                 }
             }
             let since = sources.get(&key).map_or(revision, |owned| owned.since);

@@ -626,7 +626,7 @@ fn failure(id: Id<'_>, code: i32, words: String, kind: &str) -> Box<RawValue> {
 
 fn response(id: Id<'_>, result: &impl serde::Serialize) -> Box<RawValue> {
     let payload = jsonrpsee::core::server::ResponsePayload::success_borrowed(&result);
-    MethodResponse::response(id, payload.into(), usize::MAX).into_json()
+    MethodResponse::response(id, payload, usize::MAX).into_json()
 }
 
 /// An answer that is too large becomes an error that says so.

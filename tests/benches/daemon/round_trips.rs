@@ -19,7 +19,7 @@ hygge.register_tool{
 }
 "#;
 
-pub fn run(quick: bool) {
+pub(crate) fn run(quick: bool) {
     let dir = tempfile::tempdir().unwrap();
     let plugins = dir.path().join("config/plugins");
     std::fs::create_dir_all(&plugins).unwrap();

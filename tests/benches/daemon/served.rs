@@ -20,10 +20,10 @@ use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Annotations, Source, SourceKind, ToolName};
 
 /// A server process; killed when dropped.
-pub struct Server(Child);
+pub(crate) struct Server(Child);
 
 impl Server {
-    pub fn start(what: &str, place: &Path, socket: &Path) -> Self {
+    pub(crate) fn start(what: &str, place: &Path, socket: &Path) -> Self {
         let program = std::env::current_exe().unwrap();
         let child = Command::new(program).args([what]).arg(place).stdin(Stdio::null()).spawn().unwrap();
         toold_tests::until("the server listens", || std::os::unix::net::UnixStream::connect(socket).ok());
@@ -39,7 +39,7 @@ impl Drop for Server {
 }
 
 /// Gives each line back: what no daemon on a socket can be faster than.
-pub fn echo(socket: &Path) {
+pub(crate) fn echo(socket: &Path) {
     let listener = UnixListener::bind(socket).unwrap();
     for stream in listener.incoming() {
         let stream = stream.unwrap();
@@ -58,7 +58,7 @@ pub fn echo(socket: &Path) {
 }
 
 /// A whole daemon with one more built-in, which does nothing.
-pub fn daemon(dir: &Path) {
+pub(crate) fn daemon(dir: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let socket = Socket::bind(&dir.join("run/toold.sock")).unwrap();

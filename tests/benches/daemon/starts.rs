@@ -10,7 +10,7 @@ use toold_tests::{Wire, toold};
 
 use crate::stats::{median, row};
 
-pub fn run(quick: bool) {
+pub(crate) fn run(quick: bool) {
     let rounds = if quick { 3 } else { 15 };
     let many = if quick { 100 } else { 1_000 };
     let (empty, full) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
