@@ -5,6 +5,7 @@ mod buffers;
 mod change;
 mod grep;
 mod house;
+mod model;
 mod names;
 mod read;
 mod ripgrep;
