@@ -22,6 +22,7 @@ use crate::keeper::Put;
 use crate::load::{Extra, explain_manifest, load_with};
 use crate::manifest::Manifest;
 use crate::plugin::{Plugin, Shared};
+use crate::vm::OwnChunks;
 
 /// What a plugin is, or what is wrong with it.
 #[derive(Clone, Debug, Default)]
@@ -229,6 +230,7 @@ fn shared(engine: Arc<Engine>) -> std::io::Result<Arc<Shared>> {
     Ok(Arc::new(Shared {
         engine,
         watchdog: Watchdog::start()?,
+        own: OwnChunks::compile().map_err(std::io::Error::other)?,
         memory: MEMORY,
         load_limit: LOAD_LIMIT,
         machines: 1,

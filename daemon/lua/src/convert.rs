@@ -4,13 +4,10 @@
 
 use std::fmt;
 
-use mlua::{Lua, Table, Value as LuaValue};
+use mlua::{AppDataRef, Lua, Table, Value as LuaValue};
 use serde_json::Value;
 
-use crate::raw::{self, MAX_DEPTH, Nulls};
-
-/// The name in the machine's registry under which the metatable of arrays is kept.
-const ARRAY: &str = "toold.array";
+use crate::raw::{self, Facts, MAX_DEPTH, Nulls};
 
 /// What an empty table stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,26 +82,45 @@ impl fmt::Display for ConvertError {
     }
 }
 
+/// What every conversion of a machine needs, so that none looks for it.
+pub(crate) struct Shapes {
+    /// Marks a table as an array.
+    array: Table,
+    /// Of `ctx` tables.
+    pub(crate) ctx: Table,
+}
+
 /// Prepares a new machine for the functions below.
 pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
     let array = lua.create_table()?;
     array.raw_set("__metatable", "array")?;
-    lua.set_named_registry_value(ARRAY, array)
+    lua.set_app_data(Shapes { array, ctx: lua.create_table()? });
+    Ok(())
+}
+
+pub(crate) fn shapes(lua: &Lua) -> mlua::Result<AppDataRef<'_, Shapes>> {
+    lua.app_data_ref().ok_or_else(|| mlua::Error::runtime("this machine is not prepared"))
 }
 
 /// The metatable that marks a table as an array.
 pub(crate) fn array_metatable(lua: &Lua) -> mlua::Result<Table> {
-    lua.named_registry_value(ARRAY)
+    Ok(shapes(lua)?.array.clone())
 }
 
 /// As a script sees arguments: a null field is absent.
 pub(crate) fn to_lua(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
-    raw::push(lua, json, &array_metatable(lua)?, Nulls::Absent)
+    raw::push(lua, json, &shapes(lua)?.array, Nulls::Absent)
 }
 
 /// Nothing is lost: null is `json.null`.
 pub(crate) fn to_lua_exact(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
-    raw::push(lua, json, &array_metatable(lua)?, Nulls::Kept)
+    raw::push(lua, json, &shapes(lua)?.array, Nulls::Kept)
+}
+
+/// The two arguments of a handler: its `ctx` and its input.
+pub(crate) fn call_to_lua(lua: &Lua, facts: &Facts, input: &Value) -> mlua::Result<(Table, LuaValue)> {
+    let shapes = shapes(lua)?;
+    raw::push_call(lua, facts, input, &shapes.array, &shapes.ctx)
 }
 
 /// The JSON of a value; an empty table is an object unless `json.array` made it.
@@ -118,8 +134,8 @@ pub(crate) fn to_schema(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertErr
 }
 
 fn pull(lua: &Lua, value: &LuaValue, empty: EmptyTables) -> Result<Value, ConvertError> {
-    let array = array_metatable(lua).map_err(|_| Problem::Memory)?;
-    raw::pull(lua, value, &array, empty)
+    let shapes = shapes(lua).map_err(|_| Problem::Memory)?;
+    raw::pull(lua, value, &shapes.array, empty)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::command::Command;
 use crate::keeper::{Keeper, Shown, Wanted};
 use crate::plugin::{Shared, Subagent};
 use crate::store::Store;
+use crate::vm::OwnChunks;
 
 /// A folder of plugins, or one plugin's file or folder.
 #[derive(Clone, Debug)]
@@ -125,6 +126,7 @@ impl PluginHost {
         let shared = Arc::new(Shared {
             engine: options.engine,
             watchdog: Watchdog::start()?,
+            own: OwnChunks::compile().map_err(std::io::Error::other)?,
             memory: options.memory,
             load_limit: options.load_limit,
             machines: options.machines.max(1),

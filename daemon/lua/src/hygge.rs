@@ -20,8 +20,9 @@ pub(crate) use exec::Following;
 pub(crate) use testing::{offer_testing, test_runner};
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mlua::{Function, IntoLua, IntoLuaMulti, Lua, MultiValue, Table, Value};
 use serde_json::Value as Json;
@@ -34,7 +35,8 @@ use crate::vm::Prelude;
 
 /// Gives a new machine its host functions.
 pub(crate) fn offer(lua: &Lua, prelude: &Prelude, home: &Arc<Home>) -> mlua::Result<()> {
-    let module = Module { lua, prelude, home, table: lua.create_table()? };
+    let waits = Waits::new(lua, prelude, home)?;
+    let module = Module { lua, prelude, home, waits: &waits, table: lua.create_table()? };
     register::offer(&module)?;
     tell::offer(&module)?;
     json::offer(&module)?;
@@ -54,6 +56,7 @@ pub(crate) struct Module<'a> {
     pub(crate) lua: &'a Lua,
     pub(crate) prelude: &'a Prelude,
     pub(crate) home: &'a Arc<Home>,
+    waits: &'a Waits,
     pub(crate) table: Table,
 }
 
@@ -116,43 +119,69 @@ impl<'a> Module<'a> {
         &self,
         name: &str,
         called: &'static str,
-        begin: impl Fn(&Asked) -> Result<W, String> + Clone + Send + Sync + 'static,
+        begin: impl Fn(&Asked) -> Result<W, String> + Send + Sync + 'static,
     ) -> mlua::Result<Function>
     where
         W: Future<Output = Result<Reply, String>> + Send + 'static,
     {
+        let begin: Begin = Box::new(move |asked| Ok(begin(asked)?.boxed()));
+        let place = self.waits.add(called, begin);
+        let function: Function = self.waits.lift.call(place)?;
+        self.table.raw_set(name, &function)?;
+        Ok(function)
+    }
+}
+
+type Begin = Box<dyn Fn(&Asked) -> Result<Work, String> + Send + Sync>;
+
+/// The functions of a machine that wait. Two functions of the machine serve all of them: one that yields
+/// while it waits, and one that holds its thread. Each of its own would cost every machine dearly.
+pub(crate) struct Waits {
+    all: Arc<Mutex<Vec<(&'static str, Begin)>>>,
+    /// Makes what scripts call of a place in the list.
+    lift: Function,
+}
+
+impl Waits {
+    fn new(lua: &Lua, prelude: &Prelude, home: &Arc<Home>) -> mlua::Result<Self> {
+        let all = Arc::<Mutex<Vec<(&'static str, Begin)>>>::default();
         let start = {
-            let (home, begin) = (self.home.clone(), begin);
-            move |lua: &Lua, values: MultiValue, held: bool| {
+            let (all, home) = (all.clone(), home.clone());
+            move |lua: &Lua, mut values: MultiValue, held: bool| {
+                let place = values.pop_front().and_then(|place| place.as_usize()).unwrap_or(usize::MAX);
+                let all = all.lock().expect("no code panics while it holds this lock");
+                let (called, begin) = all.get(place).ok_or("there is no such function")?;
                 let call = call::current().ok_or_else(|| format!("{called}: no call is running"))?;
                 let args = Args::new(called, values);
                 let work = begin(&Asked { lua, args: &args, home: &home, call: &call, held })?;
+                drop(all);
                 Ok::<_, String>((call, work))
             }
         };
         let blocking = {
             let start = start.clone();
-            self.lua.create_function(move |lua, values: MultiValue| {
+            lua.create_function(move |lua, values: MultiValue| {
                 let reply = start(lua, values, true).and_then(|(call, work)| call.effect_blocking(work)?);
                 answer(lua, reply)
             })?
         };
-        let waiting = self.lua.create_async_function(move |lua, values: MultiValue| {
+        let waiting = lua.create_async_function(move |lua, values: MultiValue| {
             let started = start(&lua, values, false);
             async move {
                 let reply = match started {
-                    Ok((call, work)) => match call.effect(work).await {
-                        Ok(reply) => reply,
-                        Err(stopped) => Err(stopped),
-                    },
+                    Ok((call, work)) => call.effect(work).await.unwrap_or_else(Err),
                     Err(message) => Err(message),
                 };
                 answer(&lua, reply)
             }
         })?;
-        let function: Function = self.prelude.lift_waiting.call((waiting, blocking))?;
-        self.table.raw_set(name, &function)?;
-        Ok(function)
+        Ok(Self { all, lift: prelude.lift_waiting.bind((waiting, blocking))? })
+    }
+
+    fn add(&self, called: &'static str, begin: Begin) -> usize {
+        let mut all = self.all.lock().expect("no code panics while it holds this lock");
+        all.push((called, begin));
+        all.len() - 1
     }
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn load_with(plugin: &Arc<Plugin>, extra: &Extra) -> (Result<(Loaded,
 fn load_at(home: &Arc<Home>, extra: &Extra) -> Result<(Loaded, Registered), PluginError> {
     let plugin = &home.plugin;
     let failed = |error: mlua::Error| plugin.sources.explain(&error);
-    let lua = machine(plugin.memory(), |lua, prelude| {
+    let lua = machine(plugin.memory(), &plugin.shared.own, |lua, prelude| {
         hygge::offer(lua, prelude, home)?;
         match &extra.tests {
             Some(_) => hygge::offer_testing(lua),

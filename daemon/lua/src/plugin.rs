@@ -20,12 +20,13 @@ use crate::load::load;
 use crate::manifest::{Capabilities, Manifest};
 use crate::store::Store;
 use crate::trouble::Sources;
-use crate::vm::Vm;
+use crate::vm::{OwnChunks, Vm};
 
 /// What all plugins of a host share.
 pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     pub(crate) watchdog: Watchdog,
+    pub(crate) own: OwnChunks,
     /// Bytes for each machine, unless a manifest says otherwise.
     pub(crate) memory: usize,
     pub(crate) load_limit: Duration,

@@ -233,12 +233,13 @@ function coroutine.wrap(f)
 end
 
 -- A function of the host that waits: `waiting` yields, `blocking` holds the thread.
-local function lift_waiting(waiting, blocking)
+-- `place` is its place among the functions of the host that wait.
+local function lift_waiting(waiting, blocking, place)
   return function(...)
     if blocked == 0 and isyieldable() then
-      return settle(waiting(...))
+      return settle(waiting(place, ...))
     end
-    return settle(blocking(...))
+    return settle(blocking(place, ...))
   end
 end
 

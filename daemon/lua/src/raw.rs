@@ -43,8 +43,8 @@ pub(crate) fn install_interrupt(lua: &Lua) -> mlua::Result<()> {
 }
 
 /// Runs `f` so that scripts inside it are stopped by `brake`. With `own`, that coroutine gives its
-/// thread away after a slice of 1 ms, as a yield without values.
-pub(crate) fn run<R>(brake: &Brake, own: Option<&Thread>, f: impl FnOnce() -> R) -> R {
+/// thread away after a slice of 1 ms, as a yield without values; then the answer's flag is true.
+pub(crate) fn run<R>(brake: &Brake, own: Option<&Thread>, f: impl FnOnce() -> R) -> (R, bool) {
     struct Restore(*const Running<'static>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -57,10 +57,12 @@ pub(crate) fn run<R>(brake: &Brake, own: Option<&Thread>, f: impl FnOnce() -> R)
         until_clock: Cell::new(SAFEPOINTS),
         slice_end: Cell::new(own.map(|_| Instant::now() + SLICE)),
     };
-    // The pointer outlives neither `running` nor `brake`: `_restore` is dropped before both, also
+    // The pointer outlives neither `running` nor `brake`: `restore` is dropped before both, also
     // when `f` panics.
-    let _restore = Restore(RUNNING.replace((&raw const running).cast()));
-    f()
+    let restore = Restore(RUNNING.replace((&raw const running).cast()));
+    let done = f();
+    drop(restore);
+    (done, own.is_some() && running.slice_end.get().is_none())
 }
 
 unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
@@ -134,6 +136,62 @@ pub(crate) fn push(lua: &Lua, json: &Value, array: &Table, nulls: Nulls) -> mlua
             push_value(state, json, nulls);
             ffi::lua_remove(state, 1);
         })
+    }
+}
+
+/// What a call's `ctx` says.
+pub(crate) struct Facts<'a> {
+    /// Names and texts.
+    pub(crate) texts: &'a [(&'static str, &'a str)],
+    /// The fields of `ctx.session`.
+    pub(crate) session: &'a [(&'static str, &'a str)],
+}
+
+/// The `ctx` and the input of a call, in one protected call. `ctx` gets `meta` as its metatable.
+///
+/// # Errors
+/// The machine's memory limit.
+pub(crate) fn push_call(
+    lua: &Lua,
+    facts: &Facts,
+    input: &Value,
+    array: &Table,
+    meta: &Table,
+) -> mlua::Result<(Table, LuaValue)> {
+    // SAFETY: the array metatable is at index 1, the other at 2, ctx at 3, the input at 4; twelve slots
+    // are far below the twenty that are always free. What may raise unwinds through references only.
+    unsafe {
+        lua.exec_raw((array, meta), |state| {
+            ffi::lua_createtable(state, 0, facts.texts.len() as c_int + 2);
+            push_texts(state, facts.texts);
+            ffi::lua_pushlstring_(state, c"session".as_ptr(), 7);
+            ffi::lua_createtable(state, 0, facts.session.len() as c_int);
+            push_texts(state, facts.session);
+            ffi::lua_rawset(state, 3);
+            push_value(state, input, Nulls::Absent);
+            ffi::lua_pushlstring_(state, c"input".as_ptr(), 5);
+            ffi::lua_pushvalue(state, 4);
+            ffi::lua_rawset(state, 3);
+            ffi::lua_pushvalue(state, 2);
+            ffi::lua_setmetatable(state, 3);
+            ffi::lua_remove(state, 1);
+            ffi::lua_remove(state, 1);
+        })
+    }
+}
+
+/// Sets fields of the table on top.
+///
+/// # Safety
+/// A table is on top, and two slots are free.
+unsafe fn push_texts(state: *mut ffi::lua_State, texts: &[(&'static str, &str)]) {
+    for (name, text) in texts {
+        // SAFETY: the machine copies both; `lua_rawset` pops both.
+        unsafe {
+            ffi::lua_pushlstring_(state, name.as_ptr().cast(), name.len());
+            ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len());
+            ffi::lua_rawset(state, -3);
+        }
     }
 }
 

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::StreamExt;
+use futures_util::task::AtomicWaker;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
@@ -30,7 +31,11 @@ pub(crate) struct Vm {
 /// A machine, before any plugin's script has run in it.
 ///
 /// `memory` is in bytes, and counts everything that scripts allocate.
-pub(crate) fn machine(memory: usize, offer: impl FnOnce(&Lua, &Prelude) -> mlua::Result<()>) -> mlua::Result<Lua> {
+pub(crate) fn machine(
+    memory: usize,
+    own: &OwnChunks,
+    offer: impl FnOnce(&Lua, &Prelude) -> mlua::Result<()>,
+) -> mlua::Result<Lua> {
     let libraries = StdLib::TABLE
         | StdLib::STRING
         | StdLib::MATH
@@ -48,7 +53,7 @@ pub(crate) fn machine(memory: usize, offer: impl FnOnce(&Lua, &Prelude) -> mlua:
     host.raw_set("plain_find", lua.create_function(plain_find)?)?;
     host.raw_set("compile", lua.create_function(compile)?)?;
     host.raw_set("pending", Value::LightUserData(Lua::poll_pending()))?;
-    let prelude: Table = lua.load(include_str!("prelude.lua")).set_name("=[toold]").call(host)?;
+    let prelude: Table = own.prelude(&lua).call(host)?;
     let prelude = Prelude { lift: prelude.raw_get("lift")?, lift_waiting: prelude.raw_get("lift_waiting")?, prelude };
     offer(&lua, &prelude)?;
     lua.sandbox(true)?;
@@ -65,6 +70,35 @@ pub(crate) fn machine(memory: usize, offer: impl FnOnce(&Lua, &Prelude) -> mlua:
     raw::install_interrupt(&lua)?;
     lua.set_memory_limit(memory)?;
     Ok(lua)
+}
+
+/// The host's own Lua, compiled once for all machines.
+pub(crate) struct OwnChunks {
+    prelude: Vec<u8>,
+    io: Vec<u8>,
+}
+
+impl OwnChunks {
+    pub(crate) fn compile() -> mlua::Result<Self> {
+        let compiler = mlua::chunk::Compiler::new();
+        Ok(Self {
+            prelude: compiler.compile(include_str!("prelude.lua"))?,
+            io: compiler.compile(include_str!("io.lua"))?,
+        })
+    }
+
+    fn prelude<'a>(&'a self, lua: &Lua) -> mlua::chunk::Chunk<'a> {
+        own(lua, &self.prelude)
+    }
+
+    /// `io`, and what it adds to `os`.
+    pub(crate) fn io<'a>(&'a self, lua: &Lua) -> mlua::chunk::Chunk<'a> {
+        own(lua, &self.io)
+    }
+}
+
+fn own<'a>(lua: &Lua, compiled: &'a [u8]) -> mlua::chunk::Chunk<'a> {
+    lua.load(compiled).set_name("=[toold]").set_mode(ChunkMode::Binary)
 }
 
 /// How host functions are made into what scripts call.
@@ -165,14 +199,29 @@ impl Vm {
         let thread = self.lua.create_thread(function.clone())?;
         let mut script = Box::pin(thread.clone().into_async::<MultiValue>(args)?);
         let mut effects = Effects::default();
+        let pulse = Arc::<Pulse>::default();
+        let waker = Waker::from(pulse.clone());
         let ended = std::future::poll_fn(|cx| {
+            pulse.outer.register(cx.waker());
+            let mut inner = Context::from_waker(&waker);
             loop {
                 {
                     let Some(_inside) = self.gate.enter(cx.waker()) else { break };
-                    let polled =
-                        call::within(call, || raw::run(&call.brake, Some(&thread), || script.as_mut().poll(cx)));
+                    pulse.polling.store(true, Ordering::SeqCst);
+                    let (polled, slice_over) = call::within(call, || {
+                        raw::run(&call.brake, Some(&thread), || script.as_mut().poll(&mut inner))
+                    });
+                    pulse.polling.store(false, Ordering::SeqCst);
                     if let Poll::Ready(ended) = polled {
                         return Poll::Ready(ended);
+                    }
+                    if slice_over {
+                        // Not merely behind those who are ready: whoever became ready meanwhile comes
+                        // first, which the runtime finds out before it goes on with those who gave way.
+                        pulse.beat.store(false, Ordering::SeqCst);
+                        let _ = std::pin::pin!(tokio::task::yield_now()).poll(cx);
+                    } else if pulse.beat.swap(false, Ordering::SeqCst) {
+                        cx.waker().wake_by_ref();
                     }
                 }
                 call.take_effects(&mut effects);
@@ -203,7 +252,7 @@ impl Vm {
         function: &Function,
         args: impl IntoLuaMulti,
     ) -> mlua::Result<MultiValue> {
-        call::within(call, || raw::run(&call.brake, None, || function.call(args)))
+        call::within(call, || raw::run(&call.brake, None, || function.call(args))).0
     }
 
     /// Notes whether little memory is left, once all garbage is gone.
@@ -213,6 +262,24 @@ impl Vm {
         let used = self.lua.used_memory();
         if self.lua.set_memory_limit(limit).is_err() || collected.is_err() || used > limit / 2 {
             self.worn.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a script is woken by. While it runs, its wakes are only noted: a slice that is over wakes it at
+/// once, and would leave no time for others.
+#[derive(Default)]
+struct Pulse {
+    outer: AtomicWaker,
+    polling: AtomicBool,
+    beat: AtomicBool,
+}
+
+impl Wake for Pulse {
+    fn wake(self: Arc<Self>) {
+        self.beat.store(true, Ordering::SeqCst);
+        if !self.polling.load(Ordering::SeqCst) {
+            self.outer.wake();
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use mlua::{IntoLua, Lua, Table, Value};
-use serde_json::{Map, Value as Json, json};
+use mlua::{Lua, Table, Value};
+use serde_json::{Value as Json, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::questions::{Asking, Said};
@@ -19,9 +19,7 @@ use toold_proto::question::QuestionOption;
 use crate::args::{Fields, text};
 use crate::call;
 use crate::convert;
-
-/// The name in the machine's registry of the metatable that `ctx` tables share.
-const CTX: &str = "toold.ctx";
+use crate::raw::Facts;
 
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     let plugin = &hygge.home.plugin;
@@ -50,9 +48,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
 
     let ctx = hygge.apart()?;
     methods(&ctx)?;
-    let meta = hygge.lua.create_table()?;
-    meta.raw_set("__index", ctx.table)?;
-    hygge.lua.set_named_registry_value(CTX, meta)
+    convert::shapes(hygge.lua)?.ctx.raw_set("__index", ctx.table)
 }
 
 /// The functions of `ctx`. They serve the call that the script is in, whichever table they came from.
@@ -173,20 +169,9 @@ pub(crate) struct CallTable<'a> {
 /// The two arguments of `execute`: `ctx` and the input.
 pub(crate) fn call_table(lua: &Lua, table: &CallTable) -> mlua::Result<(Table, Value)> {
     let CallTable { cx, input } = table;
-    let cwd = cx.cwd.display().to_string();
-    let mut facts = Map::new();
-    facts.insert("call_id".into(), cx.call_id.as_str().into());
-    facts.insert("tool".into(), cx.tool.as_str().into());
-    facts.insert("session".into(), json!({"id": cx.session.id.as_str(), "cwd": cx.session.cwd.display().to_string()}));
-    facts.insert("cwd".into(), cwd.into());
-    if let Some(model) = &cx.session.model {
-        facts.insert("model".into(), model.as_str().into());
-    }
-    let Value::Table(ctx) = convert::to_lua(lua, &Json::Object(facts))? else {
-        return Err(mlua::Error::runtime("an object became no table"));
-    };
-    let input = convert::to_lua(lua, input)?.into_lua(lua)?;
-    ctx.raw_set("input", &input)?;
-    ctx.set_metatable(Some(lua.named_registry_value::<Table>(CTX)?))?;
-    Ok((ctx, input))
+    let (cwd, session_cwd) = (cx.cwd.to_string_lossy(), cx.session.cwd.to_string_lossy());
+    let mut texts = vec![("call_id", cx.call_id.as_str()), ("tool", cx.tool.as_str()), ("cwd", &cwd)];
+    texts.extend(cx.session.model.as_deref().map(|model| ("model", model)));
+    let session = [("id", cx.session.id.as_str()), ("cwd", &session_cwd)];
+    convert::call_to_lua(lua, &Facts { texts: &texts, session: &session }, input)
 }

@@ -21,6 +21,6 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     for name in ["shell", "rename", "level"] {
         host.table.raw_set(name, hygge.prelude.prelude.raw_get::<Value>(name)?)?;
     }
-    let io: Value = hygge.lua.load(include_str!("../io.lua")).set_name("=[toold]").call((&hygge.table, host.table))?;
+    let io: Value = hygge.home.plugin.shared.own.io(hygge.lua).call((&hygge.table, host.table))?;
     hygge.lua.globals().raw_set("io", io)
 }
