@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
+import select
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,14 +87,17 @@ class Place:
 
     def stop(self) -> None:
         """Stops the daemon that serves here, if there is one, and checks that nothing is left."""
-        daemons = self.processes()
+        left = []
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                left.append((pid, os.pidfd_open(pid)))
         if self.socket.exists():
             with Client(socket=self.socket, start=False) as client:
                 client.request("daemon.shutdown", {"drain_ms": 0})
-        waited = time.monotonic()
-        while left := self.processes():
-            assert time.monotonic() - waited < PATIENCE, f"processes are left: {left} of {daemons}"
-            os.sched_yield()
+        for pid, process in left:
+            ended, _, _ = select.select([process], [], [], PATIENCE)
+            os.close(process)
+            assert ended, f"process {pid} is left"
         assert not self.socket.exists(), "the socket is left"
 
 
@@ -121,32 +124,18 @@ class Daemon:
         self.place = place
         self.socket = place.socket
         self.work = place.work
-        self.process: subprocess.Popen[bytes] | None = None
         self.start()
 
     def start(self) -> None:
-        with open(self.place.root / "log", "ab") as log:
-            self.process = subprocess.Popen(
-                [TOOLD, "serve"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.place.environment
-            )
-        waited = time.monotonic()
-        while not self.socket.exists():
-            assert self.process.poll() is None, (self.place.root / "log").read_text()
-            assert time.monotonic() - waited < PATIENCE, "the daemon does not listen"
-            os.sched_yield()
+        Client(toold=TOOLD).connect().close()
 
     def stop(self) -> None:
-        if self.process is not None:
-            self.process.terminate()
-            self.process.wait(PATIENCE)
-            self.process = None
+        self.place.stop()
 
 
 @pytest.fixture
-def daemon(place: Place) -> Iterator[Daemon]:
-    daemon = Daemon(place)
-    yield daemon
-    daemon.stop()
+def daemon(place: Place) -> Daemon:
+    return Daemon(place)
 
 
 @pytest.fixture
