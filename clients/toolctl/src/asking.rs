@@ -240,7 +240,8 @@ impl Asking {
                 biased;
                 ended = self.hear() => {
                     if let Some(ended) = ended?.filter(|ended| ended.request_id == request_id) {
-                        write_raw(|out| writeln!(out, "{}", ended.line))?;
+                        // Over a line that is being typed.
+                        write_raw(|out| writeln!(out, "\r\x1b[K{}", ended.line))?;
                         return Ok(Came::End);
                     }
                 }
