@@ -40,14 +40,13 @@ enum Hurdle {
 
 pub(crate) fn open(path: &Path) -> Opened {
     match make(path) {
-        Ok(()) => open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE),
+        Ok(()) => open_existing(path),
         Err(error) => Opened { problem: Some(unreachable(path, &error.to_string())), ..Opened::default() },
     }
 }
 
-/// Opens a file that is there; `access` is for tests, which a file's mode does not hold off when root runs them.
-pub(crate) fn open_existing(path: &Path, access: OpenFlags) -> Opened {
-    match open_writer(path, access) {
+fn open_existing(path: &Path) -> Opened {
+    match open_writer(path) {
         Ok(writer) => match open_reader(path) {
             Ok(reader) => Opened { reader: Some(reader), writer: Some(writer), ..Opened::default() },
             Err(error) => Opened { problem: Some(unreachable(path, &error.to_string())), ..Opened::default() },
@@ -91,9 +90,9 @@ fn make(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn open_writer(path: &Path, access: OpenFlags) -> Result<Connection, Hurdle> {
+fn open_writer(path: &Path) -> Result<Connection, Hurdle> {
     let hurdle = |error: StoreError| self::hurdle(path, &error);
-    let mut connection = connect(path, access).map_err(hurdle)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(hurdle)?;
     let version = schema::version(&connection).map_err(hurdle)?;
     judge_owner(path, &connection, version)?;
     if version > schema::VERSION {
@@ -217,4 +216,25 @@ fn unreachable(path: &Path, reason: &str) -> String {
          the daemon. Make place for it, and restart the daemon.",
         path.display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_the_first_release_is_brought_up_to_date() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("toold.db");
+        let old = Connection::open(&path).unwrap();
+        schema::tests::first_version(&old);
+        let grant = "INSERT INTO grants VALUES ('g', 'shell', 'git *', 'allow', 'always', NULL, NULL, NULL, '[]', \
+                     NULL, 0, NULL)";
+        old.execute(grant, []).unwrap();
+        drop(old);
+        let store = crate::Store::open(&path);
+        assert_eq!(store.problems(), Vec::<String>::new());
+        assert_eq!(store.load_grants().len(), 1);
+        assert!(store.query_audit(&Default::default()).unwrap().entries.is_empty());
+    }
 }
