@@ -1,6 +1,7 @@
 //! Calls from request to answer, with tools that do as the test says.
 
 mod asks;
+mod cache;
 mod hooks;
 mod house;
 mod questions;
