@@ -202,7 +202,7 @@ impl Worker<'_> {
         if !self.globs.matched(entry.path(), false).is_whitelist() && !self.excluding(&entry) {
             return;
         }
-        if !self.judge.may_read(entry.path(), &mut self.exclusions) {
+        if !self.judge.may_read(entry.path(), false, &mut self.exclusions) {
             self.own.hidden += 1;
             return;
         }

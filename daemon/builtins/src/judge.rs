@@ -9,7 +9,7 @@ use toold_engine::policy::{Decision, Grant, Policy, Subject, decide};
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
 use toold_host::exclude::Exclusions;
-use toold_host::files::read_need;
+use toold_host::files::seen_need;
 use toold_proto::permission::Verdict;
 use toold_proto::session::Mode;
 use toold_proto::tool::ToolName;
@@ -47,14 +47,14 @@ impl Judge {
             root: root.clone(),
             asked_by: None,
         };
-        let decision = judge.decide(&root, &mut Exclusions::default());
+        let decision = judge.decide(&root, root.is_dir(), &mut Exclusions::default());
         judge.asked_by = (decision.verdict == Verdict::Ask).then_some(decision.rule);
         judge
     }
 
-    /// Whether the file at this resolved path may be shown. Each thread has its own `exclusions`.
-    pub(crate) fn may_read(&self, resolved: &Path, exclusions: &mut Exclusions) -> bool {
-        let decision = self.decide(resolved, exclusions);
+    /// Whether the file or folder at this resolved path may be shown. Each thread has its own `exclusions`.
+    pub(crate) fn may_read(&self, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> bool {
+        let decision = self.decide(resolved, is_folder, exclusions);
         match decision.verdict {
             Verdict::Allow => true,
             Verdict::Deny => false,
@@ -62,7 +62,7 @@ impl Judge {
         }
     }
 
-    fn decide(&self, resolved: &Path, exclusions: &mut Exclusions) -> Decision {
+    fn decide(&self, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Decision {
         let roots: Vec<&Path> =
             std::iter::once(&self.session.cwd).chain(&self.session.roots).map(PathBuf::as_path).collect();
         let subject = Subject {
@@ -75,7 +75,7 @@ impl Judge {
             project: &self.session.project,
             chain: &self.chain,
         };
-        let need = read_need(resolved, exclusions);
+        let need = seen_need(resolved, is_folder, exclusions);
         decide(&self.policy, &self.grants, &subject, &need)
     }
 }

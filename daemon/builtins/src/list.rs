@@ -137,7 +137,7 @@ fn look(root: &Path, judge: &Judge, cancel: &CancellationToken) -> anyhow::Resul
         if path.ancestors().any(|above| refused.contains(above)) {
             continue;
         }
-        if !judge.may_read(entry.path(), &mut exclusions) {
+        if !judge.may_read(entry.path(), file_type.is_dir(), &mut exclusions) {
             tree.hidden += 1;
             refused.insert(path);
             continue;
@@ -195,7 +195,7 @@ fn add_ignored(
             if !is_folder || tree.entries.contains_key(&path) || refused.contains(&path) {
                 continue;
             }
-            if judge.may_read(&entry.path(), exclusions) {
+            if judge.may_read(&entry.path(), true, exclusions) {
                 tree.add(path, Kind::Ignored);
             } else {
                 tree.hidden += 1;

@@ -290,7 +290,7 @@ impl<'a> Worker<'a> {
         if count == 0 {
             return;
         }
-        if !self.judge.may_read(path, &mut self.exclusions) {
+        if !self.judge.may_read(path, false, &mut self.exclusions) {
             return self.found.hidden();
         }
         if binary && self.named {
@@ -362,7 +362,10 @@ impl Sink for Hits<'_> {
                     let first = found.line_number().unwrap_or(1);
                     for (number, line) in (first..).zip(found.lines()) {
                         let kind = if number == first { RowKind::Match } else { RowKind::More };
-                        let at = self.matcher.find(line).ok().flatten().map_or(0, |at| at.start());
+                        // Only of a long line must be known which part of it to show.
+                        let long = line.len() > MAX_LINE;
+                        let at =
+                            long.then(|| self.matcher.find(line).ok().flatten()).flatten().map_or(0, |at| at.start());
                         self.rows.push(Row { kind, line: number, text: row_text(line, at) });
                     }
                 }

@@ -15,6 +15,8 @@ const MAX_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, Default)]
 pub struct Exclusions {
     folders: HashMap<PathBuf, Folder>,
+    /// The last folder in and above which there were no rules: walks ask for many files of one folder.
+    free: Option<PathBuf>,
 }
 
 /// The rules that lie in one folder, by the place in [`NAMES`].
@@ -33,12 +35,16 @@ impl Exclusions {
     /// As in Git, a deeper file overrides, `!` brings back, and nothing comes back out of an excluded
     /// folder. A rules file that cannot be read excludes all that lies beside and below it.
     pub fn reason(&mut self, path: &Path, is_folder: bool) -> Option<String> {
+        if self.free.is_some() && self.free.as_deref() == path.parent() {
+            return None;
+        }
         // From the top: an excluded folder decides before what is in it.
         let mut steps: Vec<&Path> = path.ancestors().filter(|step| step.parent().is_some()).collect();
         steps.reverse();
         let folders: Vec<Folder> =
             steps.iter().filter_map(|step| step.parent()).map(|folder| self.folder(folder)).collect();
         if folders.iter().flatten().all(Option::is_none) {
+            self.free = path.parent().map(Path::to_owned);
             return None;
         }
         (0..NAMES.len()).find_map(|name| {

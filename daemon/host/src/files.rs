@@ -62,17 +62,22 @@ fn parts(path: &Path) -> Vec<PathBuf> {
 
 /// Leave to read what `resolved` names.
 pub fn read_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
-    need(Category::FileRead, resolved, exclusions)
+    need(Category::FileRead, resolved, resolved.is_dir(), exclusions)
+}
+
+/// As [`read_need`], for a path that a walk has just seen.
+pub fn seen_need(resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
+    need(Category::FileRead, resolved, is_folder, exclusions)
 }
 
 /// Leave to write what `resolved` names.
 pub fn write_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
-    need(Category::FileWrite, resolved, exclusions)
+    need(Category::FileWrite, resolved, resolved.is_dir(), exclusions)
 }
 
-fn need(category: Category, resolved: &Path, exclusions: &mut Exclusions) -> Need {
+fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
     let mut need = Need::new(category, resolved.to_string_lossy());
-    need.forbidden = exclusions.reason(resolved, resolved.is_dir());
+    need.forbidden = exclusions.reason(resolved, is_folder);
     // Another file's name would be judged in its place.
     if need.forbidden.is_none() && resolved.to_str().is_none() {
         need.forbidden = Some("names that are no UTF-8 cannot be judged".to_owned());

@@ -31,6 +31,11 @@ const LINES: &[&str] = &[
     "file_redirect",
     "herestring_redirect",
     "negated_command",
+    "unary_expression",
+    "binary_expression",
+    "ternary_expression",
+    "postfix_expression",
+    "parenthesized_expression",
 ];
 
 fn gaps_inside(node: Node, source: &str) -> bool {
@@ -179,6 +184,13 @@ pub(super) fn holds_no_substitution(text: &str) -> Walked {
         return Err(Lost);
     }
     Ok(())
+}
+
+/// `$name`, or `$` and one of the shell's own.
+pub(super) fn is_variable(raw: &str) -> bool {
+    let name = raw.strip_prefix('$').unwrap_or_default();
+    let special = name.len() == 1 && "*@?!#-$_".contains(name);
+    special || (!name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
 /// `${name}`, perhaps with an operator that evaluates nothing and plain text behind it.

@@ -149,6 +149,8 @@ impl Walk<'_> {
     fn expanded(&mut self, node: Node) -> Walked {
         let raw = self.text(node);
         match node.kind() {
+            // The grammar passes over blanks behind the `$`, which for the shell is text then.
+            "simple_expansion" if !check::is_variable(raw) => Err(Lost),
             "simple_expansion" => Ok(()),
             "expansion" => {
                 // Nested quotes and the operators that evaluate are where grammars and shells part.

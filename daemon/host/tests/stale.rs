@@ -1,0 +1,250 @@
+//! Whatever becomes of files, a call that comes afterwards is answered from them as they are.
+
+use std::fs::{self, File, FileTimes};
+use std::io::Read;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::cache::Cache;
+use toold_engine::cx::Cx;
+use toold_engine::execute::{Call, Caller, Principal, execute};
+use toold_engine::need::Need;
+use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::schema::Schema;
+use toold_engine::session::{NewSession, Session};
+use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_host::exclude::Exclusions;
+use toold_host::{files, stamps};
+use toold_proto::tool::{Annotations, SessionId, Source, SourceKind, ToolName};
+
+/// Joins the contents of all the files, by names that may be links.
+struct ReadAll {
+    spec: ToolSpec,
+    paths: Vec<PathBuf>,
+    runs: AtomicUsize,
+}
+
+const GONE: &str = "(gone)";
+
+impl Tool for ReadAll {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn needs<'a>(&'a self, _: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn call<'a>(&'a self, _: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        async move {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            let mut texts = Vec::new();
+            for path in &self.paths {
+                cx.depends_on(stamps::of_facts(path).unwrap());
+                let resolved = files::resolve(path, Path::new("/")).unwrap();
+                cx.require(files::read_need(&resolved, &mut Exclusions::default())).await?;
+                let Ok(mut file) = files::open(&resolved) else {
+                    texts.push(GONE.to_owned());
+                    continue;
+                };
+                let stamp = stamps::before_reading(path, &file).unwrap();
+                let mut text = String::new();
+                file.read_to_string(&mut text).unwrap();
+                cx.depends_on(stamps::with_content(stamp, text.as_bytes()));
+                texts.push(text);
+            }
+            Ok(ToolOutput::text(texts.join("|")))
+        }
+        .boxed()
+    }
+}
+
+struct House {
+    engine: Arc<Engine>,
+    session: Arc<Session>,
+    tool: Arc<ReadAll>,
+    _folder: tempfile::TempDir,
+}
+
+impl House {
+    /// With files of these ages.
+    fn new(old: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let paths: Vec<PathBuf> = ["a", "b", "link"].map(|name| root.join(name)).to_vec();
+        fs::write(&paths[0], "0").unwrap();
+        fs::write(&paths[1], "0").unwrap();
+        symlink("a", &paths[2]).unwrap();
+        if old {
+            paths[..2].iter().for_each(|path| set_time(path, SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)));
+        }
+        let mut engine = Engine::new("0123456789abcdef");
+        engine.cache = Cache::new(1 << 20, Some(Arc::new(stamps::Disk)));
+        let source = Source { kind: SourceKind::Builtin, name: "test".into(), path: None };
+        let spec = ToolSpec {
+            name: ToolName::parse("read_all").unwrap(),
+            label: String::new(),
+            description: String::new(),
+            input: Schema::compile_input(json!({"type": "object"})).unwrap(),
+            output: None,
+            source,
+            origin: Origin::Builtin,
+            parallelizable: true,
+            permissions: Vec::new(),
+            cache_ttl: Some(Duration::from_secs(3600)),
+            timeout: None,
+            annotations: Annotations::default(),
+            version: None,
+        };
+        let tool = Arc::new(ReadAll { spec, paths, runs: AtomicUsize::new(0) });
+        let key = SourceKey { kind: SourceKind::Builtin, name: "test".into(), scope: Scope::Global };
+        engine.registry.put(key, Origin::Builtin, vec![tool.clone()]).unwrap();
+        let session = Arc::new(Session::new(NewSession {
+            id: SessionId::parse("s").unwrap(),
+            cwd: root.clone(),
+            roots: Vec::new(),
+            project: root,
+            client: None,
+            model: None,
+            env: Default::default(),
+            filter: Default::default(),
+        }));
+        Self { engine: Arc::new(engine), session, tool, _folder: folder }
+    }
+
+    fn path(&self, file: usize) -> &Path {
+        &self.tool.paths[file]
+    }
+
+    /// The answer, and whether it was kept.
+    async fn ask(&self) -> (String, bool) {
+        let call = Call {
+            name: "read_all".into(),
+            arguments: Value::Null,
+            call_id: None,
+            session: self.session.clone(),
+            cwd: None,
+            timeout: None,
+            no_cache: false,
+            caller: Arc::new(Caller { connection: 1, principal: Principal::Person, in_flight: Arc::default() }),
+            progress: Vec::new(),
+            cancel: CancellationToken::new(),
+            chain: Arc::from([]),
+            depth: 0,
+            holds_lane: false,
+        };
+        let result = execute(&self.engine, call).await.unwrap();
+        assert!(!result.is_error, "{}", result.text());
+        (result.text(), result.cached)
+    }
+
+    fn truth(&self) -> String {
+        let text = |path: &PathBuf| fs::read_to_string(path).unwrap_or_else(|_| GONE.to_owned());
+        self.tool.paths.iter().map(text).collect::<Vec<_>>().join("|")
+    }
+}
+
+fn set_time(path: &Path, at: SystemTime) {
+    File::options().write(true).open(path).unwrap().set_times(FileTimes::new().set_modified(at)).unwrap();
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// In place, one digit for another: the size stays.
+    Rewrite(usize, u8),
+    /// The same, and the time of the last change is set back to what it was.
+    RewriteInSecret(usize, u8),
+    /// Another file takes the name.
+    Replace(usize, u8),
+    Remove(usize),
+    Touch(usize),
+    Link(usize),
+    Ask,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (file, digit) = (0usize..2, 0u8..10);
+    prop_oneof![
+        3 => (file.clone(), digit.clone()).prop_map(|(file, digit)| Step::Rewrite(file, digit)),
+        3 => (file.clone(), digit.clone()).prop_map(|(file, digit)| Step::RewriteInSecret(file, digit)),
+        2 => (file.clone(), digit).prop_map(|(file, digit)| Step::Replace(file, digit)),
+        1 => file.clone().prop_map(Step::Remove),
+        1 => file.clone().prop_map(Step::Touch),
+        1 => file.prop_map(Step::Link),
+        8 => Just(Step::Ask),
+    ]
+}
+
+fn take(house: &House, step: Step) {
+    match step {
+        Step::Rewrite(file, digit) => fs::write(house.path(file), digit.to_string()).unwrap(),
+        Step::RewriteInSecret(file, digit) => {
+            let before = fs::metadata(house.path(file)).and_then(|metadata| metadata.modified());
+            fs::write(house.path(file), digit.to_string()).unwrap();
+            if let Ok(before) = before {
+                set_time(house.path(file), before);
+            }
+        }
+        Step::Replace(file, digit) => {
+            let new = house.path(file).with_extension("new");
+            fs::write(&new, digit.to_string()).unwrap();
+            fs::rename(new, house.path(file)).unwrap();
+        }
+        Step::Remove(file) => {
+            // Removing what is gone is no step.
+            let _ = fs::remove_file(house.path(file));
+        }
+        Step::Touch(file) => {
+            if house.path(file).exists() {
+                set_time(house.path(file), SystemTime::now());
+            }
+        }
+        Step::Link(file) => {
+            fs::remove_file(house.path(2)).unwrap();
+            symlink(house.path(file), house.path(2)).unwrap();
+        }
+        Step::Ask => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_answer_is_older_than_its_question(old in any::<bool>(), steps in prop::collection::vec(step(), 1..40)) {
+        let house = House::new(old);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            for step in steps {
+                take(&house, step);
+                if matches!(step, Step::Ask) {
+                    let (answer, _) = house.ask().await;
+                    assert_eq!(answer, house.truth());
+                }
+            }
+            // With nothing in between, the second answer is the first one.
+            let first = house.ask().await;
+            let before = house.tool.runs.load(Ordering::Relaxed);
+            assert_eq!(house.ask().await, (first.0, true));
+            assert_eq!(house.tool.runs.load(Ordering::Relaxed), before);
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_rewrites_of_one_size_within_a_moment_are_all_seen() {
+    let house = House::new(false);
+    for n in 0..1000 {
+        fs::write(house.path(0), (n % 10).to_string()).unwrap();
+        assert_eq!(house.ask().await.0, house.truth());
+    }
+}
