@@ -345,7 +345,7 @@ async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
     let mut interrupts = cx.session.interrupts.subscribe();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let give_up = tokio::time::sleep(settings.lane_wait);
-    let lane = cx.session.lane.take();
+    let lane = cx.session.lane.take(cx.caller.connection);
     tokio::pin!(give_up, lane);
     loop {
         tokio::select! {

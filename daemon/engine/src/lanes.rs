@@ -1,25 +1,94 @@
 //! Places to run in: the serial lane of a session, and the limits on calls in flight.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::oneshot;
 
-/// Lets one serial call of a session run at a time, in the order in which they came.
+/// Lets one serial call of a session run at a time. Those that wait have their turns by connection, each
+/// connection's in the order in which they came: a client that sent a thousand delays another's one by one.
+#[derive(Clone, Default)]
+pub struct Lane(Arc<Mutex<Waiting>>);
+
 #[derive(Default)]
-pub struct Lane(Arc<Mutex<()>>);
+struct Waiting {
+    held: bool,
+    /// The connection whose turn is next stands first. None of the queues is empty.
+    turns: VecDeque<(u64, VecDeque<oneshot::Sender<LaneGuard>>)>,
+}
 
-pub type LaneGuard = OwnedMutexGuard<()>;
+/// The lane, until it is dropped.
+pub struct LaneGuard(Option<Lane>);
 
 impl Lane {
     /// The lane, if nobody has it.
     pub fn try_take(&self) -> Option<LaneGuard> {
-        self.0.clone().try_lock_owned().ok()
+        let mut waiting = self.lock();
+        let free = !std::mem::replace(&mut waiting.held, true);
+        free.then(|| LaneGuard(Some(self.clone())))
     }
 
-    /// Waits for the lane. Cancel-safe; giving up loses the place in the queue.
-    pub async fn take(&self) -> LaneGuard {
-        self.0.clone().lock_owned().await
+    /// Waits for a turn of this connection. Cancel-safe; giving up loses the place in the queue.
+    pub async fn take(&self, connection: u64) -> LaneGuard {
+        loop {
+            let turn = {
+                let mut waiting = self.lock();
+                if !std::mem::replace(&mut waiting.held, true) {
+                    return LaneGuard(Some(self.clone()));
+                }
+                waiting.enqueue(connection)
+            };
+            // Fails when the lane itself is gone, which a call in it prevents; then it is asked for anew.
+            if let Ok(guard) = turn.await {
+                return guard;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl Waiting {
+    fn enqueue(&mut self, connection: u64) -> oneshot::Receiver<LaneGuard> {
+        let (sender, turn) = oneshot::channel();
+        match self.turns.iter_mut().find(|(whose, _)| *whose == connection) {
+            Some((_, queue)) => queue.push_back(sender),
+            None => self.turns.push_back((connection, VecDeque::from([sender]))),
+        }
+        turn
+    }
+
+    /// Whose turn it is; the connection goes to the end of the row.
+    fn next(&mut self) -> Option<oneshot::Sender<LaneGuard>> {
+        let (connection, mut queue) = self.turns.pop_front()?;
+        let sender = queue.pop_front();
+        if !queue.is_empty() {
+            self.turns.push_back((connection, queue));
+        }
+        sender
+    }
+}
+
+impl Drop for LaneGuard {
+    fn drop(&mut self) {
+        let Some(lane) = self.0.take() else { return };
+        loop {
+            let next = {
+                let mut waiting = lane.lock();
+                let next = waiting.next();
+                waiting.held = next.is_some();
+                next
+            };
+            let Some(next) = next else { return };
+            match next.send(LaneGuard(Some(lane.clone()))) {
+                Ok(()) => return,
+                // Who waited gave up. The guard must not hand the lane on a second time.
+                Err(mut unused) => unused.0 = None,
+            }
+        }
     }
 }
 
@@ -73,7 +142,47 @@ impl Drop for Counted {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
+
+    #[test]
+    fn connections_take_turns() {
+        let lane = Lane::default();
+        let mut held = lane.try_take();
+        assert!(held.is_some() && lane.try_take().is_none());
+        let mut waiting: Vec<_> = [1, 1, 1, 2, 3].into_iter().map(|c| (c, Box::pin(lane.take(c)))).collect();
+        for (_, turn) in &mut waiting {
+            assert!(turn.now_or_never().is_none());
+        }
+        // One of those that wait gives up.
+        drop(waiting.remove(1));
+        let mut order = Vec::new();
+        while !waiting.is_empty() {
+            held = None;
+            let at = waiting.iter_mut().position(|(_, turn)| {
+                held = turn.now_or_never();
+                held.is_some()
+            });
+            order.push(waiting.remove(at.expect("somebody's turn comes")).0);
+        }
+        assert_eq!(order, [1, 2, 3, 1]);
+        drop(held);
+        assert!(lane.try_take().is_some());
+    }
+
+    #[test]
+    fn a_turn_that_is_not_taken_is_handed_on() {
+        let lane = Lane::default();
+        let held = lane.try_take();
+        let mut first = Box::pin(lane.take(1));
+        let mut second = Box::pin(lane.take(1));
+        assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+        // The turn comes, and its owner is gone before it looks.
+        drop(held);
+        drop(first);
+        assert!(second.now_or_never().is_some());
+    }
 
     #[test]
     fn limits_hold_for_one_and_for_all() {
