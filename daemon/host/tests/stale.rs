@@ -80,7 +80,7 @@ impl House {
     fn new(old: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        let paths: Vec<PathBuf> = ["a", "b", "link"].map(|name| root.join(name)).to_vec();
+        let paths: Vec<PathBuf> = ["a", "b", "link"].iter().map(|name| root.join(name)).collect();
         fs::write(&paths[0], "0").unwrap();
         fs::write(&paths[1], "0").unwrap();
         symlink("a", &paths[2]).unwrap();
