@@ -1,0 +1,173 @@
+//! Many clients that do everything at once; afterwards the books balance and nothing is left.
+//!
+//! A few seconds by default; `TOOLD_SOAK_SECONDS` and `TOOLD_SOAK_CLIENTS` make it longer and wider.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, until};
+
+const TOOLS: &str = r#"
+local object = {type = "object"}
+hygge.register_tool{name = "quick", description = "Answers at once", parallelizable = true, input_schema = object,
+  execute = function(ctx, input) ctx.progress("here") return "quick" end}
+hygge.register_tool{name = "serial", description = "One at a time", input_schema = object,
+  execute = function() hygge.sleep("1ms") return "serial" end}
+hygge.register_tool{name = "slow", description = "Waits", parallelizable = true, input_schema = object,
+  execute = function() hygge.sleep("10m") end}
+hygge.register_tool{name = "loop", description = "Never ends", parallelizable = true, timeout = "20ms", input_schema = object,
+  execute = function() while true do end end}
+hygge.register_tool{name = "fail", description = "Fails", parallelizable = true, input_schema = object,
+  execute = function() error("bad luck") end}
+hygge.register_tool{name = "strict", description = "Wants a number", parallelizable = true,
+  input_schema = {type = "object", properties = {n = {type = "integer"}}, required = {"n"}},
+  execute = function(ctx, input) return tostring(input.n) end}
+"#;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// A row of numbers that looks random and is the same each time (xorshift, Marsaglia 2003).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// What the clients did, as they count it.
+#[derive(Default)]
+struct Books {
+    calls: AtomicU64,
+    requests: AtomicU64,
+    answers: AtomicU64,
+}
+
+impl Books {
+    fn call(&self, n: u64) {
+        self.calls.fetch_add(n, Ordering::Relaxed);
+    }
+
+    fn ask(&self, wire: &mut Wire, method: &str, params: Value) -> Value {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let answer = wire.call(method, params);
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        answer
+    }
+}
+
+fn client(daemon: &TestDaemon, books: &Books, number: u64, end: Instant) {
+    let mut dice = Dice(0x9e37_79b9 + number * 7919);
+    let mut wire = daemon.connect();
+    while Instant::now() < end {
+        match dice.roll(12) {
+            kind @ 0..=4 => {
+                let name = ["quick", "serial", "fail", "loop", "read"][kind as usize];
+                let arguments = if name == "read" { json!({"path": "a.txt"}) } else { json!({}) };
+                books.call(1);
+                let params = json!({"name": name, "arguments": arguments, "progress": dice.roll(2) == 0});
+                let answer = books.ask(&mut wire, "tools.execute", params);
+                assert!(answer["result"].is_object(), "{answer}");
+            }
+            5 => {
+                books.call(1);
+                assert_eq!(books.ask(&mut wire, "tools.execute", json!({"name": "strict"}))["error"]["code"], -32602);
+            }
+            6 => {
+                // A tool that there is not is no call.
+                assert_eq!(books.ask(&mut wire, "tools.execute", json!({"name": "none"}))["error"]["code"], -32001);
+            }
+            7 => {
+                books.call(4);
+                let calls = json!([{"name": "serial"}, {"name": "quick"}, {"name": "fail"}, {"name": "strict"}]);
+                let answer = books.ask(&mut wire, "tools.execute_batch", json!({"calls": calls}));
+                assert_eq!(answer["result"]["results"].as_array().unwrap().len(), 4);
+            }
+            8 => {
+                books.call(1);
+                books.requests.fetch_add(1, Ordering::Relaxed);
+                let id = wire.request("tools.execute", json!({"name": "slow"}));
+                wire.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}}));
+                assert_eq!(wire.answer(id)["error"]["code"], -32800);
+                books.answers.fetch_add(1, Ordering::Relaxed);
+            }
+            9 => {
+                // Leaves in the middle of a call.
+                books.call(1);
+                let params = json!({"name": "slow", "progress": true});
+                wire.request("tools.execute", params);
+                wire = daemon.connect();
+            }
+            10 => {
+                let subscription = books.ask(&mut wire, "events.subscribe", json!({}))["result"].take();
+                books.ask(&mut wire, "events.unsubscribe", json!({"subscription": subscription}));
+            }
+            _ => {
+                assert!(books.ask(&mut wire, "tools.list", json!({}))["result"]["tools"].is_array());
+            }
+        }
+    }
+}
+
+fn run(daemon: &TestDaemon, books: &Books, clients: u64, time: Duration) {
+    let end = Instant::now() + time;
+    std::thread::scope(|scope| {
+        for number in 0..clients {
+            scope.spawn(move || client(daemon, books, number, end));
+        }
+    });
+}
+
+fn settled(wire: &mut Wire) -> Value {
+    until("all calls have ended and all clients have left", || {
+        let status = wire.result("daemon.status", json!({}));
+        (status["calls"]["in_flight"] == 0 && status["connections"] == 1).then_some(status)
+    })
+}
+
+fn audit_rows(wire: &mut Wire) -> u64 {
+    let (mut rows, mut after) = (0, 0);
+    loop {
+        let entries = wire.result("audit.query", json!({"after": after, "limit": 1000}))["entries"].take();
+        let entries = entries.as_array().unwrap();
+        let Some(last) = entries.last() else { return rows };
+        rows += entries.len() as u64;
+        after = last["id"].as_u64().unwrap();
+    }
+}
+
+#[test]
+fn the_books_balance_after_everything_at_once() {
+    let seconds = setting("TOOLD_SOAK_SECONDS", 5);
+    let clients = setting("TOOLD_SOAK_CLIENTS", 40);
+    let daemon = Setup::new().plugin("soak.lua", TOOLS).file("a.txt", "text\n").start();
+    let books = Arc::new(Books::default());
+    let mut wire = daemon.connect();
+    wire.result("tools.list", json!({}));
+
+    // Warm: machines are made, caches filled.
+    run(&daemon, &books, clients, Duration::from_secs(1));
+    let before = settled(&mut wire);
+    run(&daemon, &books, clients, Duration::from_secs(seconds));
+    let after = settled(&mut wire);
+
+    let calls = books.calls.load(Ordering::Relaxed);
+    assert_eq!(books.requests.load(Ordering::Relaxed), books.answers.load(Ordering::Relaxed));
+    assert_eq!(after["calls"]["started"], calls, "{after}");
+    assert_eq!(after["calls"]["finished"], calls, "{after}");
+    until("the audit log is written", || (audit_rows(&mut wire) == calls).then_some(()));
+    assert_eq!(after["open_files"], before["open_files"]);
+    let memory = |status: &Value| status["memory_bytes"].as_u64().unwrap();
+    let (was, is) = (memory(&before), memory(&after));
+    assert!(is < was * 2 + (64 << 20), "memory grew from {was} to {is} bytes");
+    let outcomes = &after["calls"]["outcomes"];
+    println!("{clients} clients, {seconds} s: {calls} calls, {outcomes}; memory {was} to {is} bytes");
+    daemon.stop();
+}
