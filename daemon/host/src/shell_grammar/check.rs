@@ -219,18 +219,31 @@ pub(super) fn is_harmless_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with("_proxy")
 }
 
-/// `[[ a -eq b ]]` evaluates its operands, `-v` its operand's subscript.
+/// `[[ a -eq b ]]` evaluates its operands, `-v` its operand's subscript; and in `[ $x ]`, unlike `[[ $x ]]`,
+/// what the shell expands may become a `-v`.
 pub(super) fn test_evaluates(words: &[Word], double: bool) -> bool {
     let arithmetic = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+    let before = |at: usize| at.checked_sub(1).and_then(|before| words.get(before));
     let number = |word: Option<&Word>| {
         word.is_some_and(|word| word.literal && word.text.chars().all(|c| c.is_ascii_digit() || c == '-'))
     };
+    let compares = |word: Option<&Word>| {
+        let operators = ["=", "==", "!=", "-ef", "-nt", "-ot"];
+        word.is_some_and(|word| {
+            word.literal && (operators.contains(&word.text.as_str()) || arithmetic.contains(&word.text.as_str()))
+        })
+    };
+    let is_operand = |at: usize| {
+        let unary = before(at).is_some_and(|word| word.literal && word.text.len() == 2 && word.text.starts_with('-'));
+        unary || compares(before(at)) || compares(words.get(at + 1))
+    };
     words.iter().enumerate().any(|(at, word)| match word.text.as_str() {
         "-v" | "-R" => words.get(at + 1).is_none_or(|name| !name.literal || name.text.contains('[')),
-        text if double && arithmetic.contains(&text) => {
-            !number(at.checked_sub(1).and_then(|before| words.get(before))) || !number(words.get(at + 1))
+        text if double && arithmetic.contains(&text) => !number(before(at)) || !number(words.get(at + 1)),
+        text => {
+            let is_one_word = text.starts_with('"') && !text.contains('@');
+            !double && !word.literal && (!is_one_word || !is_operand(at))
         }
-        _ => false,
     })
 }
 
@@ -244,17 +257,23 @@ pub(super) fn evaluates_its_words(words: &[Word]) -> bool {
         "let" | "alias" | "coproc" | "bind" | "complete" | "compgen" | "enable" | "hash" | "shopt" | "fc" => true,
         "set" => rest.iter().any(|word| !word.literal || word.text.contains('k')),
         "declare" | "typeset" | "local" | "export" | "readonly" => {
-            option_with("inaA") || rest.iter().any(|word| word.text.split('=').next().is_some_and(|n| n.contains('[')))
+            // A name that is not plain text may have a subscript, and that is evaluated.
+            let is_plain = |word: &Word| {
+                word.literal && !word.text.split('=').next().unwrap_or_default().contains('[')
+                    || word.text.split_once('=').is_some_and(|(name, _)| is_name(name.trim_end_matches('+')))
+            };
+            option_with("inaA") || !rest.iter().all(is_plain)
         }
         "printf" => {
             let at = rest.iter().position(|word| word.text.starts_with("-v"));
-            at.is_some_and(|at| rest[at..].iter().take(2).any(|word| !word.literal || word.text.contains('[')))
+            rest.first().is_some_and(|first| !first.literal)
+                || at.is_some_and(|at| rest[at..].iter().take(2).any(|word| !word.literal || word.text.contains('[')))
         }
         "test" => test_evaluates(words, false),
         "read" | "unset" | "mapfile" | "readarray" | "getopts" => {
             option_with("C") || rest.iter().any(|word| !word.literal || word.text.contains('['))
         }
-        "wait" => option_with("p"),
+        "wait" => option_with("p") || rest.iter().any(|word| !word.literal && word.text != "$!"),
         _ => false,
     }
 }
