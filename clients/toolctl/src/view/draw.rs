@@ -63,6 +63,9 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &State) {
     if !status.problems.is_empty() {
         parts.push(Span::styled("  problems: see toolctl status", Style::new().yellow()));
     }
+    if !state.questions.is_empty() {
+        parts.push(Span::styled("  a question waits: toolctl approve", Style::new().yellow().bold()));
+    }
     frame.render_widget(Line::from(parts), area);
 }
 

@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) asks: VecDeque<Ask>,
     /// The ask that is on the screen, by its id, and since when.
     pub(super) shown: Option<(String, Instant)>,
+    /// The ids of questions that wait for an answer; their text and keys are for `toolctl approve`.
+    pub(super) questions: BTreeSet<String>,
     /// What went wrong last, until the next key.
     pub(super) trouble: Option<String>,
     pub(super) panel: Panel,
@@ -194,15 +196,16 @@ impl State {
                 self.running.retain(|r| !(r.call_id == *call_id && r.session_id == *session_id));
                 push_bounded(&mut self.durations, *duration_ms, MAX_DURATIONS);
             }
+            Happened::QuestionAsked { request, .. } => drop(self.questions.insert(request.request_id.clone())),
+            Happened::QuestionAnswered { resolved, .. } => drop(self.questions.remove(&resolved.request_id)),
             Happened::PermissionAsked { .. }
             | Happened::PermissionResolved { .. }
-            | Happened::QuestionAsked { .. }
-            | Happened::QuestionAnswered { .. }
             | Happened::Notice { .. }
             | Happened::Message { .. } => {}
             Happened::Lagged { .. } => {
                 // Ends of calls may be among what was lost.
                 self.running.clear();
+                self.questions.clear();
                 What::ALL.into_iter().for_each(|what| self.outdated.insert(what));
             }
         }
@@ -373,6 +376,18 @@ mod tests {
         state.permission(serde_json::from_value(resolved).unwrap());
         assert_eq!(state.asks[0].request_id, "2");
         assert_eq!(press(&mut state, KeyCode::Char('q')), Some(Act::Quit));
+    }
+
+    #[test]
+    fn questions_count_until_they_are_answered() {
+        let mut state = State::default();
+        let request = json!({"request_id": "q", "session_id": "s", "call_id": "c", "question": "?", "options": [],
+            "multiple": false, "allow_other": true, "asked_at": "", "expires_at": ""});
+        happened(&mut state, json!({"kind": "question.asked", "session_id": "s", "request": request}));
+        assert_eq!(state.questions.len(), 1);
+        let resolved = json!({"request_id": "q", "action": "answered"});
+        happened(&mut state, json!({"kind": "question.answered", "session_id": "s", "resolved": resolved}));
+        assert!(state.questions.is_empty());
     }
 
     #[test]
