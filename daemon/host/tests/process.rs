@@ -217,6 +217,23 @@ async fn what_cannot_start_says_why() {
 }
 
 #[tokio::test]
+async fn the_working_folder_does_not_say_what_a_name_means() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["bash", "tool"] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "#!/bin/sh\necho wrong\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let given = environment().with([("PATH", ".:/usr/bin:/bin")]);
+    let cancel = CancellationToken::new();
+    let right = run(Command::shell("echo right", folder.path(), given.clone()), &cancel, |_, _| {}).await.unwrap();
+    assert_eq!(right.stdout.to_text(), "right\n");
+    let tool = run(Command::new("tool", folder.path(), given), &cancel, |_, _| {}).await;
+    assert!(matches!(tool, Err(StartError::NotFound(_))));
+}
+
+#[tokio::test]
 async fn a_signal_is_told() {
     let (finished, _) = shell("kill -9 $$").await;
     assert_eq!((finished.code, finished.signal), (None, Some(9)));
