@@ -173,9 +173,19 @@ fn output(finished: &Finished, kept: &Kept, time: Duration) -> ToolOutput {
 
 /// The output, or its head and tail with a line between them that says where the rest is.
 fn with_cut(kept: &Kept) -> String {
-    let (head, tail, cut) = kept.parts();
+    let (mut head, tail, mut cut) = kept.parts();
+    let mut tail = tail.as_str();
     if cut == 0 {
         return format!("{head}{tail}");
+    }
+    // At line ends, unless the lines are so long that little would be left.
+    if let Some(end) = head.rfind('\n').filter(|end| *end > head.len() / 2) {
+        cut += (head.len() - end - 1) as u64;
+        head = &head[..end];
+    }
+    if let Some(end) = tail.find('\n').filter(|end| *end < tail.len() / 2) {
+        cut += end as u64 + 1;
+        tail = &tail[end + 1..];
     }
     let rest = match (kept.file(), kept.file_error()) {
         (Some(file), _) => format!("the whole is in {}: read it there", file.display()),

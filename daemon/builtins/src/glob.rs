@@ -93,7 +93,7 @@ struct Found {
 
 fn find(input: &Input, root: &Path, max: usize, judge: &Judge, cancel: &CancellationToken) -> anyhow::Result<Found> {
     let mut globs = OverrideBuilder::new(root);
-    globs.add(&input.pattern).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
+    globs.add(&below(&input.pattern, root)).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
     let mut walk = WalkBuilder::new(root);
     walk.current_dir(root).threads(threads());
     let globs = globs.build()?;
@@ -116,6 +116,14 @@ fn find(input: &Input, root: &Path, max: usize, judge: &Judge, cancel: &Cancella
     found.files.sort();
     found.files.truncate(max);
     Ok(found)
+}
+
+/// The pattern as it is meant below `root`: callers write whole paths, and `./`.
+fn below(pattern: &str, root: &Path) -> String {
+    let (not, bare) = pattern.strip_prefix('!').map_or(("", pattern), |bare| ("!", bare));
+    let absolute = root.to_str().and_then(|root| bare.strip_prefix(root)).filter(|rest| rest.starts_with('/'));
+    let rest = absolute.map(str::to_owned).or_else(|| bare.strip_prefix("./").map(|rest| format!("/{rest}")));
+    format!("{not}{}", rest.as_deref().unwrap_or(bare))
 }
 
 /// Who names a hidden file or folder wants to see it.

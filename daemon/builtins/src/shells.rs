@@ -45,6 +45,8 @@ pub struct Shell {
     changed: watch::Sender<u64>,
     input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
     cancel: CancellationToken,
+    /// Of its session.
+    closed: CancellationToken,
 }
 
 struct State {
@@ -113,6 +115,7 @@ impl Shells {
             changed: watch::Sender::new(0),
             input: Mutex::new(Some(sender)),
             cancel: CancellationToken::new(),
+            closed: cx.session.closed.clone(),
         });
         self.enter(&shell)?;
         command.keep = 0;
@@ -159,6 +162,8 @@ impl Shells {
 
     fn enter(&self, shell: &Arc<Shell>) -> Result<(), ShellError> {
         let mut all = lock(&self.all);
+        // Nobody can look at them any more.
+        all.retain(|_, other| other.is_running() || !other.closed.is_cancelled());
         let own: Vec<(u64, bool)> = all
             .values()
             .filter(|other| other.session == shell.session)

@@ -24,7 +24,7 @@ use crate::utf8::Decoder;
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// A path, or a name that is looked for in the environment's `PATH`.
+    /// A path, or a name that is looked for in the absolute folders of the environment's `PATH`.
     pub program: OsString,
     pub args: Vec<OsString>,
     pub cwd: PathBuf,
@@ -55,7 +55,9 @@ impl Command {
 
     /// A line for `bash`, which reads no start-up files: what was judged is what runs.
     pub fn shell(line: &str, cwd: impl Into<PathBuf>, environment: Environment) -> Self {
-        Self::new("bash", cwd, environment).args(["--noprofile", "--norc", "-c", line])
+        // Not whatever a session's `PATH` has under that name, where the usual one is there.
+        let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| Path::new(path).exists()).unwrap_or("bash");
+        Self::new(bash, cwd, environment).args(["--noprofile", "--norc", "-c", line])
     }
 
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
@@ -256,7 +258,9 @@ fn find_program(command: &Command) -> Option<PathBuf> {
     }
     let path = command.environment.get("PATH").unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
     std::env::split_paths(path)
-        .map(|folder| command.cwd.join(folder).join(program))
+        // A relative one would let the working folder say what a name means.
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(program))
         .find(|path| !program.as_os_str().is_empty() && is_program(path))
 }
 

@@ -80,6 +80,8 @@ async fn long_output_keeps_both_ends_and_is_whole_in_a_file() {
     let result = house.call("bash", json!({"command": "seq 100000"})).await;
     let text = result.text();
     assert!(text.starts_with("1\n2\n") && text.ends_with("\n99999\n100000\n") && text.len() < 65_536);
+    let whole_lines = text.lines().all(|line| line.parse::<u32>().is_ok() || line.starts_with("[... "));
+    assert!(whole_lines, "cut inside a line");
     let spool = result.metadata["spool"].as_str().unwrap();
     assert!(text.contains(&format!("the whole is in {spool}: read it there")));
     // It lies outside the session's folders, and is the session's own all the same.

@@ -80,6 +80,9 @@ async fn globs_mean_what_they_mean_to_git() {
         lines.sort();
         assert_eq!(lines, expected, "{pattern}");
     }
+    for pattern in ["./src/*.rs".to_owned(), format!("{}/src/*.rs", house.root.display())] {
+        assert_eq!(house.ok("glob", json!({"pattern": pattern})).await, "src/main.rs");
+    }
     let text = house.ok("glob", json!({"pattern": "*.rs", "include_ignored": true})).await;
     assert!(text.contains("target/debug/out.rs"), "{text}");
     let text = house.ok("glob", json!({"pattern": "*.yml", "include_ignored": true})).await;
