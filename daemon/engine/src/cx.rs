@@ -141,11 +141,6 @@ impl Cx {
         self.notes().depends.session(&self.session.id);
     }
 
-    /// To be done for each later call that is given this result without running.
-    pub fn when_served_again(&self, effect: impl Fn(&Cx) + Send + Sync + 'static) {
-        self.notes().depends.effect(Arc::new(effect));
-    }
-
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }

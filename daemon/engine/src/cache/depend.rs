@@ -1,7 +1,6 @@
 //! What a result depends on: the files that were read for it, what its tool had leave for, and whose it is.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Category, SessionId, ToolName};
@@ -51,15 +50,11 @@ pub trait Files: Send + Sync + 'static {
 /// A result that was made from more is not kept: to look at so many files again is no gain.
 const MAX_PARTS: usize = 1_000;
 
-type Effect = Arc<dyn Fn(&Cx) + Send + Sync>;
-
 /// What a result depends on. Written down while a call runs.
 #[derive(Clone, Default)]
 pub struct Dependencies {
     stamps: Vec<Stamp>,
     needs: Vec<Asked>,
-    /// What is to be done for each call that is given the result.
-    effects: Vec<Effect>,
     only_for: Option<SessionId>,
     /// Somebody said no, or it depends on what nobody can check.
     private: bool,
@@ -105,13 +100,6 @@ impl Dependencies {
         }
     }
 
-    pub(crate) fn effect(&mut self, effect: Effect) {
-        if !self.private {
-            self.effects.push(effect);
-            self.hold_bound();
-        }
-    }
-
     pub(crate) fn session(&mut self, session: &SessionId) {
         self.only_for = Some(session.clone());
     }
@@ -127,13 +115,12 @@ impl Dependencies {
         }
         self.stamps.extend(other.stamps);
         self.needs.extend(other.needs);
-        self.effects.extend(other.effects);
         self.only_for = other.only_for.or(self.only_for.take());
         self.hold_bound();
     }
 
     fn hold_bound(&mut self) {
-        if self.stamps.len() + self.needs.len() + self.effects.len() > MAX_PARTS {
+        if self.stamps.len() + self.needs.len() > MAX_PARTS {
             self.keep_private();
         }
     }
@@ -159,7 +146,7 @@ impl Dependencies {
     /// of the policy again, in this call's name. What only a person could allow makes it a no; the tool
     /// then runs and asks. `outer` is the number of plugins around the call that ran.
     ///
-    /// When it is, the call has the same effects and the same dependencies as if it had run.
+    /// When it is, the call has the same dependencies as if it had run.
     pub(crate) async fn hold_for(&self, cx: &Cx, outer: usize) -> bool {
         if self.private || self.only_for.as_ref().is_some_and(|session| *session != cx.session.id) {
             return false;
@@ -179,7 +166,6 @@ impl Dependencies {
         for (asked, rule) in own.needs.iter().zip(&rules) {
             cx.record(&asked.need, "allow", rule);
         }
-        own.effects.iter().for_each(|effect| effect(cx));
         cx.join_dependencies(own);
         true
     }

@@ -367,22 +367,6 @@ async fn a_result_made_with_a_tool_that_is_never_kept_is_not_kept() {
     assert_eq!(told(house.call("outer", json!({})).await), ran(2));
 }
 
-#[tokio::test]
-async fn effects_of_a_result_are_had_by_each_who_is_given_it() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let marks = seen.clone();
-    let (look, _) = counting("look", move |_, cx| {
-        let marks = marks.clone();
-        cx.when_served_again(move |cx| marks.lock().unwrap().push(cx.session.id.to_string()));
-        async { Ok(()) }.boxed()
-    });
-    let house = House::new(vec![look]);
-    house.call("look", json!({})).await.unwrap();
-    assert!(seen.lock().unwrap().is_empty());
-    run(&house, Call { session: session("s2", "/p"), ..house.prepare("look", json!({})) }).await.unwrap();
-    assert_eq!(*seen.lock().unwrap(), ["s2"]);
-}
-
 struct Stamper(HookSpec, AtomicUsize);
 
 impl Hook for Stamper {
