@@ -22,7 +22,7 @@ SCENE: list[Turn] = [
     # One that needs permission.
     [("bash", {"command": "touch report.txt"})],
     # More than the user wants to wait for.
-    [("bash", {"command": "echo the first begins; cat gate"})]
+    [("bash", {"command": "echo the first begins; head -n 1 gate"})]
     + [("bash", {"command": f"touch unwanted-{n}"}) for n in (1, 2)],
     "I stopped, as you said. The report is there.",
 ]
