@@ -6,3 +6,4 @@ mod hooks;
 mod house;
 mod questions;
 mod runs;
+mod scenes;

@@ -3,6 +3,9 @@
 //! A wrapper's own words are judged as any command's. This finds what else must be judged, and says
 //! when that cannot be told.
 
+mod git;
+mod prefix;
+
 use toold_engine::need::Word;
 
 #[derive(Default)]
@@ -32,85 +35,6 @@ impl Looked {
         if script.trim().is_empty() { Self::default() } else { Self { scripts: vec![script], ..Self::default() } }
     }
 }
-
-/// How a wrapper's own arguments end and the command's begin.
-struct Prefix {
-    name: &'static str,
-    /// Short options that take the next word, when nothing is attached.
-    short: &'static str,
-    /// Long options that take the next word, when no `=` is attached.
-    long: &'static [&'static str],
-    /// Short options that take no word.
-    flags: &'static str,
-    long_flags: &'static [&'static str],
-    /// Words that stand between the options and the command.
-    operands: usize,
-    /// `NAME=value` may stand before the command.
-    assignments: bool,
-}
-
-const fn prefix(name: &'static str, short: &'static str, flags: &'static str) -> Prefix {
-    Prefix { name, short, long: &[], flags, long_flags: &[], operands: 0, assignments: false }
-}
-
-/// Options that are not listed make it unsure.
-const PREFIXES: &[Prefix] = &[
-    Prefix {
-        long: &["--unset", "--chdir"],
-        long_flags: &["--ignore-environment", "--null", "--debug"],
-        assignments: true,
-        ..prefix("env", "uC", "i0v")
-    },
-    Prefix {
-        long: &["--user", "--group", "--host", "--prompt", "--close-from", "--chdir"],
-        long_flags: &[
-            "--preserve-env",
-            "--non-interactive",
-            "--set-home",
-            "--stdin",
-            "--background",
-            "--reset-timestamp",
-        ],
-        assignments: true,
-        ..prefix("sudo", "ughpCDRT", "AbEHnPSkK")
-    },
-    prefix("doas", "uC", "n"),
-    Prefix { long: &["--adjustment"], ..prefix("nice", "n", "0123456789") },
-    Prefix {
-        long: &["--signal", "--kill-after"],
-        long_flags: &["--foreground", "--preserve-status", "--verbose"],
-        operands: 1,
-        ..prefix("timeout", "sk", "v")
-    },
-    prefix("nohup", "", ""),
-    Prefix { long_flags: &["--ctty", "--fork", "--wait"], ..prefix("setsid", "", "cfw") },
-    Prefix { long: &["--class", "--classdata"], long_flags: &["--ignore"], ..prefix("ionice", "cn", "t") },
-    Prefix { long: &["--input", "--output", "--error"], ..prefix("stdbuf", "ioe", "") },
-    Prefix {
-        long: &["--format", "--output"],
-        long_flags: &["--verbose", "--portability", "--append", "--quiet"],
-        ..prefix("time", "fo", "pvaq")
-    },
-    prefix("exec", "a", "cl"),
-    prefix("command", "", "p"),
-    prefix("builtin", "", ""),
-    prefix("busybox", "", ""),
-    Prefix { operands: 1, ..prefix("chrt", "", "bfiorv") },
-    Prefix { operands: 1, ..prefix("taskset", "", "") },
-    Prefix { operands: 1, ..prefix("chroot", "", "") },
-    Prefix { long_flags: &["--verbose"], ..prefix("chronic", "", "ev") },
-    prefix("caffeinate", "tw", "dimsu"),
-    prefix("fakeroot", "", ""),
-    prefix("torify", "", ""),
-    prefix("proxychains", "f", "q"),
-    prefix("proxychains4", "f", "q"),
-    prefix("unbuffer", "", "p"),
-    prefix("entr", "", "acdnprsz"),
-    Prefix { long_flags: &["--"], ..prefix("dbus-run-session", "", "") },
-    Prefix { long_flags: &["--auto-servernum"], ..prefix("xvfb-run", "ns", "a") },
-    Prefix { long: &["--output"], ..prefix("strace", "oePpsuE", "cCdDfFhiqrtTvVxXyzZk") },
-    Prefix { ..prefix("ltrace", "oeluns", "cCfhirStT") },
-];
 
 /// Wrappers whose arguments are not looked into.
 const UNSURE: &[&str] = &[
@@ -223,17 +147,14 @@ pub(super) fn look_into(words: &[Word]) -> Looked {
         "find" => find(rest),
         "fd" | "fdfind" => fd(rest),
         "flock" => flock(rest),
-        "git" => git(rest),
+        "git" => git::look_into(rest),
         "rustup" if is(rest, 0, "run") => Looked::command(rest.get(2..).unwrap_or_default()),
         "mise" | "asdf" if is(rest, 0, "exec") || is(rest, 0, "x") => after_dashes(rest),
         "direnv" if is(rest, 0, "exec") => Looked::command(rest.get(2..).unwrap_or_default()),
         "uv" | "poetry" | "pipenv" | "pdm" | "hatch" | "rye" if is(rest, 0, "run") => runner(&rest[1..]),
         "bundle" if is(rest, 0, "exec") => runner(&rest[1..]),
         "nix-shell" | "nix" if rest.iter().any(|word| is_run_option(&word.text)) => Looked::unsure(),
-        _ => match PREFIXES.iter().find(|prefix| prefix.name == name) {
-            Some(prefix) => prefixed(prefix, rest),
-            None => Looked::default(),
-        },
+        _ => prefix::look_into(name, rest).unwrap_or_default(),
     }
 }
 
@@ -261,58 +182,6 @@ fn after_dashes(words: &[Word]) -> Looked {
     match words.iter().position(|word| word.text == "--") {
         Some(at) => Looked::command(&words[at + 1..]),
         None => Looked::unsure(),
-    }
-}
-
-fn prefixed(prefix: &Prefix, words: &[Word]) -> Looked {
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        if !word.literal {
-            return Looked::unsure();
-        }
-        let text = word.text.as_str();
-        at += 1;
-        if text == "--" {
-            break;
-        } else if let Some(long) = text.strip_prefix("--").map(|_| text) {
-            let (option, attached) = long.split_once('=').map_or((long, false), |(option, _)| (option, true));
-            let takes_word = prefix.long.contains(&option);
-            if !takes_word && !prefix.long_flags.contains(&option) {
-                return Looked::unsure();
-            }
-            at += usize::from(takes_word && !attached);
-        } else if let Some(cluster) = text.strip_prefix('-') {
-            if cluster.is_empty() && prefix.name != "env" {
-                return Looked::unsure();
-            }
-            for (index, letter) in cluster.char_indices() {
-                if prefix.short.contains(letter) {
-                    at += usize::from(index + letter.len_utf8() == cluster.len());
-                    break;
-                }
-                if !prefix.flags.contains(letter) {
-                    return Looked::unsure();
-                }
-            }
-        } else {
-            at -= 1;
-            break;
-        }
-    }
-    while prefix.assignments && words.get(at).is_some_and(|word| word.text.contains('=')) {
-        at += 1;
-    }
-    for _ in 0..prefix.operands {
-        if words.get(at).is_some_and(|word| !word.literal || word.text.starts_with('-')) {
-            return Looked::unsure();
-        }
-        at += 1;
-    }
-    let command = words.get(at..).unwrap_or_default();
-    match command.first() {
-        // What it expands to may be nothing, or an option.
-        Some(name) if !name.literal => Looked::unsure(),
-        Some(_) | None => Looked::command(command),
     }
 }
 
@@ -474,118 +343,5 @@ fn flock(words: &[Word]) -> Looked {
         [option, script @ ..] if matches!(option.text.as_str(), "-c" | "--command") => Looked::script(script),
         [first, ..] if !first.literal || first.text.starts_with('-') => Looked::unsure(),
         command => Looked::command(command),
-    }
-}
-
-/// Options of the configuration that name no command.
-const HARMLESS_SETTINGS: &[&str] = &[
-    "color.",
-    "user.",
-    "advice.",
-    "column.",
-    "core.quotepath",
-    "core.autocrlf",
-    "core.eol",
-    "core.abbrev",
-    "core.precomposeunicode",
-    "core.ignorecase",
-    "core.longpaths",
-    "core.filemode",
-    "init.defaultbranch",
-    "commit.gpgsign",
-    "tag.gpgsign",
-    "pull.rebase",
-    "pull.ff",
-    "push.default",
-    "merge.conflictstyle",
-    "diff.renames",
-    "diff.algorithm",
-    "diff.context",
-    "diff.noprefix",
-    "diff.mnemonicprefix",
-    "log.",
-    "status.",
-    "rerere.enabled",
-    "fetch.prune",
-    "gc.auto",
-    "http.postbuffer",
-    "safe.directory",
-];
-
-fn git(words: &[Word]) -> Looked {
-    if words.iter().any(|word| word.text.starts_with("ext::")) {
-        return Looked::unsure();
-    }
-    let mut looked = Looked::default();
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        let text = word.text.as_str();
-        at += 1;
-        if !word.literal {
-            return Looked::unsure();
-        }
-        match text {
-            "-c" => {
-                let Some(setting) = words.get(at).filter(|word| word.literal) else { return Looked::unsure() };
-                at += 1;
-                let (key, value) = setting.text.split_once('=').unwrap_or((&setting.text, ""));
-                let key = key.to_ascii_lowercase();
-                if key.starts_with("alias.") {
-                    match value.trim_start().strip_prefix('!') {
-                        Some(script) => looked.scripts.push(script.to_owned()),
-                        None => looked.scripts.push(format!("git {value}")),
-                    }
-                } else if !HARMLESS_SETTINGS.iter().any(|harmless| key.starts_with(harmless)) {
-                    return Looked::unsure();
-                }
-            }
-            "-C" | "--git-dir" | "--work-tree" | "--namespace" => at += 1,
-            "-p"
-            | "-P"
-            | "--paginate"
-            | "--no-pager"
-            | "--bare"
-            | "--no-replace-objects"
-            | "--literal-pathspecs"
-            | "--no-optional-locks"
-            | "--version"
-            | "--help"
-            | "-h"
-            | "-v"
-            | "--exec-path"
-            | "--html-path" => {}
-            _ if ["--git-dir=", "--work-tree=", "--namespace="].iter().any(|start| text.starts_with(start)) => {}
-            _ if text.starts_with('-') => return Looked::unsure(),
-            _ => {
-                let subcommand = git_subcommand(text, &words[at..]);
-                looked.commands.extend(subcommand.commands);
-                looked.scripts.extend(subcommand.scripts);
-                looked.unsure |= subcommand.unsure;
-                return looked;
-            }
-        }
-    }
-    looked
-}
-
-fn git_subcommand(name: &str, words: &[Word]) -> Looked {
-    let runs = |options: &[&str]| words.iter().any(|word| options.iter().any(|option| word.text.starts_with(option)));
-    match name {
-        "bisect" if is(words, 0, "run") => Looked::command(&words[1..]),
-        "submodule" => match words.iter().position(|word| word.text == "foreach") {
-            Some(at) => {
-                let flags = words[at + 1..].iter().take_while(|word| word.text.starts_with('-')).count();
-                Looked::script(&words[at + 1 + flags..])
-            }
-            None => Looked::default(),
-        },
-        "rebase" if runs(&["-x", "--exec"]) => Looked::unsure(),
-        "filter-branch" | "daemon" | "instaweb" | "web--browse" => Looked::unsure(),
-        "difftool" | "mergetool" if runs(&["-x", "--extcmd"]) => Looked::unsure(),
-        "grep" if runs(&["-O", "--open-files-in-pager"]) => Looked::unsure(),
-        "clone" if runs(&["-c", "--config", "-u", "--upload-pack", "--template"]) => Looked::unsure(),
-        "fetch" | "pull" | "ls-remote" | "archive" if runs(&["--upload-pack", "--exec"]) => Looked::unsure(),
-        "push" | "send-pack" if runs(&["--receive-pack", "--exec"]) => Looked::unsure(),
-        _ => Looked::default(),
     }
 }

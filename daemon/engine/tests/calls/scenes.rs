@@ -1,0 +1,120 @@
+//! Frontends that come, read, answer and go in any order, and calls that ask meanwhile.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::time::sleep;
+use toold_engine::asks::AskSubscription;
+use toold_proto::permission::{Action, Ask, PermissionEvent, ReplyPermission, Scope};
+
+use crate::asks::{answer, bash, house};
+use crate::house::settle;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Call(u8),
+    Cancel(u8),
+    Come(u8),
+    Go(u8),
+    Read(u8),
+    Reply(u8, bool, u8),
+    Wait(u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0u8..4).prop_map(Step::Call),
+        (0u8..8).prop_map(Step::Cancel),
+        (0u8..3).prop_map(Step::Come),
+        (0u8..3).prop_map(Step::Go),
+        (0u8..3).prop_map(Step::Read),
+        (0u8..3, any::<bool>(), 0u8..3).prop_map(|(who, yes, scope)| Step::Reply(who, yes, scope)),
+        (0u8..15).prop_map(Step::Wait),
+    ]
+}
+
+#[derive(Default)]
+struct Frontend {
+    subscription: Option<AskSubscription>,
+    /// What it shows to its person.
+    shown: Vec<Ask>,
+}
+
+impl Frontend {
+    fn read(&mut self) {
+        let Some(subscription) = &mut self.subscription else { return };
+        while let Some(news) = subscription.try_next() {
+            match news {
+                PermissionEvent::Asked { request } => {
+                    assert!(self.shown.iter().all(|ask| ask.request_id != request.request_id), "doubled");
+                    self.shown.push(*request);
+                }
+                PermissionEvent::Resolved(end) => {
+                    let at = self.shown.iter().position(|ask| ask.request_id == end.request_id);
+                    self.shown.remove(at.expect("only what was shown ends"));
+                }
+            }
+        }
+    }
+}
+
+async fn play(steps: Vec<Step>) {
+    let house = house();
+    let mut frontends: [Frontend; 3] = Default::default();
+    let mut calls = Vec::new();
+    for step in steps {
+        match step {
+            Step::Call(line) => {
+                let call = house.prepare("bash", bash(&format!("do {line}")));
+                calls.push((call.cancel.clone(), house.start(call)));
+            }
+            Step::Cancel(which) => {
+                if let Some((cancel, _)) = calls.get(usize::from(which)) {
+                    cancel.cancel();
+                }
+            }
+            Step::Come(who) => {
+                let frontend = &mut frontends[usize::from(who)];
+                *frontend = Frontend { subscription: Some(house.frontend()), shown: Vec::new() };
+            }
+            Step::Go(who) => frontends[usize::from(who)] = Frontend::default(),
+            Step::Read(who) => frontends[usize::from(who)].read(),
+            Step::Reply(who, yes, scope) => {
+                if let Some(ask) = frontends[usize::from(who)].shown.first() {
+                    let scope = [Scope::Once, Scope::Session, Scope::Always][usize::from(scope)];
+                    let action = if yes { Action::Allow } else { Action::Deny };
+                    let _ = house.reply(ReplyPermission { scope: Some(scope), ..answer(ask, action) });
+                }
+            }
+            Step::Wait(seconds) => sleep(Duration::from_secs(seconds.into())).await,
+        }
+        settle().await;
+        // After all is read, every frontend shows what is pending and nothing else.
+        for frontend in frontends.iter_mut().filter(|frontend| frontend.subscription.is_some()) {
+            let pending: Vec<String> = house.engine.asks.pending().into_iter().map(|ask| ask.request_id).collect();
+            frontend.read();
+            let shown: Vec<String> = frontend.shown.iter().map(|ask| ask.request_id.clone()).collect();
+            assert_eq!(shown, pending);
+        }
+    }
+    drop(frontends);
+    for (_, call) in calls {
+        // Ends by itself, ten seconds after the last frontend left.
+        let _ = call.await.unwrap();
+    }
+    assert!(house.engine.asks.pending().is_empty(), "stuck");
+    let kinds = house.kinds();
+    let count = |kind: &str| kinds.iter().filter(|found| **found == kind).count();
+    assert_eq!(count("permission.asked"), count("permission.resolved"));
+    house.books_are_closed();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_ask_is_lost_doubled_or_stuck(steps in prop::collection::vec(step(), 0..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(play(steps));
+    }
+}
