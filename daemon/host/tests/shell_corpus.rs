@@ -46,3 +46,24 @@ fn every_line_needs_what_it_does() {
     assert!(count >= 300, "only {count} lines");
     assert!(wrong.is_empty(), "{} lines of {count}:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn redirects_are_judged_where_links_lead() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join("work")).unwrap();
+    std::fs::create_dir(root.join("out")).unwrap();
+    std::os::unix::fs::symlink("../out", root.join("work/link")).unwrap();
+    std::os::unix::fs::symlink("../out/new", root.join("work/dangling")).unwrap();
+    std::fs::write(root.join("work/.toolignore"), "secret*\n").unwrap();
+    let target = |line: &str| {
+        let found = needs(line, &root.join("work"));
+        let file = found.into_iter().find(|need| need.category == Category::FileWrite).unwrap();
+        (file.target.strip_prefix(root.to_str().unwrap()).unwrap().to_owned(), file.forbidden.is_some())
+    };
+    assert_eq!(target("echo a > link/x"), ("/out/x".into(), false));
+    assert_eq!(target("echo a > link/../x"), ("/x".into(), false));
+    assert_eq!(target("echo a > dangling"), ("/out/new".into(), false));
+    assert_eq!(target("echo a > new/../y"), ("/work/y".into(), false));
+    assert_eq!(target("echo a > secret.txt"), ("/work/secret.txt".into(), true));
+}
