@@ -8,6 +8,7 @@ use crate::permission::{Ask, Resolved};
 use crate::plugin::PluginError;
 use crate::question::{Question, QuestionResolved};
 use crate::session::Mode;
+use crate::todo::TodoItem;
 use crate::tool::{CallId, SessionId, ToolName};
 
 /// Params of `events.subscribe`.
@@ -78,6 +79,23 @@ pub enum What {
     SessionClosed { session_id: SessionId },
     #[serde(rename = "session.mode")]
     SessionMode { session_id: SessionId, mode: Mode },
+    #[serde(rename = "todo.changed")]
+    TodoChanged {
+        session_id: SessionId,
+        /// The whole list, in the order of its author.
+        items: Vec<TodoItem>,
+    },
+    #[serde(rename = "shell.started")]
+    ShellStarted { session_id: SessionId, shell_id: String, command: String },
+    #[serde(rename = "shell.exited")]
+    ShellExited {
+        session_id: SessionId,
+        shell_id: String,
+        /// How it ended, in words.
+        status: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+    },
     #[serde(rename = "notice")]
     Notice {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,6 +135,9 @@ impl What {
             Self::SessionOpened { .. } => "session.opened",
             Self::SessionClosed { .. } => "session.closed",
             Self::SessionMode { .. } => "session.mode",
+            Self::TodoChanged { .. } => "todo.changed",
+            Self::ShellStarted { .. } => "shell.started",
+            Self::ShellExited { .. } => "shell.exited",
             Self::Notice { .. } => "notice",
             Self::Message { .. } => "message",
             Self::Lagged { .. } => "lagged",
@@ -124,7 +145,7 @@ impl What {
     }
 
     /// The kinds that a subscription can name.
-    pub const KINDS: [&'static str; 16] = [
+    pub const KINDS: [&'static str; 19] = [
         "tools.changed",
         "call.started",
         "call.progress",
@@ -139,6 +160,9 @@ impl What {
         "session.opened",
         "session.closed",
         "session.mode",
+        "todo.changed",
+        "shell.started",
+        "shell.exited",
         "notice",
         "message",
     ];
@@ -156,6 +180,9 @@ impl What {
             | Self::SessionOpened { session_id, .. }
             | Self::SessionClosed { session_id }
             | Self::SessionMode { session_id, .. }
+            | Self::TodoChanged { session_id, .. }
+            | Self::ShellStarted { session_id, .. }
+            | Self::ShellExited { session_id, .. }
             | Self::Message { session_id, .. } => Some(session_id),
             Self::Notice { session_id, .. } => session_id.as_ref(),
             Self::ToolsChanged { .. }

@@ -22,6 +22,7 @@ pub mod question;
 mod schema;
 pub mod session;
 pub mod socket;
+pub mod todo;
 pub mod tool;
 
 pub use schema::schema_of;

@@ -8,6 +8,7 @@ pub mod builtin;
 pub mod journal;
 pub mod shared;
 pub mod shells;
+pub mod todo;
 
 mod bash;
 mod bash_output;
@@ -52,5 +53,6 @@ pub fn all(shared: &Arc<Shared>) -> Vec<Arc<dyn Tool>> {
         make::<bash::Bash>(shared),
         make::<bash_output::BashOutput>(shared),
         make::<kill_shell::KillShell>(shared),
+        make::<todo::Todo>(shared),
     ]
 }

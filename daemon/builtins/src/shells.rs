@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_host::descendants::{OWNER, owner};
 use toold_host::process::{Command, Ending, Finished, StartError, run_with_input};
+use toold_proto::event::What;
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::ring::Ring;
@@ -122,6 +123,9 @@ impl Shells {
         command.environment = command.environment.with([(OWNER, owner())]);
         let (closed, stop) = (cx.session.closed.clone(), cx.engine.stop.clone());
         let own = shell.clone();
+        let events = cx.engine.events.clone();
+        let (session_id, shell_id) = (shell.session.clone(), shell.id());
+        events.emit(What::ShellStarted { session_id, shell_id, command: shell.command.clone() });
         cx.engine.tasks.spawn(async move {
             let work = run_with_input(command, Some(receiver), &own.cancel, |_, text| own.heard(text));
             tokio::pin!(work);
@@ -130,7 +134,10 @@ impl Shells {
                 () = closed.cancelled() => { own.cancel.cancel(); work.await }
                 () = stop.cancelled() => { own.cancel.cancel(); work.await }
             };
-            own.end(finished);
+            let ended = own.end(finished);
+            let exit_code = if let Ended::Exited(code) = ended { Some(code) } else { None };
+            let (session_id, shell_id) = (own.session.clone(), own.id());
+            events.emit(What::ShellExited { session_id, shell_id, status: ended.to_string(), exit_code });
         });
         Ok(shell)
     }
@@ -355,7 +362,7 @@ impl Shell {
         self.changed.send_modify(|version| *version += 1);
     }
 
-    fn end(&self, finished: Result<Finished, StartError>) {
+    fn end(&self, finished: Result<Finished, StartError>) -> Ended {
         let ended = match finished {
             Err(error) => Ended::Failed(error.to_string()),
             Ok(finished) => match (finished.ending, finished.code, finished.signal) {
@@ -367,8 +374,9 @@ impl Shell {
             },
         };
         lock(&self.input).take();
-        lock(&self.state).ended = Some(ended);
+        lock(&self.state).ended = Some(ended.clone());
         self.changed.send_modify(|version| *version += 1);
+        ended
     }
 }
 

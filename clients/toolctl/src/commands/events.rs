@@ -10,6 +10,7 @@ use toold_client::ClientError;
 use toold_proto::call::Progress;
 use toold_proto::event::{Event, Outcome, SubscribeEvents, What};
 use toold_proto::method::EventsSubscribe;
+use toold_proto::todo::TodoStatus;
 use toold_proto::tool::SessionId;
 
 use crate::cli::Globals;
@@ -147,6 +148,17 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
         What::SessionMode { session_id, mode } => {
             let mode = serde_json::to_value(mode).unwrap_or_default();
             (WARN, format!("{} {DIM}{session_id}{DIM:#}", mode.as_str().unwrap_or_default()))
+        }
+        What::TodoChanged { session_id, items } => {
+            let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
+            (plain, format!("{done} of {} done {DIM}{session_id}{DIM:#}", items.len()))
+        }
+        What::ShellStarted { shell_id, command, .. } => {
+            (plain, format!("{} {DIM}{}{DIM:#}", shorten(&one_line(command), 120), one_line(shell_id)))
+        }
+        What::ShellExited { shell_id, status, exit_code, .. } => {
+            let style = if *exit_code == Some(0) { GOOD } else { WARN };
+            (style, format!("{} {DIM}{}{DIM:#}", one_line(status), one_line(shell_id)))
         }
         What::Notice { plugin, level, message, .. } => {
             let from = plugin.as_deref().unwrap_or("toold");

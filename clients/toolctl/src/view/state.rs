@@ -200,6 +200,9 @@ impl State {
             Happened::QuestionAnswered { resolved, .. } => drop(self.questions.remove(&resolved.request_id)),
             Happened::PermissionAsked { .. }
             | Happened::PermissionResolved { .. }
+            | Happened::TodoChanged { .. }
+            | Happened::ShellStarted { .. }
+            | Happened::ShellExited { .. }
             | Happened::Notice { .. }
             | Happened::Message { .. } => {}
             Happened::Lagged { .. } => {

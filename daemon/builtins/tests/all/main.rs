@@ -10,3 +10,4 @@ mod names;
 mod read;
 mod ripgrep;
 mod shells;
+mod todo;
