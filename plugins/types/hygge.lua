@@ -79,7 +79,7 @@ function ctx.question(question) end
 ---@field output_schema? table A JSON Schema of `structured`.
 ---@field parallelizable? boolean Calls may run side by side, each perhaps in a machine of its own: globals are not shared between them.
 ---@field timeout? hygge.Duration
----@field cacheable? boolean The result for the same arguments and folder may be served again.
+---@field cacheable? boolean The result for the same arguments and folder may be served again, until a file changes that `hygge.fs` or `io` read for it. What lists folders, writes, or runs programs runs each time.
 ---@field cache_ttl? hygge.Duration For how long; 5 minutes when absent.
 ---@field annotations? {read_only?: boolean, destructive?: boolean, idempotent?: boolean, open_world?: boolean} Hints for frontends.
 ---@field permission? false | fun(input: table): hygge.Need | hygge.Need[] | nil What a call will touch. Absent: category `plugin`, the tool's name. `false`: nothing beyond what the host's functions ask for.

@@ -27,6 +27,11 @@ hygge.register_tool{
   end,
 }
 hygge.register_tool{
+  name = "whose", description = "Tells the session", cacheable = true,
+  input_schema = {type = "object"},
+  execute = function(ctx) return counted(ctx.session.id == hygge.session.id and ctx.session.id or "?") end,
+}
+hygge.register_tool{
   name = "names", description = "Lists a folder", cacheable = true,
   input_schema = {type = "object"},
   execute = function() return counted(tostring(#hygge.fs.list("."))) end,
@@ -141,6 +146,19 @@ fn a_write_through_the_daemon_is_never_followed_by_an_old_answer() {
 }
 
 #[test]
+fn what_a_tool_made_of_its_session_is_for_that_session() {
+    let daemon = daemon();
+    let mut wire = daemon.connect();
+    let mut ask = |session: &str| {
+        wire.result("session.open", json!({"cwd": daemon.work(), "session_id": session}));
+        told(&mut wire, "whose", json!({}))
+    };
+    assert_eq!(ask("one"), fresh("1: one"));
+    assert_eq!(ask("one"), kept("1: one"));
+    assert_eq!(ask("two"), fresh("2: two"));
+}
+
+#[test]
 fn what_a_folder_holds_is_looked_at_each_time() {
     let daemon = daemon();
     let mut wire = daemon.connect();
@@ -188,7 +206,7 @@ fn identical_calls_in_flight_run_once_and_outlive_the_first() {
     fs::write(daemon.work().join("go"), "").unwrap();
     for (id, name) in [(second, "second"), (third, "third")] {
         let result = two.answer(id)["result"].take();
-        assert_eq!(seen(&result), fresh("1: went"));
+        assert_eq!(seen(&result).0, "1: went");
         assert_eq!(result["call_id"], name);
     }
 }

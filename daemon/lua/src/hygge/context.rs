@@ -21,6 +21,9 @@ use crate::call;
 use crate::convert;
 use crate::raw::Facts;
 
+/// The name in the machine's registry of the table `hygge.session`.
+const SESSION: &str = "toold.session";
+
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     let plugin = &hygge.home.plugin;
     let about = hygge.within("plugin")?.table;
@@ -38,13 +41,17 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         let key = key.as_string().map(|key| key.to_string_lossy());
         let Some(cx) = call::current().and_then(|call| call.cx.clone()) else { return Ok(None) };
         Ok(match key.as_deref() {
-            Some("id") => Some(cx.session.id.to_string()),
+            Some("id") => {
+                cx.depends_on_session();
+                Some(cx.session.id.to_string())
+            }
             Some("cwd") => Some(cx.session.cwd.display().to_string()),
             Some(_) | None => None,
         })
     })?;
     meta.raw_set("__index", index)?;
     session.set_metatable(Some(meta))?;
+    hygge.lua.set_named_registry_value(SESSION, session)?;
 
     let ctx = hygge.apart()?;
     methods(&ctx)?;
@@ -173,5 +180,10 @@ pub(crate) fn call_table(lua: &Lua, table: &CallTable) -> mlua::Result<(Table, V
     let mut texts = vec![("call_id", cx.call_id.as_str()), ("tool", cx.tool.as_str()), ("cwd", &cwd)];
     texts.extend(cx.session.model.as_deref().map(|model| ("model", model)));
     let session = [("id", cx.session.id.as_str()), ("cwd", &session_cwd)];
-    convert::call_to_lua(lua, &Facts { texts: &texts, session: &session }, input)
+    let (ctx, input) = convert::call_to_lua(lua, &Facts { texts: &texts, session: &session }, input)?;
+    if cx.wants_stamps() {
+        // A result that may serve other sessions: the table that notices when it is asked for the id.
+        ctx.raw_set("session", lua.named_registry_value::<Table>(SESSION)?)?;
+    }
+    Ok((ctx, input))
 }
