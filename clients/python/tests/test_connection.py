@@ -129,6 +129,49 @@ def test_events_go_on_with_the_next_daemon(client: Client, daemon: Daemon) -> No
         assert event["tool"] == "greet"
 
 
+def test_events_end_with_a_client_that_waits_for_a_daemon(client: Client, daemon: Daemon) -> None:
+    events = client.events("call.finished")
+    daemon.stop()
+    client.close()
+    assert list(events) == []
+
+    async def scene() -> None:
+        async with AsyncClient(toold=TOOLD) as waiting:
+            async with waiting.events("call.finished") as events:
+                await asyncio.to_thread(daemon.stop)
+                await waiting.close()
+                assert [event async for event in events] == []
+
+    asyncio.run(scene())
+
+
+def test_a_session_is_resumed_where_a_link_led(daemon: Daemon) -> None:
+    link = daemon.place.root / "link"
+    link.symlink_to(daemon.work)
+    with Client(start=False) as client:
+        assert client.open_session(link).cwd == str(daemon.work)
+        daemon.stop()
+        daemon.start()
+        assert client.execute("greet", {"name": "x"}).text == "hello x"
+
+
+def test_a_client_is_not_waited_for_in_its_own_thread(daemon: Daemon) -> None:
+    client: Client
+    failures: list[BaseException] = []
+
+    async def permit(ask: toold.Ask) -> toold.Reply:
+        try:
+            client.tools()
+        except RuntimeError as error:
+            failures.append(error)
+        return ask.allow()
+
+    with Client(start=False, on_permission=permit) as client:
+        client.open_session(daemon.work)
+        assert not client.execute("bash", {"command": "touch made"}).is_error
+    assert "use AsyncClient there" in str(failures[0])
+
+
 def test_what_is_cancelled_here_is_cancelled_there(daemon: Daemon) -> None:
     async def scene() -> None:
         async with AsyncClient(start=False) as client, client.events(["call.started", "call.finished"]) as events:

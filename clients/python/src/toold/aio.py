@@ -111,6 +111,10 @@ class AsyncClient:
             await asyncio.gather(self._returning, return_exceptions=True)
         if self._connection is not None:
             await self._connection.close()
+        # Those of a connection that was lost before.
+        for events in self._events:
+            events.end()
+        self._events.clear()
 
     async def __aenter__(self) -> AsyncClient:
         return await self.connect()
@@ -166,7 +170,7 @@ class AsyncClient:
         connection = await self._ready()
         opened = Session(**await self._within(self._timeout, "session.open", connection.request("session.open", params)))
         self.session = opened
-        self._session_params = {**params, "session_id": opened.session_id}
+        self._session_params = {**params, "cwd": opened.cwd, "session_id": opened.session_id}
         await self._loans.move(connection)
         return opened
 

@@ -353,7 +353,12 @@ class Events:
             except asyncio.TimeoutError:
                 raise RequestTimeout(f"no event came in {timeout} s") from None
 
-        event = self._loop.run(take())
+        try:
+            event = self._loop.run(take())
+        except Disconnected:
+            if not self._loop.closed:
+                raise
+            event = None
         if event is None:
             raise StopIteration
         return event
@@ -391,6 +396,10 @@ class _Loop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs it in the loop and waits; an exception here, such as `KeyboardInterrupt`, cancels it."""
