@@ -58,6 +58,9 @@ const UNSURE: &[&str] = &[
     "valgrind",
     "expect",
     "fish",
+    "zsh",
+    "ksh",
+    "mksh",
     "csh",
     "tcsh",
     "nu",
@@ -81,7 +84,11 @@ const UNSURE: &[&str] = &[
     "newgrp",
 ];
 
-const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash"];
+const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "rbash"];
+
+/// What `-o` may turn on: nothing here changes how a script is read.
+const SHELL_OPTIONS: &[&str] =
+    &["errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "errtrace", "noclobber"];
 
 /// Arguments by which a program runs or loads something else.
 const ESCAPES: &[(&str, &[&str])] = &[
@@ -142,6 +149,11 @@ pub(super) fn look_into(words: &[Word]) -> Looked {
         "command" if rest.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V" | "-pv" | "-pV")) => {
             Looked::default()
         }
+        "source" | "."
+            if skip_dashes(rest).first().is_some_and(|file| !file.literal || file.text.starts_with("/dev/")) =>
+        {
+            Looked::unsure()
+        }
         "watch" => Looked::unsure(),
         "xargs" => xargs(rest),
         "find" => find(rest),
@@ -200,14 +212,17 @@ fn shell(words: &[Word]) -> Looked {
             }
             "--version" | "--help" => return Looked::default(),
             "--norc" | "--noprofile" | "--login" | "--posix" | "--verbose" => {}
-            "-O" | "+O" => at += 1,
             text if text.starts_with("--") => return Looked::unsure(),
             text if text.starts_with(['-', '+']) => {
-                if text.len() < 2 || text[1..].contains(|c: char| !"abcefhlmnouvxBCEHPT".contains(c)) {
+                if text.len() < 2 || text[1..].contains(|c: char| !"abcefhlmnouvxBCEPT".contains(c)) {
                     return Looked::unsure();
                 }
                 takes_script |= text.contains('c');
-                at += usize::from(text.contains('o'));
+                match text.matches('o').count() {
+                    0 => {}
+                    1 if words.get(at + 1).is_some_and(|name| SHELL_OPTIONS.contains(&name.text.as_str())) => at += 1,
+                    _ => return Looked::unsure(),
+                }
             }
             _ => break,
         }
@@ -303,6 +318,10 @@ fn find(words: &[Word]) -> Looked {
                 Some(_) | None => return Looked::unsure(),
             },
             "-files0-from" => return Looked::unsure(),
+            // It may become any number of words, an `-exec` among them.
+            text if !word.literal && text.starts_with(['$', '`', '.']) && !text.starts_with("./") => {
+                return Looked::unsure();
+            }
             _ => {}
         }
     }

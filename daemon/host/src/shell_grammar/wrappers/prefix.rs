@@ -76,7 +76,7 @@ const PREFIXES: &[Prefix] = &[
     prefix("proxychains", "f", "q"),
     prefix("proxychains4", "f", "q"),
     prefix("unbuffer", "", "p"),
-    prefix("entr", "", "acdnprsz"),
+    prefix("entr", "", "acdnprz"),
     Prefix { long_flags: &["--"], ..prefix("dbus-run-session", "", "") },
     Prefix { long_flags: &["--auto-servernum"], ..prefix("xvfb-run", "ns", "a") },
     Prefix { long: &["--output"], ..prefix("strace", "oePpsuE", "cCdDfFhiqrtTvVxXyzZk") },
