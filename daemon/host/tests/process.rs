@@ -269,7 +269,8 @@ async fn what_a_killed_daemon_has_left_is_ended() {
         run(command, &cancel, |_, text| sender.try_send(text.trim().parse::<i32>().unwrap()).unwrap()).await.unwrap()
     });
     let pid = receiver.recv().await.unwrap();
-    assert!(tokio::task::spawn_blocking(end_leftovers).await.unwrap() >= 2);
+    // Not counted: a daemon that starts meanwhile ends them too.
+    tokio::task::spawn_blocking(end_leftovers).await.unwrap();
     wait_until_gone(pid).await;
     assert_eq!(task.await.unwrap().signal, Some(9));
 }

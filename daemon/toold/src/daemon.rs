@@ -98,6 +98,10 @@ impl Daemon {
             .registry
             .put(source, Origin::Builtin, toold_builtins::all(&builtins))
             .context("the built-in tools do not go together")?;
+        engine.tasks.spawn_blocking(|| match toold_host::descendants::end_leftovers() {
+            0 => {}
+            ended => tracing::warn!(ended, "processes in the background of a daemon that was killed are ended"),
+        });
         let plugins = crate::plugins::start(&options, &loaded, &engine, &store)?;
         let limits = ConnectionLimits {
             max_message: loaded.config.limits.message_bytes,
