@@ -68,7 +68,12 @@ fn every_way_of_saving_is_followed_by_one_revision() {
     let mut revision = wire.result("tools.list", json!({}))["revision"].as_u64().unwrap();
     for (how, save) in saves {
         save(&tool(how));
-        let event = changed(&mut wire);
+        let mut event = changed(&mut wire);
+        // A slow machine may see the file gone before it is there again; then that is a revision too.
+        while how == "moved to a backup first" && event["removed"] == json!(["say"]) {
+            event = changed(&mut wire);
+            revision += 1;
+        }
         assert_eq!(say(&mut wire), how);
         revision += 1;
         assert_eq!(event["revision"], revision, "{how}: {event}");

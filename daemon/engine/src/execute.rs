@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use toold_proto::error::ArgumentError;
 use toold_proto::event::{Outcome, What};
 use toold_proto::tool::{Block, CallId, ToolResult};
+use tracing::Instrument;
 
 use crate::Engine;
 use crate::audit::AuditRow;
@@ -157,7 +158,9 @@ async fn carry_out(
 ) -> Result<ToolResult, CallError> {
     let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
     let running = Running::begin(&cx, in_flight, &call.arguments);
-    let walked = AssertUnwindSafe(walk(tool, call, &cx, &running)).catch_unwind().await;
+    // Below the level at which every call is logged, lines name their call themselves.
+    let span = tracing::debug_span!("call", id = %cx.call_id);
+    let walked = AssertUnwindSafe(walk(tool, call, &cx, &running)).catch_unwind().instrument(span).await;
     let answer = walked.unwrap_or_else(|panic| Err(CallError::Failed(panic_words(&panic))));
     if let Some(outer) = outer {
         outer.join_dependencies(cx.dependencies());
@@ -413,7 +416,7 @@ async fn run(
         return in_time(cx, output, limit);
     }
     let (sender, mut receiver) = oneshot::channel();
-    cx.engine.tasks.spawn(supervise(work, cx.clone(), place, sender));
+    cx.engine.tasks.spawn(supervise(work, cx.clone(), place, sender).in_current_span());
     tokio::select! {
         biased;
         output = &mut receiver => in_time(cx, received(output), limit),

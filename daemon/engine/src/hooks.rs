@@ -218,7 +218,7 @@ impl Hooks {
                     return Hooked::Denied { hook: spec.name.clone(), reason: format!("the hook failed: {error}") };
                 }
                 Err(error) => {
-                    tracing::warn!(hook = spec.name, %error, "hook failed, the call goes on");
+                    tracing::warn!(call = %cx.call_id, hook = spec.name, %error, "hook failed, the call goes on");
                     cx.message(format!("hook {} failed: {error}", spec.name));
                 }
             }
@@ -263,8 +263,9 @@ fn input_of(event: HookEvent, session: &Session, pwd: &Path, spec: &HookSpec) ->
 
 fn spawn(hook: Arc<dyn Hook>, input: HookInput, cx: Option<Arc<Cx>>, tasks: &TaskTracker) {
     tasks.spawn(async move {
+        let call = cx.as_ref().map(|cx| cx.call_id.to_string());
         if let Err(error) = run(hook.as_ref(), input, cx).await {
-            tracing::warn!(hook = hook.spec().name, %error, "asynchronous hook failed");
+            tracing::warn!(call, hook = hook.spec().name, %error, "asynchronous hook failed");
         }
     });
 }
