@@ -180,7 +180,7 @@ fn output(site: &Site, plan: &Plan) -> ToolOutput {
     let Diff { text, added, removed } = &plan.diff;
     let words = match plan.before {
         // The model has just written all of it.
-        None => format!("created {} ({added} lines)", site.shown),
+        None => format!("created {} ({added} {})", site.shown, if *added == 1 { "line" } else { "lines" }),
         Some(_) => {
             let mut shown = text.as_str();
             if shown.len() > MAX_SHOWN_DIFF {

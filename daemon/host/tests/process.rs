@@ -125,7 +125,7 @@ async fn input_is_given_and_closed() {
 async fn time_over_keeps_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::shell("echo before; sleep 1000; echo after", folder.path(), environment());
-    command.timeout = Some(Duration::from_millis(300));
+    command.timeout = Some(Duration::from_millis(1000));
     let finished = run(command, &CancellationToken::new(), |_, _| {}).await.unwrap();
     assert_eq!(finished.ending, Ending::TimedOut);
     assert_eq!(finished.stdout.to_text(), "before\n");
