@@ -18,10 +18,10 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{SessionId, SourceKind, Tool};
 
 use crate::brake::Watchdog;
-use crate::keeper::Put;
 use crate::load::{Extra, explain_manifest, load_with};
 use crate::manifest::Manifest;
 use crate::plugin::{Plugin, Shared};
+use crate::service::Put;
 use crate::vm::OwnChunks;
 
 /// What a plugin is, or what is wrong with it.

@@ -14,20 +14,16 @@ use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toold_engine::events::Emitted;
-use toold_engine::hooks::Hook;
-use toold_engine::registry::{Change, Scope, SourceKey};
-use toold_engine::tool::{Origin, Tool};
-use toold_host::files;
+use toold_engine::registry::{Change, Scope};
 use toold_proto::event::What;
 use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
 use crate::command::Command;
-use crate::hook::LuaHook;
+use crate::dirs::Dir;
 use crate::host::{DirKind, Order as HostOrder, PluginDir, Reloaded, UnknownPlugin};
-use crate::manifest::Manifest;
-use crate::plugin::{Loaded, Permission, Plugin, Registered, Shared, Subagent, Version};
-use crate::tool::LuaTool;
-use crate::unit::{Digest, Look, Order, is_candidate, look, stem};
+use crate::plugin::{Shared, Subagent};
+use crate::service::{Put, Serving, Unit};
+use crate::unit::{Look, Order, look};
 use crate::watch::{Changes, Place, Watch};
 
 /// How many plugins are loaded at once. One that takes longer than [`PATIENCE`] gives its place away.
@@ -51,77 +47,8 @@ pub(crate) struct Shown {
     pub(crate) settle_patience: Duration,
 }
 
-/// A folder, and what its plugins are to the engine.
-#[derive(Clone)]
-struct Dir {
-    path: PathBuf,
-    kind: DirKind,
-    /// The path is one plugin.
-    single: bool,
-}
-
-impl Dir {
-    fn new(dir: PluginDir) -> Self {
-        // Events name files by the path that is watched, so that has to be the real one.
-        let path = files::resolve(&dir.path, Path::new("/")).unwrap_or(dir.path);
-        let single = path.is_file() || (dir.kind == DirKind::Configured && is_candidate(&path));
-        Self { path, kind: dir.kind, single }
-    }
-
-    /// The folder whose entries are plugins.
-    fn folder(&self) -> &Path {
-        if self.single { self.path.parent().unwrap_or(&self.path) } else { &self.path }
-    }
-
-    fn origin(&self) -> Origin {
-        match self.kind {
-            DirKind::User | DirKind::Configured | DirKind::Bundled => Origin::UserPlugin,
-            DirKind::Project { .. } => Origin::ProjectPlugin,
-        }
-    }
-
-    fn scope(&self) -> Scope {
-        match &self.kind {
-            DirKind::User | DirKind::Configured | DirKind::Bundled => Scope::Global,
-            DirKind::Project { project, .. } => Scope::Project(project.clone()),
-        }
-    }
-
-    /// Entries that may be plugins.
-    fn entries(&self) -> Vec<PathBuf> {
-        if self.single {
-            return vec![self.path.clone()];
-        }
-        let Ok(entries) = std::fs::read_dir(&self.path) else { return Vec::new() };
-        entries.flatten().map(|entry| entry.path()).filter(|path| is_candidate(path)).collect()
-    }
-}
-
 /// An entry of a folder: by the folder's place in the list, then by path.
 type UnitKey = (usize, PathBuf);
-
-/// What is known of an entry.
-struct Unit {
-    name: String,
-    manifest: Option<Manifest>,
-    digest: Option<Digest>,
-    /// `None` until it was looked at.
-    status: Option<PluginStatus>,
-    error: Option<PluginError>,
-    name_taken: bool,
-    serving: Option<Serving>,
-    /// The number of the newest look; older ones count for nothing.
-    looks: u64,
-}
-
-/// The version in service.
-struct Serving {
-    key: SourceKey,
-    tools: Vec<String>,
-    subagents: Vec<Subagent>,
-    commands: Vec<Command>,
-    loaded_at: SystemTime,
-}
 
 struct Done {
     unit: UnitKey,
@@ -574,77 +501,6 @@ struct Plan {
     puts: Vec<(usize, UnitKey, Put)>,
     /// Names of plugins that somebody else may have now.
     freed: Vec<String>,
-}
-
-/// A version on its way into service.
-pub(crate) struct Put {
-    pub(crate) key: SourceKey,
-    version: Arc<Version>,
-    pub(crate) tools: Vec<Arc<dyn Tool>>,
-    pub(crate) hooks: Vec<Arc<dyn Hook>>,
-    subagents: Vec<Subagent>,
-    commands: Vec<Command>,
-}
-
-impl Put {
-    pub(crate) fn new(plugin: Arc<Plugin>, loaded: Loaded, registered: Registered) -> Self {
-        let key = plugin.key.clone();
-        let version = Version::new(plugin, loaded);
-        let tools = registered.tools.into_iter().map(|(spec, handlers)| {
-            let tool: Arc<dyn Tool> = Arc::new(LuaTool {
-                spec,
-                version: version.clone(),
-                told_needs: matches!(handlers.permission, Permission::Told(_)),
-                no_needs: matches!(handlers.permission, Permission::None),
-            });
-            tool
-        });
-        let tools = tools.collect();
-        let hooks = registered.hooks.into_iter().enumerate().map(|(place, (spec, _))| {
-            let hook: Arc<dyn Hook> = Arc::new(LuaHook::new(spec, place, version.clone()));
-            hook
-        });
-        let hooks = hooks.collect();
-        let commands = registered.commands.into_iter().map(|(spec, _)| Command::new(spec, &version)).collect();
-        Self { key, tools, hooks, subagents: registered.subagents, commands, version }
-    }
-}
-
-impl Unit {
-    fn new(path: &Path) -> Self {
-        Self {
-            name: stem(path),
-            manifest: None,
-            digest: None,
-            status: None,
-            error: None,
-            name_taken: false,
-            serving: None,
-            looks: 0,
-        }
-    }
-
-    fn learn(&mut self, digest: Option<Digest>, manifest: Option<Manifest>) {
-        self.digest = digest;
-        if manifest.is_some() {
-            self.manifest = manifest;
-        }
-    }
-
-    /// `None` until it was looked at.
-    fn describe(&self, path: &Path) -> Option<Description> {
-        let manifest = self.manifest.as_ref();
-        Some(Description {
-            name: self.name.clone(),
-            path: path.display().to_string(),
-            status: self.status?,
-            version: manifest.and_then(|manifest| manifest.version.clone()),
-            description: manifest.and_then(|manifest| manifest.description.clone()),
-            tools: self.serving.as_ref().map(|serving| serving.tools.clone()).unwrap_or_default(),
-            error: self.error.clone(),
-            loaded_at: self.serving.as_ref().map(|serving| toold_engine::time::rfc3339(serving.loaded_at)),
-        })
-    }
 }
 
 fn plain_error(message: String) -> PluginError {

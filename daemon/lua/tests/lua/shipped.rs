@@ -148,6 +148,8 @@ async fn todo_finder_finds_comments_only() {
 struct Example {
     line: usize,
     text: String,
+    /// A file of tests for it.
+    tests: Option<String>,
 }
 
 fn examples() -> Vec<Example> {
@@ -155,9 +157,15 @@ fn examples() -> Vec<Example> {
     let mut examples = Vec::new();
     let mut lines = guide.lines().enumerate();
     while let Some((number, line)) = lines.next() {
-        if line == "```lua" {
-            let text: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
-            examples.push(Example { line: number + 1, text: text.join("\n") });
+        if !line.starts_with("```lua") {
+            continue;
+        }
+        let text: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        let text = text.join("\n");
+        match line {
+            "```lua" => examples.push(Example { line: number + 1, text, tests: None }),
+            "```lua test" => examples.last_mut().unwrap().tests = Some(text),
+            other => panic!("{other} at line {} of the guide is run by nothing", number + 1),
         }
     }
     examples
@@ -171,6 +179,13 @@ async fn every_example_of_the_guide_does_what_it_says() {
         let at = format!("plugins/README.md:{}", example.line);
         let world = World::new(&[("example.lua", &example.text)]).await;
         assert_eq!(world.plugin("example").error, None, "{at}");
+        if let Some(tests) = &example.tests {
+            let folder = tempfile::TempDir::new().unwrap();
+            write(&folder.path().join("example.lua"), &example.text);
+            write(&folder.path().join("example_test.lua"), tests);
+            let report = toold_lua::author::test(&folder.path().join("example.lua")).await.unwrap();
+            assert!(report.failed() == 0 && report.passed() > 0, "{at}: {report:#?}");
+        }
         let mut answer = String::new();
         for line in example.text.lines() {
             if let Some(file) = line.strip_prefix("-- file: ") {

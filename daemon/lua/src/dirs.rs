@@ -1,0 +1,56 @@
+//! The folders that plugins are looked for in.
+
+use std::path::{Path, PathBuf};
+
+use toold_engine::registry::Scope;
+use toold_engine::tool::Origin;
+use toold_host::files;
+
+use crate::host::{DirKind, PluginDir};
+use crate::unit::is_candidate;
+
+/// A folder, and what its plugins are to the engine.
+#[derive(Clone)]
+pub(crate) struct Dir {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: DirKind,
+    /// The path is one plugin.
+    pub(crate) single: bool,
+}
+
+impl Dir {
+    pub(crate) fn new(dir: PluginDir) -> Self {
+        // Events name files by the path that is watched, so that has to be the real one.
+        let path = files::resolve(&dir.path, Path::new("/")).unwrap_or(dir.path);
+        let single = path.is_file() || (dir.kind == DirKind::Configured && is_candidate(&path));
+        Self { path, kind: dir.kind, single }
+    }
+
+    /// The folder whose entries are plugins.
+    pub(crate) fn folder(&self) -> &Path {
+        if self.single { self.path.parent().unwrap_or(&self.path) } else { &self.path }
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        match self.kind {
+            DirKind::User | DirKind::Configured | DirKind::Bundled => Origin::UserPlugin,
+            DirKind::Project { .. } => Origin::ProjectPlugin,
+        }
+    }
+
+    pub(crate) fn scope(&self) -> Scope {
+        match &self.kind {
+            DirKind::User | DirKind::Configured | DirKind::Bundled => Scope::Global,
+            DirKind::Project { project, .. } => Scope::Project(project.clone()),
+        }
+    }
+
+    /// Entries that may be plugins.
+    pub(crate) fn entries(&self) -> Vec<PathBuf> {
+        if self.single {
+            return vec![self.path.clone()];
+        }
+        let Ok(entries) = std::fs::read_dir(&self.path) else { return Vec::new() };
+        entries.flatten().map(|entry| entry.path()).filter(|path| is_candidate(path)).collect()
+    }
+}

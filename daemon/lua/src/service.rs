@@ -1,0 +1,111 @@
+//! What is known of a plugin, and what of it is in service.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use toold_engine::hooks::Hook;
+use toold_engine::registry::SourceKey;
+use toold_engine::tool::Tool;
+use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
+
+use crate::command::Command;
+use crate::hook::LuaHook;
+use crate::manifest::Manifest;
+use crate::plugin::{Loaded, Permission, Plugin, Registered, Subagent, Version};
+use crate::tool::LuaTool;
+use crate::unit::{Digest, stem};
+
+/// What is known of an entry.
+pub(crate) struct Unit {
+    pub(crate) name: String,
+    pub(crate) manifest: Option<Manifest>,
+    pub(crate) digest: Option<Digest>,
+    /// `None` until it was looked at.
+    pub(crate) status: Option<PluginStatus>,
+    pub(crate) error: Option<PluginError>,
+    pub(crate) name_taken: bool,
+    pub(crate) serving: Option<Serving>,
+    /// The number of the newest look; older ones count for nothing.
+    pub(crate) looks: u64,
+}
+
+/// The version in service.
+pub(crate) struct Serving {
+    pub(crate) key: SourceKey,
+    pub(crate) tools: Vec<String>,
+    pub(crate) subagents: Vec<Subagent>,
+    pub(crate) commands: Vec<Command>,
+    pub(crate) loaded_at: SystemTime,
+}
+
+/// A version on its way into service.
+pub(crate) struct Put {
+    pub(crate) key: SourceKey,
+    pub(crate) version: Arc<Version>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) hooks: Vec<Arc<dyn Hook>>,
+    pub(crate) subagents: Vec<Subagent>,
+    pub(crate) commands: Vec<Command>,
+}
+
+impl Put {
+    pub(crate) fn new(plugin: Arc<Plugin>, loaded: Loaded, registered: Registered) -> Self {
+        let key = plugin.key.clone();
+        let version = Version::new(plugin, loaded);
+        let tools = registered.tools.into_iter().map(|(spec, handlers)| {
+            let tool: Arc<dyn Tool> = Arc::new(LuaTool {
+                spec,
+                version: version.clone(),
+                told_needs: matches!(handlers.permission, Permission::Told(_)),
+                no_needs: matches!(handlers.permission, Permission::None),
+            });
+            tool
+        });
+        let tools = tools.collect();
+        let hooks = registered.hooks.into_iter().enumerate().map(|(place, (spec, _))| {
+            let hook: Arc<dyn Hook> = Arc::new(LuaHook::new(spec, place, version.clone()));
+            hook
+        });
+        let hooks = hooks.collect();
+        let commands = registered.commands.into_iter().map(|(spec, _)| Command::new(spec, &version)).collect();
+        Self { key, tools, hooks, subagents: registered.subagents, commands, version }
+    }
+}
+
+impl Unit {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self {
+            name: stem(path),
+            manifest: None,
+            digest: None,
+            status: None,
+            error: None,
+            name_taken: false,
+            serving: None,
+            looks: 0,
+        }
+    }
+
+    pub(crate) fn learn(&mut self, digest: Option<Digest>, manifest: Option<Manifest>) {
+        self.digest = digest;
+        if manifest.is_some() {
+            self.manifest = manifest;
+        }
+    }
+
+    /// `None` until it was looked at.
+    pub(crate) fn describe(&self, path: &Path) -> Option<Description> {
+        let manifest = self.manifest.as_ref();
+        Some(Description {
+            name: self.name.clone(),
+            path: path.display().to_string(),
+            status: self.status?,
+            version: manifest.and_then(|manifest| manifest.version.clone()),
+            description: manifest.and_then(|manifest| manifest.description.clone()),
+            tools: self.serving.as_ref().map(|serving| serving.tools.clone()).unwrap_or_default(),
+            error: self.error.clone(),
+            loaded_at: self.serving.as_ref().map(|serving| toold_engine::time::rfc3339(serving.loaded_at)),
+        })
+    }
+}
