@@ -2,11 +2,13 @@
 //!
 //! [`search`] is what `grep` runs. What a call may not read is searched but never shown: it is counted.
 
-use std::collections::{BTreeMap, HashMap};
+mod collector;
+
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -21,6 +23,7 @@ use toold_host::files::open_seen;
 use crate::blocking::check;
 use crate::buffers::Buffer;
 use crate::judge::Judge;
+use crate::search::collector::Collector;
 
 /// Longer lines are shown in part.
 const MAX_LINE: usize = 1000;
@@ -426,91 +429,4 @@ fn row_text(line: &[u8], at: usize) -> String {
         text.push_str(&format!("[... {} bytes cut]", line.len() - until));
     }
     text
-}
-
-/// Puts together what the threads find. Keeps the first files by path that fill the window, and counts
-/// the others, so that its memory depends on the window and not on what there is.
-struct Collector {
-    window: Window,
-    mode: Mode,
-    inner: Mutex<Inner>,
-}
-
-#[derive(Default)]
-struct Inner {
-    files: BTreeMap<PathBuf, FileHits>,
-    kept: u64,
-    found: Found,
-}
-
-impl Collector {
-    const MAX_PROBLEMS: usize = 5;
-
-    fn new(window: Window, mode: Mode) -> Self {
-        Self { window, mode, inner: Mutex::default() }
-    }
-
-    /// How many matches of a file can be in the window, as far as is known now.
-    fn room(&self, path: &Path) -> u64 {
-        let inner = self.lock();
-        let full = inner.kept >= self.wanted();
-        match inner.files.last_key_value() {
-            Some((last, _)) if full && path > last.as_path() => 0,
-            _ => self.wanted(),
-        }
-    }
-
-    fn add(&self, unsaved: bool, hits: FileHits) {
-        let wanted = self.wanted();
-        let mut inner = self.lock();
-        inner.found.total_matches += hits.count;
-        inner.found.total_files += 1;
-        inner.found.unsaved_files += u64::from(unsaved);
-        inner.kept += self.weight(&hits);
-        inner.files.insert(hits.path.clone(), hits);
-        while let Some(last) = inner.files.last_entry() {
-            let weight = self.weight(last.get());
-            if inner.kept - weight < wanted {
-                break;
-            }
-            inner.files.pop_last();
-            inner.kept -= weight;
-        }
-    }
-
-    fn hidden(&self) {
-        self.lock().found.hidden_files += 1;
-    }
-
-    fn problem(&self, words: String) {
-        let mut inner = self.lock();
-        inner.found.problem_count += 1;
-        if inner.found.problems.len() < Self::MAX_PROBLEMS {
-            inner.found.problems.push(words);
-        }
-    }
-
-    fn finish(&mut self) -> Found {
-        let inner = std::mem::take(self.inner.get_mut().expect("no code panics while it holds this lock"));
-        let mut found = inner.found;
-        found.files = inner.files.into_values().collect();
-        found.problems.sort();
-        found
-    }
-
-    /// One more than is shown would be kept needlessly: the totals say that there is more.
-    fn wanted(&self) -> u64 {
-        self.window.skip.saturating_add(self.window.show)
-    }
-
-    fn weight(&self, hits: &FileHits) -> u64 {
-        match self.mode {
-            Mode::Content => hits.count,
-            Mode::Files | Mode::Count => 1,
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().expect("no code panics while it holds this lock")
-    }
 }

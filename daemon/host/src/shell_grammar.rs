@@ -2,7 +2,7 @@
 //! and what wrappers such as `env` or `bash -c` would run.
 //!
 //! The line is read with a real grammar of the shell, and what the grammar says is checked again
-//! where it is known to be laxer than the shell: see [`check`]. Whatever is not understood for certain
+//! where it is known to be laxer than the shell: see `check`. Whatever is not understood for certain
 //! becomes a need without words, which nothing but `**` matches. How words match patterns is the
 //! engine's.
 

@@ -1,0 +1,94 @@
+//! What the threads of a search find, put together in order and in bounded memory.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use super::{FileHits, Found, Mode, Window};
+
+/// Puts together what the threads find. Keeps the first files by path that fill the window, and counts
+/// the others, so that its memory depends on the window and not on what there is.
+pub(super) struct Collector {
+    window: Window,
+    mode: Mode,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    files: BTreeMap<PathBuf, FileHits>,
+    kept: u64,
+    found: Found,
+}
+
+impl Collector {
+    const MAX_PROBLEMS: usize = 5;
+
+    pub(super) fn new(window: Window, mode: Mode) -> Self {
+        Self { window, mode, inner: Mutex::default() }
+    }
+
+    /// How many matches of a file can be in the window, as far as is known now.
+    pub(super) fn room(&self, path: &Path) -> u64 {
+        let inner = self.lock();
+        let full = inner.kept >= self.wanted();
+        match inner.files.last_key_value() {
+            Some((last, _)) if full && path > last.as_path() => 0,
+            _ => self.wanted(),
+        }
+    }
+
+    pub(super) fn add(&self, unsaved: bool, hits: FileHits) {
+        let wanted = self.wanted();
+        let mut inner = self.lock();
+        inner.found.total_matches += hits.count;
+        inner.found.total_files += 1;
+        inner.found.unsaved_files += u64::from(unsaved);
+        inner.kept += self.weight(&hits);
+        inner.files.insert(hits.path.clone(), hits);
+        while let Some(last) = inner.files.last_entry() {
+            let weight = self.weight(last.get());
+            if inner.kept - weight < wanted {
+                break;
+            }
+            inner.files.pop_last();
+            inner.kept -= weight;
+        }
+    }
+
+    pub(super) fn hidden(&self) {
+        self.lock().found.hidden_files += 1;
+    }
+
+    pub(super) fn problem(&self, words: String) {
+        let mut inner = self.lock();
+        inner.found.problem_count += 1;
+        if inner.found.problems.len() < Self::MAX_PROBLEMS {
+            inner.found.problems.push(words);
+        }
+    }
+
+    pub(super) fn finish(&mut self) -> Found {
+        let inner = std::mem::take(self.inner.get_mut().expect("no code panics while it holds this lock"));
+        let mut found = inner.found;
+        found.files = inner.files.into_values().collect();
+        found.problems.sort();
+        found
+    }
+
+    /// One more than is shown would be kept needlessly: the totals say that there is more.
+    fn wanted(&self) -> u64 {
+        self.window.skip.saturating_add(self.window.show)
+    }
+
+    fn weight(&self, hits: &FileHits) -> u64 {
+        match self.mode {
+            Mode::Content => hits.count,
+            Mode::Files | Mode::Count => 1,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no code panics while it holds this lock")
+    }
+}
