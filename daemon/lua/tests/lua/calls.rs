@@ -391,3 +391,28 @@ async fn a_person_can_be_asked() {
         is_text(&result, expected);
     }
 }
+
+/// Each call holds its thread, in a callback that cannot yield, until the other is as far.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parallelizable_calls_run_on_two_threads_at_once() {
+    let world = Arc::new(
+        World::of(
+            "hygge.register_tool{name = 't', parallelizable = true, timeout = '15s', execute = function(ctx, input)
+               return (('x'):gsub('x', function()
+                 hygge.fs.write(input.mine, '')
+                 while not hygge.fs.exists(input.other) do end
+                 return 'met'
+               end))
+             end}",
+        )
+        .await,
+    );
+    world.allow_all();
+    let calls = [("a", "b"), ("b", "a")].map(|(mine, other)| {
+        let world = world.clone();
+        tokio::spawn(async move { world.text("t", json!({"mine": mine, "other": other})).await })
+    });
+    for call in calls {
+        assert_eq!(call.await.unwrap(), "met");
+    }
+}
