@@ -12,7 +12,7 @@ use toold_proto::tool::{CallId, SessionId, ToolName};
 
 use crate::columns::{from_count, from_time, to_count, to_time};
 use crate::redact::redact;
-use crate::writer::Message;
+use crate::writer::{Message, Pushed};
 use crate::{Retention, Store, StoreError};
 
 const DEFAULT_LIMIT: u64 = 100;
@@ -23,14 +23,20 @@ const MAX_ANSWER: usize = 8 * 1024 * 1024;
 const MAX_TEXT: usize = 4 * 1024;
 const MAX_DECISIONS: usize = 64;
 
-/// Survives the end of the process up to the last batch, which is a tenth of a second or 256 rows old.
+/// Survives the end of the process up to the last batch, which is a tenth of a second or 4,096 rows old.
 impl AuditLog for Store {
     /// When the queue is full the row is lost, and the loss is written down.
     fn record(&self, row: AuditRow) {
         let Some(sender) = &self.sender else { return };
-        match sender.try_send(Message::Row(Box::new(row))) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.health.lose(1),
+        match self.rows.push(row) {
+            Pushed::Waits => {}
+            Pushed::Lost => self.health.lose(1),
+            Pushed::Wake => match sender.try_send(Message::Rows) {
+                Ok(()) => {}
+                // It has much to do, and looks at the rows when it comes to that.
+                Err(TrySendError::Full(_)) => {}
+                Err(TrySendError::Disconnected(_)) => self.health.lose(1),
+            },
         }
     }
 }

@@ -26,7 +26,7 @@ use rusqlite::{Connection, Transaction};
 
 use crate::health::Health;
 use crate::opening::Opened;
-use crate::writer::{Message, Writer};
+use crate::writer::{Message, Rows, Writer};
 
 /// How long the audit log and the sessions are kept.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,7 @@ pub struct Store {
     reader: Mutex<Option<Connection>>,
     /// `None` when nothing can be written.
     sender: Option<SyncSender<Message>>,
+    rows: Arc<Rows>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -132,7 +133,9 @@ impl Store {
             tracing::error!(%problem, "the database");
             health.refuse(problem);
         }
-        let started = writer.map(|connection| Writer::start(connection, health.clone(), retention));
+        let rows = Arc::<Rows>::default();
+        let start = |connection| Writer::start(connection, health.clone(), retention, rows.clone());
+        let started = writer.map(start);
         let (sender, writer) = match started.transpose() {
             Ok(started) => started.unzip(),
             Err(error) => {
@@ -140,7 +143,7 @@ impl Store {
                 (None, None)
             }
         };
-        Self { health, sessions, reader: Mutex::new(reader), sender, writer: Mutex::new(writer) }
+        Self { health, sessions, reader: Mutex::new(reader), sender, rows, writer: Mutex::new(writer) }
     }
 
     pub fn path(&self) -> &Path {

@@ -1,7 +1,7 @@
 //! The one thread that writes.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,15 +13,56 @@ use crate::{Retention, StoreError, audit, sessions};
 
 /// Rows that wait for the writer. One more is lost, and counted.
 pub(crate) const QUEUE: usize = 8_192;
-/// Rows that are written at once.
-const BATCH: usize = 256;
+/// So many rows are not kept waiting for others.
+const BATCH: usize = 4_096;
+/// Messages that wait for the writer.
+const INBOX: usize = 256;
 /// How long a row may wait for others.
 const LINGER: Duration = Duration::from_millis(100);
 /// Writes after which old content is looked for.
 const PRUNE_AFTER: usize = 2_000;
 
+/// Rows on their way to the writer. It is woken for the first of a batch and for a full one, not for each:
+/// calls come a hundred thousand times a second, and a wake-up costs more than a call.
+#[derive(Default)]
+pub(crate) struct Rows(Mutex<Vec<AuditRow>>);
+
+/// What became of a row.
+pub(crate) enum Pushed {
+    Waits,
+    /// The writer must hear of it.
+    Wake,
+    /// There are too many.
+    Lost,
+}
+
+impl Rows {
+    pub(crate) fn push(&self, row: AuditRow) -> Pushed {
+        let mut rows = self.lock();
+        if rows.len() >= QUEUE {
+            return Pushed::Lost;
+        }
+        let wake = rows.len().is_multiple_of(BATCH);
+        rows.push(row);
+        if wake { Pushed::Wake } else { Pushed::Waits }
+    }
+
+    fn take(&self) -> Vec<AuditRow> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<AuditRow>> {
+        self.0.lock().expect("no code panics while it holds this lock")
+    }
+}
+
 pub(crate) enum Message {
-    Row(Box<AuditRow>),
+    /// There are rows.
+    Rows,
     Run(Box<dyn FnOnce(&mut Connection) + Send>),
     /// Answered when all rows before it are written, or lost.
     Flush(SyncSender<()>),
@@ -32,6 +73,8 @@ pub(crate) struct Writer {
     connection: Connection,
     health: Arc<Health>,
     retention: Retention,
+    inbound: Arc<Rows>,
+    /// Taken, and not written yet.
     rows: Vec<AuditRow>,
     /// When the rows that wait are written at the latest.
     due: Option<Instant>,
@@ -44,9 +87,11 @@ impl Writer {
         connection: Connection,
         health: Arc<Health>,
         retention: Retention,
+        inbound: Arc<Rows>,
     ) -> std::io::Result<(SyncSender<Message>, JoinHandle<()>)> {
-        let (sender, inbox) = sync_channel(QUEUE);
-        let writer = Self { connection, health, retention, rows: Vec::new(), due: None, writes_since_prune: 0 };
+        let (sender, inbox) = sync_channel(INBOX);
+        let rows = Vec::new();
+        let writer = Self { connection, health, retention, inbound, rows, due: None, writes_since_prune: 0 };
         let thread = std::thread::Builder::new().name("store".into()).spawn(move || writer.run(&inbox))?;
         Ok((sender, thread))
     }
@@ -54,16 +99,18 @@ impl Writer {
     fn run(mut self, inbox: &Receiver<Message>) {
         self.prune();
         loop {
+            // A wake-up is not sent while the inbox is full.
+            if self.due.is_none() && self.inbound.len() > 0 {
+                self.due = Some(Instant::now() + LINGER);
+            }
             let message = match self.due {
                 None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(due) => inbox.recv_timeout(due.saturating_duration_since(Instant::now())),
             };
             match message {
-                Ok(Message::Row(row)) => {
-                    self.rows.push(*row);
+                Ok(Message::Rows) => {
                     self.due.get_or_insert_with(|| Instant::now() + LINGER);
-                    // While another process writes, rows wait here too: each new one does not try again.
-                    if self.rows.len().is_multiple_of(BATCH) {
+                    if self.inbound.len() >= BATCH {
                         self.write_rows();
                     }
                 }
@@ -88,6 +135,7 @@ impl Writer {
 
     fn write_rows(&mut self) {
         self.due = None;
+        self.rows.append(&mut self.inbound.take());
         let lost = self.health.take_lost();
         if self.rows.is_empty() && lost == 0 {
             return;
