@@ -107,7 +107,9 @@ fn unsafe_code_stands_in_one_file() {
 
 #[test]
 fn files_that_documents_name_are_there() {
-    for document in ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "plugins/README.md", "proto/PROTOCOL.md", "daemon/SECURITY.md"] {
+    for document in
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "plugins/README.md", "proto/PROTOCOL.md", "daemon/SECURITY.md"]
+    {
         let path = root().join(document);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{document}: {error}"));
         let mut rest = text.as_str();

@@ -2,6 +2,7 @@
 
 pub(crate) mod approve;
 pub(crate) mod audit;
+pub(crate) mod author;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod connect;

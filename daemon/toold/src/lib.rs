@@ -3,6 +3,7 @@
 //! Read [`daemon`] for what there is, [`transport`] and [`connection`] for how a request comes in,
 //! and [`rpc`] for what each method does. What happens to a call is `toold-engine`'s.
 
+pub mod authors;
 pub mod config;
 pub mod connection;
 pub mod daemon;

@@ -32,6 +32,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// What plugin authors run apart from the daemon
+    Plugin {
+        #[command(subcommand)]
+        what: PluginCommand,
+    },
     /// Serve every client of this user on a Unix socket
     Serve {
         /// Where the socket is; else $TOOLD_SOCKET, else below $XDG_RUNTIME_DIR or $XDG_STATE_HOME
@@ -43,6 +48,14 @@ enum Command {
         #[command(flatten)]
         sources: Sources,
     },
+}
+
+#[derive(Subcommand)]
+enum PluginCommand {
+    /// Load a plugin and print every problem; exit status 1 when there is one
+    Check { path: PathBuf },
+    /// Run the tests beside a plugin; exit status 1 when one fails
+    Test { path: PathBuf },
 }
 
 #[derive(Args, Clone)]
@@ -69,21 +82,23 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let var = |name: &str| std::env::var(name).ok();
     logging::init(var("TOOLD_LOG").as_deref(), var("TOOLD_LOG_FORMAT").as_deref())?;
-    let places = Places::from_env()?;
-    raise_open_files();
+    let places = Places::from_env;
     match cli.command {
         Some(Command::Serve { socket, detached, sources }) => {
             let socket = socket.or_else(|| toold_proto::socket::socket_path(var)).context("no place for a socket")?;
             let socket = std::path::absolute(socket)?;
-            let options = options(places, sources, Some(&socket))?;
+            raise_open_files();
+            let options = options(places()?, sources, Some(&socket))?;
             if detached {
                 // Fails when it leads a session already, which is what is wanted.
                 let _ = rustix::process::setsid();
             }
             runtime()?.block_on(serve(&socket, options, detached))
         }
+        Some(Command::Plugin { what }) => author(&what),
         None if cli.stdio => {
-            let options = options(places, cli.sources, None)?;
+            raise_open_files();
+            let options = options(places()?, cli.sources, None)?;
             runtime()?.block_on(serve_stdio(options))
         }
         None => {
@@ -91,6 +106,14 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(2))
         }
     }
+}
+
+fn author(what: &PluginCommand) -> anyhow::Result<ExitCode> {
+    let good = match what {
+        PluginCommand::Check { path } => toold::authors::check(path)?,
+        PluginCommand::Test { path } => runtime()?.block_on(toold::authors::test(path))?,
+    };
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn options(places: Places, sources: Sources, socket: Option<&Path>) -> anyhow::Result<Options> {

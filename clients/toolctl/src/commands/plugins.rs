@@ -1,6 +1,7 @@
 //! `toolctl plugins`: the plugins, and what is wrong with them.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
@@ -10,11 +11,12 @@ use toold_proto::method::{PluginsList, PluginsReload};
 use toold_proto::plugin::{Plugin, PluginError, PluginList, PluginStatus, ReloadPlugins};
 
 use crate::cli::Globals;
+use crate::commands::author;
 use crate::exit::{NOT_RUN, OK};
 use crate::output::{self, BAD, DIM, one_line, plain, print_json};
 use crate::{completion, connection, table};
 
-/// List or reload the plugins
+/// List or reload the plugins; make, check and test one's own
 #[derive(Debug, Args)]
 pub(crate) struct Plugins {
     #[command(subcommand)]
@@ -33,12 +35,35 @@ enum Action {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: Option<String>,
     },
+    /// Make a folder with a tool that works, its test, and settings for lua-language-server
+    New {
+        name: String,
+        /// Where the folder is made
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        dir: PathBuf,
+    },
+    /// Load a plugin apart from the daemon and print every problem; exit status 1 when there is one
+    Check { path: PathBuf },
+    /// Run the tests beside a plugin; exit status 1 when one fails
+    Test { path: PathBuf },
+    /// Print the description of `hygge` for lua-language-server
+    Types,
 }
 
 pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> {
+    let action = args.action.unwrap_or(Action::List);
+    match &action {
+        Action::New { name, dir } => return author::new(name, dir),
+        Action::Check { path } => return author::run_toold("check", path),
+        Action::Test { path } => return author::run_toold("test", path),
+        Action::Types => return author::types(),
+        Action::List | Action::Reload { .. } => {}
+    }
     let client = connection::open(globals).await?;
-    let (list, failure) = match args.action.unwrap_or(Action::List) {
-        Action::List => (client.call::<PluginsList>(NoParams {}).await?, OK),
+    let (list, failure) = match action {
+        Action::New { .. } | Action::Check { .. } | Action::Test { .. } | Action::Types | Action::List => {
+            (client.call::<PluginsList>(NoParams {}).await?, OK)
+        }
         Action::Reload { name } => {
             let list = client.call::<PluginsReload>(ReloadPlugins { name: name.clone() }).await?;
             let meant = |plugin: &Plugin| name.as_ref().is_none_or(|name| *name == plugin.name);

@@ -1,0 +1,83 @@
+//! What plugin authors run apart from the daemon: `toold plugin check` and `toold plugin test`.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use toold_lua::author::{self, Report, TestReport};
+use toold_proto::plugin::PluginError;
+
+/// Loads a plugin and prints what it registers and what is wrong with it. True when nothing is.
+///
+/// # Errors
+/// When the file cannot be read or stdout is gone.
+pub fn check(path: &Path) -> anyhow::Result<bool> {
+    let report = author::check(path).with_context(|| format!("can't check {}", path.display()))?;
+    print_report(&report, &mut io::stdout().lock())?;
+    Ok(report.is_good())
+}
+
+/// Runs the tests beside a plugin and prints how each ended. True when none failed.
+///
+/// # Errors
+/// When there is nothing to read, or stdout is gone.
+pub async fn test(path: &Path) -> anyhow::Result<bool> {
+    let report = author::test(path).await.with_context(|| format!("can't test {}", path.display()))?;
+    print_tests(&report, &mut io::stdout().lock())?;
+    Ok(report.failed() == 0)
+}
+
+fn print_report(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let version = report.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+    writeln!(out, "plugin {}{version}", report.name)?;
+    for tool in &report.tools {
+        writeln!(out, "  tool      {}", tool.name)?;
+    }
+    for (what, names) in [("hook", &report.hooks), ("command", &report.commands), ("sub-agent", &report.subagents)] {
+        for name in names {
+            writeln!(out, "  {what:<9} {name}")?;
+        }
+    }
+    for warning in &report.warnings {
+        print_error("warning", warning, out)?;
+    }
+    for problem in &report.problems {
+        print_error("error", problem, out)?;
+    }
+    Ok(())
+}
+
+fn print_tests(report: &TestReport, out: &mut impl Write) -> io::Result<()> {
+    for file in &report.files {
+        writeln!(out, "{}", file.path.display())?;
+        if let Some(error) = &file.error {
+            print_error("error", error, out)?;
+        }
+        for case in &file.cases {
+            match &case.error {
+                None => writeln!(out, "  ok      {}", case.name)?,
+                Some(error) => {
+                    writeln!(out, "  FAILED  {}", case.name)?;
+                    print_error("error", error, out)?;
+                }
+            }
+        }
+    }
+    writeln!(out, "{} passed, {} failed", report.passed(), report.failed())
+}
+
+fn print_error(kind: &str, error: &PluginError, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{kind}: {}", error.message)?;
+    if let (Some(file), Some(line)) = (&error.file, error.line) {
+        writeln!(out, "  --> {file}:{line}")?;
+        if let Some(source) = &error.source_line {
+            writeln!(out, "{line:>5} | {source}")?;
+        }
+    }
+    if let Some(traceback) = &error.traceback {
+        for line in traceback.lines() {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    Ok(())
+}
