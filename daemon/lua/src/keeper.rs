@@ -142,11 +142,14 @@ impl Keeper {
                 }
             }
             if !maybe_links.is_empty() {
-                watching = blocking(move || {
-                    maybe_links.iter().for_each(|(dir, path)| watching.follow_link(*dir, path));
-                    watching
+                let (watch, followed) = blocking(move || {
+                    maybe_links.retain(|(dir, path)| watching.follow_link(*dir, path));
+                    (watching, maybe_links)
                 })
                 .await;
+                watching = watch;
+                // It may have changed after it was looked at, and before it was watched.
+                followed.into_iter().for_each(|link| self.look_at(link, false));
             }
             if self.commit_at.is_some_and(|at| self.looking == 0 || at <= Instant::now()) {
                 self.commit();

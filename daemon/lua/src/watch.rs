@@ -126,25 +126,31 @@ impl Watch {
         }
     }
 
-    /// Watches what an entry leads to, when it is a link.
-    pub(crate) fn follow_link(&mut self, dir: usize, entry: &Path) {
+    /// Watches what an entry leads to, when it is a link. True when that was not watched before: what changed
+    /// there until now was told to nobody.
+    pub(crate) fn follow_link(&mut self, dir: usize, entry: &Path) -> bool {
         let place = Place::Entry(dir, entry.to_owned());
         let target = match entry.symlink_metadata() {
             Ok(facts) if facts.is_symlink() => entry.canonicalize().ok(),
             Ok(_) | Err(_) => None,
         };
-        let links = self.links.clone();
-        let mut links = links.lock().expect("no code panics while it holds this lock");
-        match target {
+        // Not under the lock of the links: the watcher's thread takes that, and adding waits for the thread.
+        match &target {
+            Some(target) if target.is_dir() => self.add(target, RecursiveMode::Recursive),
             Some(target) => {
-                if target.is_dir() {
-                    self.add(&target, RecursiveMode::Recursive);
-                } else if let Some(folder) = target.parent() {
+                if let Some(folder) = target.parent() {
                     self.add(folder, RecursiveMode::NonRecursive);
                 }
-                links.insert(place, target);
             }
-            None => _ = links.remove(&place),
+            None => {}
+        }
+        let mut links = self.links.lock().expect("no code panics while it holds this lock");
+        match target {
+            Some(target) => links.insert(place, target.clone()) != Some(target),
+            None => {
+                links.remove(&place);
+                false
+            }
         }
     }
 
