@@ -400,7 +400,7 @@ async fn parallelizable_calls_run_on_two_threads_at_once() {
             "hygge.register_tool{name = 't', parallelizable = true, timeout = '15s', execute = function(ctx, input)
                return (('x'):gsub('x', function()
                  hygge.fs.write(input.mine, '')
-                 while not hygge.fs.exists(input.other) do end
+                 while not hygge.fs.exists(input.other) do hygge.sleep('1ms') end
                  return 'met'
                end))
              end}",
