@@ -12,6 +12,32 @@ use crate::tool::{Annotations, Block, CallId, SessionId};
 pub struct Provide {
     #[serde(default)]
     pub tools: Vec<ProvidedTool>,
+    /// Built-ins that this frontend offers to run; their invocations carry `role`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Role>,
+}
+
+/// What a frontend can do for the daemon beside lending tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Runs sub-agents: `subagent`.
+    Agent,
+    /// Summarises its conversation: `compact`.
+    Compact,
+    /// Puts questions to a person in its own way: `question`.
+    Question,
+}
+
+impl Role {
+    /// The built-in that the role runs.
+    pub fn tool(self) -> &'static str {
+        match self {
+            Self::Agent => "subagent",
+            Self::Compact => "compact",
+            Self::Question => "question",
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +81,9 @@ pub struct InvokedCall {
     pub session_id: SessionId,
     pub call_id: CallId,
     pub cwd: String,
+    /// Set when the frontend runs a built-in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
 }
 
 /// Params of `tools.provide_result`: `result` or `error`.

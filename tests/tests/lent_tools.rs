@@ -180,3 +180,63 @@ fn a_detached_call_outlives_its_connection() {
     assert_eq!(back.result("calls.list", json!({}))["calls"].as_array().unwrap().len(), 1);
     assert_eq!(back.error("calls.get", json!({"call_id": "other"}))["code"], -32004);
 }
+
+#[test]
+fn a_frontend_may_run_what_built_ins_hand_it() {
+    let daemon = TestDaemon::start();
+    let mut agent = Wire::connect(&daemon.socket());
+    agent.result("session.open", json!({"cwd": daemon.work(), "session_id": "s"}));
+    for (name, arguments) in [
+        ("compact", json!({})),
+        ("subagent", json!({"type": "reviewer", "description": "review", "prompt": "review it"})),
+        ("question", json!({"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]})),
+    ] {
+        let result = agent.tool(name, arguments.clone());
+        assert_eq!(result["is_error"], true, "nobody does {name}: {result}");
+
+        let mut frontend = Wire::connect(&daemon.socket());
+        frontend.result("session.open", json!({"session_id": "s"}));
+        frontend.result("tools.provide", json!({"roles": ["agent", "compact", "question"]}));
+        let id = agent.request("tools.execute", json!({"name": name, "arguments": arguments, "progress": true}));
+        let asked = invocation(&mut frontend);
+        let role = if name == "subagent" { "agent" } else { name };
+        assert_eq!((&asked["role"], &asked["name"], &asked["session_id"]), (&json!(role), &json!(name), &json!("s")));
+        let progress = json!({"invocation_id": asked["invocation_id"], "kind": "message", "text": "at it"});
+        frontend.result("tools.provide_progress", progress);
+        assert_eq!(agent.notification("tools.progress")["text"], "at it");
+        frontend.result("tools.provide_result", json!({"invocation_id": asked["invocation_id"], "result": "done"}));
+        assert_eq!(text(&agent.answer(id)["result"]), "done");
+        drop(frontend);
+        until("the frontend is gone", || {
+            let connections = agent.result("daemon.status", json!({}))["connections"].take();
+            (connections == 1).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_conversation_is_summarised_by_its_own_frontend_only() {
+    let daemon = TestDaemon::start();
+    let (mut other, mut agent) = (daemon.connect(), daemon.connect());
+    other.result("tools.provide", json!({"roles": ["compact"]}));
+    assert_eq!(agent.tool("compact", json!({}))["is_error"], true);
+}
+
+#[test]
+fn a_question_is_asked_of_whoever_listens() {
+    let daemon = TestDaemon::start();
+    let (mut person, mut agent) = (daemon.connect(), daemon.connect());
+    person.result("questions.subscribe", json!({}));
+    let arguments = json!({"question": "Which?", "options": [{"label": "red"}, {"label": "blue"}]});
+    let id = agent.request("tools.execute", json!({"name": "question", "arguments": arguments}));
+    let mut asked = person.notification("questions.event")["result"]["request"].take();
+    let choice = asked["options"][1]["id"].take();
+    person.result("questions.reply", json!({"request_id": asked["request_id"], "answer_ids": [choice]}));
+    assert_eq!(text(&agent.answer(id)["result"]), "blue");
+    let id = agent.request("tools.execute", json!({"name": "question", "arguments": arguments}));
+    person.notification("questions.event");
+    let asked = person.notification("questions.event")["result"]["request"].take();
+    person.result("questions.reply", json!({"request_id": asked["request_id"], "cancelled": true}));
+    let result = agent.answer(id)["result"].take();
+    assert_eq!((&result["is_error"], &result["metadata"]["cancelled"]), (&json!(false), &json!(true)));
+}

@@ -76,3 +76,15 @@ fn a_prompt_teaches_what_its_answer_is_read_by() {
     assert_eq!(parsed["thinking"], "who?");
     assert_eq!(wire.error("prompt.render", json!({"format": "no such"}))["code"], -32602);
 }
+
+/// Names, descriptions and schemas of the built-ins, as each provider gets them: a change is seen before it lands.
+#[test]
+fn built_ins_are_listed_to_each_provider_as_snapshots_say() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    for format in ["native", "anthropic", "openai", "openai_responses", "gemini", "mcp"] {
+        let listed = wire.result("tools.list", json!({"format": format, "source": "builtin"}));
+        let text = serde_json::to_string_pretty(&listed["tools"]).unwrap();
+        insta::assert_snapshot!(format!("built_ins_for_{format}"), text);
+    }
+}

@@ -272,3 +272,50 @@ fn an_agent_may_not_decide() {
     wire.result("session.open", json!({"cwd": daemon.work(), "role": "person"}));
     assert_eq!(wire.error("daemon.shutdown", json!({}))["code"], -32002);
 }
+
+#[test]
+fn messages_look_as_snapshots_say() {
+    let tool = r#"
+hygge.register_tool{
+  name = "greet", description = "Greets", parallelizable = true, timeout = "5s",
+  input_schema = {type = "object", properties = {name = {type = "string"}}, required = {"name"}},
+  execute = function(ctx, input) ctx.progress("greeting") return {content = "hello " .. input.name, metadata = {n = 1}} end,
+}"#;
+    let daemon = Setup::new().plugin("greet.lua", tool).start();
+    let mut wire = daemon.connect();
+    let mut seen = Vec::new();
+    for (method, params) in [
+        ("tools.schema", json!({"name": "greet"})),
+        ("tools.execute", json!({"name": "greet", "arguments": {"name": "you"}, "call_id": "c", "progress": true})),
+        ("tools.execute", json!({"name": "greet", "arguments": {"nmae": 1}, "call_id": "d"})),
+        ("tools.execute", json!({"name": "gret", "call_id": "e"})),
+        ("tools.execute", json!({"name": "bash", "arguments": {"command": "true"}, "call_id": "f"})),
+        ("tools.cancel", json!({"call_id": "none"})),
+        ("plugins.list", json!({})),
+        ("session.open", json!({"cwd": daemon.work(), "session_id": "named"})),
+        ("no.such", json!({})),
+    ] {
+        let id = wire.request(method, params.clone());
+        seen.push(json!({"method": method, "params": params}));
+        loop {
+            let mut message = wire.next_message().unwrap();
+            let last = message["id"] == id;
+            message.as_object_mut().unwrap().remove("jsonrpc");
+            seen.push(message);
+            if last {
+                break;
+            }
+        }
+    }
+    // What differs from run to run.
+    let root = daemon.work().parent().unwrap().display().to_string();
+    let text = serde_json::to_string_pretty(&seen).unwrap().replace(&root, "ROOT");
+    let text: Vec<String> = text
+        .lines()
+        .map(|line| match line.trim_start().split('"').nth(1) {
+            Some(key @ ("duration_ms" | "loaded_at")) => format!("  \"{key}\": ..."),
+            _ => line.to_owned(),
+        })
+        .collect();
+    insta::assert_snapshot!("messages", text.join("\n"));
+}

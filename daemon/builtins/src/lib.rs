@@ -12,12 +12,15 @@ pub mod todo;
 
 mod bash;
 mod bash_output;
+mod compact;
 mod edit;
 mod glob;
 mod grep;
 mod kill_shell;
 mod list;
+mod question;
 mod read;
+mod subagent;
 mod write;
 
 mod blocking;
@@ -54,5 +57,8 @@ pub fn all(shared: &Arc<Shared>) -> Vec<Arc<dyn Tool>> {
         make::<bash_output::BashOutput>(shared),
         make::<kill_shell::KillShell>(shared),
         make::<todo::Todo>(shared),
+        make::<question::Question>(shared),
+        make::<subagent::Subagent>(shared),
+        make::<compact::Compact>(shared),
     ]
 }

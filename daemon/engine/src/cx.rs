@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toold_proto::call::{Progress, Stream};
+use toold_proto::provide::Role;
 use toold_proto::tool::{CallId, Source, SourceKind, ToolName, ToolResult};
 
 use crate::Engine;
@@ -19,7 +20,7 @@ use crate::permit::permit;
 use crate::progress::ProgressLog;
 use crate::questions::{Asking, Said};
 use crate::session::Session;
-use crate::tool::{Origin, ToolError};
+use crate::tool::{Origin, ToolError, ToolOutput};
 
 /// The context of one call.
 pub struct Cx {
@@ -118,6 +119,11 @@ impl Cx {
     /// As [`questions::ask`](crate::questions::ask). A tool passes them on with `?`.
     pub async fn question(&self, asking: Asking) -> Result<Said, ToolError> {
         crate::questions::ask(self, asking).await
+    }
+
+    /// Has a frontend run this call, where one offers the role; `None` where none does.
+    pub async fn run_role(&self, role: Role, input: Value) -> Option<Result<ToolOutput, ToolError>> {
+        self.engine.roles.as_ref()?.run(role, input, self).await
     }
 
     /// The result depends on this file: once it is another one, the result is not served again. To be

@@ -22,6 +22,7 @@ pub mod progress;
 pub mod prompts;
 pub mod questions;
 pub mod registry;
+pub mod roles;
 pub mod schema;
 pub mod session;
 pub mod spool;
@@ -44,6 +45,7 @@ use crate::lanes::Limits;
 use crate::policy::{Grants, Policy};
 use crate::questions::Questions;
 use crate::registry::Registry;
+use crate::roles::Roles;
 use crate::session::Sessions;
 use crate::spool::Spool;
 
@@ -56,6 +58,8 @@ pub struct Engine {
     pub asks: Asks,
     pub questions: Questions,
     pub hooks: Hooks,
+    /// What frontends do for built-ins; `None` when there are no frontends.
+    pub roles: Option<Arc<dyn Roles>>,
     pub cache: Cache,
     pub events: Arc<Events>,
     pub limits: Limits,
@@ -118,6 +122,7 @@ impl Engine {
             asks: Asks::new(events.clone()),
             questions: Questions::new(events.clone()),
             hooks: Hooks::default(),
+            roles: None,
             cache: Cache::default(),
             limits: Limits::default(),
             counts: Counts::default(),

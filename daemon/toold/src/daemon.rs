@@ -90,7 +90,10 @@ impl Daemon {
             tracing::error!(problem, "the configuration is not whole");
         }
         let store = Arc::new(kept::open(&options, &loaded));
-        let engine = Arc::new(new_engine(&options, &loaded, &store)?);
+        let frontends = Arc::<Frontends>::default();
+        let mut engine = new_engine(&options, &loaded, &store)?;
+        engine.roles = Some(frontends.clone());
+        let engine = Arc::new(engine);
         let source = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
         engine.hooks.replace(&crate::hooks::source(), loaded.hooks.clone());
         let builtins = Arc::new(Shared::new(environment, Some(options.places.spool())));
@@ -112,7 +115,7 @@ impl Daemon {
             engine,
             plugins,
             store,
-            frontends: Arc::default(),
+            frontends,
             builtins,
             options,
             loaded,

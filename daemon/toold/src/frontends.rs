@@ -1,9 +1,11 @@
 //! Tools that frontends lend, while they stay subscribed.
 //!
+//! A frontend may also offer roles, and then runs what built-ins hand it.
+//!
 //! All frontends of one client kind are one source. Where several lend a tool of one name, a call goes to
 //! the one of its session, else to one of its project, else to the one that was active last.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -16,11 +18,12 @@ use toold_engine::Engine;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::registry::{NameTaken, Scope, SourceKey};
+use toold_engine::roles::Roles;
 use toold_engine::schema::{Schema, SchemaError};
 use toold_engine::session::Session;
 use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
 use toold_proto::call::Progress;
-use toold_proto::provide::{Invocation, InvokedCall, ProvidedContent, ProvidedResult, ProvidedTool};
+use toold_proto::provide::{Invocation, InvokedCall, Provide, ProvidedContent, ProvidedResult, ProvidedTool, Role};
 use toold_proto::tool::{Block, Category, InvalidId, Source, SourceKind, ToolName};
 
 /// Invocations that wait for a frontend to read them; beyond, a call is told that it is too slow.
@@ -45,6 +48,7 @@ struct Lender {
     connection: u64,
     session: Option<Arc<Session>>,
     specs: BTreeMap<ToolName, ToolSpec>,
+    roles: BTreeSet<Role>,
     invocations: mpsc::Sender<Invocation>,
     /// When it was active last, as a count.
     active: AtomicU64,
@@ -86,7 +90,7 @@ impl Frontends {
         engine: &Arc<Engine>,
         connection: u64,
         session: Option<Arc<Session>>,
-        tools: &[ProvidedTool],
+        Provide { tools, roles }: &Provide,
     ) -> Result<Loan, CannotLend> {
         let client = session.as_ref().and_then(|session| session.client.as_ref());
         let kind = client.map_or_else(|| format!("connection {connection}"), |client| client.name.clone());
@@ -100,7 +104,8 @@ impl Frontends {
         let (sender, invocations) = mpsc::channel(WAITING);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let active = AtomicU64::new(id);
-        let lender = Arc::new(Lender { id, connection, session, specs, invocations: sender, active });
+        let roles = roles.iter().copied().collect();
+        let lender = Arc::new(Lender { id, connection, session, specs, roles, invocations: sender, active });
         let mut state = self.lock();
         state.lenders.entry(kind.clone()).or_default().push(lender);
         if let Err(taken) = self.commit(&state, engine, &kind) {
@@ -165,17 +170,70 @@ impl Frontends {
         }
     }
 
-    /// The lender that should run a call.
-    fn choose(&self, kind: &str, tool: &ToolName, session: &Session) -> Option<Arc<Lender>> {
+    /// The lender that should run a call: of its session, else of its project, else the one active last.
+    fn choose(&self, session: &Session, can: impl Fn(&str, &Lender) -> bool) -> Option<Arc<Lender>> {
         let state = self.lock();
-        let lenders = state.lenders.get(kind)?.iter().filter(|lender| lender.specs.contains_key(tool));
+        let all = state.lenders.iter().flat_map(|(kind, lenders)| lenders.iter().map(move |lender| (kind, lender)));
+        let able = all.filter(|(kind, lender)| can(kind, lender)).map(|(_, lender)| lender);
         let nearness = |lender: &Arc<Lender>| {
             let its = lender.session.as_ref();
             let same_session = its.is_some_and(|its| its.id == session.id);
             let same_project = its.is_some_and(|its| its.project == session.project);
             (same_session, same_project, lender.active.load(Ordering::Relaxed))
         };
-        lenders.max_by_key(|lender| nearness(lender)).cloned()
+        able.max_by_key(|lender| nearness(lender)).cloned()
+    }
+
+    /// Has a lender run a call, and waits for its result. `name` is the tool, as the frontend knows it.
+    async fn invoke(
+        &self,
+        lender: &Lender,
+        name: &str,
+        role: Option<Role>,
+        input: Value,
+        cx: &Cx,
+    ) -> Result<ToolOutput, ToolError> {
+        let gone = || ToolError::Told(format!("the frontend that runs {name} is gone"));
+        let id = format!("inv_{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let (result, mut answered) = oneshot::channel();
+        let (progress, mut told) = mpsc::channel(WAITING);
+        let open = Open { connection: lender.connection, result, progress };
+        self.lock().invocations.insert(id.clone(), open);
+        let _close = Close { frontends: self, id: &id };
+        let call = InvokedCall {
+            invocation_id: id.clone(),
+            name: name.to_owned(),
+            arguments: input,
+            session_id: cx.session.id.clone(),
+            call_id: cx.call_id.clone(),
+            cwd: cx.cwd.display().to_string(),
+            role,
+        };
+        match lender.invocations.try_send(Invocation::Call(call)) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(gone()),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                return Err(ToolError::Told(format!("the frontend that runs {name} takes no calls: {WAITING} wait")));
+            }
+        }
+        loop {
+            tokio::select! {
+                biased;
+                Some(progress) = told.recv() => cx.tell(progress),
+                result = &mut answered => {
+                    let now = self.next.fetch_add(1, Ordering::Relaxed);
+                    lender.active.store(now, Ordering::Relaxed);
+                    return result.unwrap_or_else(|_| Err(gone()));
+                }
+                () = lender.invocations.closed() => return Err(gone()),
+                () = cx.cancel.cancelled() => {
+                    // Lost when the frontend is that slow; its late result counts for nothing anyway.
+                    let cancelled = Invocation::Cancelled { invocation_id: id.clone(), cancelled: true };
+                    let _ = lender.invocations.try_send(cancelled);
+                    return Err(ToolError::Cancelled);
+                }
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -212,46 +270,25 @@ impl Tool for LentTool {
 
 impl LentTool {
     async fn invoke(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
-        let gone = || ToolError::Told(format!("{}, which lent {}, is gone", self.kind, self.spec.name));
-        let lender = self.frontends.choose(&self.kind, &self.spec.name, &cx.session).ok_or_else(gone)?;
-        let id = format!("inv_{}", self.frontends.next.fetch_add(1, Ordering::Relaxed));
-        let (result, mut answered) = oneshot::channel();
-        let (progress, mut told) = mpsc::channel(WAITING);
-        let open = Open { connection: lender.connection, result, progress };
-        self.frontends.lock().invocations.insert(id.clone(), open);
-        let _close = Close { frontends: &self.frontends, id: &id };
-        let call = InvokedCall {
-            invocation_id: id.clone(),
-            name: self.spec.name.to_string(),
-            arguments: input,
-            session_id: cx.session.id.clone(),
-            call_id: cx.call_id.clone(),
-            cwd: cx.cwd.display().to_string(),
-        };
-        match lender.invocations.try_send(Invocation::Call(call)) {
-            Ok(()) => {}
-            Err(mpsc::error::TrySendError::Closed(_)) => return Err(gone()),
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                return Err(ToolError::Told(format!("{} does not take its calls: {WAITING} wait", self.kind)));
-            }
+        let name = &self.spec.name;
+        let lends = |kind: &str, lender: &Lender| kind == self.kind && lender.specs.contains_key(name);
+        let lender = self.frontends.choose(&cx.session, lends);
+        let gone = || ToolError::Told(format!("{}, which lent {name}, is gone", self.kind));
+        self.frontends.invoke(&*lender.ok_or_else(gone)?, name.as_str(), None, input, cx).await
+    }
+}
+
+impl Roles for Frontends {
+    fn run<'a>(&'a self, role: Role, input: Value, cx: &'a Cx) -> BoxFuture<'a, Option<Result<ToolOutput, ToolError>>> {
+        async move {
+            let lender = self.choose(&cx.session, |_, lender| {
+                // Only the frontend of a conversation can summarise it.
+                let own = lender.session.as_ref().is_some_and(|session| session.id == cx.session.id);
+                lender.roles.contains(&role) && (role != Role::Compact || own)
+            })?;
+            Some(self.invoke(&lender, role.tool(), Some(role), input, cx).await)
         }
-        loop {
-            tokio::select! {
-                biased;
-                Some(progress) = told.recv() => cx.tell(progress),
-                result = &mut answered => {
-                    let now = self.frontends.next.fetch_add(1, Ordering::Relaxed);
-                    lender.active.store(now, Ordering::Relaxed);
-                    return result.unwrap_or_else(|_| Err(gone()));
-                }
-                () = lender.invocations.closed() => return Err(gone()),
-                () = cx.cancel.cancelled() => {
-                    // Lost when the frontend is that slow; its late result counts for nothing anyway.
-                    let _ = lender.invocations.try_send(Invocation::Cancelled { invocation_id: id.clone(), cancelled: true });
-                    return Err(ToolError::Cancelled);
-                }
-            }
-        }
+        .boxed()
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
                 let provide: Provide = read_params(&params)?;
                 let connection = request.connection();
                 let session = Some(request.session(None)?);
-                let loan = state.frontends.lend(&state.engine, connection.id, session, &provide.tools);
+                let loan = state.frontends.lend(&state.engine, connection.id, session, &provide);
                 loan.map_err(|error| invalid_params(&error.to_string()))
             };
             match lend() {

@@ -1,0 +1,52 @@
+//! `compact`: has the frontend summarise the conversation.
+
+use std::sync::Arc;
+
+use anyhow::bail;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolOutput;
+use toold_proto::provide::Role;
+use toold_proto::tool::Annotations;
+
+use crate::builtin::{Builtin, Facts};
+use crate::shared::Shared;
+
+/// What `compact` takes: nothing.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {}
+
+pub(crate) struct Compact;
+
+impl Builtin for Compact {
+    type Input = Input;
+
+    const NAME: &'static str = "compact";
+    const FACTS: Facts = Facts {
+        label: "Summarise the conversation",
+        description: "Has the frontend replace the older part of this conversation by a summary, to make room.",
+        parallelizable: false,
+        permissions: &[],
+        timeout: None,
+        annotations: Annotations { read_only: false, destructive: false, idempotent: false, open_world: false },
+    };
+
+    fn new(_: Arc<Shared>) -> Self {
+        Self
+    }
+
+    async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+        Ok(Vec::new())
+    }
+
+    async fn run(&self, _: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        match cx.run_role(Role::Compact, json!({})).await {
+            Some(output) => Ok(output?),
+            None => bail!("no frontend of this conversation can summarise it: go on without"),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `question`: asks the person, with answers to choose from.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::questions::{Asking, Said};
+use toold_engine::tool::ToolOutput;
+use toold_proto::provide::Role;
+use toold_proto::question::QuestionOption;
+
+use crate::builtin::{Builtin, Facts, READS};
+use crate::shared::Shared;
+
+/// What `question` takes.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What is asked, in one or two sentences.
+    question: String,
+    /// The answers to choose from.
+    #[schemars(length(min = 2, max = 9))]
+    options: Vec<Choice>,
+    /// Whether more than one may be chosen.
+    #[serde(default)]
+    multiple: bool,
+    /// Whether the person may answer in words of their own.
+    #[serde(default)]
+    allow_other: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Choice {
+    /// A few words.
+    label: String,
+    /// What choosing it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+}
+
+pub(crate) struct Question;
+
+impl Builtin for Question {
+    type Input = Input;
+
+    const NAME: &'static str = "question";
+    const FACTS: Facts = Facts {
+        label: "Ask the person",
+        description: "Asks the person a question with answers to choose from, and waits. Use it when the work \
+                      cannot go on without a decision that is theirs.",
+        parallelizable: false,
+        permissions: &[],
+        timeout: None,
+        annotations: READS,
+    };
+
+    fn new(_: Arc<Shared>) -> Self {
+        Self
+    }
+
+    async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+        Ok(Vec::new())
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        ensure!(!input.question.trim().is_empty(), "the question says nothing");
+        if let Some(output) = cx.run_role(Role::Question, serde_json::to_value(&input)?).await {
+            return Ok(output?);
+        }
+        let options: Vec<QuestionOption> = input
+            .options
+            .into_iter()
+            .zip(1..)
+            .map(|(choice, number)| QuestionOption {
+                id: number.to_string(),
+                label: choice.label,
+                description: choice.description,
+            })
+            .collect();
+        let asking = Asking {
+            question: input.question,
+            options: options.clone(),
+            multiple: input.multiple,
+            allow_other: input.allow_other,
+        };
+        Ok(match cx.question(asking).await? {
+            Said::Cancelled => ToolOutput::text("the person chose not to answer").with("cancelled", true),
+            Said::Answer { answer_ids, answer } => {
+                let chosen = options.iter().filter(|option| answer_ids.contains(&option.id));
+                let words: Vec<&str> = chosen.map(|option| option.label.as_str()).chain(answer.as_deref()).collect();
+                ToolOutput::text(words.join("\n")).with("answer_ids", answer_ids)
+            }
+        })
+    }
+}

@@ -1,0 +1,16 @@
+//! Work that a frontend does for the daemon, where one offers to: running a sub-agent, summarising the
+//! conversation, putting a question to a person in its own way.
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use toold_proto::provide::Role;
+
+use crate::cx::Cx;
+use crate::tool::{ToolError, ToolOutput};
+
+/// The frontends that offer roles.
+pub trait Roles: Send + Sync {
+    /// Runs a built-in's input in the frontend that is nearest to the call. `None` when none offers the role.
+    /// Ends soon after the call's token fires.
+    fn run<'a>(&'a self, role: Role, input: Value, cx: &'a Cx) -> BoxFuture<'a, Option<Result<ToolOutput, ToolError>>>;
+}
