@@ -8,6 +8,7 @@ pub mod client;
 
 pub mod call;
 pub mod error;
+pub mod models;
 pub mod start;
 pub mod subscription;
 

@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -72,7 +74,32 @@ pub(crate) fn run(quick: bool) {
     row("Content-Length of lines", p50[3], built_in, "goal 1.06");
     row("no-op Lua tool of built-in", p50[4], built_in, "goal 1.3");
     println!("p99 in us: {}\n", list(&candidates, &p99));
+    beside_a_flood(&daemon_socket, &mut candidates[2], built_in, if quick { 50 } else { 1_000 });
     reloads(&plugins, &daemon_socket, if quick { 5 } else { 50 });
+}
+
+/// One client's single calls, while another one sends ten thousand at a time.
+fn beside_a_flood(socket: &Path, candidate: &mut Candidate, alone: Duration, calls: usize) {
+    let flood = UnixStream::connect(socket).unwrap();
+    let (mut reader, mut writer) = (flood.try_clone().unwrap(), flood);
+    let (stop, request) = (Arc::new(AtomicBool::new(false)), candidate.request.repeat(10_000));
+    let sending = std::thread::spawn({
+        let stop = stop.clone();
+        move || {
+            while !stop.load(Ordering::Relaxed) && writer.write_all(request.as_bytes()).is_ok() {}
+            let _ = writer.shutdown(std::net::Shutdown::Write);
+        }
+    });
+    let reading = std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+    let mut samples: Vec<Duration> = (0..calls).map(|_| candidate.once()).collect();
+    stop.store(true, Ordering::Relaxed);
+    sending.join().unwrap();
+    let flooded = reading.join().unwrap().unwrap_or(0);
+    assert!(flooded > 0, "the flood was answered");
+    println!("{:<44} {:>13}   {:>8}", "beside 10,000 calls at a time", "", "of alone");
+    row("no-op built-in, p50", percentile(&mut samples, 0.5), alone, "");
+    row("no-op built-in, p99", percentile(&mut samples, 0.99), alone, "");
+    println!();
 }
 
 fn p50_of(candidates: &[Candidate], name: &str) -> Duration {

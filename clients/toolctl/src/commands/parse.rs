@@ -1,11 +1,11 @@
 //! `toolctl parse`: the calls in a model's answer.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Write};
 
 use anyhow::Context;
 use clap::Args;
-use toold_proto::method::PromptParse;
-use toold_proto::prompt::{ParsePrompt, ParsedPrompt};
+use toold_adapters::parse::collect;
+use toold_proto::prompt::ParsedPrompt;
 
 use crate::cli::Globals;
 use crate::connection;
@@ -26,11 +26,17 @@ pub(crate) struct Parse {
 }
 
 pub(crate) async fn run(args: Parse, globals: &Globals) -> anyhow::Result<u8> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).context("can't read stdin")?;
     let client = connection::open(globals).await?;
-    let tools = (!args.tools.is_empty()).then_some(args.tools);
-    let parsed = client.call::<PromptParse>(ParsePrompt { text, tools }).await?;
+    let mut parser = client.parser((!args.tools.is_empty()).then_some(args.tools.as_slice())).await?;
+    let mut pieces = Vec::new();
+    // As it comes: an answer may be a stream without an end in sight.
+    for line in std::io::stdin().lock().split(b'\n') {
+        let line = line.context("can't read stdin")?;
+        pieces.extend(parser.push(&String::from_utf8_lossy(&line)));
+        pieces.extend(parser.push("\n"));
+    }
+    pieces.extend(parser.finish());
+    let parsed = collect(pieces);
     if args.json {
         print_json(&parsed)?;
     } else {

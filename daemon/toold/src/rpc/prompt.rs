@@ -5,19 +5,29 @@ use std::sync::Arc;
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_adapters::families::Family;
-use toold_adapters::parse::parse;
+use toold_adapters::parse::{Known, parse, parse_with};
 use toold_adapters::prompt::render_prompt;
+use toold_engine::session::Session;
 use toold_proto::method::{PromptParse, PromptRender};
-use toold_proto::prompt::{ParsePrompt, RenderPrompt, RenderedPrompt};
+use toold_proto::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use toold_proto::tool::Tool;
 
 use crate::daemon::State;
 use crate::rpc::error::invalid_params;
-use crate::rpc::{Request, Right, add, add_async};
+use crate::rpc::{Request, Right, add_async};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add_async::<PromptRender, _>(module, Right::Anyone, render)?;
-    add::<PromptParse>(module, Right::Anyone, |_, asked: ParsePrompt| Ok(parse(&asked.text, asked.tools.as_deref())))
+    add_async::<PromptParse, _>(module, Right::Anyone, read)
+}
+
+async fn read(request: Request, asked: ParsePrompt) -> Result<ParsedPrompt, ErrorObjectOwned> {
+    let Some(names) = asked.tools else { return Ok(parse(&asked.text, None)) };
+    let session = request.session(None)?;
+    request.state.plugins.settled().await;
+    // The schemas say which arguments are strings where a model's syntax does not.
+    let tools = view(&request, &session, |name| names.iter().any(|known| known == name));
+    Ok(parse_with(&asked.text, Known::listed(&names, &tools)))
 }
 
 async fn render(request: Request, asked: RenderPrompt) -> Result<RenderedPrompt, ErrorObjectOwned> {
@@ -25,12 +35,15 @@ async fn render(request: Request, asked: RenderPrompt) -> Result<RenderedPrompt,
     let family = family.map_err(|error| invalid_params(&format!("format: {error}")))?.unwrap_or(Family::Tags);
     let session = request.session(asked.session_id.as_ref())?;
     request.state.plugins.settled().await;
-    let snapshot = request.state.engine.registry.snapshot();
     let wanted = |name: &str| asked.names.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
-    let specs = snapshot.view(&session.project).iter().map(|tool| tool.spec());
-    let tools: Vec<Tool> = specs
-        .filter(|spec| session.filter.lets(spec.name.as_str()) && wanted(spec.name.as_str()))
-        .map(|spec| spec.describe())
-        .collect();
+    let tools = view(&request, &session, wanted);
     Ok(RenderedPrompt { text: render_prompt(family, &tools, asked.detail) })
+}
+
+/// The tools that the session sees, of those that are wanted.
+fn view(request: &Request, session: &Session, wanted: impl Fn(&str) -> bool) -> Vec<Tool> {
+    let snapshot = request.state.engine.registry.snapshot();
+    let specs = snapshot.view(&session.project).iter().map(|tool| tool.spec());
+    let seen = specs.filter(|spec| session.filter.lets(spec.name.as_str()) && wanted(spec.name.as_str()));
+    seen.map(|spec| spec.describe()).collect()
 }

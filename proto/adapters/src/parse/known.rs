@@ -34,6 +34,13 @@ impl Known {
         Self { tools: Some(pairs.collect()) }
     }
 
+    /// As [`Known::names`], with the schemas of those names that stand among the tools too.
+    pub fn listed(names: &[String], tools: &[Tool]) -> Self {
+        let schema =
+            |name: &String| tools.iter().find(|tool| tool.name.as_str() == name).map(|tool| tool.input_schema.clone());
+        Self { tools: Some(names.iter().map(|name| (name.clone(), schema(name))).collect()) }
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.contains_key(name))
     }

@@ -1,0 +1,21 @@
+//! Between a model and the daemon, for programs that talk to the model themselves.
+
+use toold_adapters::parse::{Known, Parser};
+use toold_proto::call::ListTools;
+use toold_proto::method::ToolsList;
+
+use crate::{Client, ClientError};
+
+impl Client {
+    /// A parser to feed a model's answer to as it comes. With `names`, calls of other tools are errors, and the
+    /// schemas of those that the daemon has say which arguments are strings.
+    ///
+    /// # Errors
+    /// As any request.
+    pub async fn parser(&self, names: Option<&[String]>) -> Result<Parser, ClientError> {
+        let Some(names) = names else { return Ok(Parser::new(Known::any())) };
+        let params = ListTools { names: Some(names.to_vec()), ..ListTools::default() };
+        let tools = self.call::<ToolsList>(params).await?.tools.unwrap_or_default();
+        Ok(Parser::new(Known::listed(names, &tools)))
+    }
+}
