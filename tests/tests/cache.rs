@@ -204,9 +204,12 @@ fn identical_calls_in_flight_run_once_and_outlive_the_first() {
     let cancelled = one.result("tools.cancel", json!({"call_id": "first"}));
     assert_eq!(cancelled["cancelled"], true);
     fs::write(daemon.work().join("go"), "").unwrap();
-    for (id, name) in [(second, "second"), (third, "third")] {
+    let results = [(second, "second"), (third, "third")].map(|(id, name)| {
         let result = two.answer(id)["result"].take();
-        assert_eq!(seen(&result).0, "1: went");
         assert_eq!(result["call_id"], name);
-    }
+        seen(&result).0.to_owned()
+    });
+    // The one that was cancelled may have come to its end in the moment that it was.
+    assert!(results[0] == "1: went" || results[0] == "2: went", "{results:?}");
+    assert_eq!(results[0], results[1]);
 }
