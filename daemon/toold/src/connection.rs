@@ -62,7 +62,7 @@ pub struct Connection {
     pub id: u64,
     pub peer: Peer,
     pub caller: Arc<Caller>,
-    /// Takes notifications for this client. Bounded; see [`OUTBOX`].
+    /// Takes notifications for this client. Bounded: 256 wait for a slow one.
     pub outbox: mpsc::Sender<Box<RawValue>>,
     /// The session that `session.open` bound, or the connection's own.
     session: Mutex<Option<Arc<Session>>>,

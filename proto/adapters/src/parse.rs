@@ -52,7 +52,7 @@ pub enum Piece {
     WasThinking(String),
 }
 
-/// Reads an answer as it comes in. [`collect`] of its pieces is what [`parse`] gives for the
+/// Reads an answer as it comes in. [`collect`](collect()) of its pieces is what [`parse`](parse()) gives for the
 /// whole text, wherever the chunks were cut.
 #[derive(Debug)]
 pub struct Parser {
