@@ -129,6 +129,7 @@ fn of_two_lenders_the_one_of_the_session_is_called() {
     assert_eq!((text(&result), &result["is_error"]), ("no such file", &json!(true)));
     // When it leaves, the other one serves on.
     drop(mine);
+    until("it is gone", || (agent.result("daemon.status", json!({}))["connections"] == 2).then_some(()));
     let id = call(&mut agent);
     let asked = invocation(&mut other);
     let full = json!({"content": [{"type": "text", "text": "done"}], "metadata": {"line": 3}});
