@@ -162,6 +162,7 @@ fn an_agent_cannot_answer_nor_grant() {
     person.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "deny"}));
     assert_eq!(agent.answer(id)["result"]["is_error"], true);
     drop(person);
+    until("the person is gone", || (agent.result("daemon.status", json!({}))["connections"] == 1).then_some(()));
     // An agent that listens is nobody who could answer.
     let result = agent.tool("bash", json!({"command": "echo y"}));
     assert!(result["content"][0]["text"].as_str().unwrap().contains("toolctl permissions grant"), "{result}");
