@@ -344,3 +344,44 @@ hygge.register_tool{
     }
     assert!(got > 0 && got + dropped <= 20_000, "{got} came, {dropped} were dropped");
 }
+
+#[test]
+fn a_long_result_keeps_its_ends_and_the_whole_can_be_read() {
+    let long = r#"
+hygge.register_tool{
+  name = "long", description = "Says much", input_schema = {type = "object"},
+  execute = function()
+    local lines = {}
+    for i = 1, 20000 do lines[i] = "line " .. i end
+    return table.concat(lines, "\n")
+  end,
+}"#;
+    let daemon = Setup::new().plugin("long.lua", long).start();
+    let mut wire = daemon.connect();
+    let result = wire.tool("long", json!({}));
+    let shown = text(&result);
+    assert!(shown.starts_with("line 1\n") && shown.contains("line 20000\n") && shown.len() < 70_000);
+    assert!(shown.contains("bytes cut"), "{}", &shown[shown.len() - 200..]);
+    let spool = result["metadata"]["spool"].as_str().unwrap();
+    let read = wire.tool("read", json!({"path": spool, "offset": 10000, "limit": 1}));
+    assert!(text(&read).contains("line 10000"), "{read}");
+    // It is the session's own.
+    let other = daemon.connect().tool("read", json!({"path": spool}));
+    assert_eq!(other["is_error"], true, "{other}");
+}
+
+#[test]
+fn calls_in_flight_are_cancelled_when_the_daemon_stops() {
+    let mut daemon = daemon();
+    let (mut wire, mut person) = (daemon.connect(), daemon.connect());
+    person.result("permissions.subscribe", json!({}));
+    let waiting = wire.request("tools.execute", json!({"name": "wait_for_ever", "progress": true}));
+    wire.notification("tools.progress");
+    let mut other = daemon.connect();
+    let asking = other.request("tools.execute", json!({"name": "bash", "arguments": {"command": "touch x"}}));
+    person.notification("permissions.event");
+    person.result("daemon.shutdown", json!({"drain_ms": 0}));
+    assert_eq!(wire.answer(waiting)["error"]["code"], -32800);
+    assert!(matches!(other.answer(asking)["error"]["code"].as_i64(), Some(-32800 | -32002)));
+    assert!(daemon.wait().success());
+}

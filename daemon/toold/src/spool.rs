@@ -99,3 +99,32 @@ fn tempfile_in(dir: &Path, name: &str) -> io::Result<(PathBuf, std::fs::File)> {
     }
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "a thousand files of this name"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn long_results_are_kept_and_the_oldest_go_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let spool = SpoolDir::new(dir.path().to_owned());
+        let session = SessionId::parse("s").unwrap();
+        let mut kept = Vec::new();
+        for (n, age) in [(1, 3_600), (2, 60), (3, 0)] {
+            let call = CallId::parse(&format!("../call {n}")).unwrap();
+            let path = PathBuf::from(spool.keep(&session, &call, &"x".repeat(100)).await.unwrap());
+            assert_eq!(path.parent().unwrap(), dir.path().join("s"), "a call's id names no folder");
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+            kept.push(path);
+        }
+        let there = || kept.iter().map(|path| path.exists()).collect::<Vec<_>>();
+        SpoolDir::clean(dir.path(), Duration::from_secs(1_800), 1_000).unwrap();
+        assert_eq!(there(), [false, true, true], "by age");
+        SpoolDir::clean(dir.path(), Duration::from_secs(1_800), 150).unwrap();
+        assert_eq!(there(), [false, false, true], "by size");
+        SpoolDir::clean(dir.path(), Duration::ZERO, 0).unwrap();
+        assert!(!dir.path().join("s").exists(), "an empty folder goes too");
+        SpoolDir::clean(&dir.path().join("none"), Duration::ZERO, 0).unwrap();
+    }
+}
