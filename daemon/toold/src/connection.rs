@@ -50,6 +50,8 @@ impl Default for ConnectionLimits {
     }
 }
 
+/// Messages that are taken in one turn; then other connections have theirs.
+const TURN: usize = 32;
 /// Answers beyond this many bytes wait until the client has read some.
 const HIGH_WATER: usize = 256 * 1024;
 /// How often a client that sends no more is asked whether it still listens.
@@ -186,6 +188,7 @@ pub async fn serve(
         out: Vec::new(),
         written: 0,
         barrier: false,
+        more: false,
         reading: true,
     };
     let end = server.run(&mut stream, &stop).await;
@@ -216,6 +219,8 @@ struct Server {
     written: usize,
     /// A request is in flight that must take effect before the next message is read.
     barrier: bool,
+    /// The inbox may hold further messages, whose turn is the next one.
+    more: bool,
     reading: bool,
 }
 
@@ -260,6 +265,11 @@ impl Server {
             if self.is_done() {
                 return self.flush(stream).await;
             }
+            if self.more {
+                // Nothing would come between a flood and its end otherwise: what is read is ready at once.
+                tokio::task::yield_now().await;
+                continue;
+            }
             let busy = self.barrier || self.pending.len() >= self.limits.max_requests || self.backlog() >= HIGH_WATER;
             tokio::select! {
                 biased;
@@ -297,7 +307,7 @@ impl Server {
 
     /// Nothing more comes in, and all that came has been answered.
     fn is_done(&self) -> bool {
-        !self.reading && self.pending.is_empty()
+        !self.reading && self.pending.is_empty() && !self.more
     }
 
     async fn flush(&mut self, stream: &mut impl Stream) -> io::Result<()> {
@@ -326,13 +336,19 @@ impl Server {
     /// Takes whole messages off the inbox, as long as more may run.
     fn dispatch_inbox(&mut self) -> io::Result<()> {
         let inbox = std::mem::take(&mut self.inbox);
-        let mut used = 0;
+        let (mut used, mut taken) = (0, 0);
+        self.more = false;
         while !self.barrier && self.pending.len() < self.limits.max_requests && self.backlog() < HIGH_WATER {
             match self.splitter.next(&inbox[used..], self.searched) {
                 Found::Message(message, length) => {
                     used += length;
                     self.searched = 0;
                     self.dispatch(message);
+                    taken += 1;
+                    if taken == TURN && used < inbox.len() {
+                        self.more = true;
+                        break;
+                    }
                 }
                 Found::Skip(length) => {
                     used += length;
