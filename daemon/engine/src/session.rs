@@ -12,7 +12,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter};
-use toold_proto::tool::{CallId, SessionId, ToolName};
+use toold_proto::tool::{CallId, SessionId};
 
 use crate::cx::Cx;
 use crate::lanes::Lane;
@@ -191,11 +191,6 @@ impl Session {
             opened_at: crate::time::rfc3339(self.opened_at),
             calls: self.calls.lock().expect("no code panics while it holds this lock").len() as u64,
         }
-    }
-
-    /// Whether its view has a tool of this name.
-    pub fn sees(&self, name: &ToolName) -> bool {
-        self.filter.lets(name.as_str())
     }
 }
 
