@@ -37,13 +37,18 @@ hygge.register_tool{
   execute = function() return counted(tostring(#hygge.fs.list("."))) end,
 }
 hygge.register_tool{
-  name = "wait", description = "Waits for a file", cacheable = true,
+  name = "wait", description = "Waits for leave to go", cacheable = true,
   input_schema = {type = "object"},
   execute = function(ctx)
     ctx.progress("waiting")
-    while not hygge.fs.exists("go") do hygge.sleep("5ms") end
+    while not hygge.store.get("leave") do hygge.sleep("5ms") end
     return counted("went")
   end,
+}
+hygge.register_tool{
+  name = "go", description = "Lets those that wait go", parallelizable = true,
+  input_schema = {type = "object"},
+  execute = function() hygge.store.set("leave", true) return "gone" end,
 }
 "#;
 
@@ -203,7 +208,7 @@ fn identical_calls_in_flight_run_once_and_outlive_the_first() {
     until("all three are in flight", || (running(&mut beside) == 3).then_some(()));
     let cancelled = one.result("tools.cancel", json!({"call_id": "first"}));
     assert_eq!(cancelled["cancelled"], true);
-    fs::write(daemon.work().join("go"), "").unwrap();
+    told(&mut beside, "go", json!({}));
     let results = [(second, "second"), (third, "third")].map(|(id, name)| {
         let result = two.answer(id)["result"].take();
         assert_eq!(result["call_id"], name);
