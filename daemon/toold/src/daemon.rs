@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use arc_swap::ArcSwap;
 use jsonrpsee::core::server::Methods;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -65,7 +66,8 @@ pub struct State {
     /// What the built-in tools have in common.
     pub builtins: Arc<Shared>,
     pub options: Options,
-    pub loaded: Loaded,
+    /// What the configuration says now; replaced as a whole.
+    loaded: ArcSwap<Loaded>,
     pub started: Instant,
     limits: ConnectionLimits,
     connections: TaskTracker,
@@ -118,7 +120,7 @@ impl Daemon {
             frontends,
             builtins,
             options,
-            loaded,
+            loaded: ArcSwap::from_pointee(loaded),
             started: Instant::now(),
             limits,
             connections: TaskTracker::new(),
@@ -222,6 +224,11 @@ impl State {
             env: open.env,
             filter: open.filter,
         }))
+    }
+
+    /// The configuration in service. Ask anew where it matters: it is replaced when the file changes.
+    pub fn loaded(&self) -> Arc<Loaded> {
+        self.loaded.load_full()
     }
 
     /// Where plugins are looked for, first to last.

@@ -47,7 +47,7 @@ fn status(state: &State) -> DaemonStatus {
         epoch: engine.events.epoch().to_owned(),
         uptime_s: state.started.elapsed().as_secs_f64(),
         socket: state.options.socket.as_ref().map(|path| path.display().to_string()),
-        config: state.loaded.file.as_ref().map(|path| path.display().to_string()),
+        config: state.loaded().file.as_ref().map(|path| path.display().to_string()),
         plugin_dirs: state.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
         sessions: engine.sessions.len() as u64,
         connections: state.connections(),
@@ -57,7 +57,7 @@ fn status(state: &State) -> DaemonStatus {
         plugins,
         memory_bytes: resident_bytes(),
         open_files: std::fs::read_dir("/proc/self/fd").ok().map(|fds| fds.count() as u64),
-        problems: state.loaded.problems.iter().cloned().chain(state.store.problems()).collect(),
+        problems: state.loaded().problems.iter().cloned().chain(state.store.problems()).collect(),
     }
 }
 
