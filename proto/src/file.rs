@@ -10,6 +10,9 @@ use crate::tool::{CallId, SessionId};
 pub struct FileHistory {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// Those of every session, ended ones too; for people only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
 }
 
 /// Answer of `files.history`.
@@ -21,6 +24,7 @@ pub struct FileChanges {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
+    pub session_id: SessionId,
     pub call_id: CallId,
     pub tool: String,
     pub path: String,
@@ -41,12 +45,21 @@ pub struct UndoFiles {
     pub path: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// Whatever session made the change, ended ones too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+    /// Only say what would be done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
 /// Answer of `files.undo`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UndoneFiles {
     pub paths: Vec<String>,
+    /// Of a dry run: from each file as it is to what it would be, as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
 }
 
 /// Params of `buffers.set`: an editor's unsaved text, laid over the file as long as the connection lives.

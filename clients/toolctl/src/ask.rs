@@ -100,7 +100,7 @@ fn indented(text: &str, width: usize) -> String {
     plain(text.trim_end()).replace('\n', &format!("\n{:width$}", ""))
 }
 
-fn show_diff(diff: &str, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn show_diff(diff: &str, out: &mut impl Write) -> io::Result<()> {
     for line in diff.lines().take(MAX_DIFF_LINES) {
         let style = match line.as_bytes().first() {
             Some(b'+') => GOOD,

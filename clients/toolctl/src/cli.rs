@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     approve, audit, call, completions, connect, doctor, events, list, man, parse, permissions, plugins, prompt, schema,
-    sessions, status, stop, tools,
+    sessions, status, stop, tools, undo,
 };
 use crate::view;
 
@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Approve(approve::Approve),
     Audit(audit::Audit),
     Tools(tools::Tools),
+    Undo(undo::Undo),
     Prompt(prompt::Prompt),
     Parse(parse::Parse),
     Doctor(doctor::Doctor),
@@ -85,6 +86,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Approve(approve) => approve::run(approve, globals).await,
         Command::Audit(audit) => audit::run(audit, globals).await,
         Command::Tools(tools) => tools::run(tools, globals).await,
+        Command::Undo(undo) => undo::run(undo, globals).await,
         Command::Prompt(prompt) => prompt::run(prompt, globals).await,
         Command::Parse(parse) => parse::run(parse, globals).await,
         Command::Doctor(doctor) => doctor::run(doctor, globals).await,

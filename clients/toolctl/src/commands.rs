@@ -19,3 +19,4 @@ pub(crate) mod sessions;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod tools;
+pub(crate) mod undo;

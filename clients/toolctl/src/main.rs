@@ -7,6 +7,7 @@ mod arguments;
 mod ask;
 mod asking;
 mod completion;
+mod confirm;
 mod connection;
 mod exit;
 mod keys;

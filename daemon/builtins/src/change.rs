@@ -18,7 +18,6 @@ use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
 use crate::diff::{Diff, diff};
 use crate::document::Document;
-use crate::journal;
 use crate::paths;
 use crate::shared::Shared;
 use crate::stamps::Digest;
@@ -149,8 +148,11 @@ pub(crate) async fn make(site: Site, change: Arc<Change>, cx: &Cx) -> anyhow::Re
         let digest = blake3::hash(&planned.after);
         site.shared.stamps.wrote(&site.session, &site.path, digest);
         let output = output(&site, &planned);
-        journal::note(&site.session, &call_id, &tool, &site.path, planned.before.map(|(before, _)| before), digest);
-        Ok(output)
+        let before = planned.before.as_ref().map(|(before, _)| before.as_slice());
+        match site.shared.journal.note(&site.session, (&call_id, &tool), &site.path, before, digest) {
+            Ok(()) => Ok(output),
+            Err(error) => Ok(output.with("not_undoable", error.to_string())),
+        }
     })
     .await
 }

@@ -7,6 +7,7 @@ use toold_engine::cx::Cx;
 use toold_host::environment::Environment;
 
 use crate::buffers::Buffers;
+use crate::journal::Journal;
 use crate::shells::Shells;
 use crate::stamps::Stamps;
 
@@ -18,6 +19,7 @@ pub struct Shared {
     spool: Option<PathBuf>,
     next_file: AtomicU64,
     pub(crate) stamps: Stamps,
+    pub(crate) journal: Journal,
     /// What editors have open and not saved.
     pub buffers: Buffers,
     /// The commands in the background.
@@ -26,14 +28,16 @@ pub struct Shared {
 
 impl Shared {
     /// `spool` is where the daemon keeps long results: `SPOOL/SESSION/...`. A session may read what lies
-    /// in its own folder there without asking; whoever closes the session removes it.
-    pub fn new(environment: Environment, spool: Option<PathBuf>) -> Self {
+    /// in its own folder there without asking; whoever closes the session removes it. `undo` is where it keeps what
+    /// was in files before they were changed: `UNDO/SESSION/...`, no tool's to read.
+    pub fn new(environment: Environment, spool: Option<PathBuf>, undo: Option<PathBuf>) -> Self {
         let spool = spool.map(|spool| toold_host::files::resolve(&spool, Path::new("/")).unwrap_or(spool));
         Self {
             environment,
             spool,
             next_file: AtomicU64::new(1),
             stamps: Stamps::default(),
+            journal: Journal::new(undo),
             buffers: Buffers::default(),
             shells: Shells::default(),
         }

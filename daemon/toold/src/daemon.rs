@@ -98,7 +98,7 @@ impl Daemon {
         let engine = Arc::new(engine);
         let source = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
         engine.hooks.replace(&crate::hooks::source(), loaded.hooks.clone());
-        let builtins = Arc::new(Shared::new(environment, Some(options.places.spool())));
+        let builtins = Arc::new(Shared::new(environment, Some(options.places.spool()), Some(options.places.undo())));
         engine
             .registry
             .put(source, Origin::Builtin, toold_builtins::all(&builtins))
@@ -233,16 +233,20 @@ impl State {
 
     /// Where plugins are looked for, first to last.
     pub fn plugin_dirs(&self) -> Vec<PathBuf> {
-        crate::plugins::dirs(&self.options, &self.loaded)
+        crate::plugins::dirs(&self.options, &self.loaded())
     }
 
     fn clean_spool(&self) {
-        let dir = self.options.places.spool();
-        let spool = &self.loaded.config.spool;
+        let places = &self.options.places;
+        let dirs = [places.spool(), places.undo()];
+        let loaded = self.loaded();
+        let spool = &loaded.config.spool;
         let (age, bytes) = (Duration::from_secs(spool.max_age_hours * 3600), spool.max_mib * 1024 * 1024);
         self.engine.tasks.spawn_blocking(move || {
-            if let Err(error) = SpoolDir::clean(&dir, age, bytes) {
-                tracing::warn!(%error, "can't clean the spool");
+            for dir in dirs {
+                if let Err(error) = SpoolDir::clean(&dir, age, bytes) {
+                    tracing::warn!(%error, dir = %dir.display(), "can't remove what is old");
+                }
             }
         });
     }

@@ -49,6 +49,11 @@ impl Places {
     pub fn spool(&self) -> PathBuf {
         self.state.join("spool")
     }
+
+    /// What was in files before tools changed them.
+    pub fn undo(&self) -> PathBuf {
+        self.state.join("undo")
+    }
 }
 
 /// Makes a folder that only its owner can enter, with its parents.

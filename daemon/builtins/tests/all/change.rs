@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use toold_builtins::journal::{Selection, UndoError, history, undo, undoable};
+use toold_builtins::journal::{Selection, UndoError, Whose, history, preview, undo};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{CallId, Category};
 
@@ -193,26 +193,28 @@ async fn changes_are_taken_back_by_path_and_by_call() {
     house.ok("edit", json!({"path": "file", "old": "one", "new": "two"})).await;
     house.ok("edit", json!({"path": "file", "old": "two", "new": "three"})).await;
     house.ok("write", json!({"path": "made", "content": "x"})).await;
-    let changes = history(&house.session);
+    let changes = history(&house.shared, Whose::Session(&house.session.id));
     assert_eq!(changes.len(), 3);
-    assert_eq!((changes[0].path.as_path(), changes[0].created()), (file.as_path(), false));
-    assert!(changes[2].created());
+    assert_eq!((changes[0].path.as_path(), changes[0].created), (file.as_path(), false));
+    assert!(changes[2].created);
 
     let by_path = Selection::Path(file.clone());
-    assert_eq!(undoable(&house.session, &by_path).unwrap(), std::slice::from_ref(&file));
-    undo(&house.shared, &house.session, &by_path).await.unwrap();
+    let shown = preview(&house.shared, Whose::Session(&house.session.id), &by_path).unwrap();
+    assert_eq!(shown.len(), 1);
+    assert!(shown[0].1.ends_with("@@ -1 +1 @@\n-three\n+two\n"), "{}", shown[0].1);
+    undo(&house.shared, &house.session, Whose::Everybody, &by_path).await.unwrap();
     assert_eq!(house.content("file"), "two\n");
     // The session knows what it has restored.
     house.ok("edit", json!({"path": "file", "old": "two", "new": "four"})).await;
-    undo(&house.shared, &house.session, &by_path).await.unwrap();
-    undo(&house.shared, &house.session, &by_path).await.unwrap();
+    undo(&house.shared, &house.session, Whose::Everybody, &by_path).await.unwrap();
+    undo(&house.shared, &house.session, Whose::Everybody, &by_path).await.unwrap();
     assert_eq!(house.content("file"), "one\n");
-    assert!(matches!(undo(&house.shared, &house.session, &by_path).await, Err(UndoError::Nothing)));
+    assert!(matches!(undo(&house.shared, &house.session, Whose::Everybody, &by_path).await, Err(UndoError::Nothing)));
 
-    undo(&house.shared, &house.session, &Selection::Call(changes[2].call_id.clone())).await.unwrap();
+    undo(&house.shared, &house.session, Whose::Everybody, &Selection::Call(changes[2].call_id.clone())).await.unwrap();
     assert!(!house.root.join("made").exists());
     let unknown = Selection::Call(CallId::parse("none").unwrap());
-    assert!(matches!(undo(&house.shared, &house.session, &unknown).await, Err(UndoError::Nothing)));
+    assert!(matches!(undo(&house.shared, &house.session, Whose::Everybody, &unknown).await, Err(UndoError::Nothing)));
 }
 
 #[tokio::test]
@@ -220,11 +222,11 @@ async fn what_changed_since_is_not_taken_back() {
     let house = House::new();
     house.ok("write", json!({"path": "file", "content": "x"})).await;
     let file = house.write("file", "other");
-    let undone = undo(&house.shared, &house.session, &Selection::Path(file.clone())).await;
+    let undone = undo(&house.shared, &house.session, Whose::Everybody, &Selection::Path(file.clone())).await;
     assert!(matches!(undone, Err(UndoError::Changed(_))));
     assert_eq!(house.content("file"), "other");
     std::fs::remove_file(&file).unwrap();
-    assert!(undo(&house.shared, &house.session, &Selection::Path(file)).await.is_err());
+    assert!(undo(&house.shared, &house.session, Whose::Everybody, &Selection::Path(file)).await.is_err());
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ impl House {
         std::fs::create_dir(&root).unwrap();
         let engine = Arc::new(Engine::new("test"));
         let environment = Environment::inherited(std::env::vars_os());
-        let shared = Arc::new(Shared::new(environment, Some(top.join("spool"))));
+        let shared = Arc::new(Shared::new(environment, Some(top.join("spool")), Some(top.join("undo"))));
         let key = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
         engine.registry.put(key, Origin::Builtin, toold_builtins::all(&shared)).unwrap();
         let session = session("s1", &root);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use serde_json::json;
-use toold_builtins::journal::{Selection, undo};
+use toold_builtins::journal::{Selection, Whose, undo};
 
 use crate::house::House;
 
@@ -102,7 +102,7 @@ async fn make(house: &House, path: &str, step: &Step) -> bool {
         }
         Step::Undo => {
             let selection = Selection::Path(house.root.join(path));
-            return undo(&house.shared, &house.session, &selection).await.is_ok();
+            return undo(&house.shared, &house.session, Whose::Everybody, &selection).await.is_ok();
         }
         Step::Outside(content) => {
             let path = house.root.join(path);

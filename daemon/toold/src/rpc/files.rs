@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_builtins::buffers::Buffer;
-use toold_builtins::journal::{Change, Selection, UndoError, history, undo};
+use toold_builtins::journal::{self, Change, Selection, UndoError, Whose};
 use toold_engine::session::Session;
 use toold_engine::time::rfc3339;
 use toold_host::files::resolve;
@@ -17,14 +17,11 @@ use toold_proto::file::{
 use toold_proto::method::{BuffersClear, BuffersSet, FilesHistory, FilesUndo};
 
 use crate::daemon::State;
-use crate::rpc::error::{invalid_params, refused};
-use crate::rpc::{Request, Right, add, add_async, client_name};
+use crate::rpc::error::{internal, invalid_params, refused};
+use crate::rpc::{Request, Right, add, add_async, client_name, decides};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
-    add::<FilesHistory>(module, Right::Anyone, |request, params: FileHistory| {
-        let session = request.session(params.session_id.as_ref())?;
-        Ok(FileChanges { changes: history(&session).iter().map(describe).collect() })
-    })?;
+    add_async::<FilesHistory, _>(module, Right::Anyone, history)?;
     add_async::<FilesUndo, _>(module, Right::Decider, take_back)?;
     add::<BuffersSet>(module, Right::Decider, set)?;
     add::<BuffersClear>(module, Right::Decider, |request, params: ClearBuffer| {
@@ -34,33 +31,72 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
     })
 }
 
+async fn history(request: Request, params: FileHistory) -> Result<FileChanges, ErrorObjectOwned> {
+    let session = match params.all {
+        true => {
+            decides("files.history of other sessions", &request)?;
+            None
+        }
+        false => Some(request.session(params.session_id.as_ref())?.id.clone()),
+    };
+    let builtins = request.state.builtins.clone();
+    blocking(move || {
+        let whose = session.as_ref().map_or(Whose::Everybody, Whose::Session);
+        FileChanges { changes: journal::history(&builtins, whose).iter().map(describe).collect() }
+    })
+    .await
+}
+
 fn describe(change: &Change) -> FileChange {
     FileChange {
+        session_id: change.session_id.clone(),
         call_id: change.call_id.clone(),
         tool: change.tool.to_string(),
         path: change.path.display().to_string(),
         at: rfc3339(change.at),
-        created: change.created(),
+        created: change.created,
         undone: change.undone,
     }
 }
 
 async fn take_back(request: Request, params: UndoFiles) -> Result<UndoneFiles, ErrorObjectOwned> {
-    let session = request.session(params.session_id.as_ref())?;
+    let session = request.session(if params.all { None } else { params.session_id.as_ref() })?;
     let selection = match (params.call_id, params.path) {
         (Some(call), None) => Selection::Call(call),
         (None, Some(path)) => Selection::Path(resolved(&session, &path)?),
         (Some(_), Some(_)) | (None, None) => return Err(invalid_params("expected either call_id or path")),
     };
-    let undone = undo(&request.state.builtins, &session, &selection).await;
-    let paths = undone.map_err(|error| match error {
-        UndoError::Nothing => refused("nothing_to_undo", &error.to_string()),
-        UndoError::Changed(_) => refused("changed_since", &error.to_string()),
-        UndoError::Open(_) | UndoError::Replace(_) | UndoError::Read { .. } => {
-            refused("execution_failed", &error.to_string())
-        }
-    })?;
-    Ok(UndoneFiles { paths: paths.iter().map(|path| path.display().to_string()).collect() })
+    let builtins = request.state.builtins.clone();
+    let whose = if params.all { Whose::Everybody } else { Whose::Session(&session.id) };
+    if params.dry_run {
+        let (session, all) = (session.clone(), params.all);
+        let shown = blocking(move || {
+            let whose = if all { Whose::Everybody } else { Whose::Session(&session.id) };
+            journal::preview(&builtins, whose, &selection)
+        });
+        let shown = shown.await?.map_err(|error| refusal(&error))?;
+        let (paths, diffs): (Vec<PathBuf>, Vec<String>) = shown.into_iter().unzip();
+        return Ok(UndoneFiles { paths: names(&paths), diff: Some(diffs.concat()) });
+    }
+    let paths = journal::undo(&builtins, &session, whose, &selection).await.map_err(|error| refusal(&error))?;
+    Ok(UndoneFiles { paths: names(&paths), diff: None })
+}
+
+fn refusal(error: &UndoError) -> ErrorObjectOwned {
+    let kind = match error {
+        UndoError::Nothing => "nothing_to_undo",
+        UndoError::Changed(_) => "changed_since",
+        UndoError::Open(_) | UndoError::Replace(_) | UndoError::Read { .. } => "execution_failed",
+    };
+    refused(kind, &error.to_string())
+}
+
+fn names(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| path.display().to_string()).collect()
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
 }
 
 fn set(request: Request, params: SetBuffer) -> Result<Done, ErrorObjectOwned> {

@@ -1,0 +1,137 @@
+//! `toolctl undo`: what tools changed in files, and the way back.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use comfy_table::Cell;
+use toold_client::Client;
+use toold_proto::file::{FileChange, FileHistory, UndoFiles};
+use toold_proto::method;
+use toold_proto::tool::{CallId, SessionId};
+
+use crate::ask::show_diff;
+use crate::cli::Globals;
+use crate::commands::call::session_id;
+use crate::confirm::confirm;
+use crate::exit::{OK, usage};
+use crate::output::{self, DIM, one_line, print_json};
+use crate::{connection, table};
+
+/// Take back what tools changed in files
+///
+/// Without arguments it is the last change below the current folder, whichever session made it. Shows what
+/// would become of the files, and asks. A file that has changed since is left alone.
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// The last change of this file
+    path: Option<PathBuf>,
+    /// All that this call changed
+    #[arg(long, value_name = "ID", value_parser = call_id, conflicts_with = "path")]
+    call: Option<CallId>,
+    /// Only changes that this session made
+    #[arg(long, value_name = "ID", value_parser = session_id)]
+    session: Option<SessionId>,
+    /// List the changes below the current folder, the oldest first; change nothing
+    #[arg(long, short, conflicts_with_all = ["path", "call"])]
+    list: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn call_id(text: &str) -> Result<CallId, String> {
+    CallId::parse(text).map_err(|error| error.to_string())
+}
+
+pub(crate) async fn run(args: Undo, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let cwd = std::env::current_dir().context("can't tell the current folder")?;
+    if args.list {
+        list(&changes(&client, args.session, &cwd).await?, args.json)?;
+        return Ok(OK);
+    }
+    let all = args.session.is_none();
+    let selected = match (args.path, args.call) {
+        (Some(path), _) => {
+            let path = cwd.join(path).to_string_lossy().into_owned();
+            UndoFiles { path: Some(path), session_id: args.session, all, ..UndoFiles::default() }
+        }
+        (None, Some(call)) => {
+            UndoFiles { call_id: Some(call), session_id: args.session, all, ..UndoFiles::default() }
+        }
+        (None, None) => {
+            let changes = changes(&client, args.session, &cwd).await?;
+            let Some(last) = changes.into_iter().rev().find(|change| !change.undone) else {
+                return Err(usage("no change below this folder is known that could be taken back"));
+            };
+            UndoFiles { path: Some(last.path), session_id: Some(last.session_id), all, ..UndoFiles::default() }
+        }
+    };
+    if !args.yes {
+        let plan = client.call::<method::FilesUndo>(UndoFiles { dry_run: true, ..selected.clone() }).await?;
+        let mut err = output::stderr();
+        show_diff(plan.diff.as_deref().unwrap_or_default(), &mut err)?;
+        drop(err);
+        if !confirm("Take this back?").await? {
+            return Ok(OK);
+        }
+    }
+    let undone = client.call::<method::FilesUndo>(selected).await?;
+    if args.json {
+        print_json(&undone)?;
+    } else {
+        let mut out = output::stdout();
+        for path in &undone.paths {
+            writeln!(out, "restored {}", shown(path, &cwd))?;
+        }
+        out.flush()?;
+    }
+    Ok(OK)
+}
+
+/// What is known of files below `cwd`.
+async fn changes(client: &Client, session: Option<SessionId>, cwd: &Path) -> anyhow::Result<Vec<FileChange>> {
+    let all = session.is_none();
+    let known = client.call::<method::FilesHistory>(FileHistory { session_id: session, all }).await?;
+    Ok(known.changes.into_iter().filter(|change| Path::new(&change.path).starts_with(cwd)).collect())
+}
+
+fn list(changes: &[FileChange], json: bool) -> anyhow::Result<()> {
+    if json {
+        return print_json(&changes);
+    }
+    let mut rows = table::new(table::terminal_width());
+    rows.set_header(table::header(&["AT", "TOOL", "SESSION", "CALL", "", "FILE"]));
+    for change in changes {
+        let state = match (change.undone, change.created) {
+            (true, _) => "taken back",
+            (false, true) => "created",
+            (false, false) => "changed",
+        };
+        rows.add_row([
+            Cell::new(&change.at),
+            table::name(&change.tool),
+            Cell::new(change.session_id.as_str()),
+            Cell::new(one_line(change.call_id.as_str())),
+            Cell::new(state),
+            Cell::new(one_line(&change.path)),
+        ]);
+    }
+    let mut out = output::stdout();
+    out.write_all(table::render(&rows).as_bytes())?;
+    if changes.is_empty() {
+        writeln!(out, "{DIM}no changes are known below this folder{DIM:#}")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn shown(path: &str, cwd: &Path) -> String {
+    let path = Path::new(path);
+    one_line(&path.strip_prefix(cwd).unwrap_or(path).to_string_lossy())
+}

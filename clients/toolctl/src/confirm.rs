@@ -1,0 +1,26 @@
+//! Yes or no, from the person at the terminal.
+
+use std::io::Write;
+
+use crate::exit::usage;
+use crate::keys::{self, Key, Keys};
+use crate::output::{self, BOLD};
+
+/// Asks on the terminal; anything but `y` is no.
+///
+/// # Errors
+/// When nobody is there to ask: `--yes` says it beforehand.
+pub(crate) async fn confirm(question: &str) -> anyhow::Result<bool> {
+    if !keys::person_is_there() {
+        return Err(usage(format!("{question} There is nobody to ask here: say --yes")));
+    }
+    let mut err = output::stderr();
+    write!(err, "{BOLD}{question}{BOLD:#} [y/N] ")?;
+    err.flush()?;
+    let mut keys = Keys::open()?;
+    let key = keys.next().await;
+    keys.close().await;
+    let yes = matches!(key, Some(Key::Char('y' | 'Y')));
+    writeln!(err, "{}", if yes { "yes" } else { "no" })?;
+    Ok(yes)
+}
