@@ -16,6 +16,7 @@ use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_host::environment::Environment;
 
 use crate::hooks::{self, HookConfig};
+use crate::mcp_servers::McpConfig;
 use crate::places::Places;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -28,6 +29,7 @@ pub struct Config {
     pub cache: CacheConfig,
     pub audit: AuditConfig,
     pub hooks: Vec<Spanned<HookConfig>>,
+    pub mcp: McpConfig,
 }
 
 /// `[plugins]`, and `[plugins.NAME]` for each plugin's own table, which it sees as `hygge.config`.
