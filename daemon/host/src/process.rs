@@ -1,4 +1,8 @@
 //! Runs programs, and leaves nothing of them behind.
+//!
+//! [`run`] is for those that end; [`talk`] for those that are talked with.
+
+pub mod talk;
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -204,6 +208,22 @@ pub async fn run_with_input(
 }
 
 fn start(command: Command, input: Option<mpsc::Receiver<Vec<u8>>>) -> Result<Running, StartError> {
+    let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut running = spawn(command, stdin)?;
+    running.writer = input.zip(running.child.stdin.take()).map(|(mut input, mut stdin)| {
+        tokio::spawn(async move {
+            while let Some(bytes) = input.recv().await {
+                if stdin.write_all(&bytes).await.is_err() {
+                    // It has closed its input: what comes is told to be lost by the closed channel.
+                    break;
+                }
+            }
+        })
+    });
+    Ok(running)
+}
+
+fn spawn(command: Command, stdin: Stdio) -> Result<Running, StartError> {
     let program = command.program.display().to_string();
     if !command.cwd.is_dir() {
         return Err(StartError::NoFolder(command.cwd));
@@ -231,23 +251,13 @@ fn start(command: Command, input: Option<mpsc::Receiver<Vec<u8>>>) -> Result<Run
         .envs(command.environment.iter())
         .env("PWD", &command.cwd)
         .env(descendants::MARK, &mark)
-        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let mut child = system.spawn().map_err(|source| StartError::System { program, source })?;
+    let child = system.spawn().map_err(|source| StartError::System { program, source })?;
     let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32)).expect("a child that nobody waited for has an id");
-    let writer = input.zip(child.stdin.take()).map(|(mut input, mut stdin)| {
-        tokio::spawn(async move {
-            while let Some(bytes) = input.recv().await {
-                if stdin.write_all(&bytes).await.is_err() {
-                    // It has closed its input: what comes is told to be lost by the closed channel.
-                    break;
-                }
-            }
-        })
-    });
-    Ok(Running { child, exit: Exit::of(pid), pid, mark, writer, over: false })
+    Ok(Running { child, exit: Exit::of(pid), pid, mark, writer: None, over: false })
 }
 
 fn find_program(command: &Command) -> Option<PathBuf> {

@@ -1,0 +1,73 @@
+//! Programs that are talked with for as long as they live, such as servers on stdio.
+
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::timeout;
+
+use super::{Command, Running, StartError, spawn};
+
+/// A program that runs. Dropped, it is killed, with all that it started.
+pub struct Talker {
+    running: Running,
+    grace: Duration,
+    exited: bool,
+}
+
+/// Its ends. What is not read holds it up.
+pub struct Pipes {
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+    pub stderr: ChildStderr,
+}
+
+/// Starts a program in a session of its own. Neither `stdin` nor `timeout` nor `keep` of the command counts.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn talk(command: Command) -> Result<(Talker, Pipes), StartError> {
+    let grace = command.grace;
+    let mut running = spawn(command, Stdio::piped())?;
+    let child = &mut running.child;
+    let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
+    let ((stdin, stdout), stderr) = pipes.expect("all three are made as pipes, and nobody took them yet");
+    Ok((Talker { running, grace, exited: false }, Pipes { stdin, stdout, stderr }))
+}
+
+impl Talker {
+    pub fn pid(&self) -> u32 {
+        self.running.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Waits until the program has ended. Cancel-safe; may be called again.
+    pub async fn ended(&mut self) {
+        if !self.exited {
+            self.running.exit.wait(&mut self.running.child).await;
+            self.exited = true;
+        }
+    }
+
+    /// Ends the program and all that it started: waits for it to go by itself, which its closed stdin may tell it
+    /// to, then TERM, then KILL, each after the command's grace. Gives how it ended.
+    pub async fn end(mut self) -> Option<ExitStatus> {
+        let grace = self.grace;
+        for signal in [Signal::TERM, Signal::KILL] {
+            if timeout(grace, self.ended()).await.is_ok() {
+                break;
+            }
+            self.running.signal_all(signal).await;
+        }
+        // A program that KILL does not end is waited for by the kernel, and no longer by us.
+        let _ = timeout(grace, self.ended()).await;
+        if self.exited {
+            // Those too that left its group, and before the group's number can be another's.
+            self.running.signal_all(Signal::KILL).await;
+            let status = self.running.reap().await;
+            self.running.end_rest().await;
+            return status;
+        }
+        None
+    }
+}
