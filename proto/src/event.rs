@@ -53,6 +53,11 @@ pub enum What {
         removed: Vec<ToolName>,
         changed: Vec<ToolName>,
     },
+    /// Resources or templates came, went, or are another source's or version's now.
+    #[serde(rename = "resources.changed")]
+    ResourcesChanged {},
+    #[serde(rename = "prompts.changed")]
+    PromptsChanged {},
     #[serde(rename = "call.started")]
     CallStarted { call_id: CallId, session_id: SessionId, tool: ToolName },
     #[serde(rename = "call.progress")]
@@ -71,6 +76,9 @@ pub enum What {
     PluginLoaded { plugin: String, path: String, tools: Vec<String> },
     #[serde(rename = "plugin.failed")]
     PluginFailed { plugin: String, path: String, error: PluginError },
+    /// A project's plugin waits until a person has looked at it.
+    #[serde(rename = "plugin.untrusted")]
+    PluginUntrusted { plugin: String, path: String },
     #[serde(rename = "plugin.unloaded")]
     PluginUnloaded { plugin: String, path: String },
     #[serde(rename = "session.opened")]
@@ -106,6 +114,18 @@ pub enum What {
         level: String,
         message: String,
     },
+    /// What a plugin logs while one of its functions runs for a call.
+    #[serde(rename = "log")]
+    Log {
+        call_id: CallId,
+        session_id: SessionId,
+        plugin: String,
+        /// `debug`, `info`, `warn` or `error`.
+        level: String,
+        message: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fields: Option<serde_json::Value>,
+    },
     #[serde(rename = "message")]
     Message { session_id: SessionId, plugin: String, role: String, content: String },
     /// Events of this subscription that are lost: it read too slowly, or `since` is too old.
@@ -122,6 +142,8 @@ impl What {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::ToolsChanged { .. } => "tools.changed",
+            Self::ResourcesChanged {} => "resources.changed",
+            Self::PromptsChanged {} => "prompts.changed",
             Self::CallStarted { .. } => "call.started",
             Self::CallProgress { .. } => "call.progress",
             Self::CallFinished { .. } => "call.finished",
@@ -131,6 +153,7 @@ impl What {
             Self::QuestionAnswered { .. } => "question.answered",
             Self::PluginLoaded { .. } => "plugin.loaded",
             Self::PluginFailed { .. } => "plugin.failed",
+            Self::PluginUntrusted { .. } => "plugin.untrusted",
             Self::PluginUnloaded { .. } => "plugin.unloaded",
             Self::SessionOpened { .. } => "session.opened",
             Self::SessionClosed { .. } => "session.closed",
@@ -139,14 +162,17 @@ impl What {
             Self::ShellStarted { .. } => "shell.started",
             Self::ShellExited { .. } => "shell.exited",
             Self::Notice { .. } => "notice",
+            Self::Log { .. } => "log",
             Self::Message { .. } => "message",
             Self::Lagged { .. } => "lagged",
         }
     }
 
     /// The kinds that a subscription can name.
-    pub const KINDS: [&'static str; 19] = [
+    pub const KINDS: [&'static str; 22] = [
         "tools.changed",
+        "resources.changed",
+        "prompts.changed",
         "call.started",
         "call.progress",
         "call.finished",
@@ -156,6 +182,7 @@ impl What {
         "question.answered",
         "plugin.loaded",
         "plugin.failed",
+        "plugin.untrusted",
         "plugin.unloaded",
         "session.opened",
         "session.closed",
@@ -164,6 +191,7 @@ impl What {
         "shell.started",
         "shell.exited",
         "notice",
+        "log",
         "message",
     ];
 
@@ -183,11 +211,15 @@ impl What {
             | Self::TodoChanged { session_id, .. }
             | Self::ShellStarted { session_id, .. }
             | Self::ShellExited { session_id, .. }
+            | Self::Log { session_id, .. }
             | Self::Message { session_id, .. } => Some(session_id),
             Self::Notice { session_id, .. } => session_id.as_ref(),
             Self::ToolsChanged { .. }
+            | Self::ResourcesChanged {}
+            | Self::PromptsChanged {}
             | Self::PluginLoaded { .. }
             | Self::PluginFailed { .. }
+            | Self::PluginUntrusted { .. }
             | Self::PluginUnloaded { .. }
             | Self::Lagged { .. } => None,
         }

@@ -13,6 +13,7 @@ pub mod event;
 pub mod file;
 pub mod hook;
 pub mod method;
+pub mod offer;
 pub mod openrpc;
 pub mod permission;
 pub mod plugin;

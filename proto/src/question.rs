@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::permission::Answerer;
 use crate::tool::{CallId, SessionId};
@@ -20,6 +21,10 @@ pub struct Question {
     pub multiple: bool,
     /// Whether a text of one's own is an answer.
     pub allow_other: bool,
+    /// A JSON Schema of an object: a form to fill in. `content` answers it, or a text that is such an object
+    /// or, of a form of one field, that field's value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
     /// RFC 3339, UTC.
     pub asked_at: String,
     /// RFC 3339, UTC.
@@ -61,8 +66,8 @@ pub enum QuestionEnd {
     Expired,
 }
 
-/// Params of `questions.reply`: `answer_ids`, `answer`, both where several answers are taken, or
-/// `cancelled`.
+/// Params of `questions.reply`: `answer_ids`, `answer`, both where several answers are taken, `content` for a form,
+/// `declined` or `cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplyQuestion {
     pub request_id: String,
@@ -72,6 +77,13 @@ pub struct ReplyQuestion {
     /// A text of one's own, where the question allows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// The fields of a form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Map<String, Value>>,
+    /// The person says no. Tools that fill in forms can tell it from `cancelled`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub declined: bool,
+    /// The person does not answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
 }

@@ -18,6 +18,10 @@ pub(crate) fn show(question: &Question, out: &mut impl Write) -> io::Result<()> 
         let description = option.description.as_deref().map(|text| format!("  {DIM}{}{DIM:#}", one_line(text)));
         writeln!(out, "  {NAME}{key}{NAME:#}  {}{}", one_line(&option.label), description.unwrap_or_default())?;
     }
+    for (name, field) in question.schema.iter().flat_map(|schema| schema["properties"].as_object()).flatten() {
+        let told = [&field["description"], &field["title"], &field["type"]].into_iter().find_map(|told| told.as_str());
+        writeln!(out, "  {NAME}{}{NAME:#}  {}", one_line(name), one_line(told.unwrap_or_default()))?;
+    }
     if question.multiple {
         writeln!(out, "  {DIM}several can be chosen; Enter sends them{DIM:#}")?;
     }

@@ -18,7 +18,8 @@ use crate::execute::{Call, CallError, Caller, execute_within};
 use crate::need::Need;
 use crate::permit::permit;
 use crate::progress::ProgressLog;
-use crate::questions::{Asking, Said};
+use crate::questions::{Asking, Filled, Form, Said};
+use crate::sampling::{Sampled, Sampling};
 use crate::session::Session;
 use crate::tool::{Origin, ToolError, ToolOutput};
 
@@ -119,6 +120,22 @@ impl Cx {
     /// As [`questions::ask`](crate::questions::ask). A tool passes them on with `?`.
     pub async fn question(&self, asking: Asking) -> Result<Said, ToolError> {
         crate::questions::ask(self, asking).await
+    }
+
+    /// Has a person fill in a form; holds the deadline still meanwhile.
+    ///
+    /// # Errors
+    /// As [`questions::elicit`](crate::questions::elicit). A tool passes them on with `?`.
+    pub async fn elicit(&self, form: Form) -> Result<Filled, ToolError> {
+        crate::questions::elicit(self, form).await
+    }
+
+    /// Asks the model of the frontend that called; holds the deadline still meanwhile.
+    ///
+    /// # Errors
+    /// As [`sampling::sample`](crate::sampling::sample). A tool passes them on with `?`.
+    pub async fn sample(&self, asked: Sampling) -> Result<Sampled, ToolError> {
+        crate::sampling::sample(self, asked).await
     }
 
     /// Has a frontend run this call, where one offers the role; `None` where none does.

@@ -16,6 +16,7 @@ pub mod execute;
 pub mod hooks;
 pub mod lanes;
 pub mod need;
+pub mod offers;
 pub mod permit;
 pub mod policy;
 pub mod progress;
@@ -23,6 +24,7 @@ pub mod prompts;
 pub mod questions;
 pub mod registry;
 pub mod roles;
+pub mod sampling;
 pub mod schema;
 pub mod session;
 pub mod spool;
@@ -42,21 +44,26 @@ use crate::counts::Counts;
 use crate::events::Events;
 use crate::hooks::Hooks;
 use crate::lanes::Limits;
+use crate::offers::Offers;
 use crate::policy::{Grants, Policy};
 use crate::questions::Questions;
 use crate::registry::Registry;
 use crate::roles::Roles;
+use crate::sampling::Samplers;
 use crate::session::Sessions;
 use crate::spool::Spool;
 
 /// The long-lived state that calls share. One for each daemon; no part of it is global.
 pub struct Engine {
     pub registry: Registry,
+    pub offers: Offers,
     pub sessions: Sessions,
     pub policy: ArcSwap<Policy>,
     pub grants: Grants,
     pub asks: Asks,
     pub questions: Questions,
+    /// Frontends that can ask a model for tools.
+    pub samplers: Samplers,
     pub hooks: Hooks,
     /// What frontends do for built-ins; `None` when there are no frontends.
     pub roles: Option<Arc<dyn Roles>>,
@@ -116,11 +123,13 @@ impl Engine {
         let events = Arc::new(Events::new(epoch));
         Self {
             registry: Registry::new(events.clone()),
+            offers: Offers::new(events.clone()),
             sessions: Sessions::default(),
             policy: ArcSwap::default(),
             grants: Grants::default(),
             asks: Asks::new(events.clone()),
             questions: Questions::new(events.clone()),
+            samplers: Samplers::default(),
             hooks: Hooks::default(),
             roles: None,
             cache: Cache::default(),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toold_proto::event::What;
 use toold_proto::permission::Answerer;
@@ -16,6 +17,7 @@ use crate::Engine;
 use crate::cx::Cx;
 use crate::events::Events;
 use crate::prompts::{News, Prompt, Prompts, Subscription, Waited};
+use crate::schema::Schema;
 use crate::time::rfc3339;
 use crate::tool::ToolError;
 
@@ -43,6 +45,25 @@ pub enum Said {
     Cancelled,
 }
 
+/// A form that a tool wants filled in.
+#[derive(Clone, Debug)]
+pub struct Form {
+    pub message: String,
+    /// Of an object; frontends show its properties as fields.
+    pub schema: Schema,
+}
+
+/// What became of a form.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Filled {
+    /// Fits the form's schema.
+    Accepted(Map<String, Value>),
+    /// The person says no.
+    Declined,
+    /// The person does not answer.
+    Cancelled,
+}
+
 /// Why a reply was not taken. The question still waits, but for `Unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
@@ -55,6 +76,8 @@ pub enum ReplyError {
 #[derive(Clone, Debug)]
 pub struct Asked {
     question: Box<Question>,
+    /// What a form's fields are held to.
+    schema: Option<Schema>,
     /// The prompts ask for a list; a question has one call.
     calls: Vec<CallId>,
 }
@@ -63,7 +86,13 @@ pub struct Asked {
 pub struct Ended {
     resolved: QuestionResolved,
     /// `None` when nobody said anything.
-    said: Option<Said>,
+    said: Option<Answer>,
+}
+
+#[derive(Clone, Debug)]
+enum Answer {
+    Said(Said),
+    Filled(Filled),
 }
 
 impl Prompt for Asked {
@@ -133,6 +162,27 @@ impl Questions {
 /// # Errors
 /// `Told` when nobody is there to answer, or nobody did; `Cancelled` when the call ends first.
 pub async fn ask(cx: &Cx, asking: Asking) -> Result<Said, ToolError> {
+    match put(cx, asking, None).await? {
+        Answer::Said(said) => Ok(said),
+        // Only forms are filled in.
+        Answer::Filled(_) => Ok(Said::Cancelled),
+    }
+}
+
+/// Has a person fill in a form, as [`ask`] does with a question: it is one, with a `schema`.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn elicit(cx: &Cx, form: Form) -> Result<Filled, ToolError> {
+    let Form { message, schema } = form;
+    let asking = Asking { question: message, options: Vec::new(), multiple: false, allow_other: false };
+    match put(cx, asking, Some(schema)).await? {
+        Answer::Filled(filled) => Ok(filled),
+        Answer::Said(_) => Ok(Filled::Cancelled),
+    }
+}
+
+async fn put(cx: &Cx, asking: Asking, schema: Option<Schema>) -> Result<Answer, ToolError> {
     let engine = &cx.engine;
     if engine.stop.is_cancelled() {
         return Err(ToolError::Cancelled);
@@ -148,10 +198,11 @@ pub async fn ask(cx: &Cx, asking: Asking) -> Result<Said, ToolError> {
             options: asking.options.clone(),
             multiple: asking.multiple,
             allow_other: asking.allow_other,
+            schema: schema.as_ref().map(|schema| schema.as_value().clone()),
             asked_at: rfc3339(now),
             expires_at: rfc3339(now + settings.ask_timeout),
         };
-        Asked { question: Box::new(question), calls: vec![cx.call_id.clone()] }
+        Asked { question: Box::new(question), schema: schema.clone(), calls: vec![cx.call_id.clone()] }
     };
     // Each question is one prompt: the same words may mean something else to another call.
     let key = format!("{:?}", (cx.session.id.as_str(), cx.call_id.as_str(), &asking.question));
@@ -201,27 +252,31 @@ pub fn reply(
     };
     let prompts = &engine.questions.prompts;
     let (id, asked) = prompts.claim(is_it).ok_or_else(unknown)?;
-    let said = match said(&asked.question, reply) {
-        Ok(said) => said,
+    let answer = match &asked.schema {
+        Some(schema) => filled(schema, reply).map(Answer::Filled),
+        None => said(&asked.question, reply).map(Answer::Said),
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
         Err(words) => {
             prompts.release(id);
             return Err(ReplyError::NoAnswer(words));
         }
     };
-    let action = match said {
-        Said::Answer { .. } => QuestionEnd::Answered,
-        Said::Cancelled => QuestionEnd::Cancelled,
+    let action = match answer {
+        Answer::Said(Said::Answer { .. }) | Answer::Filled(Filled::Accepted(_)) => QuestionEnd::Answered,
+        Answer::Said(Said::Cancelled) | Answer::Filled(Filled::Declined | Filled::Cancelled) => QuestionEnd::Cancelled,
     };
     let mut ended = ended(&reply.request_id, action);
     ended.resolved.by = Some(by);
-    ended.said = Some(said);
+    ended.said = Some(answer);
     if prompts.resolve(id, ended) { Ok(()) } else { Err(unknown()) }
 }
 
 fn said(question: &Question, reply: &ReplyQuestion) -> Result<Said, String> {
     let chosen = reply.answer_ids.as_deref().unwrap_or_default();
     let text = reply.answer.as_deref().filter(|text| !text.trim().is_empty());
-    if reply.cancelled {
+    if reply.cancelled || reply.declined {
         return match (chosen, text) {
             ([], None) => Ok(Said::Cancelled),
             _ => Err("an answer cannot be given and declined at once".into()),
@@ -242,6 +297,53 @@ fn said(question: &Question, reply: &ReplyQuestion) -> Result<Said, String> {
         _ if question.multiple => Ok(Said::Answer { answer_ids, answer: text.map(str::to_owned) }),
         _ => Err("this question takes one answer".into()),
     }
+}
+
+fn filled(schema: &Schema, reply: &ReplyQuestion) -> Result<Filled, String> {
+    let text = reply.answer.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    let content = match (&reply.content, text) {
+        _ if reply.answer_ids.as_ref().is_some_and(|ids| !ids.is_empty()) => {
+            return Err("this question takes the fields of a form, and has no options".into());
+        }
+        (Some(_), Some(_)) => return Err("a form is answered by content or by answer, not by both".into()),
+        (None, None) if reply.declined => return Ok(Filled::Declined),
+        (None, None) if reply.cancelled => return Ok(Filled::Cancelled),
+        (None, None) => return Err("expected content, declined, or cancelled".into()),
+        (Some(content), None) => content.clone(),
+        (None, Some(text)) => fields_of(schema, text)?,
+    };
+    if reply.cancelled || reply.declined {
+        return Err("an answer cannot be given and declined at once".into());
+    }
+    let errors = schema.check(&Value::Object(content.clone()));
+    if errors.is_empty() {
+        return Ok(Filled::Accepted(content));
+    }
+    let errors: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();
+    Err(format!("the fields do not fit: {}", errors.join("; ")))
+}
+
+/// What a person typed who saw the form as a question.
+fn fields_of(schema: &Schema, text: &str) -> Result<Map<String, Value>, String> {
+    if text.starts_with('{') {
+        return serde_json::from_str(text).map_err(|error| format!("this is no JSON object: {error}"));
+    }
+    let properties = schema.as_value()["properties"].as_object();
+    let mut fields = properties.into_iter().flatten();
+    let (Some((name, field)), None) = (fields.next(), fields.next()) else {
+        let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        return Err(format!("this is a form: expected a JSON object with {}", names.join(", ")));
+    };
+    let value = match field["type"].as_str() {
+        Some("boolean") => match text.to_lowercase().as_str() {
+            "y" | "yes" | "true" => Value::Bool(true),
+            "n" | "no" | "false" => Value::Bool(false),
+            _ => return Err(format!("{name}: expected yes or no")),
+        },
+        Some("number" | "integer") => serde_json::from_str(text).map_err(|_| format!("{name}: expected a number"))?,
+        Some(_) | None => Value::String(text.to_owned()),
+    };
+    Ok(Map::from_iter([(name.clone(), value)]))
 }
 
 fn ended(request_id: &str, action: QuestionEnd) -> Ended {

@@ -88,6 +88,7 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
             let names = [names('+', added), names('-', removed), names('~', changed)].concat();
             (NAME, format!("revision {revision}{names}"))
         }
+        What::ResourcesChanged {} | What::PromptsChanged {} => (NAME, "what plugins offer beside tools".to_owned()),
         What::CallStarted { call_id, tool, .. } => (plain, format!("{tool} {DIM}{call_id}{DIM:#}")),
         What::CallProgress { call_id, progress, .. } => {
             let text = match progress {
@@ -168,6 +169,9 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
                 _ => plain,
             };
             (style, format!("{}: {}", one_line(from), one_line(message)))
+        }
+        What::Log { plugin, level, message, .. } => {
+            (DIM, format!("{}: {}: {}", one_line(plugin), one_line(level), shorten(&one_line(message), 200)))
         }
         What::Message { plugin, role, content, .. } => {
             (plain, format!("{} as {}: {}", one_line(plugin), one_line(role), shorten(&one_line(content), 200)))

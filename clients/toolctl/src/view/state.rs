@@ -204,6 +204,9 @@ impl State {
             | Happened::ShellStarted { .. }
             | Happened::ShellExited { .. }
             | Happened::Notice { .. }
+            | Happened::Log { .. }
+            | Happened::ResourcesChanged {}
+            | Happened::PromptsChanged {}
             | Happened::Message { .. } => {}
             Happened::Lagged { .. } => {
                 // Ends of calls may be among what was lost.

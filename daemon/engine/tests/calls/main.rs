@@ -4,6 +4,7 @@ mod asks;
 mod cache;
 mod hooks;
 mod house;
+mod offers;
 mod questions;
 mod runs;
 mod scenes;

@@ -1,0 +1,320 @@
+//! Resources and prompts: what sources offer beside tools, to frontends that can show them.
+//!
+//! A source owns what it offers and replaces it as a whole, as it does its tools. [`read`], [`render`]
+//! and [`complete`] are calls: with a session, hooks, a deadline, needs, and a row in the audit log.
+
+pub mod template;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use toold_proto::event::What;
+use toold_proto::offer::{Completion, PromptArgument, Rendered, ResourceContents};
+use toold_proto::tool::Source;
+
+use crate::Engine;
+use crate::events::Events;
+use crate::execute::{Call, CallError, execute_tool};
+use crate::offers::template::Template;
+use crate::registry::{Scope, SourceKey};
+use crate::tool::{Origin, Tool};
+
+/// Something that can be read by its URI.
+pub struct Resource {
+    pub address: Address,
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub mime_type: Option<String>,
+    pub source: Source,
+    /// Called with `{"uri": text, "variables": {name: text}}`; its structured result is a list of
+    /// [`ResourceContents`].
+    pub reader: Arc<dyn Tool>,
+    /// Completes the template's variables. Called with `{"argument": text, "value": text, "given": {name: text}}`;
+    /// its structured result is a [`Completion`].
+    pub completer: Option<Arc<dyn Tool>>,
+}
+
+/// Where a resource is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    Uri(String),
+    /// Many resources, by what stands in place of the variables.
+    Template(Template),
+}
+
+impl Address {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Uri(uri) => uri,
+            Self::Template(template) => template.as_str(),
+        }
+    }
+}
+
+/// A message, or several, made of arguments.
+pub struct Prompt {
+    /// What a client names it by.
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub arguments: Vec<PromptArgument>,
+    pub source: Source,
+    /// Called with the arguments; its structured result is a [`Rendered`].
+    pub renderer: Arc<dyn Tool>,
+    /// As a resource's.
+    pub completer: Option<Arc<dyn Tool>>,
+}
+
+/// All that one source offers.
+#[derive(Default)]
+pub struct Offer {
+    pub resources: Vec<Arc<Resource>>,
+    pub prompts: Vec<Arc<Prompt>>,
+}
+
+impl Offer {
+    pub fn is_empty(&self) -> bool {
+        self.resources.is_empty() && self.prompts.is_empty()
+    }
+}
+
+/// What all sources offer.
+pub struct Offers {
+    /// Readers never wait for writers.
+    shown: ArcSwap<Vec<Owned>>,
+    writers: Mutex<Written>,
+    events: Arc<Events>,
+}
+
+#[derive(Default)]
+struct Written {
+    sources: HashMap<SourceKey, Owned>,
+    next: u64,
+}
+
+#[derive(Clone)]
+struct Owned {
+    scope: Scope,
+    origin: Origin,
+    /// Earlier sources of one origin keep a name, as with tools.
+    since: u64,
+    offer: Arc<Offer>,
+}
+
+impl Offers {
+    pub(crate) fn new(events: Arc<Events>) -> Self {
+        Self { shown: ArcSwap::default(), writers: Mutex::default(), events }
+    }
+
+    /// Each source has exactly this from now on; an empty offer takes it away. Emits `resources.changed` and
+    /// `prompts.changed`, each once and only where something of its kind came, went or was replaced.
+    pub fn commit(&self, changes: Vec<(SourceKey, Origin, Offer)>) {
+        let mut written = self.writers.lock().expect("no code panics while it holds this lock");
+        let (mut resources, mut prompts) = (false, false);
+        for (key, origin, offer) in changes {
+            let before = written.sources.remove(&key);
+            let had = before.as_ref().map(|owned| owned.offer.clone()).unwrap_or_default();
+            resources |= !(had.resources.is_empty() && offer.resources.is_empty());
+            prompts |= !(had.prompts.is_empty() && offer.prompts.is_empty());
+            if offer.is_empty() {
+                continue;
+            }
+            let since = before.map_or(written.next, |owned| owned.since);
+            written.next += 1;
+            let owned = Owned { scope: key.scope.clone(), origin, since, offer: Arc::new(offer) };
+            written.sources.insert(key, owned);
+        }
+        if !resources && !prompts {
+            return;
+        }
+        let mut shown: Vec<Owned> = written.sources.values().cloned().collect();
+        shown.sort_by_key(|owned| (owned.origin, owned.since));
+        self.shown.store(Arc::new(shown));
+        // Under the lock, so that who hears of a change sees it or a later one.
+        if resources {
+            self.events.emit(What::ResourcesChanged {});
+        }
+        if prompts {
+            self.events.emit(What::PromptsChanged {});
+        }
+    }
+
+    /// What sessions of a project see, sorted by URI or template. Of two with one address the first source's counts.
+    pub fn resources(&self, project: &Path) -> Vec<Arc<Resource>> {
+        let mut all = BTreeMap::new();
+        for owned in self.shown.load().iter().filter(|owned| owned.is_seen_in(project)) {
+            for resource in &owned.offer.resources {
+                all.entry(resource.address.as_str().to_owned()).or_insert_with(|| resource.clone());
+            }
+        }
+        all.into_values().collect()
+    }
+
+    /// What sessions of a project see, sorted by name. Of two with one name the first source's counts.
+    pub fn prompts(&self, project: &Path) -> Vec<Arc<Prompt>> {
+        let mut all = BTreeMap::new();
+        for owned in self.shown.load().iter().filter(|owned| owned.is_seen_in(project)) {
+            for prompt in &owned.offer.prompts {
+                all.entry(prompt.name.clone()).or_insert_with(|| prompt.clone());
+            }
+        }
+        all.into_values().collect()
+    }
+
+    fn resource(&self, project: &Path, uri: &str) -> Option<(Arc<Resource>, Map<String, Value>)> {
+        let all = self.resources(project);
+        let exact = all.iter().find(|resource| matches!(&resource.address, Address::Uri(own) if own == uri));
+        if let Some(resource) = exact {
+            return Some((resource.clone(), Map::new()));
+        }
+        all.iter().find_map(|resource| match &resource.address {
+            Address::Uri(_) => None,
+            Address::Template(template) => Some((resource.clone(), template.matches(uri)?)),
+        })
+    }
+}
+
+impl Owned {
+    fn is_seen_in(&self, project: &Path) -> bool {
+        match &self.scope {
+            Scope::Global => true,
+            Scope::Project(own) => own == project,
+        }
+    }
+}
+
+/// Why nothing was read, rendered or completed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OfferError {
+    #[error("there is no resource {0}")]
+    NoResource(String),
+    #[error("there is no prompt {0}")]
+    NoPrompt(String),
+    /// A prompt's arguments are not what it takes, or what is to be completed has no such argument.
+    #[error("{0}")]
+    Arguments(String),
+    /// It ran and has bad news: an error of a script, a refusal, its time was over.
+    #[error("{0}")]
+    Told(String),
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+/// Reads a resource. `call` says for whom; its name and arguments count for nothing. Cancelling is as with
+/// [`execute`](crate::execute::execute).
+///
+/// # Errors
+/// The session sees no resource of that URI; the reader failed or was refused.
+pub async fn read(engine: &Arc<Engine>, uri: &str, call: Call) -> Result<Vec<ResourceContents>, OfferError> {
+    let found = engine.offers.resource(&call.session.project, uri);
+    let (resource, variables) = found.ok_or_else(|| OfferError::NoResource(uri.to_owned()))?;
+    run(engine, &resource.reader, json!({"uri": uri, "variables": variables}), call).await
+}
+
+/// Renders a prompt. `call` as for [`read`].
+///
+/// # Errors
+/// The session sees no prompt of that name; an argument is missing, unknown, or no text; the renderer failed or
+/// was refused.
+pub async fn render(
+    engine: &Arc<Engine>,
+    name: &str,
+    arguments: Map<String, Value>,
+    call: Call,
+) -> Result<Rendered, OfferError> {
+    let prompt = prompt(engine, name, &call)?;
+    let wrong = |argument: &str, why: &str| OfferError::Arguments(format!("prompt {name}: argument {argument} {why}"));
+    for (argument, value) in &arguments {
+        if !prompt.arguments.iter().any(|known| known.name == *argument) {
+            return Err(wrong(argument, "is unknown"));
+        }
+        if !value.is_string() {
+            return Err(wrong(argument, "must be a string"));
+        }
+    }
+    if let Some(missing) = prompt.arguments.iter().find(|own| own.required && !arguments.contains_key(&own.name)) {
+        return Err(wrong(&missing.name, "is missing"));
+    }
+    let mut rendered: Rendered = run(engine, &prompt.renderer, Value::Object(arguments), call).await?;
+    rendered.description = rendered.description.or_else(|| prompt.description.clone());
+    Ok(rendered)
+}
+
+/// What is to be completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Completing {
+    /// An argument of the prompt of this name.
+    Prompt(String),
+    /// A variable of the resource template of this text.
+    Resource(String),
+}
+
+/// Completes the beginning of an argument; `given` are the others that have values already. Nothing where the
+/// source does not complete. `call` as for [`read`].
+///
+/// # Errors
+/// The session sees nothing of that name, or it has no such argument; the completer failed or was refused.
+pub async fn complete(
+    engine: &Arc<Engine>,
+    of: &Completing,
+    argument: &str,
+    value: &str,
+    given: Map<String, Value>,
+    call: Call,
+) -> Result<Completion, OfferError> {
+    let unknown = |of: &str| OfferError::Arguments(format!("{of} has no argument {argument}"));
+    let completer = match of {
+        Completing::Prompt(name) => {
+            let prompt = prompt(engine, name, &call)?;
+            let known = prompt.arguments.iter().any(|own| own.name == argument);
+            known.then(|| prompt.completer.clone()).ok_or_else(|| unknown(name))?
+        }
+        Completing::Resource(text) => {
+            let all = engine.offers.resources(&call.session.project);
+            let found = all.iter().find(|resource| resource.address.as_str() == text);
+            let resource = found.ok_or_else(|| OfferError::NoResource(text.clone()))?;
+            let known = match &resource.address {
+                Address::Uri(_) => false,
+                Address::Template(template) => template.variables().any(|own| own == argument),
+            };
+            known.then(|| resource.completer.clone()).ok_or_else(|| unknown(text))?
+        }
+    };
+    let Some(completer) = completer else { return Ok(Completion::default()) };
+    let input = json!({"argument": argument, "value": value, "given": given});
+    let mut completion: Completion = run(engine, &completer, input, call).await?;
+    completion.has_more |= completion.values.len() > MAX_VALUES;
+    if completion.values.len() > MAX_VALUES {
+        completion.total = completion.total.or(Some(completion.values.len() as u64));
+        completion.values.truncate(MAX_VALUES);
+    }
+    Ok(completion)
+}
+
+/// How many values a completion may have (MCP, completion).
+const MAX_VALUES: usize = 100;
+
+fn prompt(engine: &Engine, name: &str, call: &Call) -> Result<Arc<Prompt>, OfferError> {
+    let all = engine.offers.prompts(&call.session.project);
+    all.into_iter().find(|prompt| prompt.name == name).ok_or_else(|| OfferError::NoPrompt(name.to_owned()))
+}
+
+async fn run<T: DeserializeOwned>(
+    engine: &Arc<Engine>,
+    tool: &Arc<dyn Tool>,
+    arguments: Value,
+    call: Call,
+) -> Result<T, OfferError> {
+    let name = tool.spec().name.to_string();
+    let result = execute_tool(engine, tool.clone(), Call { name, arguments, ..call }).await?;
+    if result.is_error {
+        return Err(OfferError::Told(result.text()));
+    }
+    let structured = result.structured.unwrap_or_default();
+    serde_json::from_value(structured).map_err(|error| OfferError::Told(format!("it gave something else: {error}")))
+}

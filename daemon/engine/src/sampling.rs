@@ -1,0 +1,104 @@
+//! A model's answer for a tool, asked of the frontend that called it.
+//!
+//! A connection whose client can ask a model lends its [`Sampler`]; see [`Samplers::lend`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::Instant;
+use toold_proto::offer::{PromptMessage, Speaker};
+use toold_proto::tool::Block;
+
+use crate::cx::Cx;
+use crate::tool::ToolError;
+
+/// What a model is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampling {
+    pub messages: Vec<PromptMessage>,
+    pub system_prompt: Option<String>,
+    pub max_tokens: u32,
+    pub temperature: Option<f64>,
+    pub stop_sequences: Vec<String>,
+    /// As in MCP's `modelPreferences`; the client may heed it.
+    pub model_preferences: Option<Value>,
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampled {
+    pub role: Speaker,
+    pub content: Vec<Block>,
+    pub model: String,
+    pub stop_reason: Option<String>,
+}
+
+/// A client that can ask a model.
+pub trait Sampler: Send + Sync {
+    /// Asks, and waits for as long as it takes; dropped when the call ends first.
+    ///
+    /// # Errors
+    /// `Told` when the client or its person refused, or failed.
+    fn sample<'a>(&'a self, asked: Sampling, cx: &'a Cx) -> BoxFuture<'a, Result<Sampled, ToolError>>;
+}
+
+/// The clients that can ask a model, by connection.
+#[derive(Default)]
+pub struct Samplers(Arc<Mutex<HashMap<u64, Arc<dyn Sampler>>>>);
+
+/// A client's loan; ends when dropped.
+pub struct Lent {
+    samplers: Arc<Mutex<HashMap<u64, Arc<dyn Sampler>>>>,
+    connection: u64,
+}
+
+impl Samplers {
+    /// Calls whose [`Caller`](crate::execute::Caller) is this connection can sample until the answer is dropped.
+    pub fn lend(&self, connection: u64, sampler: Arc<dyn Sampler>) -> Lent {
+        lock(&self.0).insert(connection, sampler);
+        Lent { samplers: self.0.clone(), connection }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        lock(&self.samplers).remove(&self.connection);
+    }
+}
+
+fn lock(samplers: &Mutex<HashMap<u64, Arc<dyn Sampler>>>) -> MutexGuard<'_, HashMap<u64, Arc<dyn Sampler>>> {
+    samplers.lock().expect("no code panics while it holds this lock")
+}
+
+/// Asks the model of the call's own frontend. The call's deadline stands still meanwhile, and its caller hears
+/// that it waits.
+///
+/// # Errors
+/// `Told` when that frontend cannot ask a model, refused, or took longer than asks may take; `Cancelled` when
+/// the call ends first.
+pub async fn sample(cx: &Cx, asked: Sampling) -> Result<Sampled, ToolError> {
+    let sampler = lock(&cx.engine.samplers.0).get(&cx.caller.connection).cloned();
+    let sampler = sampler.ok_or_else(|| {
+        ToolError::Told("the client of this call cannot ask a model (it offers no sampling)".to_owned())
+    })?;
+    let settings = cx.engine.settings.load_full();
+    let _pause = cx.deadline.pause();
+    let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
+    let give_up = tokio::time::sleep(settings.ask_timeout);
+    let work = sampler.sample(asked, cx);
+    tokio::pin!(give_up, work);
+    loop {
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
+            sampled = &mut work => return sampled,
+            () = &mut give_up => {
+                let seconds = settings.ask_timeout.as_secs();
+                return Err(ToolError::Told(format!("the client gave no model's answer within {seconds} s")));
+            }
+            _ = heartbeat.tick() => cx.message("waiting for a model's answer"),
+        }
+    }
+}
