@@ -8,7 +8,7 @@ use crate::StoreError;
 pub(crate) const APPLICATION_ID: i32 = 0x746f_6f6c;
 
 /// Step `n` takes a database from `user_version` n to n + 1. A step that was ever released is never changed.
-const STEPS: [&str; 2] = [SESSIONS_GRANTS_PLUGINS, AUDIT];
+const STEPS: &[&str] = &[SESSIONS_GRANTS_PLUGINS, AUDIT, TRUST];
 
 /// What this daemon reads and writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -70,6 +70,23 @@ CREATE TABLE audit_lost (
     at INTEGER NOT NULL,
     rows INTEGER NOT NULL
 ) STRICT;
+";
+
+const TRUST: &str = "
+CREATE TABLE trust (
+    path BLOB NOT NULL,
+    kind TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    trusted_by TEXT,
+    trusted_at INTEGER NOT NULL,
+    PRIMARY KEY (path, kind)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE plugin_switches (
+    project BLOB NOT NULL,
+    plugin TEXT NOT NULL,
+    is_on INTEGER NOT NULL,
+    PRIMARY KEY (project, plugin)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Brings a database to [`VERSION`]. Each step is whole or not at all, and done once when several daemons start.

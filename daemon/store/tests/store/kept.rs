@@ -9,6 +9,7 @@ use serde_json::json;
 use toold_engine::policy::{Grant, GrantScope};
 use toold_proto::permission::Action;
 use toold_proto::session::Mode;
+use toold_store::trust::{Switch, TrustKind, Trusted};
 use toold_store::{Retention, Sessions, Store, StoreError};
 
 use crate::{grant, session, session_id};
@@ -50,6 +51,26 @@ fn a_database_that_others_could_read_is_closed_to_them() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     drop(open(&path));
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn what_is_trusted_and_switched_comes_back() {
+    let (_dir, path) = database();
+    let store = open(&path);
+    let place = Path::new("/p/.toold/plugins/a b.lua");
+    let trusted = |digest: &str| Trusted { digest: digest.into(), by: Some("toolctl".into()), at: crate::now() };
+    let (old, new) = (trusted("aa"), trusted("bb"));
+    store.set_trusted(place, TrustKind::Plugin, &old).unwrap();
+    store.set_trusted(place, TrustKind::Plugin, &new).unwrap();
+    let switch = |project: Option<&str>, on| Switch { project: project.map(Into::into), plugin: "git".into(), on };
+    for switch in [switch(None, false), switch(Some("/p"), false), switch(None, true)] {
+        store.set_plugin_switch(&switch).unwrap();
+    }
+    drop(store);
+    let store = open(&path);
+    assert_eq!(store.trusted(place, TrustKind::Plugin).unwrap(), Some(new));
+    assert_eq!(store.trusted(place, TrustKind::Config).unwrap(), None);
+    assert_eq!(store.plugin_switches().unwrap(), [switch(None, true), switch(Some("/p"), false)]);
 }
 
 #[test]

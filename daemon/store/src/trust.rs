@@ -1,0 +1,100 @@
+//! What persons decided of plugins and of projects' configurations: which content they trust, and which plugins are
+//! switched on or off.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rusqlite::{OptionalExtension, params};
+
+use crate::columns::{from_path, from_time, to_path, to_time};
+use crate::{Store, StoreError};
+
+/// What kind of content is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustKind {
+    /// A project's configuration file.
+    Config,
+    /// A plugin of a project, one file or a folder.
+    Plugin,
+}
+
+impl TrustKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Plugin => "plugin",
+        }
+    }
+}
+
+/// Content that a person has looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trusted {
+    /// Of the content as it was then, in hexadecimal digits.
+    pub digest: String,
+    /// What the person's client calls itself.
+    pub by: Option<String>,
+    pub at: SystemTime,
+}
+
+/// Whether a plugin is to run, where a person has said so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The project that it belongs to; `None` for plugins that all see.
+    pub project: Option<PathBuf>,
+    pub plugin: String,
+    pub on: bool,
+}
+
+impl Store {
+    /// What is trusted at a real path; `None` when nothing is.
+    pub fn trusted(&self, path: &Path, kind: TrustKind) -> Result<Option<Trusted>, StoreError> {
+        self.read(|connection| {
+            let mut select = connection
+                .prepare_cached("SELECT digest, trusted_by, trusted_at FROM trust WHERE path = ?1 AND kind = ?2")?;
+            let found = select.query_row(params![from_path(path), kind.as_str()], |row| {
+                Ok(Trusted { digest: row.get(0)?, by: row.get(1)?, at: to_time(row.get(2)?) })
+            });
+            Ok(found.optional()?)
+        })
+    }
+
+    /// Trusts what is at a real path, in place of what was trusted there before. When it returns, it survives a
+    /// power cut.
+    pub fn set_trusted(&self, path: &Path, kind: TrustKind, trusted: &Trusted) -> Result<(), StoreError> {
+        let (path, trusted) = (path.to_owned(), trusted.clone());
+        self.write_durably(move |transaction| {
+            transaction.execute(
+                "INSERT OR REPLACE INTO trust (path, kind, digest, trusted_by, trusted_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![from_path(&path), kind.as_str(), trusted.digest, trusted.by, from_time(trusted.at)],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The plugins that were switched on or off.
+    pub fn plugin_switches(&self) -> Result<Vec<Switch>, StoreError> {
+        self.read(|connection| {
+            let mut select = connection.prepare_cached("SELECT project, plugin, is_on FROM plugin_switches")?;
+            let switches = select.query_map([], |row| {
+                let project: Vec<u8> = row.get(0)?;
+                let project = Some(to_path(&project)).filter(|path| !path.as_os_str().is_empty());
+                Ok(Switch { project, plugin: row.get(1)?, on: row.get(2)? })
+            })?;
+            Ok(switches.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Switches a plugin on or off, for good.
+    pub fn set_plugin_switch(&self, switch: &Switch) -> Result<(), StoreError> {
+        let switch = switch.clone();
+        self.write_durably(move |transaction| {
+            let project = switch.project.as_deref().map(from_path).unwrap_or_default();
+            transaction.execute(
+                "INSERT OR REPLACE INTO plugin_switches (project, plugin, is_on) VALUES (?1, ?2, ?3)",
+                params![project, switch.plugin, switch.on],
+            )?;
+            Ok(())
+        })
+    }
+}
