@@ -81,6 +81,17 @@ pub enum What {
     PluginUntrusted { plugin: String, path: String },
     #[serde(rename = "plugin.unloaded")]
     PluginUnloaded { plugin: String, path: String },
+    /// A configuration file was read anew, or a person trusted what a project's says.
+    #[serde(rename = "config.changed")]
+    ConfigChanged {
+        file: String,
+        /// Whose it is; absent for the user's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        project: Option<String>,
+        /// What is wrong with it, in words for people. While there is anything, what was read before stays in force.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        problems: Vec<String>,
+    },
     #[serde(rename = "session.opened")]
     SessionOpened { session_id: SessionId, cwd: String },
     #[serde(rename = "session.closed")]
@@ -155,6 +166,7 @@ impl What {
             Self::PluginFailed { .. } => "plugin.failed",
             Self::PluginUntrusted { .. } => "plugin.untrusted",
             Self::PluginUnloaded { .. } => "plugin.unloaded",
+            Self::ConfigChanged { .. } => "config.changed",
             Self::SessionOpened { .. } => "session.opened",
             Self::SessionClosed { .. } => "session.closed",
             Self::SessionMode { .. } => "session.mode",
@@ -169,7 +181,7 @@ impl What {
     }
 
     /// The kinds that a subscription can name.
-    pub const KINDS: [&'static str; 22] = [
+    pub const KINDS: &[&'static str] = &[
         "tools.changed",
         "resources.changed",
         "prompts.changed",
@@ -184,6 +196,7 @@ impl What {
         "plugin.failed",
         "plugin.untrusted",
         "plugin.unloaded",
+        "config.changed",
         "session.opened",
         "session.closed",
         "session.mode",
@@ -221,6 +234,7 @@ impl What {
             | Self::PluginFailed { .. }
             | Self::PluginUntrusted { .. }
             | Self::PluginUnloaded { .. }
+            | Self::ConfigChanged { .. }
             | Self::Lagged { .. } => None,
         }
     }

@@ -14,6 +14,9 @@ pub struct PluginList {
 pub struct Plugin {
     pub name: String,
     pub path: String,
+    /// The project whose sessions alone see it; absent for those that all see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub status: PluginStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -35,7 +38,7 @@ pub enum PluginStatus {
     /// The newest save did not load; the last good version serves on.
     Failed,
     Disabled,
-    /// A project's plugin that nobody has looked at.
+    /// A project's plugin that nobody trusts as it is now; a version that was trusted before serves on.
     Untrusted,
     /// Another plugin has its name.
     Shadowed,

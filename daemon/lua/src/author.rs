@@ -234,7 +234,7 @@ fn shared(engine: Arc<Engine>) -> std::io::Result<Arc<Shared>> {
         memory: MEMORY,
         load_limit: LOAD_LIMIT,
         machines: 1,
-        config: Map::new(),
+        tables: Default::default(),
         profile_dir: PathBuf::new(),
         store: None,
         environment: Environment::default(),
@@ -255,6 +255,7 @@ fn plugin_at(path: &Path, shared: Arc<Shared>) -> Result<Arc<Plugin>, Box<Plugin
         origin: Origin::UserPlugin,
         script: script.into(),
         sources: Default::default(),
+        sealed: false,
         shared,
         manifest,
     }))

@@ -8,6 +8,7 @@ use mlua::Value as LuaValue;
 use serde_json::{Value, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
+use toold_engine::registry::Scope;
 use toold_engine::schema::Schema;
 use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Annotations, ToolName};
@@ -25,6 +26,8 @@ pub struct Command {
     /// Without the slash.
     pub name: String,
     pub plugin: String,
+    /// Who sees it.
+    pub scope: Scope,
     pub description: String,
     /// Takes `{"input": "..."}`. For `toold_engine::execute::execute_tool`: it is in no registry.
     pub tool: Arc<dyn Tool>,
@@ -41,7 +44,7 @@ impl Command {
         let CommandRegistration { name, description } = registered;
         let plugin = &version.plugin;
         let spec = ToolSpec {
-            name: tool_name(&name),
+            name: tool_name("command", &name),
             label: format!("/{name}"),
             description: description.clone(),
             input: input_schema(),
@@ -56,14 +59,15 @@ impl Command {
             version: plugin.manifest.version.clone(),
         };
         let tool = Arc::new(LuaCommand { spec, name: name.clone(), version: version.clone() });
-        Self { name, plugin: plugin.name().to_owned(), description, tool }
+        let scope = plugin.key.scope.clone();
+        Self { name, plugin: plugin.name().to_owned(), scope, description, tool }
     }
 }
 
-/// How calls and the audit log name the command.
-fn tool_name(command: &str) -> ToolName {
+/// How calls and the audit log name something that is no tool.
+pub(crate) fn tool_name(kind: &str, name: &str) -> ToolName {
     let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
-    let name: String = "command_".chars().chain(command.chars().map(fits)).take(64).collect();
+    let name: String = kind.chars().chain(['_']).chain(name.chars().map(fits)).take(64).collect();
     ToolName::parse(&name).expect("letters, digits and underscores are a name")
 }
 

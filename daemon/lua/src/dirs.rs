@@ -10,7 +10,7 @@ use crate::host::{DirKind, PluginDir};
 use crate::unit::is_candidate;
 
 /// A folder, and what its plugins are to the engine.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Dir {
     pub(crate) path: PathBuf,
     pub(crate) kind: DirKind,
@@ -24,6 +24,11 @@ impl Dir {
         let path = files::resolve(&dir.path, Path::new("/")).unwrap_or(dir.path);
         let single = path.is_file() || (dir.kind == DirKind::Configured && is_candidate(&path));
         Self { path, kind: dir.kind, single }
+    }
+
+    /// Whether the entry at this path is one of this folder's.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        if self.single { self.path == path } else { path.parent() == Some(&self.path) }
     }
 
     /// The folder whose entries are plugins.
@@ -41,7 +46,7 @@ impl Dir {
     pub(crate) fn scope(&self) -> Scope {
         match &self.kind {
             DirKind::User | DirKind::Configured | DirKind::Bundled => Scope::Global,
-            DirKind::Project { project, .. } => Scope::Project(project.clone()),
+            DirKind::Project { project } => Scope::Project(project.clone()),
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! This is what the daemon sees; the task behind it is in [`crate::keeper`].
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,18 +13,20 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
+use toold_engine::registry::Scope;
 use toold_host::environment::Environment;
 use toold_proto::plugin::Plugin as Description;
 
 use crate::brake::Watchdog;
 use crate::command::Command;
-use crate::keeper::{Keeper, Shown, Wanted};
+use crate::content::{Digest, Trust};
+use crate::keeper::{Keeper, Shown};
 use crate::plugin::{Shared, Subagent};
 use crate::store::Store;
 use crate::vm::OwnChunks;
 
 /// A folder of plugins, or one plugin's file or folder.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginDir {
     /// Absolute. It need not exist: it is watched for.
     pub path: PathBuf,
@@ -37,10 +39,24 @@ pub enum DirKind {
     User,
     /// Named in the user's configuration.
     Configured,
-    /// Of a project, by its real path. What is in it runs only once a person has trusted it.
-    Project { project: PathBuf, trusted: bool },
+    /// Of a project, by its real path. A plugin in it runs only while a person trusts its content.
+    Project { project: PathBuf },
     /// Shipped with the daemon; off unless enabled.
     Bundled,
+}
+
+/// What a host loads, and with what. It may change while the host runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arrangement {
+    /// In order of precedence: of two plugins of one name, that of the earlier folder serves.
+    pub dirs: Vec<PluginDir>,
+    /// The `[plugins.<name>]` tables of the configurations: the user's are for plugins that all see, a
+    /// project's for its own.
+    pub tables: HashMap<Scope, Map<String, Value>>,
+    /// Plugins that are not to run, by who sees them and their names.
+    pub disabled: HashSet<(Scope, String)>,
+    /// Names of bundled plugins that are to run.
+    pub enabled: HashSet<String>,
 }
 
 /// How a host runs.
@@ -66,6 +82,17 @@ pub struct PluginHostOptions {
     pub disabled: HashSet<String>,
     /// Names of bundled plugins that are to run.
     pub enabled: HashSet<String>,
+    /// Who tells what of projects is trusted; without it nothing is.
+    pub trust: Arc<dyn Trust>,
+}
+
+/// Trusts nothing.
+struct Nobody;
+
+impl Trust for Nobody {
+    fn is_trusted(&self, _: &Path, _: &Digest) -> bool {
+        false
+    }
 }
 
 impl PluginHostOptions {
@@ -84,6 +111,7 @@ impl PluginHostOptions {
             environment: Environment::default(),
             disabled: HashSet::new(),
             enabled: HashSet::new(),
+            trust: Arc::new(Nobody),
         }
     }
 }
@@ -94,7 +122,8 @@ pub struct PluginHost {
     subagents: Arc<ArcSwap<Vec<Subagent>>>,
     commands: Arc<ArcSwap<Vec<Command>>>,
     orders: mpsc::Sender<Order>,
-    settled: watch::Receiver<bool>,
+    arrangement: watch::Sender<Arrangement>,
+    settled: Arc<watch::Sender<bool>>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -119,7 +148,7 @@ impl PluginHost {
     pub fn start(options: PluginHostOptions) -> std::io::Result<Self> {
         let stop = CancellationToken::new();
         let (orders, inbox) = mpsc::channel(16);
-        let (settle, settled) = watch::channel(false);
+        let settled = Arc::new(watch::Sender::new(false));
         let described = Arc::<ArcSwap<Vec<Description>>>::default();
         let subagents = Arc::<ArcSwap<Vec<Subagent>>>::default();
         let commands = Arc::<ArcSwap<Vec<Command>>>::default();
@@ -130,23 +159,29 @@ impl PluginHost {
             memory: options.memory,
             load_limit: options.load_limit,
             machines: options.machines.max(1),
-            config: options.config,
+            tables: ArcSwap::default(),
             profile_dir: options.profile_dir,
             store: options.store,
             environment: options.environment,
             stop: stop.clone(),
         });
-        let wanted = Wanted { disabled: options.disabled, enabled: options.enabled };
+        let disabled = options.disabled.into_iter().map(|name| (Scope::Global, name));
+        let (arrangement, arranged) = watch::channel(Arrangement {
+            dirs: options.dirs,
+            tables: HashMap::from([(Scope::Global, options.config)]),
+            disabled: disabled.collect(),
+            enabled: options.enabled,
+        });
         let shown = Shown {
             described: described.clone(),
             subagents: subagents.clone(),
             commands: commands.clone(),
-            settle,
+            settled: settled.clone(),
             settle_patience: options.settle_patience,
         };
-        let keeper = Keeper::new(options.dirs, wanted, shared, shown);
+        let keeper = Keeper::new(arranged, options.trust, shared, shown);
         let task = tokio::spawn(keeper.keep(inbox, stop.clone()));
-        Ok(Self { described, subagents, commands, orders, settled, stop, task: Mutex::new(Some(task)) })
+        Ok(Self { described, subagents, commands, orders, arrangement, settled, stop, task: Mutex::new(Some(task)) })
     }
 
     /// All plugins that are known, in the order of their folders, then by name. Never waits.
@@ -164,12 +199,24 @@ impl PluginHost {
         self.commands.load_full()
     }
 
-    /// Waits until the plugins that were there at the start serve, or have failed. Plugins that take
-    /// unusually long are not waited for. Cancel-safe.
+    /// Changes what is loaded, and looks again at what was withheld. What stays serves on meanwhile; the plugins
+    /// are as they should be once [`settled`](Self::settled) returns. Never waits.
+    pub fn arrange(&self, change: impl FnOnce(&mut Arrangement)) {
+        self.arrangement.send_modify(|arrangement| {
+            self.settled.send_replace(false);
+            change(arrangement);
+        });
+    }
+
+    /// Waits until the plugins that were there at the start, or at the last [`arrange`](Self::arrange), serve or
+    /// have failed. Plugins that take unusually long are not waited for. Cancel-safe.
     pub async fn settled(&self) {
-        let mut settled = self.settled.clone();
-        // Fails when the host has stopped, and then nothing more comes.
-        let _ = settled.wait_for(|settled| *settled).await;
+        let mut settled = self.settled.subscribe();
+        tokio::select! {
+            // Fails when the host is dropped, and then nothing more comes.
+            _ = settled.wait_for(|settled| *settled) => {}
+            () = self.stop.cancelled() => {}
+        }
     }
 
     /// Whether [`settled`](Self::settled) would return at once.

@@ -20,11 +20,12 @@ use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
 use crate::command::Command;
 use crate::dirs::Dir;
-use crate::host::{DirKind, Order as HostOrder, PluginDir, Reloaded, UnknownPlugin};
+use crate::host::{Arrangement, DirKind, Order as HostOrder, Reloaded, UnknownPlugin};
+use crate::content::Trust;
 use crate::plugin::{Shared, Subagent};
 use crate::service::{Put, Serving, Unit};
-use crate::unit::{Look, Order, look};
-use crate::watch::{Changes, Place, Watch};
+use crate::unit::{Look, Order, Withheld, look};
+use crate::watch::{Changes, Folders, Place, Watch};
 
 /// How many plugins are loaded at once. One that takes longer than [`PATIENCE`] gives its place away.
 const LOADS: usize = 4;
@@ -32,22 +33,19 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How long finished loads wait for others of the same scan, so that they are one revision.
 const BATCH: Duration = Duration::from_millis(20);
 
-/// Which plugins are to run, by name.
-pub(crate) struct Wanted {
-    pub(crate) disabled: HashSet<String>,
-    pub(crate) enabled: HashSet<String>,
-}
-
 /// What others see of the plugins.
 pub(crate) struct Shown {
     pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
     pub(crate) subagents: Arc<ArcSwap<Vec<Subagent>>>,
     pub(crate) commands: Arc<ArcSwap<Vec<Command>>>,
-    pub(crate) settle: watch::Sender<bool>,
+    pub(crate) settled: Arc<watch::Sender<bool>>,
     pub(crate) settle_patience: Duration,
 }
 
-/// An entry of a folder: by the folder's place in the list, then by path.
+/// Folders of projects have numbers from here on, in the order in which they came; all others count before them.
+const PROJECTS: usize = 1 << 20;
+
+/// An entry of a folder: by the folder's number, then by path. The first of a name serves.
 type UnitKey = (usize, PathBuf);
 
 struct Done {
@@ -58,7 +56,7 @@ struct Done {
 
 enum Job {
     Looked(Box<Done>),
-    Scanned(Option<usize>, Vec<UnitKey>),
+    Scanned(Vec<usize>, Vec<UnitKey>),
 }
 
 struct Reloading {
@@ -68,8 +66,13 @@ struct Reloading {
 
 /// Owns all state.
 pub(crate) struct Keeper {
-    dirs: Vec<Dir>,
-    wanted: Arc<Wanted>,
+    arranged: watch::Receiver<Arrangement>,
+    /// What is in force of it.
+    arrangement: Arc<Arrangement>,
+    trust: Arc<dyn Trust>,
+    dirs: BTreeMap<usize, Dir>,
+    folders: Arc<Folders>,
+    next_dir: usize,
     shared: Arc<Shared>,
     shown: Shown,
     units: BTreeMap<UnitKey, Unit>,
@@ -79,9 +82,11 @@ pub(crate) struct Keeper {
     ready: Vec<Done>,
     commit_at: Option<Instant>,
     last_progress: Instant,
-    /// Looks under way.
+    /// Looks under way, and scans.
     looking: usize,
-    scanned: bool,
+    scanning: usize,
+    /// How many looks there were.
+    looks: u64,
     reloads: Vec<Reloading>,
     /// Entries that a scan found, to be watched where they are links.
     seen: Vec<UnitKey>,
@@ -90,10 +95,19 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    pub(crate) fn new(dirs: Vec<PluginDir>, wanted: Wanted, shared: Arc<Shared>, shown: Shown) -> Self {
+    pub(crate) fn new(
+        arranged: watch::Receiver<Arrangement>,
+        trust: Arc<dyn Trust>,
+        shared: Arc<Shared>,
+        shown: Shown,
+    ) -> Self {
         Self {
-            dirs: dirs.into_iter().map(Dir::new).collect(),
-            wanted: Arc::new(wanted),
+            arranged,
+            arrangement: Arc::default(),
+            trust,
+            dirs: BTreeMap::new(),
+            folders: Arc::default(),
+            next_dir: PROJECTS,
             shared,
             shown,
             units: BTreeMap::new(),
@@ -103,7 +117,8 @@ impl Keeper {
             commit_at: None,
             last_progress: Instant::now(),
             looking: 0,
-            scanned: false,
+            scanning: 0,
+            looks: 0,
             reloads: Vec::new(),
             seen: Vec::new(),
             news: Vec::new(),
@@ -112,29 +127,27 @@ impl Keeper {
 
     pub(crate) async fn keep(mut self, mut inbox: mpsc::Receiver<HostOrder>, stop: CancellationToken) {
         let changes = Arc::<Changes>::default();
-        let folders: Arc<[PathBuf]> = self.dirs.iter().map(|dir| dir.folder().to_owned()).collect();
-        // Listening begins before looking, so that no change falls between the two.
         let mut watching = {
-            let (folders, changes) = (folders.clone(), changes.clone());
+            let (folders, changes) = (self.folders.clone(), changes.clone());
             blocking(move || Watch::start(folders, changes)).await
         };
         let mut events = self.shared.engine.events.subscribe(None).receiver;
-        self.scan(None);
+        watching = self.arrange(watching).await;
         loop {
             let (due, next) = changes.take_due();
             let mut maybe_links = std::mem::take(&mut self.seen);
             for place in due {
                 match place {
                     Place::Dir(dir) => {
-                        let folder = folders[dir].clone();
+                        let Some(folder) = self.folders.load().get(&dir).cloned() else { continue };
                         watching = blocking(move || {
                             watching.follow(&folder);
                             watching
                         })
                         .await;
-                        self.scan(Some(dir));
+                        self.scan(vec![dir]);
                     }
-                    Place::Entry(dir, path) if !self.dirs[dir].single || self.dirs[dir].path == path => {
+                    Place::Entry(dir, path) if self.dirs.get(&dir).is_some_and(|dir| dir.has(&path)) => {
                         maybe_links.push((dir, path.clone()));
                         self.look_at((dir, path), false);
                     }
@@ -165,29 +178,115 @@ impl Keeper {
                 event = events.recv() => self.heed(event),
                 () = tokio::time::sleep_until(wake_at.unwrap_or_else(Instant::now).into()), if wake_at.is_some() => {}
             }
+                Ok(()) = self.arranged.changed() => watching = self.arrange(watching).await,
         }
         blocking(move || drop(watching)).await;
         self.leave().await;
     }
 
-    /// Looks at every entry of a folder, or of all.
-    fn scan(&mut self, only: Option<usize>) {
-        let dirs = self.dirs.clone();
+    /// Does what is wanted now: folders that are no longer named go out of service, new ones are watched and looked at.
+    async fn arrange(&mut self, mut watching: Watch) -> Watch {
+        let next = Arc::new(self.arranged.borrow_and_update().clone());
+        let before = std::mem::replace(&mut self.arrangement, next.clone());
+        self.shared.tables.store(Arc::new(next.tables.clone()));
+        let mut dirs = {
+            // Links in their paths are followed.
+            let next = next.clone();
+            blocking(move || next.dirs.iter().cloned().map(Dir::new).collect::<Vec<_>>()).await
+        };
+        let of_projects = dirs.extract_if(.., |dir| matches!(dir.kind, DirKind::Project { .. })).collect::<Vec<_>>();
+        let mut numbered: BTreeMap<usize, Dir> = dirs.into_iter().enumerate().collect();
+        for dir in of_projects {
+            let known = self.dirs.iter().find(|(_, known)| **known == dir).map(|(number, _)| *number);
+            let number = known.unwrap_or_else(|| {
+                self.next_dir += 1;
+                self.next_dir
+            });
+            numbered.insert(number, dir);
+        }
+        let only_in = |ours: &BTreeMap<usize, Dir>, others: &BTreeMap<usize, Dir>| -> Vec<usize> {
+            ours.iter().filter(|(number, dir)| others.get(number) != Some(*dir)).map(|(number, _)| *number).collect()
+        };
+        let (gone, new) = (only_in(&self.dirs, &numbered), only_in(&numbered, &self.dirs));
+        let left: Vec<PathBuf> = gone.iter().map(|number| self.dirs[number].folder().to_owned()).collect();
+        self.close(&gone);
+        self.dirs = numbered;
+        let folders: BTreeMap<usize, PathBuf> =
+            self.dirs.iter().map(|(number, dir)| (*number, dir.folder().to_owned())).collect();
+        let came: Vec<PathBuf> = new.iter().map(|number| folders[number].clone()).collect();
+        self.folders.store(Arc::new(folders.clone()));
+        // Listening begins before looking, so that no change falls between the two.
+        watching = blocking(move || {
+            let unused = left.iter().filter(|folder| !folders.values().any(|used| used == *folder));
+            unused.for_each(|folder| watching.forget(folder));
+            came.iter().for_each(|folder| watching.follow(folder));
+            watching
+        })
+        .await;
+        if !new.is_empty() {
+            self.scan(new);
+        }
+        let stale: Vec<UnitKey> = self
+            .units
+            .iter()
+            .filter(|(key, unit)| self.is_stale(key, unit, &before))
+            .map(|(key, _)| key.clone())
+            .collect();
+        stale.into_iter().for_each(|key| self.look_at(key, true));
+        watching
+    }
+
+    /// Takes what is in these folders out of service.
+    fn close(&mut self, dirs: &[usize]) {
+        let mut plan = Plan::default();
+        for (key, unit) in self.units.extract_if(.., |key, _| dirs.contains(&key.0)).collect::<Vec<_>>() {
+            self.retire(unit.serving, &key.1, &mut plan);
+            plan.freed.push(unit.name);
+        }
+        if plan.freed.is_empty() {
+            return;
+        }
+        self.shared.engine.registry.commit(plan.changes);
+        plan.freed.iter().for_each(|name| self.look_at_shadowed(name));
+        self.show();
+        self.tell();
+    }
+
+    /// Whether a plugin may be another thing now, by what is wanted of it or by what it is given.
+    fn is_stale(&self, key: &UnitKey, unit: &Unit, before: &Arrangement) -> bool {
+        let Some(dir) = self.dirs.get(&key.0) else { return false };
+        let scope = dir.scope();
+        let table = |of: &Arrangement| of.tables.get(&scope).and_then(|tables| tables.get(&unit.name)).cloned();
+        let switched = |of: &Arrangement| {
+            (of.disabled.contains(&(scope.clone(), unit.name.clone())), of.enabled.contains(&unit.name))
+        };
+        unit.status == Some(PluginStatus::Untrusted)
+            || switched(before) != switched(&self.arrangement)
+            || table(before) != table(&self.arrangement)
+    }
+
+    /// Looks at every entry of these folders.
+    fn scan(&mut self, numbers: Vec<usize>) {
+        let dirs: Vec<(usize, Dir)> =
+            numbers.iter().filter_map(|number| Some((*number, self.dirs.get(number)?.clone()))).collect();
+        self.scanning += 1;
         self.jobs.spawn(async move {
             let found = blocking(move || {
-                let chosen = dirs.iter().enumerate().filter(|(index, _)| only.is_none_or(|only| only == *index));
-                chosen.flat_map(|(index, dir)| dir.entries().into_iter().map(move |path| (index, path))).collect()
+                let entries =
+                    dirs.iter().flat_map(|(number, dir)| dir.entries().into_iter().map(|path| (*number, path)));
+                entries.collect()
             });
-            Job::Scanned(only, found.await)
+            Job::Scanned(numbers, found.await)
         });
     }
 
     /// Begins a look at an entry; `anew` loads it even when its files are those of before.
     fn look_at(&mut self, unit: UnitKey, anew: bool) {
-        let dir = &self.dirs[unit.0];
+        let Some(dir) = self.dirs.get(&unit.0).filter(|dir| dir.has(&unit.1)) else { return };
+        self.looks += 1;
+        let number = self.looks;
         let known = self.units.entry(unit.clone()).or_insert_with(|| Unit::new(&unit.1));
-        known.looks += 1;
-        let number = known.looks;
+        known.looks = number;
         let order = Order {
             path: unit.1.clone(),
             origin: dir.origin(),
@@ -199,6 +298,7 @@ impl Keeper {
         let places = self.places.clone();
         self.looking += 1;
         self.jobs.spawn(async move {
+            trust: matches!(dir.kind, DirKind::Project { .. }).then(|| self.trust.clone()),
             let place = places.acquire_owned().await;
             let mut work = tokio::task::spawn_blocking(move || look(order));
             let looked = tokio::select! {
@@ -215,21 +315,22 @@ impl Keeper {
     }
 
     fn may_run(&self, dir: &Dir) -> Arc<dyn Fn(&str) -> bool + Send + Sync> {
-        let wanted = self.wanted.clone();
+        let (wanted, scope) = (self.arrangement.clone(), dir.scope());
+        let is_disabled = move |name: &str| wanted.disabled.contains(&(scope.clone(), name.to_owned()));
         match dir.kind {
-            DirKind::User | DirKind::Configured | DirKind::Project { trusted: true, .. } => {
-                Arc::new(move |name| !wanted.disabled.contains(name))
+            DirKind::User | DirKind::Configured | DirKind::Project { .. } => Arc::new(move |name| !is_disabled(name)),
+            DirKind::Bundled => {
+                let wanted = self.arrangement.clone();
+                Arc::new(move |name| wanted.enabled.contains(name) && !is_disabled(name))
             }
-            DirKind::Bundled => Arc::new(move |name| wanted.enabled.contains(name) && !wanted.disabled.contains(name)),
-            DirKind::Project { trusted: false, .. } => Arc::new(|_| false),
         }
     }
 
     fn take(&mut self, job: Job) {
         match job {
-            Job::Scanned(only, found) => {
-                let known: Vec<UnitKey> =
-                    self.units.keys().filter(|(dir, _)| only.is_none_or(|only| only == *dir)).cloned().collect();
+            Job::Scanned(dirs, found) => {
+                self.scanning -= 1;
+                let known: Vec<UnitKey> = self.units.keys().filter(|(dir, _)| dirs.contains(dir)).cloned().collect();
                 let found: HashSet<UnitKey> = found.into_iter().collect();
                 for unit in known.into_iter().filter(|unit| !found.contains(unit)).collect::<Vec<_>>() {
                     self.look_at(unit, false);
@@ -238,7 +339,6 @@ impl Keeper {
                 found.sort();
                 self.seen.extend(found.iter().cloned());
                 found.into_iter().for_each(|unit| self.look_at(unit, false));
-                self.scanned |= only.is_none();
             }
             Job::Looked(done) => {
                 self.looking -= 1;
@@ -291,19 +391,28 @@ impl Keeper {
                     plan.freed.push(unit.name);
                 }
             }
-            Look::Withheld { digest, manifest } => {
-                let status = match self.dirs[key.0].kind {
-                    DirKind::Project { trusted: false, .. } => PluginStatus::Untrusted,
-                    DirKind::User | DirKind::Configured | DirKind::Bundled | DirKind::Project { trusted: true, .. } => {
-                        PluginStatus::Disabled
-                    }
-                };
+            Look::Withheld { digest, manifest, why } => {
                 let Some(unit) = self.units.get_mut(&key) else { return };
                 unit.learn(Some(digest), Some(manifest));
-                (unit.status, unit.error) = (Some(status), None);
-                let serving = unit.serving.take();
-                self.retire(serving, &key.1, plan);
+                unit.error = None;
+                match why {
+                    Withheld::Disabled => {
+                        unit.status = Some(PluginStatus::Disabled);
+                        let serving = unit.serving.take();
+                        plan.freed.push(unit.name.clone());
+                        self.retire(serving, &key.1, plan);
+                    }
+                    // The version that was trusted last serves on.
+                    Withheld::Untrusted => {
+                        unit.status = Some(PluginStatus::Untrusted);
+                        let (plugin, path) = (unit.name.clone(), key.1.display().to_string());
+                        self.news.push(What::PluginUntrusted { plugin, path });
+                    }
+                }
             }
+                if unit.serving.is_none() {
+                    unit.name = manifest.name.clone();
+                }
             Look::Failed { digest, name, manifest, error, name_taken } => {
                 let Some(unit) = self.units.get_mut(&key) else { return };
                 unit.learn(digest, manifest);
@@ -329,7 +438,7 @@ impl Keeper {
                 }
                 let later: Vec<UnitKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
                 later.iter().for_each(|rival| self.shadow(rival, plan));
-                let (key_of, origin, tools) = (put.key.clone(), self.dirs[key.0].origin(), put.tools.clone());
+                let (key_of, origin, tools) = (put.key.clone(), put.version.plugin.origin, put.tools.clone());
                 plan.puts.push((plan.changes.len(), key, put));
                 plan.changes.push(Change::Put { key: key_of, origin, tools });
             }
@@ -395,11 +504,13 @@ impl Keeper {
     /// Other entries that some session would see under the same name, and that may run.
     fn rivals<'a>(&'a self, key: &'a UnitKey) -> impl Iterator<Item = &'a UnitKey> {
         let name = self.units.get(key).map(|unit| unit.name.as_str());
-        let scope = self.dirs[key.0].scope();
+        let scope_of = |key: &UnitKey| self.dirs.get(&key.0).map_or(Scope::Global, Dir::scope);
+        let scope = scope_of(key);
         self.units.iter().filter_map(move |(other, unit)| {
-            let others = self.dirs[other.0].scope();
+            let others = scope_of(other);
             let overlaps = others == Scope::Global || scope == Scope::Global || others == scope;
-            let runs = !matches!(unit.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
+            let withheld = matches!(unit.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
+            let runs = unit.serving.is_some() || !withheld;
             (other != key && Some(unit.name.as_str()) == name && overlaps && runs).then_some(other)
         })
     }
@@ -436,7 +547,7 @@ impl Keeper {
                 return;
             }
             Some(_) => {}
-            None => self.scan(None),
+            None => self.scan(self.dirs.keys().copied().collect()),
         }
         for unit in &units {
             self.look_at(unit.clone(), true);
@@ -461,7 +572,11 @@ impl Keeper {
     fn show(&self) {
         let mut units: Vec<(&UnitKey, &Unit)> = self.units.iter().collect();
         units.sort_by(|(a, x), (b, y)| (a.0, &x.name, &a.1).cmp(&(b.0, &y.name, &b.1)));
-        let described = units.iter().filter_map(|(key, unit)| unit.describe(&key.1)).collect();
+        let project = |key: &UnitKey| match self.dirs.get(&key.0).map(|dir| &dir.kind) {
+            Some(DirKind::Project { project }) => Some(project.as_path()),
+            Some(DirKind::User | DirKind::Configured | DirKind::Bundled) | None => None,
+        };
+        let described = units.iter().filter_map(|(key, unit)| unit.describe(&key.1, project(key))).collect();
         self.shown.described.store(Arc::new(described));
         let serving = || units.iter().filter_map(|(_, unit)| unit.serving.as_ref());
         self.shown.subagents.store(Arc::new(serving().flat_map(|serving| serving.subagents.clone()).collect()));
@@ -473,13 +588,17 @@ impl Keeper {
     }
 
     fn settles_at(&self) -> Option<Instant> {
-        (self.scanned && !*self.shown.settle.borrow()).then(|| self.last_progress + self.shown.settle_patience)
+        (self.scanning == 0 && !*self.shown.settled.borrow()).then(|| self.last_progress + self.shown.settle_patience)
     }
 
     fn settle_if_done(&self) {
         let all_done = self.looking == 0 && self.ready.is_empty();
         if self.settles_at().is_some_and(|at| all_done || at <= Instant::now()) {
-            self.shown.settle.send_replace(true);
+            // Whoever arranges holds the other side of this lock, so that what was just asked for is not passed over.
+            let newest = self.arranged.borrow();
+            if !newest.has_changed() {
+                self.shown.settled.send_replace(true);
+            }
         }
     }
 

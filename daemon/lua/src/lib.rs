@@ -8,6 +8,7 @@ pub mod author;
 mod brake;
 mod call;
 pub mod command;
+pub mod content;
 mod convert;
 mod dirs;
 mod hook;

@@ -88,13 +88,23 @@ impl Manifest {
     /// A plugin folder.
     pub(crate) fn of_folder(folder: &Path) -> Result<Self, ManifestError> {
         let path = folder.join("plugin.toml");
-        let manifest: PluginToml = match std::fs::read_to_string(&path) {
-            Ok(text) => toml::from_str(&text).map_err(|error| ManifestError::Toml {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::of_text(folder, Some(&text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::of_text(folder, None),
+            Err(source) => Err(ManifestError::Unreadable { path, source }),
+        }
+    }
+
+    /// A plugin folder whose `plugin.toml` was read already; `None` when there is none.
+    pub(crate) fn of_text(folder: &Path, text: Option<&str>) -> Result<Self, ManifestError> {
+        let path = folder.join("plugin.toml");
+        let manifest: PluginToml = match text {
+            Some(text) => toml::from_str(text).map_err(|error| ManifestError::Toml {
                 line: error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count() as u32),
                 message: error.message().to_owned(),
                 path: path.clone(),
             })?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => PluginToml {
+            None => PluginToml {
                 api: None,
                 name: None,
                 version: None,
@@ -103,7 +113,6 @@ impl Manifest {
                 capabilities: None,
                 limits: None,
             },
-            Err(source) => return Err(ManifestError::Unreadable { path, source }),
         };
         let name = match manifest.name {
             Some(name) => name,

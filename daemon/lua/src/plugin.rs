@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use mlua::Function;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,9 @@ use crate::trouble::Sources;
 use crate::vm::{OwnChunks, Vm};
 
 /// What all plugins of a host share.
+/// Tables of configurations: the user's are for plugins that all see, a project's for its own.
+pub(crate) type Tables = HashMap<Scope, Map<String, Value>>;
+
 pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     pub(crate) watchdog: Watchdog,
@@ -32,8 +36,8 @@ pub(crate) struct Shared {
     pub(crate) load_limit: Duration,
     /// How many machines may run calls of one plugin at once.
     pub(crate) machines: usize,
-    /// The `[plugins.<name>]` tables of the configuration.
-    pub(crate) config: Map<String, Value>,
+    /// The `[plugins.<name>]` tables of the configurations. Replaced as a whole.
+    pub(crate) tables: ArcSwap<Tables>,
     pub(crate) profile_dir: PathBuf,
     pub(crate) store: Option<Arc<dyn Store>>,
     /// What programs get, and `os.getenv` tells.
@@ -52,6 +56,8 @@ pub(crate) struct Plugin {
     pub(crate) script: Arc<[u8]>,
     pub(crate) sources: Sources,
     pub(crate) shared: Arc<Shared>,
+    /// All that may run of it is in `sources`: what came since is not what was trusted.
+    pub(crate) sealed: bool,
 }
 
 impl Plugin {
@@ -103,7 +109,9 @@ impl Plugin {
     }
 
     pub(crate) fn config(&self) -> Value {
-        self.shared.config.get(self.name()).cloned().unwrap_or_else(|| Value::Object(Map::new()))
+        let tables = self.shared.tables.load();
+        let table = tables.get(&self.key.scope).and_then(|tables| tables.get(self.name()));
+        table.cloned().unwrap_or_else(|| Value::Object(Map::new()))
     }
 }
 
@@ -159,6 +167,8 @@ pub struct Subagent {
     pub description: String,
     pub system_prompt: String,
     /// Names of tools that it may use; `None` for all.
+    /// Who sees it.
+    pub scope: Scope,
     pub tools: Option<Vec<String>>,
     pub model: Option<String>,
 }

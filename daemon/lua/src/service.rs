@@ -11,10 +11,11 @@ use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
 use crate::command::Command;
 use crate::hook::LuaHook;
+use crate::content::Digest;
 use crate::manifest::Manifest;
 use crate::plugin::{Loaded, Permission, Plugin, Registered, Subagent, Version};
 use crate::tool::LuaTool;
-use crate::unit::{Digest, stem};
+use crate::unit::stem;
 
 /// What is known of an entry.
 pub(crate) struct Unit {
@@ -95,7 +96,7 @@ impl Unit {
     }
 
     /// `None` until it was looked at.
-    pub(crate) fn describe(&self, path: &Path) -> Option<Description> {
+    pub(crate) fn describe(&self, path: &Path, project: Option<&Path>) -> Option<Description> {
         let manifest = self.manifest.as_ref();
         Some(Description {
             name: self.name.clone(),
@@ -106,6 +107,7 @@ impl Unit {
             tools: self.serving.as_ref().map(|serving| serving.tools.clone()).unwrap_or_default(),
             error: self.error.clone(),
             loaded_at: self.serving.as_ref().map(|serving| toold_engine::time::rfc3339(serving.loaded_at)),
+            project: project.map(|project| project.display().to_string()),
         })
     }
 }

@@ -8,18 +8,12 @@ use toold_engine::tool::Origin;
 use toold_proto::plugin::PluginError;
 use toold_proto::tool::SourceKind;
 
+use crate::content::{Content, Digest, Trust, digest};
 use crate::load::{explain_manifest, load};
 use crate::manifest::Manifest;
 use crate::plugin::{Loaded, Plugin, Registered, Shared};
+use crate::trouble::Sources;
 use crate::watch::is_passing;
-
-/// What the files of an entry were when they were last looked at.
-pub(crate) type Digest = blake3::Hash;
-
-/// Files of a plugin over this are known by size and time instead of content.
-const MAX_HASHED: u64 = 8 << 20;
-/// A folder with more files than this is no plugin.
-const MAX_FILES: usize = 10_000;
 
 /// What a look at an entry found.
 pub(crate) enum Look {
@@ -31,6 +25,7 @@ pub(crate) enum Look {
     Withheld {
         digest: Digest,
         manifest: Manifest,
+        why: Withheld,
     },
     Failed {
         digest: Option<Digest>,
@@ -47,6 +42,14 @@ pub(crate) enum Look {
     },
 }
 
+/// Why a plugin is not to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Withheld {
+    Disabled,
+    /// Nobody has trusted it as it is now.
+    Untrusted,
+}
+
 /// How an entry is to be looked at.
 pub(crate) struct Order {
     pub(crate) path: PathBuf,
@@ -56,6 +59,8 @@ pub(crate) struct Order {
     pub(crate) known: Option<Digest>,
     /// By the plugin's name: whether it may run.
     pub(crate) may_run: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// Who tells whether the content is trusted; `None` for a person's own folders.
+    pub(crate) trust: Option<Arc<dyn Trust>>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -79,7 +84,15 @@ pub(crate) fn look(order: Order) -> Look {
         return Look::Gone;
     }
     let is_folder = path.is_dir();
-    let digest = match digest(path, is_folder) {
+    // What has to be trusted is read once, so that what was digested is what runs.
+    let (digest, content) = match &order.trust {
+        None => (digest(path), None),
+        Some(_) => match Content::read(path) {
+            Ok(content) => (Ok(content.digest), Some(content)),
+            Err(error) => (Err(error), None),
+        },
+    };
+    let digest = match digest {
         Ok(digest) => digest,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Look::Gone,
         Err(error) => return unreadable(path, path, &error),
@@ -87,7 +100,14 @@ pub(crate) fn look(order: Order) -> Look {
     if order.known == Some(digest) {
         return Look::Unchanged;
     }
-    let manifest = if is_folder { Manifest::of_folder(path) } else { Manifest::of_file(path) };
+    let manifest = match (is_folder, &content) {
+        (false, _) => Manifest::of_file(path),
+        (true, None) => Manifest::of_folder(path),
+        (true, Some(content)) => {
+            let text = content.file(&path.join("plugin.toml"));
+            Manifest::of_text(path, text.map(|bytes| String::from_utf8_lossy(bytes)).as_deref())
+        }
+    };
     let manifest = match manifest {
         Ok(manifest) => manifest,
         Err(error) => {
@@ -101,19 +121,33 @@ pub(crate) fn look(order: Order) -> Look {
         }
     };
     if !(order.may_run)(&manifest.name) {
-        return Look::Withheld { digest, manifest };
+        return Look::Withheld { digest, manifest, why: Withheld::Disabled };
     }
-    let script = match std::fs::read(&manifest.entry) {
+    if order.trust.as_ref().is_some_and(|trust| !trust.is_trusted(path, &digest)) {
+        return Look::Withheld { digest, manifest, why: Withheld::Untrusted };
+    }
+    let script = match &content {
+        None => std::fs::read(&manifest.entry).map(Arc::from),
+        Some(content) => content.file(&manifest.entry).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into()),
+    };
+    let script: Arc<[u8]> = match script {
         Ok(script) => script,
         Err(error) => return unreadable(path, &manifest.entry, &error),
     };
+    let sources = Sources::default();
+    for (file, text) in content.iter().flat_map(|content| &content.files) {
+        if file.extension().is_some_and(|ending| ending == "lua") {
+            sources.add(&manifest.shown(file), file, text.clone());
+        }
+    }
     let key = SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: order.scope };
     let plugin = Arc::new(Plugin {
         path: order.path,
         origin: order.origin,
         key,
-        script: script.into(),
-        sources: Default::default(),
+        script,
+        sources,
+        sealed: content.is_some(),
         shared: order.shared,
         manifest,
     });
@@ -153,56 +187,4 @@ fn unreadable(entry: &Path, path: &Path, error: &std::io::Error) -> Look {
 pub(crate) fn stem(path: &Path) -> String {
     let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
     name.unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn digest(path: &Path, is_folder: bool) -> std::io::Result<Digest> {
-    let mut hasher = blake3::Hasher::new();
-    if !is_folder {
-        add_file(&mut hasher, path)?;
-        return Ok(hasher.finalize());
-    }
-    let mut files = Vec::new();
-    collect(path, &mut files)?;
-    files.sort();
-    for file in files {
-        let within = file.strip_prefix(path).unwrap_or(&file).as_os_str().as_encoded_bytes();
-        hasher.update(&(within.len() as u64).to_le_bytes()).update(within);
-        match add_file(&mut hasher, &file) {
-            // It went away since it was listed; that is another change, told by itself.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            other => other?,
-        }
-    }
-    Ok(hasher.finalize())
-}
-
-fn add_file(hasher: &mut blake3::Hasher, path: &Path) -> std::io::Result<()> {
-    let facts = path.metadata()?;
-    hasher.update(&facts.len().to_le_bytes());
-    if facts.len() <= MAX_HASHED {
-        hasher.update(&std::fs::read(path)?);
-    } else {
-        let since = facts.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        hasher.update(&since.as_nanos().to_le_bytes());
-    }
-    Ok(())
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if is_passing(&entry.file_name().to_string_lossy()) {
-            continue;
-        }
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            collect(&entry.path(), files)?;
-        } else if entry.path().is_file() {
-            files.push(entry.path());
-        }
-        if files.len() > MAX_FILES {
-            return Err(std::io::Error::other(format!("the folder has more than {MAX_FILES} files")));
-        }
-    }
-    Ok(())
 }

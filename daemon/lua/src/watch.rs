@@ -3,11 +3,12 @@
 //! A closed or renamed file counts at once; what is written without being closed counts when it has
 //! been quiet for a while; what is gone may come back, as editors save by deleting.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode};
 use notify::{Config, Event, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
@@ -22,7 +23,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// What there is to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Place {
-    /// A plugin folder, by its place in the list: it came, went, or events of it were lost.
+    /// A plugin folder, by its number: it came, went, or events of it were lost.
     Dir(usize),
     /// A file or folder in a plugin folder.
     Entry(usize, PathBuf),
@@ -76,6 +77,9 @@ impl Changes {
     }
 }
 
+/// The folders to watch, by their numbers. Replaced as a whole.
+pub(crate) type Folders = ArcSwap<BTreeMap<usize, PathBuf>>;
+
 /// Watches plugin folders until it is dropped.
 pub(crate) struct Watch {
     watcher: Box<dyn Watcher + Send>,
@@ -88,16 +92,16 @@ pub(crate) struct Watch {
 type Links = Mutex<HashMap<Place, PathBuf>>;
 
 impl Watch {
-    /// `dirs` are the folders, which need not exist.
-    pub(crate) fn start(dirs: Arc<[PathBuf]>, changes: Arc<Changes>) -> Self {
+    /// The folders need not exist.
+    pub(crate) fn start(dirs: Arc<Folders>, changes: Arc<Changes>) -> Self {
         let links = Arc::<Links>::default();
         let react = {
             let (dirs, links) = (dirs.clone(), links.clone());
             move |event: notify::Result<Event>| match event {
-                Ok(event) => sort(&event, &dirs, &links, &changes),
+                Ok(event) => sort(&event, &dirs.load(), &links, &changes),
                 Err(error) => {
                     tracing::warn!(%error, "watching plugins: events may be lost, looking at all of them");
-                    (0..dirs.len()).for_each(|dir| changes.look_now(Place::Dir(dir)));
+                    dirs.load().keys().for_each(|dir| changes.look_now(Place::Dir(*dir)));
                 }
             }
         };
@@ -110,7 +114,7 @@ impl Watch {
             }
         };
         let mut watch = Self { watcher, watched: HashMap::new(), links };
-        dirs.iter().for_each(|dir| watch.follow(dir));
+        dirs.load().values().for_each(|dir| watch.follow(dir));
         watch
     }
 
@@ -154,7 +158,8 @@ impl Watch {
         }
     }
 
-    fn forget(&mut self, dir: &Path) {
+    /// No longer watches a folder.
+    pub(crate) fn forget(&mut self, dir: &Path) {
         if self.watched.remove(dir).is_some() {
             // Fails when the folder is gone, and its watch with it.
             let _ = self.watcher.unwatch(dir);
@@ -172,9 +177,9 @@ impl Watch {
     }
 }
 
-fn sort(event: &Event, dirs: &[PathBuf], links: &Links, changes: &Changes) {
+fn sort(event: &Event, dirs: &BTreeMap<usize, PathBuf>, links: &Links, changes: &Changes) {
     if event.need_rescan() {
-        return (0..dirs.len()).for_each(|dir| changes.look_now(Place::Dir(dir)));
+        return dirs.keys().for_each(|dir| changes.look_now(Place::Dir(*dir)));
     }
     for path in &event.paths {
         for (place, target) in &*links.lock().expect("no code panics while it holds this lock") {
@@ -183,7 +188,7 @@ fn sort(event: &Event, dirs: &[PathBuf], links: &Links, changes: &Changes) {
                 sort_entry(event.kind, place.clone(), changes);
             }
         }
-        for (index, dir) in dirs.iter().enumerate() {
+        for (&index, dir) in dirs {
             if dir.starts_with(path) {
                 // The folder itself, or one above it, came or went.
                 match event.kind {

@@ -59,6 +59,9 @@ fn read(home: &Home, path: &Path) -> Result<Source, String> {
     if let Some(source) = sources.text(path) {
         return Ok(source);
     }
+    if home.plugin.sealed {
+        return Err(format!("require: {} is not part of what was trusted of this plugin", path.display()));
+    }
     let length = path.metadata().map_or(0, |facts| facts.len());
     if length > MAX_SOURCE as u64 {
         return Err(format!("require: {} has {length} bytes; at most {MAX_SOURCE} are taken", path.display()));

@@ -83,7 +83,11 @@ fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, home: &Arc<Home>) {
 }
 
 /// Adds to what the script registered so far.
-fn add(args: &Args, home: &Arc<Home>, add: impl FnOnce(&mut Registered) -> Result<(), String>) -> Result<(), String> {
+pub(super) fn add(
+    args: &Args,
+    home: &Arc<Home>,
+    add: impl FnOnce(&mut Registered) -> Result<(), String>,
+) -> Result<(), String> {
     let mut registered = home.registered.lock().expect("no code panics while it holds this lock");
     match registered.as_mut() {
         Some(registered) => add(registered),
@@ -91,7 +95,7 @@ fn add(args: &Args, home: &Arc<Home>, add: impl FnOnce(&mut Registered) -> Resul
     }
 }
 
-fn room(args: &Args, count: usize) -> Result<(), String> {
+pub(super) fn room(args: &Args, count: usize) -> Result<(), String> {
     if count < MAX_REGISTRATIONS {
         return Ok(());
     }
@@ -281,6 +285,7 @@ fn register_subagent(args: &Args, home: &Arc<Home>) -> Result<(), String> {
     let subagent = Subagent {
         name: fields.text("name")?,
         plugin: home.plugin.name().to_owned(),
+        scope: home.plugin.key.scope.clone(),
         description: fields.optional_text("description")?.unwrap_or_default(),
         system_prompt: fields.text("system_prompt")?,
         tools: fields.optional_texts("tools")?,

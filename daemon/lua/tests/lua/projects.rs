@@ -1,0 +1,196 @@
+//! Plugins of projects: only what a person trusts runs, and only sessions of the project see it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value, json};
+use toold_engine::registry::Scope;
+use toold_lua::content::{Content, Digest, Trust};
+use toold_lua::host::{DirKind, PluginDir};
+use toold_proto::plugin::PluginStatus;
+
+use crate::world::{World, soon, write};
+
+/// A person who trusts what is named here, as it was then.
+#[derive(Default)]
+struct Person(Mutex<HashSet<(PathBuf, Digest)>>);
+
+impl Person {
+    fn trusts(&self, plugin: &Path) {
+        let digest = Content::read(plugin).unwrap().digest;
+        self.0.lock().unwrap().insert((plugin.to_owned(), digest));
+    }
+}
+
+impl Trust for Person {
+    fn is_trusted(&self, plugin: &Path, digest: &Digest) -> bool {
+        self.0.lock().unwrap().contains(&(plugin.to_owned(), *digest))
+    }
+}
+
+fn says(tool: &str, text: &str) -> String {
+    format!(
+        "hygge.register_tool{{name = '{tool}', permission = false, parallelizable = true, \
+         execute = function() return '{text}' end}}\n"
+    )
+}
+
+struct Project {
+    world: World,
+    person: Arc<Person>,
+    root: PathBuf,
+}
+
+impl Project {
+    /// A user's plugins, and a project's, in `.toold/plugins`.
+    async fn new(users: &[(&str, &str)], files: &[(&str, &str)]) -> Self {
+        let person = Arc::<Person>::default();
+        let trust = person.clone();
+        let world = World::with(users, |options| options.trust = trust).await;
+        let root = world.work().to_owned();
+        let project = Self { world, person, root };
+        for (name, text) in files {
+            write(&project.plugin(name), text);
+        }
+        project.open().await;
+        project
+    }
+
+    fn plugin(&self, name: &str) -> PathBuf {
+        self.root.join(".toold/plugins").join(name)
+    }
+
+    async fn open(&self) {
+        let (path, project) = (self.root.join(".toold/plugins"), self.root.clone());
+        self.world.host.arrange(|arrangement| {
+            arrangement.dirs.push(PluginDir { path, kind: DirKind::Project { project } });
+        });
+        soon(self.world.host.settled()).await;
+    }
+
+    /// A person looks at what is there now, and trusts it.
+    async fn trust(&self, name: &str) {
+        self.person.trusts(&self.plugin(name));
+        self.world.host.arrange(|_| ());
+        soon(self.world.host.settled()).await;
+    }
+
+    fn status(&self, name: &str) -> PluginStatus {
+        self.world.plugin(name).status
+    }
+
+    fn sees(&self, project: &Path, tool: &str) -> bool {
+        self.world.engine.registry.snapshot().view(project).find(tool).is_some()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_untrusted_plugin_is_listed_and_does_not_run() {
+    let loud = "error('it runs')";
+    let project = Project::new(&[], &[("p.lua", loud)]).await;
+    let plugin = project.world.plugin("p");
+    assert_eq!((plugin.status, plugin.error), (PluginStatus::Untrusted, None));
+    assert_eq!(plugin.project, Some(project.root.display().to_string()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trusted_plugin_serves_sessions_of_its_project_alone() {
+    let hook = "hygge.register_hook('pre_tool', function() return {decision = 'deny', reason = 'mine'} end)\n";
+    let script = says("here", "yes") + hook;
+    let project = Project::new(&[("u.lua", &says("other", "x"))], &[("p.lua", &script)]).await;
+    project.trust("p.lua").await;
+    assert_eq!(project.status("p"), PluginStatus::Loaded);
+    assert!(project.sees(&project.root, "here") && !project.sees(Path::new("/elsewhere"), "here"));
+    assert!(project.world.call("other", json!({})).await.text().contains("mine"));
+    let elsewhere = project.world.session.project.parent().unwrap().to_owned();
+    let hooks = project.world.engine.hooks.snapshot();
+    assert_eq!(hooks[0].spec().source.scope, Scope::Project(project.root.clone()));
+    assert!(!project.sees(&elsewhere, "here"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_waits_for_a_person_while_the_trusted_version_serves() {
+    let project = Project::new(&[], &[("p.lua", &says("t", "v1"))]).await;
+    project.trust("p.lua").await;
+    write(&project.plugin("p.lua"), &says("t", "v2"));
+    project.world.until(|_| project.status("p") == PluginStatus::Untrusted).await;
+    assert_eq!(project.world.text("t", json!({})).await, "v1");
+    assert_eq!(project.world.plugin("p").tools, ["t"]);
+    project.trust("p.lua").await;
+    assert_eq!((project.status("p"), project.world.text("t", json!({})).await), (PluginStatus::Loaded, "v2".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_changed_is_not_run_by_the_version_that_was_trusted() {
+    let main = "hygge.register_tool{name = 't', permission = false, execute = function(ctx, input) \
+                return require(input.module) end}\n";
+    let files = [("p/plugin.lua", main), ("p/m.lua", "return 'trusted'"), ("p/n.lua", "return 'also'")];
+    let project = Project::new(&[], &files).await;
+    project.trust("p").await;
+    write(&project.plugin("p/m.lua"), "return 'another'");
+    write(&project.plugin("p/new.lua"), "return 'new'");
+    project.world.until(|_| project.status("p") == PluginStatus::Untrusted).await;
+    assert_eq!(project.world.text("t", json!({"module": "m"})).await, "trusted");
+    assert_eq!(project.world.text("t", json!({"module": "n"})).await, "also");
+    let refused = project.world.call("t", json!({"module": "new"})).await;
+    assert!(refused.is_error && refused.text().contains("not part of what was trusted"), "{}", refused.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_belong_to_the_user_before_the_project() {
+    let users = [("same.lua", says("mine", "user")), ("b.lua", says("taken", "user"))];
+    let users: Vec<(&str, &str)> = users.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let files = [("same.lua", says("theirs", "project")), ("c.lua", says("taken", "project"))];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let project = Project::new(&users, &files).await;
+    for name in ["same.lua", "c.lua"] {
+        project.trust(name).await;
+    }
+    let list = project.world.host.list();
+    let of_project = |name: &str| list.iter().find(|p| p.name == name && p.project.is_some()).unwrap().clone();
+    assert_eq!(of_project("same").status, PluginStatus::Shadowed);
+    assert!(of_project("c").error.unwrap().message.contains("taken"));
+    assert_eq!(project.world.text("taken", json!({})).await, "user");
+    // The other way round: who comes later and stands before takes the name over.
+    fs::remove_file(project.world.plugins.join("same.lua")).unwrap();
+    project.world.until(|_| project.sees(&project.root, "theirs")).await;
+    project.world.write("same.lua", &says("mine", "user"));
+    project.world.until(|_| !project.sees(&project.root, "theirs") && project.sees(&project.root, "mine")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_no_longer_wanted_goes_out_of_service() {
+    let project = Project::new(&[], &[("p.lua", &says("t", "v1"))]).await;
+    project.trust("p.lua").await;
+    project.world.host.arrange(|arrangement| arrangement.dirs.truncate(1));
+    soon(project.world.host.settled()).await;
+    assert!(!project.sees(&project.root, "t") && project.world.host.list().is_empty());
+    project.open().await;
+    assert_eq!(project.world.text("t", json!({})).await, "v1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switch_and_a_table_count_at_once_and_are_the_projects_own() {
+    let script = "hygge.register_tool{name = hygge.config.tool or 'plain', permission = false, \
+                  execute = function() return '' end}\n";
+    let project = Project::new(&[], &[("p.lua", script)]).await;
+    project.trust("p.lua").await;
+    let scope = Scope::Project(project.root.clone());
+    let table = |tool: &str| Map::from_iter([("p".to_owned(), json!({"tool": tool}) as Value)]);
+    let arrange = async |change: &dyn Fn(&mut toold_lua::host::Arrangement)| {
+        project.world.host.arrange(change);
+        soon(project.world.host.settled()).await;
+    };
+    arrange(&|all| _ = all.tables.insert(Scope::Global, table("users"))).await;
+    assert!(project.sees(&project.root, "plain"));
+    arrange(&|all| _ = all.tables.insert(scope.clone(), table("projects"))).await;
+    assert!(project.sees(&project.root, "projects") && !project.sees(&project.root, "plain"));
+    arrange(&|all| _ = all.disabled.insert((Scope::Global, "p".into()))).await;
+    assert_eq!(project.status("p"), PluginStatus::Loaded);
+    arrange(&|all| _ = all.disabled.insert((scope.clone(), "p".into()))).await;
+    assert_eq!(project.status("p"), PluginStatus::Disabled);
+    arrange(&|all| all.disabled.clear()).await;
+    assert_eq!(project.status("p"), PluginStatus::Loaded);
+}
