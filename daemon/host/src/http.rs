@@ -1,0 +1,352 @@
+//! Requests to the web on behalf of tools: guarded, bounded, and asked for at each host.
+//!
+//! [`guard`] says which addresses may be reached, [`target`] what a URL leads to, [`resolve`] turns names into
+//! addresses that were checked; `client` holds the connections.
+
+pub mod guard;
+pub mod request;
+pub mod resolve;
+pub mod target;
+
+mod client;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::HeaderMap;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolError;
+use url::Url;
+
+use crate::http::client::Clients;
+use crate::http::guard::Guard;
+use crate::http::request::Request;
+use crate::http::resolve::{Lookup, ResolveError, SystemLookup};
+use crate::http::target::Target;
+
+/// Makes requests. One for each daemon: it keeps connections for a while.
+///
+/// Only public addresses are connected to, and those that the configuration names; no proxy is used and no
+/// cookies are kept. `gzip` and `br` are undone.
+pub struct Http {
+    guard: Arc<Guard>,
+    clients: Clients,
+}
+
+/// How much a request may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// For all of it, redirects too; waiting for a person is not counted.
+    pub timeout: Duration,
+    /// Of the body, in bytes, after decompression.
+    pub max_bytes: usize,
+    /// How many redirects are followed.
+    pub redirects: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(30), max_bytes: 5 * 1024 * 1024, redirects: 10 }
+    }
+}
+
+/// On whose behalf a request is made.
+pub trait Requester: Send + Sync {
+    /// Asks for leave to reach the need's target (`host:port`). Called before the first connection, and
+    /// whenever a redirect leads to another host or port.
+    fn require(&self, need: Need) -> BoxFuture<'_, Result<(), ToolError>>;
+
+    /// So many bytes of the body have come by now, of so many in all where that is known.
+    fn received(&self, _bytes: usize, _total: Option<u64>) {}
+}
+
+impl Requester for Cx {
+    fn require(&self, need: Need) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(self.require(need))
+    }
+}
+
+/// An answer. Its status may be any but that of a redirect that was followed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// Where it came from, after redirects.
+    pub url: String,
+    pub status: u16,
+    /// Names in lower case, in the order in which they came.
+    pub headers: Vec<(String, String)>,
+    /// Without `gzip` and `br`; at most `max_bytes`.
+    pub body: Vec<u8>,
+    pub ending: Ending,
+    /// What was asked for before `url`, the first first.
+    pub redirects: Vec<String>,
+}
+
+/// How a body ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Whole,
+    /// There is more than `max_bytes`.
+    TooLong,
+    TimedOut,
+    /// The token fired.
+    Stopped,
+    /// The connection broke, or what came is not what its header says.
+    Broken(String),
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum HttpError {
+    #[error("{url} cannot be requested: {reason}")]
+    BadUrl { url: String, reason: String },
+    #[error("the request cannot be made: {0}")]
+    BadRequest(String),
+    /// An address that is not public and not named by the configuration.
+    #[error("refused: {0}")]
+    Private(String),
+    #[error("{url} redirects to what cannot be requested: {reason}")]
+    BadRedirect { url: String, reason: String },
+    #[error("{0}")]
+    TooManyRedirects(String),
+    /// Somebody or some rule said no, or the call ended while a person was asked.
+    #[error(transparent)]
+    Leave(ToolError),
+    #[error("no answer within {} ms", .0.as_millis())]
+    TimedOut(Duration),
+    /// The token fired.
+    #[error("cancelled")]
+    Stopped,
+    #[error("{url}: {reason}")]
+    Failed { url: String, reason: String },
+}
+
+impl From<HttpError> for ToolError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Leave(error) => error,
+            HttpError::Stopped => Self::Cancelled,
+            other => Self::Told(other.to_string()),
+        }
+    }
+}
+
+impl Response {
+    /// The first header of this name, which is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Http {
+    pub fn new(guard: Guard) -> Self {
+        Self::with_lookup(guard, Arc::new(SystemLookup))
+    }
+
+    /// With another way from names to addresses.
+    pub fn with_lookup(guard: Guard, lookup: Arc<dyn Lookup>) -> Self {
+        let guard = Arc::new(guard);
+        let user_agent = concat!("toold/", env!("CARGO_PKG_VERSION")).to_owned();
+        Self { clients: Clients::new(lookup, guard.clone(), user_agent), guard }
+    }
+
+    /// What the request needs leave for, before anything is resolved. A redirect may need more: then
+    /// [`Http::send`] asks.
+    pub fn need(&self, request: &Request) -> Need {
+        Target::of(&request.url).need(&self.guard, reason(request, None))
+    }
+
+    /// Sends the request, follows its redirects, and reads the answer. A body that does not end well is given
+    /// as far as it came. Dropping the future ends it all at once; `stop` does so too, but leaves the part of the body.
+    ///
+    /// # Errors
+    /// When there is no answer at all. Any status is an answer.
+    pub async fn send(
+        &self,
+        mut request: Request,
+        limits: Limits,
+        requester: &dyn Requester,
+        stop: &CancellationToken,
+    ) -> Result<Response, HttpError> {
+        let mut clock = Clock { left: limits.timeout, limit: limits.timeout, stop };
+        let mut visited: Vec<String> = Vec::new();
+        let mut asked: Option<Target> = None;
+        loop {
+            let target = Target::of(&request.url);
+            if let Some(refused) = target.forbidden(&self.guard) {
+                return Err(HttpError::Private(refused));
+            }
+            if asked.as_ref() != Some(&target) {
+                let need = target.need(&self.guard, reason(&request, visited.last().map(String::as_str)));
+                requester.require(need).await.map_err(HttpError::Leave)?;
+            }
+            let answer = self.exchange(&request, &target, &mut clock).await?;
+            asked = Some(target);
+            let url = request.url.to_string();
+            let Some(next) = redirect(&request, answer.status().as_u16(), answer.headers())? else {
+                return Ok(read(answer, url, visited, limits.max_bytes, requester, &mut clock).await);
+            };
+            visited.push(url);
+            if visited.len() > limits.redirects {
+                let words = format!("{} redirects, and no end: the last was to {}", visited.len(), next.url);
+                return Err(HttpError::TooManyRedirects(words));
+            }
+            if visited.iter().any(|seen| seen == next.url.as_str()) && next.method == request.method {
+                return Err(HttpError::TooManyRedirects(format!("redirects go in a circle, back to {}", next.url)));
+            }
+            request = next;
+        }
+    }
+
+    /// One request and the head of its answer.
+    async fn exchange(
+        &self,
+        request: &Request,
+        target: &Target,
+        clock: &mut Clock<'_>,
+    ) -> Result<reqwest::Response, HttpError> {
+        let failed = |reason: String| HttpError::Failed { url: shown(request.url.as_str()), reason };
+        let client = self.clients.for_port(target.port).map_err(failed)?;
+        let mut builder = client.request(request.method.clone(), request.url.clone()).headers(request.headers.clone());
+        if let Some(body) = &request.body {
+            builder = builder.body(body.clone());
+        }
+        match clock.within(builder.send()).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(match find::<ResolveError>(&error) {
+                Some(ResolveError::Private { .. }) => HttpError::Private(cause(&error)),
+                Some(ResolveError::Unknown { .. }) | None => failed(cause(&error)),
+            }),
+            Err(Cut::TimedOut) => Err(HttpError::TimedOut(clock.limit)),
+            Err(Cut::Stopped) => Err(HttpError::Stopped),
+        }
+    }
+}
+
+/// For the person who is asked.
+fn reason(request: &Request, from: Option<&str>) -> String {
+    let words = format!("{} {}", request.method, shown(request.url.as_str()));
+    match from {
+        Some(from) => format!("{words}, to which {} redirects", shown(from)),
+        None => words,
+    }
+}
+
+/// What to request next; `None` for an answer that is no redirect.
+fn redirect(request: &Request, status: u16, headers: &HeaderMap) -> Result<Option<Request>, HttpError> {
+    let (true, Some(location)) = (matches!(status, 301 | 302 | 303 | 307 | 308), headers.get(http::header::LOCATION))
+    else {
+        return Ok(None);
+    };
+    let location = String::from_utf8_lossy(location.as_bytes());
+    let bad = |reason: String| HttpError::BadRedirect {
+        url: shown(request.url.as_str()),
+        reason: format!("{}: {reason}", shown(&location)),
+    };
+    let mut url: Url = request.url.join(&location).map_err(|error| bad(error.to_string()))?;
+    target::check(&url).map_err(bad)?;
+    if url.fragment().is_none() {
+        url.set_fragment(request.url.fragment());
+    }
+    Ok(Some(request.redirected(status, url)))
+}
+
+async fn read(
+    mut answer: reqwest::Response,
+    url: String,
+    redirects: Vec<String>,
+    max_bytes: usize,
+    requester: &dyn Requester,
+    clock: &mut Clock<'_>,
+) -> Response {
+    let status = answer.status().as_u16();
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = answer.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    let total = answer.content_length();
+    let mut body = Vec::new();
+    let ending = loop {
+        let chunk: Bytes = match clock.within(answer.chunk()).await {
+            Ok(Ok(Some(chunk))) => chunk,
+            Ok(Ok(None)) => break Ending::Whole,
+            Ok(Err(error)) => break Ending::Broken(cause(&error)),
+            Err(Cut::TimedOut) => break Ending::TimedOut,
+            Err(Cut::Stopped) => break Ending::Stopped,
+        };
+        let room = max_bytes - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        requester.received(body.len(), total);
+        if chunk.len() > room {
+            break Ending::TooLong;
+        }
+    };
+    Response { url, status, headers, body, ending, redirects }
+}
+
+/// The time that is left for a request, and the token that ends it.
+struct Clock<'a> {
+    left: Duration,
+    limit: Duration,
+    stop: &'a CancellationToken,
+}
+
+enum Cut {
+    TimedOut,
+    Stopped,
+}
+
+impl Clock<'_> {
+    async fn within<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Cut> {
+        let start = Instant::now();
+        let output = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Err(Cut::Stopped),
+            output = tokio::time::timeout(self.left, work) => output.map_err(|_| Cut::TimedOut),
+        };
+        self.left = self.left.saturating_sub(start.elapsed());
+        output
+    }
+}
+
+/// At most 300 characters of a URL, and no password in it.
+fn shown(url: &str) -> String {
+    let without = match (url.find("://"), url.find('@')) {
+        (Some(scheme), Some(at)) if !url[scheme + 3..at.max(scheme + 3)].contains(['/', '?', '#']) => {
+            format!("{}://...@{}", &url[..scheme], &url[at + 1..])
+        }
+        _ => url.to_owned(),
+    };
+    match without.char_indices().nth(300) {
+        Some((at, _)) => format!("{}...", &without[..at]),
+        None => without,
+    }
+}
+
+/// The words of an error and of all that it comes from.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
+    })
+}
+
+/// Why a request failed: what is at the top of the client's errors says no more than that it did.
+fn cause(error: &reqwest::Error) -> String {
+    if let Some(resolving) = find::<ResolveError>(error) {
+        return resolving.to_string();
+    }
+    let top = std::error::Error::source(error).unwrap_or(error);
+    match top.source() {
+        Some(below) if error.is_request() => chain(below),
+        _ => chain(top),
+    }
+}
+
+fn find<E: std::error::Error + 'static>(error: &reqwest::Error) -> Option<&E> {
+    let mut causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    causes.find_map(|error| error.downcast_ref::<E>())
+}

@@ -1,0 +1,92 @@
+//! The clients underneath, which connect, encrypt, and undo compression.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use super::guard::Guard;
+use super::resolve::{GuardedResolver, Lookup};
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// Of one answer's headers, in all, and how many.
+const HEADER_BYTES: u32 = 64 * 1024;
+const HEADERS: usize = 128;
+/// Ports seldom used come and go; each client keeps a few idle connections only.
+const MAX_CLIENTS: usize = 16;
+
+/// One client for each port: a resolver is told a name only, and what may be reached depends on the port.
+pub(super) struct Clients {
+    lookup: Arc<dyn Lookup>,
+    guard: Arc<Guard>,
+    user_agent: String,
+    made: Mutex<Made>,
+}
+
+#[derive(Default)]
+struct Made {
+    /// Reads the system's certificates, so it is made for the first request and not at start.
+    tls: Option<ClientConfig>,
+    by_port: HashMap<u16, reqwest::Client>,
+}
+
+impl Clients {
+    pub(super) fn new(lookup: Arc<dyn Lookup>, guard: Arc<Guard>, user_agent: String) -> Self {
+        Self { lookup, guard, user_agent, made: Mutex::default() }
+    }
+
+    /// Blocks for a moment when it is the first.
+    pub(super) fn for_port(&self, port: u16) -> Result<reqwest::Client, String> {
+        let mut made = self.made.lock().expect("no code panics while it holds this lock");
+        if let Some(client) = made.by_port.get(&port) {
+            return Ok(client.clone());
+        }
+        let tls = match &made.tls {
+            Some(tls) => tls.clone(),
+            None => made.tls.insert(tls()?).clone(),
+        };
+        let resolver = GuardedResolver { lookup: self.lookup.clone(), guard: self.guard.clone(), port };
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            // A proxy would resolve names by itself, and see no guard.
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .dns_resolver(Arc::new(resolver))
+            .connect_timeout(CONNECT)
+            .pool_idle_timeout(Duration::from_secs(15))
+            .pool_max_idle_per_host(2)
+            .http1_max_headers(HEADERS)
+            .http2_max_header_list_size(HEADER_BYTES)
+            .referer(false)
+            .user_agent(&self.user_agent)
+            .build()
+            .map_err(|error| super::chain(&error))?;
+        if made.by_port.len() >= MAX_CLIENTS {
+            made.by_port.clear();
+        }
+        made.by_port.insert(port, client.clone());
+        Ok(client)
+    }
+}
+
+fn tls() -> Result<ClientConfig, String> {
+    let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = || {
+        let builder = ClientConfig::builder_with_provider(provider.clone());
+        builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())
+    };
+    let mut config = match builder()?.with_platform_verifier() {
+        Ok(builder) => builder.with_no_client_auth(),
+        Err(error) => {
+            // Plain HTTP works without; HTTPS then says that it knows no issuer.
+            tracing::warn!(%error, "the system has no certificates to trust: HTTPS will not work");
+            builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}

@@ -1,0 +1,214 @@
+//! Which addresses may be reached: the public ones, and those that the configuration names.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use toold_engine::need::Need;
+use toold_engine::policy::pattern::Pattern;
+use toold_proto::tool::Category;
+
+/// Hosts and networks that may be reached although their addresses are not public.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    allowed: Vec<Allowed>,
+}
+
+#[derive(Clone, Debug)]
+enum Allowed {
+    Network(Network),
+    /// A host, by name or by address, as in a rule of the policy.
+    Host(Box<Pattern>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Network {
+    /// In the form of version 6.
+    bits: u128,
+    prefix: u32,
+}
+
+impl Guard {
+    /// Entries are networks (`10.0.0.0/8`, `fd00::/8`), addresses (`127.0.0.1`, `[::1]`) or hosts
+    /// (`*.corp.example`), the last two with or without a port.
+    ///
+    /// # Errors
+    /// An entry that is none of these, in words for people.
+    pub fn parse(allow_private: &[String]) -> Result<Self, String> {
+        let allowed = allow_private.iter().map(|text| {
+            if text.contains('/') {
+                return Network::parse(text).map(Allowed::Network);
+            }
+            Pattern::parse(Category::Network, text)
+                .map(|pattern| Allowed::Host(Box::new(pattern)))
+                .map_err(|error| error.to_string())
+        });
+        allowed.collect::<Result<_, _>>().map(|allowed| Self { allowed })
+    }
+
+    /// Whether this address may be reached as `host` (its name, or the address itself) at `port`.
+    pub(super) fn admits(&self, address: IpAddr, host: &str, port: u16) -> bool {
+        is_public(address) || self.allowed.iter().any(|allowed| allowed.admits(address, host, port))
+    }
+}
+
+impl Allowed {
+    fn admits(&self, address: IpAddr, host: &str, port: u16) -> bool {
+        match self {
+            Self::Network(network) => network.contains(address),
+            Self::Host(pattern) => {
+                let matches =
+                    |host: &str| pattern.matches(&Need::new(Category::Network, format!("{host}:{port}"))).is_some();
+                matches(host)
+                    || match plain(address) {
+                        IpAddr::V4(address) => matches(&address.to_string()),
+                        IpAddr::V6(address) => matches(&format!("[{address}]")),
+                    }
+            }
+        }
+    }
+}
+
+impl Network {
+    fn parse(text: &str) -> Result<Self, String> {
+        let bad = || format!("{text:?} is no network: expected an address and a prefix, as 10.0.0.0/8");
+        let (address, prefix) = text.split_once('/').ok_or_else(bad)?;
+        let address: IpAddr = address.parse().map_err(|_| bad())?;
+        let prefix: u32 = prefix.parse().map_err(|_| bad())?;
+        let prefix = if address.is_ipv4() { prefix.checked_add(96).ok_or_else(bad)? } else { prefix };
+        if prefix > 128 {
+            return Err(bad());
+        }
+        Ok(Self { bits: bits(address), prefix })
+    }
+
+    fn contains(self, address: IpAddr) -> bool {
+        let shift = 128 - self.prefix;
+        bits(address).checked_shr(shift) == self.bits.checked_shr(shift)
+    }
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// An address of version 4 that is written in version 6 is one of version 4.
+fn plain(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(inner) => inner.to_ipv4_mapped().map_or(address, IpAddr::V4),
+    }
+}
+
+/// Whether an address belongs to the public internet: not to this machine, a private network, a link, a
+/// group, a carrier, a cloud's own services, a tunnel or a document.
+pub fn is_public(address: IpAddr) -> bool {
+    match plain(address) {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+/// First address and prefix of what the registries of special purposes name, and of one address that a
+/// cloud serves secrets on.
+const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(168, 63, 129, 16), 32),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+];
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let within = |first: Ipv4Addr, prefix: u32| (address.to_bits() ^ first.to_bits()) >> (32 - prefix) == 0;
+    !SPECIAL_V4.iter().any(|(first, prefix)| within(*first, *prefix))
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [first, second, ..] = address.segments();
+    // Translated to version 4 on the way.
+    if address.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0] {
+        return is_public_v4(Ipv4Addr::from_bits(address.to_bits() as u32));
+    }
+    match first {
+        // Tunnels and identifiers, documents.
+        0x2001 => second > 0x1ff && second != 0xdb8,
+        // A tunnel that has an address of version 4 inside.
+        0x2002 => false,
+        // Documents.
+        0x3fff => second > 0xfff,
+        0x2000..=0x3ffe => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_public_addresses_are_public() {
+        for public in ["1.1.1.1", "93.184.215.14", "172.32.0.1", "100.128.0.1", "2606:4700::1", "2a00:1450::1"] {
+            assert!(is_public(public.parse().unwrap()), "{public}");
+        }
+        for mapped in ["::ffff:1.1.1.1", "64:ff9b::1.1.1.1"] {
+            assert!(is_public(mapped.parse().unwrap()), "{mapped}");
+        }
+        let special = "0.0.0.0 0.1.2.3 10.1.2.3 100.64.0.1 100.100.100.200 127.0.0.1 127.255.255.255 168.63.129.16 \
+            169.254.169.254 172.16.0.1 172.31.255.255 192.0.0.192 192.0.2.1 192.88.99.1 192.168.1.1 198.19.0.1 \
+            198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255 :: ::1 ::7f00:1 \
+            ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:0:7f00:1 64:ff9b::127.0.0.1 64:ff9b::a9fe:a9fe 64:ff9b:1::1 \
+            100::1 2001::1 2001:10::1 2001:20::1 2001:db8::1 2002:7f00:1::1 3fff::1 fc00::1 fd00:ec2::254 fe80::1 \
+            fec0::1 ff02::1";
+        for special in special.split_whitespace() {
+            assert!(!is_public(special.parse().unwrap()), "{special}");
+        }
+    }
+
+    #[track_caller]
+    fn check(entry: &str, address: &str, host: &str, admitted: bool) {
+        let guard = Guard::parse(&[entry.to_owned()]).unwrap();
+        assert_eq!(guard.admits(address.parse().unwrap(), host, 8080), admitted, "{entry} {address} {host}");
+    }
+
+    #[test]
+    fn what_is_not_public_can_be_allowed() {
+        check("10.0.0.0/8", "10.9.8.7", "10.9.8.7", true);
+        check("10.0.0.0/8", "::ffff:10.9.8.7", "inside.example", true);
+        check("10.0.0.0/8", "11.0.0.1", "11.0.0.1", true);
+        check("10.0.0.0/8", "192.168.0.1", "192.168.0.1", false);
+        check("0.0.0.0/0", "192.168.0.1", "x", true);
+        check("0.0.0.0/0", "::1", "x", false);
+        check("::/0", "::1", "x", true);
+        check("fd00::/8", "fd12::1", "x", true);
+        check("fd00::/8", "fe80::1", "x", false);
+        check("127.0.0.1:8080", "127.0.0.1", "localhost", true);
+        check("127.0.0.1:8081", "127.0.0.1", "localhost", false);
+        check("127.0.0.1", "127.0.0.1", "localhost", true);
+        check("localhost:8080", "127.0.0.1", "localhost", true);
+        check("localhost:8080", "127.0.0.1", "127.0.0.1", false);
+        check("[::1]:8080", "::1", "localhost", true);
+        check("*.corp.example", "10.0.0.1", "wiki.corp.example", true);
+        check("*.corp.example", "10.0.0.1", "corp.example", false);
+        check("*.corp.example", "10.0.0.1", "wiki.corp.example.evil.test", false);
+    }
+
+    #[test]
+    fn entries_that_mean_nothing_are_told() {
+        for bad in ["10.0.0.0/33", "10.0.0.0/x", "host/8", "", "http://x", "::/129", "1.2.3.4/4294967295"] {
+            assert!(Guard::parse(&[bad.to_owned()]).is_err(), "{bad}");
+        }
+    }
+}

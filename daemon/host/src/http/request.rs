@@ -1,0 +1,144 @@
+//! A request, valid once it is made.
+
+use bytes::Bytes;
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Method};
+use url::Url;
+
+use super::{HttpError, target};
+
+/// What to send, and where to.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Bytes>,
+}
+
+/// What belongs to the connection, or would let a request be meant for another host than the one that leave
+/// was given for.
+const OURS: [HeaderName; 8] = [
+    header::HOST,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::TE,
+    header::TRAILER,
+    header::PROXY_AUTHORIZATION,
+];
+
+/// What another host may see, too. Everything else may be a secret of the first one.
+const PLAIN: [HeaderName; 5] =
+    [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT, header::CONTENT_TYPE, header::RANGE];
+
+/// What describes a body.
+const OF_BODY: [HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::CONTENT_LANGUAGE];
+
+impl Request {
+    pub fn get(url: &str) -> Result<Self, HttpError> {
+        Self::new("GET", url, &[], None)
+    }
+
+    /// `method` in capitals, as HTTP has it; headers may repeat.
+    ///
+    /// # Errors
+    /// A URL that may not be requested (see [`target::parse`]), a method or header that is none, or one that
+    /// is not for callers to choose, such as `Host`.
+    pub fn new(
+        method: &str,
+        url: &str,
+        headers: &[(String, String)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Self, HttpError> {
+        let bad = HttpError::BadRequest;
+        let url = target::parse(url)?;
+        let method = match Method::from_bytes(method.as_bytes()) {
+            Ok(Method::CONNECT) | Err(_) => return Err(bad(format!("{method:?} is no method for a request"))),
+            Ok(method) => method,
+        };
+        let mut map = HeaderMap::with_capacity(headers.len());
+        for (name, value) in headers {
+            let parsed: HeaderName = name.parse().map_err(|_| bad(format!("{name:?} is no name of a header")))?;
+            if OURS.contains(&parsed) {
+                return Err(bad(format!("the header {parsed} is not for callers to choose")));
+            }
+            let value = HeaderValue::from_bytes(value.as_bytes())
+                .map_err(|_| bad(format!("the header {parsed} holds a line break or another control character")))?;
+            map.append(parsed, value);
+        }
+        Ok(Self { method, url, headers: map, body: body.map(Bytes::from) })
+    }
+
+    /// The request that a redirect of this status asks for.
+    pub(super) fn redirected(&self, status: u16, url: Url) -> Self {
+        let mut next = Self { url, ..self.clone() };
+        let becomes_get = match status {
+            303 => self.method != Method::HEAD,
+            301 | 302 => self.method == Method::POST,
+            _ => false,
+        };
+        if becomes_get {
+            next.method = Method::GET;
+            next.body = None;
+            for name in &OF_BODY {
+                next.headers.remove(name);
+            }
+        }
+        if next.url.origin() != self.url.origin() {
+            let names: Vec<HeaderName> = next.headers.keys().filter(|name| !PLAIN.contains(name)).cloned().collect();
+            for name in &names {
+                next.headers.remove(name);
+            }
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(method: &str, headers: &[(&str, &str)]) -> Result<Request, HttpError> {
+        let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Request::new(method, "https://a.example/x", &headers, Some(b"body".to_vec()))
+    }
+
+    #[test]
+    fn headers_of_the_connection_are_not_for_callers() {
+        for name in ["Host", "content-length", "Transfer-Encoding", "connection"] {
+            assert!(request("GET", &[(name, "x")]).is_err(), "{name}");
+        }
+        assert!(request("GET", &[("x-a", "1\r\nHost: b.example")]).is_err());
+        assert!(request("GET", &[("x a", "1")]).is_err());
+        assert!(request("CONNECT", &[]).is_err());
+        assert!(request("GET /other", &[]).is_err());
+        assert!(request("PURGE", &[("X-Grün", "ü")]).is_err());
+        assert!(request("PURGE", &[("X-A", "ü")]).is_ok());
+    }
+
+    #[track_caller]
+    fn check(status: u16, method: &str, to: &str, expected: (&str, bool, &[&str])) {
+        let headers =
+            [("authorization", "secret"), ("x-api-key", "secret"), ("accept", "a/b"), ("content-type", "c/d")];
+        let next = request(method, &headers).unwrap().redirected(status, to.parse().unwrap());
+        let mut names: Vec<&str> = next.headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!((next.method.as_str(), next.body.is_some(), names.as_slice()), expected);
+    }
+
+    #[test]
+    fn a_redirect_takes_along_what_it_should() {
+        let all = ["accept", "authorization", "content-type", "x-api-key"].as_slice();
+        check(307, "POST", "https://a.example/y", ("POST", true, all));
+        check(308, "PUT", "https://a.example/y", ("PUT", true, all));
+        check(302, "PUT", "https://a.example/y", ("PUT", true, all));
+        check(303, "HEAD", "https://a.example/y", ("HEAD", true, all));
+        check(302, "POST", "https://a.example/y", ("GET", false, &["accept", "authorization", "x-api-key"]));
+        check(303, "DELETE", "https://b.example/y", ("GET", false, &["accept"]));
+        check(307, "POST", "https://b.example/y", ("POST", true, &["accept", "content-type"]));
+        check(307, "POST", "https://a.example:444/y", ("POST", true, &["accept", "content-type"]));
+        check(307, "POST", "http://a.example/y", ("POST", true, &["accept", "content-type"]));
+    }
+}

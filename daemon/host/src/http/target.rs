@@ -1,0 +1,142 @@
+//! What a URL leads to, before anybody is asked and anything is resolved.
+
+use std::net::IpAddr;
+
+use toold_engine::need::Need;
+use toold_proto::tool::Category;
+use url::{Host, Url};
+
+use super::HttpError;
+use super::guard::Guard;
+
+/// A host and a port to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// In lower case and without a dot at the end; an address in its usual spelling, of version 6 in brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// When the host is an address.
+    address: Option<IpAddr>,
+}
+
+/// Reads a URL that may be requested.
+///
+/// # Errors
+/// Schemes other than `http` and `https`, user names and passwords, no host.
+pub fn parse(text: &str) -> Result<Url, HttpError> {
+    let bad = |reason: String| HttpError::BadUrl { url: super::shown(text), reason };
+    let url = Url::parse(text.trim()).map_err(|error| bad(error.to_string()))?;
+    check(&url).map_err(bad)?;
+    Ok(url)
+}
+
+pub(super) fn check(url: &Url) -> Result<(), String> {
+    match url.scheme() {
+        "http" | "https" => {}
+        other => return Err(format!("{other} is not allowed, only http and https are")),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it holds a user name or a password".into());
+    }
+    match url.host_str() {
+        None | Some("" | ".") => Err("it names no host".into()),
+        Some(_) => Ok(()),
+    }
+}
+
+impl Target {
+    /// Of a URL that was checked.
+    pub(super) fn of(url: &Url) -> Self {
+        let (host, address) = match url.host() {
+            Some(Host::Domain(name)) => (name.trim_end_matches('.').to_owned(), None),
+            // All spellings of an address, as `0x7f.1` and `2130706433`, have become this one.
+            Some(Host::Ipv4(address)) => (address.to_string(), Some(IpAddr::V4(address))),
+            Some(Host::Ipv6(address)) => match address.to_ipv4_mapped() {
+                Some(inner) => (inner.to_string(), Some(IpAddr::V4(inner))),
+                None => (format!("[{address}]"), Some(IpAddr::V6(address))),
+            },
+            None => (String::new(), None),
+        };
+        Self { host, port: url.port_or_known_default().unwrap_or_default(), address }
+    }
+
+    /// What a request to here needs leave for.
+    pub(super) fn need(&self, guard: &Guard, reason: String) -> Need {
+        let mut need = Need::new(Category::Network, self.to_string()).because(reason);
+        need.forbidden = self.forbidden(guard);
+        need
+    }
+
+    /// Why no rule may allow it. Names are known only when they have been resolved.
+    pub(super) fn forbidden(&self, guard: &Guard) -> Option<String> {
+        let address = self.address.filter(|address| !guard.admits(*address, &self.host, self.port))?;
+        Some(format!("{address} is no public address; [network] allow_private does not name it"))
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_an_address_is_seen() {
+        let spellings = "http://127.0.0.1 http://2130706433 http://0x7f000001 http://0x7f.1 http://127.1 http://0177.0.0.1 \
+            http://017700000001 http://127.0.0.1. http://1２7.0.0.1 http://127。0。0。1 http://[::ffff:127.0.0.1] \
+            http://[::ffff:7f00:1] http://%31%32%37.0.0.1 http:127.0.0.1 http:\\\\127.0.0.1 https://127.0.0.1:80";
+        for url in spellings.split_whitespace() {
+            let target = Target::of(&parse(url).unwrap());
+            assert_eq!(target.to_string(), "127.0.0.1:80", "{url}");
+            assert!(target.forbidden(&Guard::default()).is_some(), "{url}");
+        }
+        for url in
+            ["http://0/", "http://[::1]", "http://[::]", "http://0x0", "http://[::127.0.0.1]", "http://[fe80::1]"]
+        {
+            let target = Target::of(&parse(url).unwrap());
+            assert!(target.forbidden(&Guard::default()).is_some(), "{url}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_written_in_one_way() {
+        for (url, target) in [
+            ("HTTPS://EXAMPLE.com/a", "example.com:443"),
+            ("http://example.com.:8080/", "example.com:8080"),
+            ("http://grün.example", "xn--grn-ioa.example:80"),
+            ("http://[2606:4700:0:0::1]/", "[2606:4700::1]:80"),
+        ] {
+            assert_eq!(Target::of(&parse(url).unwrap()).to_string(), target);
+        }
+    }
+
+    #[test]
+    fn other_urls_are_refused() {
+        for bad in [
+            "file:///etc/passwd",
+            "ftp://example.com",
+            "gopher://127.0.0.1:6379/_x",
+            "data:text/plain,x",
+            "javascript:alert(1)",
+            "example.com",
+            "/etc/passwd",
+            "",
+            "http://",
+            "http://./",
+            "http://user@example.com",
+            "http://user:password@example.com",
+            "http://:password@example.com",
+            "http://[::1",
+            "http://1.2.3.4.5",
+            "http://256.1.1.1",
+            "http://exa mple.com",
+            "http://example.com:99999",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

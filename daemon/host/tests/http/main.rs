@@ -1,0 +1,420 @@
+//! Requests to servers of the test's own, well-behaved and not.
+
+mod server;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use tokio::io::AsyncWriteExt;
+use tokio_util::sync::CancellationToken;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolError;
+use toold_host::http::guard::Guard;
+use toold_host::http::request::Request;
+use toold_host::http::resolve::Lookup;
+use toold_host::http::{Ending, Http, HttpError, Limits, Requester, Response};
+
+use crate::server::{Server, Step, answer, ok, redirect};
+
+/// Says yes to all but one target, and remembers what it was asked.
+#[derive(Default)]
+struct Person {
+    asked: Mutex<Vec<String>>,
+    refuses: Option<&'static str>,
+    /// Fires when this many bytes have come.
+    stop_at: Option<(usize, CancellationToken)>,
+}
+
+impl Requester for Person {
+    fn require(&self, need: Need) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(async move {
+            let refused = self.refuses.is_some_and(|target| need.target.starts_with(target));
+            self.asked.lock().unwrap().push(need.target);
+            if refused { Err(ToolError::Told("no".into())) } else { Ok(()) }
+        })
+    }
+
+    fn received(&self, bytes: usize, _: Option<u64>) {
+        if let Some((wanted, token)) = &self.stop_at
+            && bytes >= *wanted
+        {
+            token.cancel();
+        }
+    }
+}
+
+/// Names of the test's own. The second lookup of a name may give another address than the first.
+struct Names {
+    known: Vec<(&'static str, Vec<&'static str>)>,
+    lookups: AtomicUsize,
+}
+
+impl Lookup for Names {
+    fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        let turn = self.lookups.fetch_add(1, Ordering::SeqCst);
+        let found = self.known.iter().find(|(name, _)| *name == host).map(|(_, addresses)| addresses.clone());
+        Box::pin(async move {
+            let addresses = found.ok_or_else(|| io::Error::other("no such name"))?;
+            let address = addresses.get(turn).or(addresses.last()).expect("a name has addresses");
+            Ok(vec![address.parse().unwrap()])
+        })
+    }
+}
+
+fn names(known: &[(&'static str, &[&'static str])]) -> Arc<Names> {
+    let known = known.iter().map(|(name, addresses)| (*name, addresses.to_vec())).collect();
+    Arc::new(Names { known, lookups: AtomicUsize::new(0) })
+}
+
+fn guard(allowed: &[&str]) -> Guard {
+    Guard::parse(&allowed.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
+}
+
+/// May reach this machine, for the tests' servers.
+fn local() -> Http {
+    Http::new(guard(&["127.0.0.1"]))
+}
+
+async fn get_as(http: &Http, url: &str, person: &Person, limits: Limits) -> Result<Response, HttpError> {
+    http.send(Request::get(url).unwrap(), limits, person, &CancellationToken::new()).await
+}
+
+async fn get(http: &Http, url: &str) -> Result<Response, HttpError> {
+    get_as(http, url, &Person::default(), Limits::default()).await
+}
+
+/// The error of a request to a server that answers like this.
+async fn error_of(bytes: &[u8]) -> HttpError {
+    let server = Server::of(bytes).await;
+    get(&local(), &server.url("/")).await.unwrap_err()
+}
+
+async fn answer_of(bytes: &[u8]) -> Response {
+    let server = Server::of(bytes).await;
+    get(&local(), &server.url("/")).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_answer_is_given_as_it_came() {
+    let server = Server::of(answer("404 Not Found", &[("X-A", "1"), ("x-a", "2")], "nothing")).await;
+    let response = get(&local(), &server.url("/a?b=c#d")).await.unwrap();
+    assert_eq!((response.status, response.body.as_slice()), (404, b"nothing".as_slice()));
+    assert_eq!(response.headers.iter().filter(|(name, _)| name == "x-a").count(), 2);
+    assert_eq!(response.ending, Ending::Whole);
+    assert_eq!(response.url, server.url("/a?b=c#d"));
+    assert!(server.requests()[0].starts_with("GET /a?b=c HTTP/1.1\r\n"), "{:?}", server.requests());
+}
+
+#[tokio::test]
+async fn a_body_is_sent_with_its_headers() {
+    let server = Server::of(ok("text/plain", "")).await;
+    let headers = [("X-Token".to_owned(), "secret".to_owned())];
+    let request = Request::new("POST", &server.url("/"), &headers, Some(b"the body".to_vec())).unwrap();
+    let person = Person::default();
+    local().send(request, Limits::default(), &person, &CancellationToken::new()).await.unwrap();
+    let request = &server.requests()[0];
+    assert!(request.starts_with("POST / ") && request.ends_with("\r\n\r\nthe body"), "{request}");
+    assert!(request.contains("x-token: secret\r\n") && request.contains("user-agent: toold/"), "{request}");
+}
+
+#[tokio::test]
+async fn addresses_that_are_not_public_are_refused_before_anybody_is_asked() {
+    let server = Server::of(ok("text/plain", "secret")).await;
+    let http = Http::new(Guard::default());
+    let port = server.address.port();
+    for host in ["127.0.0.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "[::1]", "0", "169.254.169.254"] {
+        let person = Person::default();
+        let error = get_as(&http, &format!("http://{host}:{port}/"), &person, Limits::default()).await.unwrap_err();
+        assert!(matches!(error, HttpError::Private(_)), "{host}: {error}");
+        assert!(person.asked.lock().unwrap().is_empty());
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_need_names_host_and_port_and_forbids_private_addresses() {
+    let need = |url: &str| Http::new(Guard::default()).need(&Request::get(url).unwrap());
+    assert_eq!(need("https://Example.com/x").target, "example.com:443");
+    assert_eq!(need("https://Example.com/x").forbidden, None);
+    assert_eq!(need("https://Example.com/x").reason.as_deref(), Some("GET https://example.com/x"));
+    assert!(need("http://127.1").forbidden.unwrap().contains("127.0.0.1 is no public address"));
+}
+
+#[tokio::test]
+async fn names_that_lead_to_private_addresses_are_refused_after_leave_is_given() {
+    let server = Server::of(ok("text/plain", "secret")).await;
+    let port = server.address.port();
+    for address in ["127.0.0.1", "::ffff:127.0.0.1", "10.0.0.1", "fd00::1", "169.254.169.254"] {
+        let http = Http::with_lookup(Guard::default(), names(&[("evil.test", &[address])]));
+        let person = Person::default();
+        let error = get_as(&http, &format!("http://evil.test:{port}/"), &person, Limits::default()).await.unwrap_err();
+        assert!(matches!(&error, HttpError::Private(words) if words.contains("evil.test")), "{error:?}");
+        assert_eq!(*person.asked.lock().unwrap(), [format!("evil.test:{port}")]);
+    }
+    let localhost = get(&Http::new(Guard::default()), &format!("http://localhost:{port}/")).await;
+    assert!(matches!(localhost, Err(HttpError::Private(_))), "{localhost:?}");
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_refused_name_is_not_even_looked_up() {
+    let lookup = names(&[("a.test", &["127.0.0.1"])]);
+    let http = Http::with_lookup(guard(&["127.0.0.1"]), lookup.clone());
+    let person = Person { refuses: Some("a.test"), ..Person::default() };
+    let error = get_as(&http, "http://a.test:1/", &person, Limits::default()).await.unwrap_err();
+    assert!(matches!(error, HttpError::Leave(_)));
+    assert_eq!(lookup.lookups.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_name_that_changes_its_address_gains_nothing() {
+    let server = Server::of(redirect("302 Found", "/again")).await;
+    let port = server.address.port();
+    // Allowed at first by its name's own address, then rebound to one that is not.
+    let lookup = names(&[("evil.test", &["127.0.0.1", "10.0.0.1"])]);
+    let http = Http::with_lookup(guard(&["127.0.0.1"]), lookup.clone());
+    let error = get(&http, &format!("http://evil.test:{port}/")).await.unwrap_err();
+    assert!(matches!(error, HttpError::Private(_)), "{error:?}");
+    assert_eq!(lookup.lookups.load(Ordering::SeqCst), 2, "each connection goes to an address that was checked");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_public_can_be_allowed_by_port() {
+    let server = Server::of(ok("text/plain", "intranet")).await;
+    let port = server.address.port();
+    let url = format!("http://wiki.corp.test:{port}/");
+    for (allowed, good) in [
+        ("*.corp.test", true),
+        (&*format!("*.corp.test:{port}"), true),
+        ("*.corp.test:1", false),
+        ("127.0.0.0/8", true),
+    ] {
+        let http = Http::with_lookup(guard(&[allowed]), names(&[("wiki.corp.test", &["127.0.0.1"])]));
+        assert_eq!(get(&http, &url).await.is_ok(), good, "{allowed}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_name_is_told() {
+    let http = Http::with_lookup(Guard::default(), names(&[]));
+    let error = get(&http, "http://nowhere.test/").await.unwrap_err();
+    assert_eq!(error.to_string(), "http://nowhere.test/: nowhere.test has no address: no such name");
+}
+
+#[tokio::test]
+async fn redirects_are_followed_and_other_hosts_asked_for() {
+    let last = Server::of(ok("text/plain", "here")).await;
+    let to = format!("http://b.test:{}/end", last.address.port());
+    let first = Server::start(move |request| {
+        let bytes =
+            if request.starts_with("GET /start") { redirect("301 Moved", "next") } else { redirect("302 Found", &to) };
+        vec![Step::Send(bytes)]
+    })
+    .await;
+    let http = Http::with_lookup(guard(&["127.0.0.1"]), names(&[("b.test", &["127.0.0.1"])]));
+    let person = Person::default();
+    let response = get_as(&http, &first.url("/start"), &person, Limits::default()).await.unwrap();
+    assert_eq!(response.body, b"here");
+    assert_eq!(response.redirects, [first.url("/start"), first.url("/next")]);
+    assert_eq!(*person.asked.lock().unwrap(), [first.address.to_string(), format!("b.test:{}", last.address.port())]);
+
+    let person = Person { refuses: Some("b.test"), ..Person::default() };
+    let error = get_as(&http, &first.url("/start"), &person, Limits::default()).await.unwrap_err();
+    assert!(matches!(error, HttpError::Leave(ToolError::Told(_))));
+    assert_eq!(last.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn secrets_stay_with_the_host_they_were_meant_for() {
+    let last = Server::of(ok("text/plain", "")).await;
+    let first = Server::of(redirect("307 Temporary Redirect", &last.url("/"))).await;
+    let headers = [("Authorization", "Bearer x"), ("X-Api-Key", "x"), ("Cookie", "x"), ("Accept", "text/x")];
+    let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let request = Request::new("GET", &first.url("/"), &headers, None).unwrap();
+    let person = Person::default();
+    local().send(request, Limits::default(), &person, &CancellationToken::new()).await.unwrap();
+    let (first, last) = (first.requests().remove(0), last.requests().remove(0));
+    assert!(first.contains("authorization:") && first.contains("x-api-key:") && first.contains("cookie:"), "{first}");
+    assert!(!last.contains("authorization:") && !last.contains("x-api-key:") && !last.contains("cookie:"), "{last}");
+    assert!(last.contains("accept: text/x"), "{last}");
+}
+
+#[tokio::test]
+async fn redirects_that_lead_nowhere_good_are_told() {
+    for (location, part) in [
+        ("file:///etc/passwd", "file is not allowed"),
+        ("ftp://example.com/", "ftp is not allowed"),
+        ("http://user:pw@example.com/", "user name or a password"),
+        ("http://[::1", "redirects to what cannot be requested"),
+        ("http://10.0.0.1/", "no public address"),
+        ("http://0xa9fea9fe/", "169.254.169.254 is no public address"),
+        ("/", "in a circle"),
+    ] {
+        let error = error_of(&redirect("302 Found", location)).await.to_string();
+        assert!(error.contains(part) && !error.contains("pw"), "{location}: {error}");
+    }
+    // Without a place to go it is an answer like others.
+    assert_eq!(answer_of(&answer("302 Found", &[], "where?")).await.status, 302);
+}
+
+#[tokio::test]
+async fn redirects_end() {
+    let server = Server::start(|request| {
+        let number: u32 = request["GET /".len()..].split(' ').next().unwrap().parse().unwrap();
+        vec![Step::Send(redirect("302 Found", &format!("/{}", number + 1)))]
+    })
+    .await;
+    let error = get(&local(), &server.url("/0")).await.unwrap_err();
+    assert!(matches!(error, HttpError::TooManyRedirects(_)), "{error}");
+    assert_eq!(server.requests().len(), 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_given_up() {
+    for sent in ["", "HTTP/1.1 200 OK\r\nContent-Type: text"] {
+        let server = Server::start(move |_| vec![Step::Send(sent.into()), Step::Hang]).await;
+        let error = get(&local(), &server.url("/")).await.unwrap_err();
+        assert_eq!(error.to_string(), "no answer within 30000 ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stands_still_is_given_as_far_as_it_came() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe beginning";
+    let server = Server::start(move |_| vec![Step::Send(head.into()), Step::Hang]).await;
+    let response = get(&local(), &server.url("/")).await.unwrap();
+    assert_eq!((response.body.as_slice(), response.ending), (b"the beginning".as_slice(), Ending::TimedOut));
+}
+
+#[tokio::test]
+async fn an_endless_body_is_cut() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
+    let server =
+        Server::start(move |_| vec![Step::Send(head.into()), Step::Flood("0123456789".repeat(1000).into())]).await;
+    let limits = Limits { max_bytes: 100_001, ..Limits::default() };
+    let response = get_as(&local(), &server.url("/"), &Person::default(), limits).await.unwrap();
+    assert_eq!((response.body.len(), response.ending), (100_001, Ending::TooLong));
+}
+
+#[tokio::test]
+async fn a_body_of_just_the_limit_is_whole() {
+    let server = Server::of(ok("text/plain", "12345")).await;
+    let limits = Limits { max_bytes: 5, ..Limits::default() };
+    let response = get_as(&local(), &server.url("/"), &Person::default(), limits).await.unwrap();
+    assert_eq!((response.body.as_slice(), response.ending), (b"12345".as_slice(), Ending::Whole));
+}
+
+#[tokio::test]
+async fn the_token_ends_a_request_and_leaves_what_came() {
+    let head = "HTTP/1.1 200 OK\r\n\r\nsome";
+    let server = Server::start(move |_| vec![Step::Send(head.into()), Step::Hang]).await;
+    let stop = CancellationToken::new();
+    let person = Person { stop_at: Some((4, stop.clone())), ..Person::default() };
+    let request = Request::get(&server.url("/")).unwrap();
+    let response = local().send(request.clone(), Limits::default(), &person, &stop).await.unwrap();
+    assert_eq!((response.body.as_slice(), response.ending), (b"some".as_slice(), Ending::Stopped));
+    let error = local().send(request, Limits::default(), &person, &stop).await.unwrap_err();
+    assert!(matches!(error, HttpError::Stopped));
+}
+
+#[tokio::test]
+async fn headers_have_a_bound() {
+    let long = format!("HTTP/1.1 200 OK\r\nX-Long: {}\r\n\r\n", "x".repeat(1 << 20));
+    assert!(matches!(error_of(long.as_bytes()).await, HttpError::Failed { .. }));
+    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-Many: x\r\n".repeat(1000));
+    assert!(matches!(error_of(many.as_bytes()).await, HttpError::Failed { .. }));
+    let server =
+        Server::start(|_| vec![Step::Send("HTTP/1.1 200 OK\r\n".into()), Step::Flood("X-Endless: x\r\n".into())]).await;
+    assert!(matches!(get(&local(), &server.url("/")).await, Err(HttpError::Failed { .. })));
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_told() {
+    for bytes in
+        ["", "hello there\n", "<html>HTTP/0.9</html>", "HTTP/1.1 abc\r\n\r\n", "SSH-2.0-OpenSSH_9\r\n", "\0\0\0"]
+    {
+        let error = error_of(bytes.as_bytes()).await;
+        assert!(matches!(error, HttpError::Failed { .. }), "{bytes:?}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_told_with_what_came() {
+    for bytes in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\nxyz\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n",
+    ] {
+        let response = answer_of(bytes.as_bytes()).await;
+        assert_eq!(response.body, b"some", "{bytes}");
+        assert!(matches!(&response.ending, Ending::Broken(words) if !words.is_empty()), "{:?}", response.ending);
+    }
+}
+
+#[tokio::test]
+async fn lengths_that_contradict_each_other_are_an_error() {
+    let two = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 2\r\n\r\nsome";
+    assert!(matches!(error_of(two.as_bytes()).await, HttpError::Failed { .. }));
+    let none = "HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\nsome";
+    assert!(matches!(error_of(none.as_bytes()).await, HttpError::Failed { .. }));
+    // More than was announced belongs to no answer.
+    assert_eq!(answer_of(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nsomething").await.body, b"some");
+}
+
+#[tokio::test]
+async fn tls_where_there_is_none_is_told() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (http, url) = (local(), format!("https://{}/", listener.local_addr().unwrap()));
+    let greet = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(&answer("400 Bad Request", &[], "speak plainly")).await.unwrap();
+        stream
+    };
+    let (answer, _stream) = tokio::join!(get(&http, &url), greet);
+    assert!(matches!(answer, Err(HttpError::Failed { .. })), "{answer:?}");
+}
+
+#[tokio::test]
+async fn nobody_there_is_told() {
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = get(&local(), &format!("http://{address}/")).await.unwrap_err();
+    assert!(error.to_string().contains("connect"), "{error}");
+}
+
+/// One megabyte of zeros, as gzip has it.
+fn zeros() -> Vec<u8> {
+    include_bytes!("zeros.gz").to_vec()
+}
+
+fn packed(encoding: &str, body: &[u8]) -> Vec<u8> {
+    answer("200 OK", &[("Content-Encoding", encoding), ("Connection", "close")], body)
+}
+
+#[tokio::test]
+async fn compression_is_undone() {
+    let response = answer_of(&packed("gzip", &zeros())).await;
+    assert_eq!((response.body.len(), response.ending), (1 << 20, Ending::Whole));
+    let response = answer_of(&packed("br", include_bytes!("hello.br"))).await;
+    assert_eq!(response.body, b"hello hello hello\n");
+    assert_eq!(response.header("content-encoding"), None);
+}
+
+#[tokio::test]
+async fn a_bomb_is_cut_where_any_body_is() {
+    let server = Server::of(packed("gzip", &zeros())).await;
+    let limits = Limits { max_bytes: 10_000, ..Limits::default() };
+    let response = get_as(&local(), &server.url("/"), &Person::default(), limits).await.unwrap();
+    assert_eq!((response.body.len(), response.ending), (10_000, Ending::TooLong));
+}
+
+#[tokio::test]
+async fn broken_compression_is_told() {
+    for body in [b"not gzip at all".as_slice(), &zeros()[..20], &[zeros()[..500].to_vec(), vec![0xff; 600]].concat()] {
+        let response = answer_of(&packed("gzip", body)).await;
+        assert!(matches!(response.ending, Ending::Broken(_)), "{:?}", response.ending);
+    }
+}
