@@ -19,9 +19,9 @@ use toold_proto::event::What;
 use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
 use crate::command::Command;
+use crate::content::Trust;
 use crate::dirs::Dir;
 use crate::host::{Arrangement, DirKind, Order as HostOrder, Reloaded, UnknownPlugin};
-use crate::content::Trust;
 use crate::plugin::{Shared, Subagent};
 use crate::service::{Put, Serving, Unit};
 use crate::unit::{Look, Order, Withheld, look};
@@ -173,12 +173,12 @@ impl Keeper {
                 biased;
                 () = stop.cancelled() => break,
                 Some(HostOrder::Reload { name, answer }) = inbox.recv() => self.reload(name, answer),
+                Ok(()) = self.arranged.changed() => watching = self.arrange(watching).await,
                 Some(job) = self.jobs.join_next() => self.take(job.expect("looking at a plugin does not panic")),
                 () = changes.wake.notified() => {}
                 event = events.recv() => self.heed(event),
                 () = tokio::time::sleep_until(wake_at.unwrap_or_else(Instant::now).into()), if wake_at.is_some() => {}
             }
-                Ok(()) = self.arranged.changed() => watching = self.arrange(watching).await,
         }
         blocking(move || drop(watching)).await;
         self.leave().await;
@@ -293,12 +293,12 @@ impl Keeper {
             scope: dir.scope(),
             known: known.digest.filter(|_| !anew),
             may_run: self.may_run(dir),
+            trust: matches!(dir.kind, DirKind::Project { .. }).then(|| self.trust.clone()),
             shared: self.shared.clone(),
         };
         let places = self.places.clone();
         self.looking += 1;
         self.jobs.spawn(async move {
-            trust: matches!(dir.kind, DirKind::Project { .. }).then(|| self.trust.clone()),
             let place = places.acquire_owned().await;
             let mut work = tokio::task::spawn_blocking(move || look(order));
             let looked = tokio::select! {
@@ -393,6 +393,9 @@ impl Keeper {
             }
             Look::Withheld { digest, manifest, why } => {
                 let Some(unit) = self.units.get_mut(&key) else { return };
+                if unit.serving.is_none() {
+                    unit.name = manifest.name.clone();
+                }
                 unit.learn(Some(digest), Some(manifest));
                 unit.error = None;
                 match why {
@@ -410,9 +413,6 @@ impl Keeper {
                     }
                 }
             }
-                if unit.serving.is_none() {
-                    unit.name = manifest.name.clone();
-                }
             Look::Failed { digest, name, manifest, error, name_taken } => {
                 let Some(unit) = self.units.get_mut(&key) else { return };
                 unit.learn(digest, manifest);

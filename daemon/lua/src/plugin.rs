@@ -23,10 +23,10 @@ use crate::store::Store;
 use crate::trouble::Sources;
 use crate::vm::{OwnChunks, Vm};
 
-/// What all plugins of a host share.
 /// Tables of configurations: the user's are for plugins that all see, a project's for its own.
 pub(crate) type Tables = HashMap<Scope, Map<String, Value>>;
 
+/// What all plugins of a host share.
 pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     pub(crate) watchdog: Watchdog,
@@ -55,9 +55,9 @@ pub(crate) struct Plugin {
     pub(crate) key: SourceKey,
     pub(crate) script: Arc<[u8]>,
     pub(crate) sources: Sources,
-    pub(crate) shared: Arc<Shared>,
     /// All that may run of it is in `sources`: what came since is not what was trusted.
     pub(crate) sealed: bool,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Plugin {
@@ -164,11 +164,11 @@ pub(crate) struct CommandRegistration {
 pub struct Subagent {
     pub name: String,
     pub plugin: String,
+    /// Who sees it.
+    pub scope: Scope,
     pub description: String,
     pub system_prompt: String,
     /// Names of tools that it may use; `None` for all.
-    /// Who sees it.
-    pub scope: Scope,
     pub tools: Option<Vec<String>>,
     pub model: Option<String>,
 }

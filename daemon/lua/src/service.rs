@@ -10,8 +10,8 @@ use toold_engine::tool::Tool;
 use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
 use crate::command::Command;
-use crate::hook::LuaHook;
 use crate::content::Digest;
+use crate::hook::LuaHook;
 use crate::manifest::Manifest;
 use crate::plugin::{Loaded, Permission, Plugin, Registered, Subagent, Version};
 use crate::tool::LuaTool;
@@ -101,13 +101,13 @@ impl Unit {
         Some(Description {
             name: self.name.clone(),
             path: path.display().to_string(),
+            project: project.map(|project| project.display().to_string()),
             status: self.status?,
             version: manifest.and_then(|manifest| manifest.version.clone()),
             description: manifest.and_then(|manifest| manifest.description.clone()),
             tools: self.serving.as_ref().map(|serving| serving.tools.clone()).unwrap_or_default(),
             error: self.error.clone(),
             loaded_at: self.serving.as_ref().map(|serving| toold_engine::time::rfc3339(serving.loaded_at)),
-            project: project.map(|project| project.display().to_string()),
         })
     }
 }
