@@ -25,6 +25,9 @@ pub struct Question {
     /// or, of a form of one field, that field's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
+    /// What the tool calls a form, for clients that are asked several things at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// RFC 3339, UTC.
     pub asked_at: String,
     /// RFC 3339, UTC.

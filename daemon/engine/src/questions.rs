@@ -48,6 +48,8 @@ pub enum Said {
 /// A form that a tool wants filled in.
 #[derive(Clone, Debug)]
 pub struct Form {
+    /// What a client that is asked several things at once may know it by.
+    pub key: Option<String>,
     pub message: String,
     /// Of an object; frontends show its properties as fields.
     pub schema: Schema,
@@ -162,7 +164,7 @@ impl Questions {
 /// # Errors
 /// `Told` when nobody is there to answer, or nobody did; `Cancelled` when the call ends first.
 pub async fn ask(cx: &Cx, asking: Asking) -> Result<Said, ToolError> {
-    match put(cx, asking, None).await? {
+    match put(cx, asking, None, None).await? {
         Answer::Said(said) => Ok(said),
         // Only forms are filled in.
         Answer::Filled(_) => Ok(Said::Cancelled),
@@ -174,15 +176,20 @@ pub async fn ask(cx: &Cx, asking: Asking) -> Result<Said, ToolError> {
 /// # Errors
 /// As [`ask`].
 pub async fn elicit(cx: &Cx, form: Form) -> Result<Filled, ToolError> {
-    let Form { message, schema } = form;
+    let Form { key, message, schema } = form;
     let asking = Asking { question: message, options: Vec::new(), multiple: false, allow_other: false };
-    match put(cx, asking, Some(schema)).await? {
+    match put(cx, asking, Some(schema), key).await? {
         Answer::Filled(filled) => Ok(filled),
         Answer::Said(_) => Ok(Filled::Cancelled),
     }
 }
 
-async fn put(cx: &Cx, asking: Asking, schema: Option<Schema>) -> Result<Answer, ToolError> {
+async fn put(
+    cx: &Cx,
+    asking: Asking,
+    schema: Option<Schema>,
+    name: Option<String>,
+) -> Result<Answer, ToolError> {
     let engine = &cx.engine;
     if engine.stop.is_cancelled() {
         return Err(ToolError::Cancelled);
@@ -199,6 +206,7 @@ async fn put(cx: &Cx, asking: Asking, schema: Option<Schema>) -> Result<Answer, 
             multiple: asking.multiple,
             allow_other: asking.allow_other,
             schema: schema.as_ref().map(|schema| schema.as_value().clone()),
+            key: name.clone(),
             asked_at: rfc3339(now),
             expires_at: rfc3339(now + settings.ask_timeout),
         };

@@ -141,7 +141,7 @@ fn house() -> House {
         async move {
             let schema = json!({"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}},
                 "required": ["age"]});
-            let form = Form { message: "who?".into(), schema: Schema::compile(schema).unwrap() };
+            let form = Form { key: None, message: "who?".into(), schema: Schema::compile(schema).unwrap() };
             Ok(match cx.elicit(form).await? {
                 Filled::Accepted(content) => ToolOutput::text(Value::Object(content).to_string()),
                 Filled::Declined => ToolOutput::text("declined"),
