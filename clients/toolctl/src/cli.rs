@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     approve, audit, call, completions, connect, doctor, events, list, man, parse, permissions, plugins, prompt, schema,
-    sessions, status, stop, tools, undo,
+    sessions, shells, status, stop, tools, undo, watch,
 };
 use crate::view;
 
@@ -54,8 +54,10 @@ pub(crate) enum Command {
     Call(call::Call),
     Status(status::Status),
     Events(events::Events),
+    Watch(watch::Watch),
     Plugins(plugins::Plugins),
     Sessions(sessions::Sessions),
+    Shells(shells::Shells),
     Permissions(permissions::Permissions),
     Approve(approve::Approve),
     Audit(audit::Audit),
@@ -80,8 +82,10 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Call(call) => call::run(call, globals).await,
         Command::Status(status) => status::run(status, globals).await,
         Command::Events(events) => events::run(events, globals).await,
+        Command::Watch(watch) => watch::run(watch, globals).await,
         Command::Plugins(plugins) => plugins::run(plugins, globals).await,
         Command::Sessions(sessions) => sessions::run(sessions, globals).await,
+        Command::Shells(shells) => shells::run(shells, globals).await,
         Command::Permissions(permissions) => permissions::run(permissions, globals).await,
         Command::Approve(approve) => approve::run(approve, globals).await,
         Command::Audit(audit) => audit::run(audit, globals).await,

@@ -10,7 +10,8 @@ use toold_client::{Client, ClientError};
 use toold_proto::call::{ListTools, ToolSchema};
 use toold_proto::daemon::NoParams;
 use toold_proto::event::What;
-use toold_proto::method::{PluginsList, ToolsList, ToolsSchema};
+use toold_proto::method::{PluginsList, ShellsList, ToolsList, ToolsSchema};
+use toold_proto::shell::ListShells;
 use toold_proto::tool::Tool;
 
 use crate::output::first_sentence;
@@ -35,6 +36,13 @@ pub(crate) fn plugins(current: &OsStr) -> Vec<CompletionCandidate> {
     let list = ask(async |client: Client| client.call::<PluginsList>(NoParams {}).await);
     let plugins = list.map(|list| list.plugins).unwrap_or_default();
     offer(current, plugins.into_iter().map(|plugin| (plugin.name, plugin.description.unwrap_or_default())))
+}
+
+pub(crate) fn shells(current: &OsStr) -> Vec<CompletionCandidate> {
+    let params = ListShells { session_id: None, all: true };
+    let list = ask(async |client: Client| client.call::<ShellsList>(params).await);
+    let shells = list.map(|list| list.shells).unwrap_or_default();
+    offer(current, shells.into_iter().map(|shell| (shell.shell_id, shell.command)))
 }
 
 pub(crate) fn event_kinds(current: &OsStr) -> Vec<CompletionCandidate> {

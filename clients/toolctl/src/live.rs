@@ -83,7 +83,7 @@ impl Live {
             return;
         }
         self.bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        self.bar.set_style(style("{spinner:.cyan} {wide_msg} {elapsed:.dim}"));
+        self.bar.set_style(spinner());
         self.bar.set_message(message.to_owned());
         self.bar.enable_steady_tick(Duration::from_millis(100));
     }
@@ -96,7 +96,7 @@ impl Live {
             Progress::Output { stream, text } => self.output(stream, &text),
             Progress::Message { text } => self.message(&text),
             Progress::Update { progress, total, message, content, details: _ } => {
-                self.amount(progress, total);
+                set_amount(&self.bar, progress, total);
                 if let Some(message) = message {
                     self.message(&message)?;
                 }
@@ -157,17 +157,6 @@ impl Live {
         if stream == Stream::Stdout {
             self.kept_stdout.push_str(text);
         }
-    }
-
-    fn amount(&self, progress: Option<f64>, total: Option<f64>) {
-        let Some(progress) = progress else { return };
-        // The bar counts in whole steps; tools often count from 0 to 1.
-        let scale = if total.unwrap_or(1.0) <= 1.0 { 1000.0 } else { 1.0 };
-        if let Some(total) = total.filter(|total| *total > 0.0) {
-            self.bar.set_style(style("{spinner:.cyan} {bar:20.cyan/dim} {percent:>3}% {wide_msg} {elapsed:.dim}"));
-            self.bar.set_length((total * scale) as u64);
-        }
-        self.bar.set_position((progress.max(0.0) * scale) as u64);
     }
 
     /// Clears the spinner, for something else to be shown. [`Self::start_spinner`] brings it back.
@@ -264,6 +253,25 @@ fn write_lines(stream: Stream, lines: &str) -> io::Result<()> {
             lines.lines().try_for_each(|line| writeln!(err, "{DIM}{}{DIM:#}", tame(line)))
         }
     }
+}
+
+/// A line that moves while a call runs: what it is called, its newest message, its time.
+pub(crate) fn spinner() -> ProgressStyle {
+    style("{spinner:.cyan} {prefix:.bold} {wide_msg} {elapsed:.dim}")
+}
+
+/// How far a call is, if it says so.
+pub(crate) fn set_amount(bar: &ProgressBar, progress: Option<f64>, total: Option<f64>) {
+    let Some(progress) = progress else { return };
+    // The bar counts in whole steps; tools often count from 0 to 1.
+    let scale = if total.unwrap_or(1.0) <= 1.0 { 1000.0 } else { 1.0 };
+    if let Some(total) = total.filter(|total| *total > 0.0) {
+        bar.set_style(style(
+            "{spinner:.cyan} {prefix:.bold} {bar:20.cyan/dim} {percent:>3}% {wide_msg} {elapsed:.dim}",
+        ));
+        bar.set_length((total * scale) as u64);
+    }
+    bar.set_position((progress.max(0.0) * scale) as u64);
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -10,6 +10,7 @@ mod completion;
 mod confirm;
 mod connection;
 mod exit;
+mod form;
 mod keys;
 mod live;
 mod output;

@@ -23,7 +23,7 @@ use toold_proto::plugin::ReloadPlugins;
 use crate::cli::Globals;
 use crate::exit::{OK, usage};
 use crate::{connection, keys, output};
-use fetch::{Fetched, What};
+use fetch::Fetched;
 use state::{Act, State};
 
 /// A burst of events is shown at once, not one by one.
@@ -105,7 +105,7 @@ async fn watch(
                 draw_at.get_or_insert_with(|| Instant::now() + FRAME);
             }
             _ = tick.tick() => {
-                state.outdated.insert(What::Status);
+                state.tick();
                 draw_at.get_or_insert_with(|| Instant::now() + FRAME);
             }
         }

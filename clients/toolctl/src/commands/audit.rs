@@ -144,7 +144,7 @@ fn line(entry: &AuditEntry) -> String {
 }
 
 /// What a call needed leave for, on one line.
-fn needs(entry: &AuditEntry) -> String {
+pub(crate) fn needs(entry: &AuditEntry) -> String {
     let needs: Vec<String> = entry.decisions.iter().map(|need| format!("{} {}", need.category, need.target)).collect();
     output::shorten(&one_line(&needs.join("; ")), 200)
 }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -11,13 +12,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 use toold_client::{Client, ClientError, RpcError};
 use toold_proto::call::{CancelCall, Execute, ToolSchema};
-use toold_proto::error::CANCELLED;
+use toold_proto::error::{ArgumentError, CANCELLED};
 use toold_proto::method::{ToolsCancel, ToolsSchema};
-use toold_proto::tool::{Block, CallId, SessionId, ToolResult};
+use toold_proto::tool::{Block, CallId, SessionId, Tool, ToolResult};
 
 use crate::asking::{Answered, Asking, Request};
 use crate::cli::{AFTER_HELP, Globals};
 use crate::exit::{INTERRUPTED, OK, TOOL_ERROR, usage};
+use crate::form::{self, Problem};
 use crate::live::{Live, SPINNER_AFTER, Stdout};
 use crate::output::{self, BAD, DIM, one_line, print_json, tame};
 use crate::{arguments, completion, connection, keys};
@@ -43,6 +45,9 @@ pub(crate) struct Call {
     /// All arguments as a JSON object; @file and - work too, and pairs are laid over it
     #[arg(long, value_name = "JSON")]
     json: Option<String>,
+    /// Ask for the arguments here, one by one; those that are given are not asked for
+    #[arg(long)]
+    form: bool,
     /// The form of the answer
     #[arg(long, short, value_enum, default_value_t)]
     output: Form,
@@ -85,12 +90,69 @@ pub(crate) async fn run(args: Call, globals: &Globals) -> anyhow::Result<u8> {
 }
 
 async fn call(client: &Client, args: Call, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
-    let arguments = if pairs.is_empty() {
-        base
-    } else {
-        let tool = client.call::<ToolsSchema>(ToolSchema { name: args.name.clone(), session_id: None }).await?;
-        arguments::read(base, pairs, &tool.input_schema)?
+    let schema = || client.call::<ToolsSchema>(ToolSchema { name: args.name.clone(), session_id: None });
+    if args.form {
+        if !keys::person_is_there() {
+            return Err(usage("--form needs a terminal"));
+        }
+        let tool = schema().await?;
+        let given = arguments::read(base, pairs, &tool.input_schema)?;
+        return call_by_form(client, &args, tool, given).await;
+    }
+    let arguments = if pairs.is_empty() { base } else { arguments::read(base, pairs, &schema().await?.input_schema)? };
+    let outcome = call_once(client, &args, arguments).await?;
+    match outcome {
+        Some((outcome, live)) => told(outcome, &live, &args),
+        None => Ok(INTERRUPTED),
+    }
+}
+
+/// Asks until the arguments fit, or the person leaves.
+async fn call_by_form(client: &Client, args: &Call, tool: Tool, given: Map<String, Value>) -> anyhow::Result<u8> {
+    let (mut arguments, mut problems) = (given, Vec::new());
+    let tool = Arc::new(tool);
+    loop {
+        let form = {
+            let tool = tool.clone();
+            move || form::fill(&tool, &arguments, &problems)
+        };
+        let filled = tokio::task::spawn_blocking(form).await??;
+        let Some(filled) = filled else {
+            writeln!(output::stderr(), "nothing was called")?;
+            return Ok(INTERRUPTED);
+        };
+        let Some((outcome, live)) = call_once(client, args, filled.clone()).await? else { return Ok(INTERRUPTED) };
+        let found = match &outcome {
+            Err(ClientError::Rpc(error)) => problems_in(error),
+            Ok(_) | Err(_) => Vec::new(),
+        };
+        if found.is_empty() {
+            return told(outcome, &live, args);
+        }
+        (arguments, problems) = (filled, found);
+    }
+}
+
+/// What the daemon finds wrong with which argument.
+fn problems_in(error: &RpcError) -> Vec<Problem> {
+    let errors = error.data.iter().flat_map(|data| &data.errors);
+    let problem = |error: &ArgumentError| {
+        let key = error.path.split('/').nth(1)?.replace("~1", "/").replace("~0", "~");
+        (!key.is_empty()).then(|| Problem { key, message: error.message.clone() })
     };
+    let mut problems: Vec<Problem> = errors.filter_map(problem).collect();
+    problems.dedup_by(|one, other| one.key == other.key);
+    problems
+}
+
+type Outcome = Result<ToolResult, ClientError>;
+
+/// `None` when the person did not want to wait for the end.
+async fn call_once(
+    client: &Client,
+    args: &Call,
+    arguments: Map<String, Value>,
+) -> anyhow::Result<Option<(Outcome, Live)>> {
     let execute = Execute {
         name: args.name.clone(),
         arguments: Value::Object(arguments),
@@ -106,14 +168,18 @@ async fn call(client: &Client, args: Call, base: Map<String, Value>, pairs: &[St
     let mut live = Live::new(stdout, args.quiet);
     let person = !args.no_ask && keys::person_is_there();
     let asking = if person { Asking::subscribe(client).await? } else { None };
-    let Some(outcome) = follow(client, execute, &mut live, asking).await? else { return Ok(INTERRUPTED) };
+    Ok(follow(client, execute, &mut live, asking).await?.map(|outcome| (outcome, live)))
+}
+
+/// Shows how the call ended; gives the exit status.
+fn told(outcome: Outcome, live: &Live, args: &Call) -> anyhow::Result<u8> {
     match (outcome, args.output) {
         (Ok(result), Form::Json) => {
             print_json(&result)?;
             Ok(status(&result))
         }
         (Ok(result), Form::Text) => {
-            print_result(&result, &live, args.quiet)?;
+            print_result(&result, live, args.quiet)?;
             Ok(status(&result))
         }
         (Err(ClientError::Rpc(error)), Form::Json) => {
@@ -137,7 +203,7 @@ async fn follow(
     execute: Execute,
     live: &mut Live,
     mut asking: Option<Asking>,
-) -> anyhow::Result<Option<Result<ToolResult, ClientError>>> {
+) -> anyhow::Result<Option<Outcome>> {
     let mut interrupts = signal(SignalKind::interrupt()).context("can't catch Ctrl-C")?;
     let name = execute.name.clone();
     let mut call = client.execute(execute)?;

@@ -143,7 +143,14 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
             let place = error.file.as_deref().map(|file| format!(" {DIM}{}{line}{DIM:#}", one_line(file)));
             (BAD, format!("{}: {}{}", one_line(plugin), one_line(&error.message), place.unwrap_or_default()))
         }
+        What::PluginUntrusted { plugin, path } => {
+            (WARN, format!("{} waits for trust {DIM}{}{DIM:#}", one_line(plugin), one_line(path)))
+        }
         What::PluginUnloaded { plugin, .. } => (WARN, one_line(plugin)),
+        What::ConfigChanged { file, problems, .. } => match problems.first() {
+            Some(problem) => (BAD, format!("{}: {}", one_line(file), one_line(problem))),
+            None => (GOOD, one_line(file)),
+        },
         What::SessionOpened { session_id, cwd } => (plain, format!("{} {DIM}{session_id}{DIM:#}", one_line(cwd))),
         What::SessionClosed { session_id } => (plain, format!("{DIM}{session_id}{DIM:#}")),
         What::SessionMode { session_id, mode } => {

@@ -100,7 +100,7 @@ fn heading(source: &Source) -> String {
     format!("{BOLD}{kind}{name}{BOLD:#}{path}\n")
 }
 
-fn needs(tool: &Tool) -> String {
+pub(crate) fn needs(tool: &Tool) -> String {
     let names: Vec<&str> = tool.permissions.iter().map(|category| category.as_str()).collect();
     names.join(" ")
 }

@@ -1,18 +1,26 @@
-//! `toolctl tools`: the tools in the form that a provider's API takes.
+//! `toolctl tools`: the tools in the form that a provider's API takes, and the search for one.
 
-use clap::{Args, ValueEnum};
+use std::io::Write;
+
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::{Cell, Color};
 use serde_json::Value;
 use toold_proto::call::{ListTools, ToolFormat};
 use toold_proto::method::ToolsList;
+use toold_proto::tool::Tool;
 
 use crate::cli::Globals;
-use crate::connection;
-use crate::exit::OK;
-use crate::output::print_json;
+use crate::commands::list::needs;
+use crate::exit::{OK, TOOL_ERROR};
+use crate::output::{self, first_sentence, one_line, print_json};
+use crate::{connection, table};
 
-/// Print the tools as the array that a model's API takes
+/// Print the tools as the array that a model's API takes, or search for one
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Tools {
+    #[command(subcommand)]
+    search: Option<Search>,
     #[arg(long, short, value_enum, default_value_t)]
     format: Format,
     /// Only these tools
@@ -37,7 +45,25 @@ enum Format {
     Mcp,
 }
 
+#[derive(Debug, Subcommand)]
+enum Search {
+    /// The tools that fit some words, the best first
+    Search {
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// At most so many
+        #[arg(long, short = 'n', default_value_t = 10)]
+        limit: usize,
+        /// As JSON, as the daemon lists them
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 pub(crate) async fn run(args: Tools, globals: &Globals) -> anyhow::Result<u8> {
+    if let Some(Search::Search { words, limit, json }) = args.search {
+        return search(&words, limit, json, globals).await;
+    }
     let client = connection::open(globals).await?;
     let format = match args.format {
         Format::Native => ToolFormat::Native,
@@ -53,4 +79,98 @@ pub(crate) async fn run(args: Tools, globals: &Globals) -> anyhow::Result<u8> {
     let mut list = client.call_as::<ToolsList, Value>(params).await?;
     print_json(&list["tools"].take())?;
     Ok(OK)
+}
+
+async fn search(words: &[String], limit: usize, json: bool, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let list = client.call::<ToolsList>(ListTools::default()).await?;
+    let tools = list.tools.unwrap_or_default();
+    let found: Vec<&Tool> = ranked(words, &tools).into_iter().take(limit).collect();
+    if json {
+        print_json(&found)?;
+    } else {
+        let mut rows = table::new(table::terminal_width());
+        for tool in &found {
+            rows.add_row([
+                table::name(tool.name.as_str()),
+                Cell::new(format!("{} {}", tool.source.kind.as_str(), one_line(&tool.source.name))),
+                Cell::new(needs(tool)).fg(Color::Yellow),
+                Cell::new(first_sentence(&tool.description, 200)),
+            ]);
+        }
+        let mut out = output::stdout();
+        out.write_all(table::render(&rows).as_bytes())?;
+        out.flush()?;
+    }
+    if found.is_empty() {
+        writeln!(output::stderr(), "no tool fits")?;
+        return Ok(TOOL_ERROR);
+    }
+    Ok(OK)
+}
+
+/// Those that any word fits, by how well: in the name before in the label, in an argument's name or in the
+/// description; more words before fewer.
+fn ranked<'a>(words: &[String], tools: &'a [Tool]) -> Vec<&'a Tool> {
+    let words: Vec<String> = words.iter().flat_map(|word| word.split_whitespace()).map(str::to_lowercase).collect();
+    let mut found: Vec<(u32, &Tool)> =
+        tools.iter().map(|tool| (score(&words, tool), tool)).filter(|(score, _)| *score > 0).collect();
+    found.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.name.cmp(&b.name)));
+    found.into_iter().map(|(_, tool)| tool).collect()
+}
+
+fn score(words: &[String], tool: &Tool) -> u32 {
+    let name = tool.name.as_str();
+    let (label, description) = (tool.label.to_lowercase(), tool.description.to_lowercase());
+    let arguments: Vec<String> =
+        tool.input_schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.to_lowercase()).collect();
+    let of_word = |word: &String| {
+        let mut score = 0;
+        if name == word {
+            score += 64;
+        } else if name.split('_').any(|part| part == word) {
+            score += 32;
+        } else if name.contains(word.as_str()) {
+            score += 16;
+        }
+        score += if label.contains(word.as_str()) { 8 } else { 0 };
+        score += if arguments.iter().any(|key| key.contains(word.as_str())) { 2 } else { 0 };
+        score + if description.contains(word.as_str()) { 4 } else { 0 }
+    };
+    let scores: Vec<u32> = words.iter().map(of_word).collect();
+    // One tool that all words fit is meant rather than one that a single word fits well.
+    let fitting = scores.iter().filter(|score| **score > 0).count() as u32;
+    scores.iter().sum::<u32>() + fitting.saturating_sub(1) * 64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(name: &str, description: &str) -> Tool {
+        serde_json::from_value(json!({
+            "name": name, "label": name, "description": description, "input_schema": {"type": "object"},
+            "source": {"kind": "builtin", "name": "toold"}, "parallelizable": true, "permissions": [],
+            "cacheable": false, "annotations": {},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_best_fit_comes_first() {
+        let tools = [
+            tool("grep", "Searches files for a regular expression"),
+            tool("web_search", "Searches the web"),
+            tool("read", "Shows a file"),
+        ];
+        let names = |words: &[&str]| -> Vec<String> {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            ranked(&words, &tools).iter().map(|tool| tool.name.to_string()).collect()
+        };
+        assert_eq!(names(&["search"]), ["web_search", "grep"]);
+        assert_eq!(names(&["search files"]), ["grep", "web_search"]);
+        assert_eq!(names(&["Read"]), ["read"]);
+        assert_eq!(names(&["nothing"]), Vec::<String>::new());
+    }
 }

@@ -61,9 +61,7 @@ pub(crate) async fn run(args: Undo, globals: &Globals) -> anyhow::Result<u8> {
             let path = cwd.join(path).to_string_lossy().into_owned();
             UndoFiles { path: Some(path), session_id: args.session, all, ..UndoFiles::default() }
         }
-        (None, Some(call)) => {
-            UndoFiles { call_id: Some(call), session_id: args.session, all, ..UndoFiles::default() }
-        }
+        (None, Some(call)) => UndoFiles { call_id: Some(call), session_id: args.session, all, ..UndoFiles::default() },
         (None, None) => {
             let changes = changes(&client, args.session, &cwd).await?;
             let Some(last) = changes.into_iter().rev().find(|change| !change.undone) else {

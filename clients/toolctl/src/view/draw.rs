@@ -6,10 +6,12 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Sparkline, Table, Tabs, Wrap};
+use toold_proto::event::Outcome;
 use toold_proto::plugin::PluginStatus;
 
 use super::state::{Panel, State};
 use crate::ask::{self, choices};
+use crate::commands::audit::needs;
 use crate::output::{self, first_sentence, one_line};
 
 /// The lines of an ask that say what it is about, at least.
@@ -20,7 +22,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
         Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(3), Constraint::Length(1)])
             .areas(frame.area());
     draw_header(frame, header, state);
-    let titles = Panel::ALL.map(|panel| format!("{} {}", panel.title(), count(panel, state)));
+    let titles = Panel::ALL.map(|panel| match count(panel, state) {
+        0 => panel.title().to_owned(),
+        count => format!("{} {count}", panel.title()),
+    });
     let front = Panel::ALL.iter().position(|panel| *panel == state.panel);
     frame.render_widget(Tabs::new(titles).select(front).highlight_style(Style::new().cyan().bold()), tabs);
     match state.panel {
@@ -28,6 +33,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
         Panel::Tools => draw_tools(frame, panel, state),
         Panel::Plugins => draw_plugins(frame, panel, state),
         Panel::Sessions => draw_sessions(frame, panel, state),
+        Panel::Audit => draw_audit(frame, panel, state),
         Panel::Events => draw_events(frame, panel, state),
     }
     draw_footer(frame, footer, state);
@@ -36,13 +42,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     }
 }
 
+/// What stands beside a panel's title: how many there are now, not how long a history is.
 fn count(panel: Panel, state: &State) -> usize {
     match panel {
         Panel::Calls => state.running.len(),
         Panel::Tools => state.tools.len(),
         Panel::Plugins => state.plugins.len(),
         Panel::Sessions => state.sessions.len(),
-        Panel::Events => state.events.len(),
+        Panel::Audit | Panel::Events => 0,
     }
 }
 
@@ -76,7 +83,7 @@ fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
             let more = match state.panel {
                 Panel::Calls => "  x cancel",
                 Panel::Plugins => "  r reload",
-                Panel::Tools | Panel::Sessions | Panel::Events => "",
+                Panel::Tools | Panel::Sessions | Panel::Audit | Panel::Events => "",
             };
             Line::styled(format!("q quit  Tab next  ↑↓ select{more}"), Style::new().dim())
         }
@@ -193,6 +200,35 @@ fn draw_sessions(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
         Constraint::Fill(1),
     ];
     let table = table(rows, &widths, &["SESSION", "CLIENT", "MODE", "CONN / CALLS", "FOLDER"]);
+    frame.render_stateful_widget(table, area, &mut state.selected);
+}
+
+fn draw_audit(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+    let rows: Vec<Row<'_>> = state
+        .audit
+        .iter()
+        .rev()
+        .map(|entry| {
+            let style = if entry.outcome == Outcome::Ok { Style::new().green() } else { Style::new().red() };
+            Row::new([
+                Cell::new(entry.at.get(11..19).unwrap_or_default().to_owned()).dim(),
+                name(entry.tool.as_str()),
+                Cell::new(entry.outcome.as_str()).style(style),
+                Cell::new(output::duration(entry.duration_ms)),
+                Cell::new(one_line(entry.client.as_deref().unwrap_or_default())),
+                Cell::new(needs(entry)),
+            ])
+        })
+        .collect();
+    let widths = [
+        Constraint::Length(8),
+        Constraint::Length(24),
+        Constraint::Length(12),
+        Constraint::Length(10),
+        Constraint::Length(14),
+        Constraint::Fill(1),
+    ];
+    let table = table(rows, &widths, &["UTC", "TOOL", "OUTCOME", "TOOK", "CLIENT", "NEEDED"]);
     frame.render_stateful_widget(table, area, &mut state.selected);
 }
 
@@ -324,7 +360,7 @@ mod tests {
     fn the_tools_are_listed() {
         insta::assert_snapshot!(screen(&mut state(), 90, 6), @r"
 
-         Calls 0 │ Tools 1 │ Plugins 0 │ Sessions 0 │ Events 0
+         Calls │ Tools 1 │ Plugins │ Sessions │ Audit │ Events
         TOOL                     SOURCE               NEEDS                DESCRIPTION
         bash                     builtin builtin      shell                Runs a command
 
@@ -341,7 +377,7 @@ mod tests {
         state.permission(serde_json::from_value(json!({"type": "asked", "request": request})).unwrap());
         insta::assert_snapshot!(screen(&mut state, 60, 16), @r"
 
-         Calls 0 │ Tools 1 │ Plugins 0 │ Sessions 0 │ Events 0
+         Calls │ Tools 1 │ Plugins │ Sessions │ Audit │ Events
         TOOL                SOURCE              NEEDS
         bash                builtin builtin     shell
         ┌ permission ──────────────────────────────────────────────┐

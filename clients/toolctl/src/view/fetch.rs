@@ -2,9 +2,10 @@
 
 use tokio::sync::mpsc;
 use toold_client::{Client, ClientError};
+use toold_proto::audit::{AuditEntry, AuditQuery};
 use toold_proto::call::ListTools;
 use toold_proto::daemon::{DaemonStatus, NoParams};
-use toold_proto::method::{DaemonGetStatus, PluginsList, SessionsList, ToolsList};
+use toold_proto::method::{self, DaemonGetStatus, PluginsList, SessionsList, ToolsList};
 use toold_proto::plugin::Plugin;
 use toold_proto::session::SessionInfo;
 use toold_proto::tool::Tool;
@@ -14,11 +15,12 @@ pub(super) enum What {
     Tools,
     Plugins,
     Sessions,
+    Audit,
     Status,
 }
 
 impl What {
-    pub(super) const ALL: [Self; 4] = [Self::Tools, Self::Plugins, Self::Sessions, Self::Status];
+    pub(super) const ALL: [Self; 5] = [Self::Tools, Self::Plugins, Self::Sessions, Self::Audit, Self::Status];
 }
 
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub(super) enum Fetched {
     Tools(Vec<Tool>),
     Plugins(Vec<Plugin>),
     Sessions(Vec<SessionInfo>),
+    Audit(Vec<AuditEntry>),
     Status(Box<DaemonStatus>),
     /// In words for the person at the screen.
     Failed(String),
@@ -37,6 +40,7 @@ impl Fetched {
             Self::Tools(_) => Some(What::Tools),
             Self::Plugins(_) => Some(What::Plugins),
             Self::Sessions(_) => Some(What::Sessions),
+            Self::Audit(_) => Some(What::Audit),
             Self::Status(_) => Some(What::Status),
             Self::Failed(_) => None,
         }
@@ -61,6 +65,7 @@ async fn fetch(client: &Client, what: What) -> Result<Fetched, ClientError> {
         What::Tools => Fetched::Tools(client.call::<ToolsList>(ListTools::default()).await?.tools.unwrap_or_default()),
         What::Plugins => Fetched::Plugins(client.call::<PluginsList>(NoParams {}).await?.plugins),
         What::Sessions => Fetched::Sessions(client.call::<SessionsList>(NoParams {}).await?.sessions),
+        What::Audit => Fetched::Audit(client.call::<method::AuditQuery>(AuditQuery::default()).await?.entries),
         What::Status => Fetched::Status(Box::new(client.call::<DaemonGetStatus>(NoParams {}).await?)),
     })
 }

@@ -7,6 +7,7 @@ use anstyle::Style;
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::widgets::TableState;
 use serde_json::Value;
+use toold_proto::audit::AuditEntry;
 use toold_proto::call::Progress;
 use toold_proto::daemon::DaemonStatus;
 use toold_proto::event::{Event, What as Happened};
@@ -34,6 +35,8 @@ pub(super) struct State {
     pub(super) tools: Vec<Tool>,
     pub(super) plugins: Vec<Plugin>,
     pub(super) sessions: Vec<SessionInfo>,
+    /// The last calls that have ended, the oldest first.
+    pub(super) audit: Vec<AuditEntry>,
     /// The oldest first.
     pub(super) running: Vec<Running>,
     /// The newest last.
@@ -45,6 +48,8 @@ pub(super) struct State {
     pub(super) shown: Option<(String, Instant)>,
     /// The ids of questions that wait for an answer; their text and keys are for `toolctl approve`.
     pub(super) questions: BTreeSet<String>,
+    /// Calls have ended since the audit log was read.
+    audit_is_old: bool,
     /// What went wrong last, until the next key.
     pub(super) trouble: Option<String>,
     pub(super) panel: Panel,
@@ -78,11 +83,13 @@ pub(super) enum Panel {
     Tools,
     Plugins,
     Sessions,
+    Audit,
     Events,
 }
 
 impl Panel {
-    pub(super) const ALL: [Self; 5] = [Self::Calls, Self::Tools, Self::Plugins, Self::Sessions, Self::Events];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Calls, Self::Tools, Self::Plugins, Self::Sessions, Self::Audit, Self::Events];
 
     pub(super) fn title(self) -> &'static str {
         match self {
@@ -90,6 +97,7 @@ impl Panel {
             Self::Tools => "Tools",
             Self::Plugins => "Plugins",
             Self::Sessions => "Sessions",
+            Self::Audit => "Audit",
             Self::Events => "Events",
         }
     }
@@ -146,8 +154,17 @@ impl State {
             Fetched::Tools(tools) => self.tools = tools,
             Fetched::Plugins(plugins) => self.plugins = plugins,
             Fetched::Sessions(sessions) => self.sessions = sessions,
+            Fetched::Audit(audit) => self.audit = audit,
             Fetched::Status(status) => self.status = Some(status),
             Fetched::Failed(trouble) => self.trouble = Some(one_line(&trouble)),
+        }
+    }
+
+    /// Called once in a while: what would be too much to fetch at each event.
+    pub(super) fn tick(&mut self) {
+        self.outdated.insert(What::Status);
+        if self.panel == Panel::Audit && std::mem::take(&mut self.audit_is_old) {
+            self.outdated.insert(What::Audit);
         }
     }
 
@@ -170,7 +187,10 @@ impl State {
         };
         match &event.what {
             Happened::ToolsChanged { .. } => self.outdated.insert(What::Tools),
-            Happened::PluginLoaded { .. } | Happened::PluginFailed { .. } | Happened::PluginUnloaded { .. } => {
+            Happened::PluginLoaded { .. }
+            | Happened::PluginFailed { .. }
+            | Happened::PluginUntrusted { .. }
+            | Happened::PluginUnloaded { .. } => {
                 self.outdated.insert(What::Plugins);
             }
             Happened::SessionOpened { .. } | Happened::SessionClosed { .. } | Happened::SessionMode { .. } => {
@@ -195,6 +215,7 @@ impl State {
             Happened::CallFinished { call_id, session_id, duration_ms, .. } => {
                 self.running.retain(|r| !(r.call_id == *call_id && r.session_id == *session_id));
                 push_bounded(&mut self.durations, *duration_ms, MAX_DURATIONS);
+                self.audit_is_old = true;
             }
             Happened::QuestionAsked { request, .. } => drop(self.questions.insert(request.request_id.clone())),
             Happened::QuestionAnswered { resolved, .. } => drop(self.questions.remove(&resolved.request_id)),
@@ -205,6 +226,7 @@ impl State {
             | Happened::ShellExited { .. }
             | Happened::Notice { .. }
             | Happened::Log { .. }
+            | Happened::ConfigChanged { .. }
             | Happened::ResourcesChanged {}
             | Happened::PromptsChanged {}
             | Happened::Message { .. } => {}
@@ -231,6 +253,7 @@ impl State {
             Panel::Tools => self.tools.len(),
             Panel::Plugins => self.plugins.len(),
             Panel::Sessions => self.sessions.len(),
+            Panel::Audit => self.audit.len(),
             Panel::Events => self.events.len(),
         }
     }
@@ -382,6 +405,24 @@ mod tests {
         state.permission(serde_json::from_value(resolved).unwrap());
         assert_eq!(state.asks[0].request_id, "2");
         assert_eq!(press(&mut state, KeyCode::Char('q')), Some(Act::Quit));
+    }
+
+    #[test]
+    fn the_audit_log_is_read_again_when_it_is_looked_at() {
+        let mut state = State::default();
+        state.claim_outdated();
+        state.take(Fetched::Audit(Vec::new()));
+        let finished = json!({"kind": "call.finished", "call_id": "c", "session_id": "s", "tool": "bash",
+            "outcome": "ok", "duration_ms": 5});
+        happened(&mut state, finished);
+        state.tick();
+        assert_eq!(state.claim_outdated(), [], "nobody looks");
+        state.panel = Panel::Audit;
+        state.tick();
+        assert_eq!(state.claim_outdated(), [What::Audit]);
+        state.take(Fetched::Audit(Vec::new()));
+        state.tick();
+        assert_eq!(state.claim_outdated(), [], "nothing has ended since");
     }
 
     #[test]

@@ -1,0 +1,353 @@
+//! `toolctl shells`: the commands that run in the background.
+
+use std::io::{IsTerminal, Read, Write};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
+use comfy_table::Cell;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use toold_client::{Client, Items};
+use toold_proto::method::{ShellsAttach, ShellsKill, ShellsList, ShellsResize, ShellsWrite};
+use toold_proto::shell::{
+    AttachShell, KillShell, ListShells, ResizeShell, ShellInfo, ShellList, ShellOutput, TerminalSize, WriteShell,
+};
+use toold_proto::tool::SessionId;
+
+use crate::cli::Globals;
+use crate::commands::call::session_id;
+use crate::exit::{OK, TOOL_ERROR, usage};
+use crate::output::{self, DIM, WARN, one_line, print_json, shorten, tame};
+use crate::{completion, connection, table};
+
+/// The key that leaves a shell: Ctrl-], as in telnet.
+const DETACH: u8 = 0x1d;
+
+/// List, watch, type into or end the commands that run in the background
+#[derive(Debug, Args)]
+pub(crate) struct Shells {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// As JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the shells of all sessions, or of one, the oldest first
+    List {
+        #[arg(long, value_name = "ID", value_parser = session_id)]
+        session: Option<SessionId>,
+    },
+    /// See what a shell writes, and type into it
+    ///
+    /// At a shell with a terminal every key goes to it; Ctrl-] leaves it, and it runs on. At one without,
+    /// lines go to it, Ctrl-D ends its input, and Ctrl-C leaves it. The exit status is 0 when it was left or
+    /// ended with exit code 0, else 1.
+    Attach {
+        #[arg(value_name = "SHELL", add = ArgValueCompleter::new(completion::shells))]
+        shell: String,
+        /// Begin with so many bytes of what it wrote before; all that is kept when absent
+        #[arg(long, value_name = "BYTES")]
+        tail: Option<usize>,
+        /// Only look: type nothing, and leave its size as it is
+        #[arg(long, short)]
+        read_only: bool,
+    },
+    /// Give a shell a line of input; stdin as it is when there is none
+    Write {
+        #[arg(value_name = "SHELL", add = ArgValueCompleter::new(completion::shells))]
+        shell: String,
+        /// The words of the line
+        #[arg(value_name = "WORD")]
+        words: Vec<String>,
+        /// End its input behind the line
+        #[arg(long)]
+        eof: bool,
+    },
+    /// End shells, with all their processes
+    Kill {
+        #[arg(value_name = "SHELL", required = true, add = ArgValueCompleter::new(completion::shells))]
+        shells: Vec<String>,
+    },
+}
+
+pub(crate) async fn run(args: Shells, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    match args.action.unwrap_or(Action::List { session: None }) {
+        Action::List { session } => list(&client, session, args.json).await,
+        Action::Attach { shell, tail, read_only } => attach(&client, shell, tail, read_only).await,
+        Action::Write { shell, words, eof } => write(&client, shell, &words, eof).await,
+        Action::Kill { shells } => {
+            for shell_id in shells {
+                let killed = client.call::<ShellsKill>(KillShell { shell_id: shell_id.clone(), session_id: None });
+                let killed = killed.await?;
+                match args.json {
+                    true => print_json(&killed)?,
+                    false => writeln!(output::stdout(), "{}: {}", one_line(&shell_id), one_line(&killed.status))?,
+                }
+            }
+            Ok(OK)
+        }
+    }
+}
+
+async fn list(client: &Client, session: Option<SessionId>, json: bool) -> anyhow::Result<u8> {
+    let all = session.is_none();
+    let list = client.call::<ShellsList>(ListShells { session_id: session, all }).await?;
+    if json {
+        print_json(&list)?;
+    } else {
+        let mut out = output::stdout();
+        out.write_all(render(&list, table::terminal_width()).as_bytes())?;
+        out.flush()?;
+    }
+    Ok(OK)
+}
+
+fn render(list: &ShellList, width: Option<u16>) -> String {
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["SHELL", "STATUS", "TERMINAL", "OUTPUT", "SESSION", "COMMAND"]));
+    for shell in &list.shells {
+        let terminal = shell.terminal.map_or_else(|| "-".to_owned(), |size| format!("{}x{}", size.cols, size.rows));
+        rows.add_row([
+            table::name(&shell.shell_id),
+            Cell::new(one_line(&shell.status)),
+            Cell::new(terminal),
+            Cell::new(output::bytes(shell.output_bytes)),
+            Cell::new(shell.session_id.as_str()),
+            Cell::new(shorten(&one_line(&shell.command), 200)),
+        ]);
+    }
+    table::render(&rows)
+}
+
+async fn write(client: &Client, shell: String, words: &[String], eof: bool) -> anyhow::Result<u8> {
+    let text = match words {
+        [] if eof && std::io::stdin().is_terminal() => String::new(),
+        [] => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("can't read stdin")?;
+            text
+        }
+        words => words.join(" ") + "\n",
+    };
+    if text.is_empty() && !eof {
+        return Err(usage("there is nothing to write"));
+    }
+    client.call::<ShellsWrite>(WriteShell { shell_id: shell, session_id: None, text, eof, typed: true }).await?;
+    Ok(OK)
+}
+
+async fn attach(client: &Client, shell: String, tail: Option<usize>, read_only: bool) -> anyhow::Result<u8> {
+    let shells = client.call::<ShellsList>(ListShells { session_id: None, all: true }).await?.shells;
+    let info = shells.into_iter().find(|info| info.shell_id == shell);
+    let params = AttachShell { shell_id: shell.clone(), session_id: None, tail };
+    // Where there is no such shell, this tells.
+    let output = client.subscribe::<ShellsAttach>(params).await?;
+    let Some(info) = info else { anyhow::bail!("there is no shell {shell}") };
+    let types = !read_only && info.running;
+    let raw = match types && info.terminal.is_some() && std::io::stdin().is_terminal() {
+        true => Some(Raw::begin().context("can't set the terminal to raw mode")?),
+        false => None,
+    };
+    let is_raw = raw.is_some();
+    if std::io::stderr().is_terminal() {
+        let end = if is_raw { "\r\n" } else { "\n" };
+        let leave = if is_raw { "Ctrl-]" } else { "Ctrl-C" };
+        let command = shorten(&one_line(&info.command), 60);
+        write!(output::stderr(), "{DIM}{shell}: {command} ({leave} leaves it){DIM:#}{end}")?;
+    }
+    let view = View { client, info: &info, raw: is_raw, half: Vec::new(), open_line: false, returned: false };
+    let left = view.follow(output, types).await;
+    drop(raw);
+    match left? {
+        Left::Detached => {
+            writeln!(output::stderr(), "{DIM}left {shell}, which runs on{DIM:#}")?;
+            Ok(OK)
+        }
+        Left::Ended { status, exit_code } => {
+            writeln!(output::stderr(), "{DIM}{shell}: {}{DIM:#}", one_line(&status))?;
+            Ok(if exit_code == Some(0) { OK } else { TOOL_ERROR })
+        }
+    }
+}
+
+enum Left {
+    Detached,
+    Ended { status: String, exit_code: Option<i32> },
+}
+
+/// One shell on this terminal.
+struct View<'a> {
+    client: &'a Client,
+    info: &'a ShellInfo,
+    raw: bool,
+    /// What was typed of a character.
+    half: Vec<u8>,
+    /// The line that was shown last has not ended.
+    open_line: bool,
+    /// It ends with a carriage return: what comes is written over it.
+    returned: bool,
+}
+
+impl View<'_> {
+    async fn follow(mut self, mut items: Items<ShellOutput>, types: bool) -> anyhow::Result<Left> {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut window = signal(SignalKind::window_change())?;
+        if self.raw {
+            self.resize().await;
+        }
+        let mut typed = if types { Some(read_stdin()) } else { None };
+        loop {
+            tokio::select! {
+                item = items.next() => match item {
+                    Some(Ok(ShellOutput::Text { text, lost })) => self.show(&text, lost)?,
+                    Some(Ok(ShellOutput::Ended { status, exit_code })) => {
+                        self.end_line()?;
+                        return Ok(Left::Ended { status, exit_code });
+                    }
+                    Some(Err(error)) => return Err(error.into()),
+                    None => return Err(self.client.closed().await.into()),
+                },
+                bytes = next(&mut typed) => match bytes {
+                    Some(bytes) => if self.type_in(&bytes).await? {
+                        self.end_line()?;
+                        return Ok(Left::Detached);
+                    },
+                    None => {
+                        typed = None;
+                        self.write(String::new(), true).await?;
+                    }
+                },
+                _ = window.recv(), if self.raw => self.resize().await,
+                _ = interrupt.recv() => {
+                    self.end_line()?;
+                    return Ok(Left::Detached);
+                }
+            }
+        }
+    }
+
+    /// True when the person wants to leave.
+    async fn type_in(&mut self, bytes: &[u8]) -> anyhow::Result<bool> {
+        let end = if self.raw { bytes.iter().position(|byte| *byte == DETACH) } else { None };
+        self.half.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
+        // A read may end within a character.
+        let whole = match std::str::from_utf8(&self.half) {
+            Err(error) if error.error_len().is_none() && end.is_none() => error.valid_up_to(),
+            Ok(_) | Err(_) => self.half.len(),
+        };
+        let rest = self.half.split_off(whole);
+        let text = String::from_utf8_lossy(&std::mem::replace(&mut self.half, rest)).into_owned();
+        if !text.is_empty() {
+            self.write(text, false).await?;
+        }
+        Ok(end.is_some())
+    }
+
+    async fn write(&self, text: String, eof: bool) -> anyhow::Result<()> {
+        let shell_id = self.info.shell_id.clone();
+        let write = WriteShell { shell_id, session_id: None, text, eof, typed: true };
+        match self.client.call::<ShellsWrite>(write).await {
+            // It may end between two keys; how is told next.
+            Err(toold_client::ClientError::Rpc(error)) if error.kind() == "input_closed" => Ok(()),
+            written => Ok(written.map(drop)?),
+        }
+    }
+
+    async fn resize(&self) {
+        let Ok(window) = tcgetwinsize(std::io::stdin()) else { return };
+        let size = TerminalSize { cols: window.ws_col.clamp(1, 1000), rows: window.ws_row.clamp(1, 1000) };
+        let shell_id = self.info.shell_id.clone();
+        // A shell that has just ended has no size any more.
+        let _ = self.client.call::<ShellsResize>(ResizeShell { shell_id, session_id: None, size }).await;
+    }
+
+    fn show(&mut self, text: &str, lost: Option<u64>) -> anyhow::Result<()> {
+        if let Some(lost) = lost {
+            let end = if self.raw { "\r\n" } else { "\n" };
+            write!(output::stderr(), "{WARN}[{lost} bytes came too fast and are lost]{WARN:#}{end}")?;
+        }
+        // A program at a terminal steers it: that is what it has one for. Any other shall not.
+        if self.info.terminal.is_some() || !output::stdout_is_terminal() {
+            let mut out = std::io::stdout().lock();
+            out.write_all(text.as_bytes())?;
+            return Ok(out.flush()?);
+        }
+        let mut out = output::stdout();
+        for piece in text.split_inclusive('\n') {
+            let line = piece.trim_end_matches(['\r', '\n']);
+            if self.returned || line.contains('\r') {
+                write!(out, "\r\x1b[K")?;
+            }
+            write!(out, "{}", tame(line))?;
+            self.open_line = !piece.ends_with('\n');
+            self.returned = piece.ends_with('\r');
+            if !self.open_line {
+                writeln!(out)?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    fn end_line(&self) -> anyhow::Result<()> {
+        if self.raw {
+            write!(std::io::stdout().lock(), "\r\n")?;
+        } else if self.open_line {
+            writeln!(output::stdout())?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes as they are typed; the channel closes at the end of the input.
+fn read_stdin() -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel(16);
+    // Ends with the process: nothing wakes a thread that waits for a key.
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        loop {
+            match std::io::stdin().lock().read(&mut bytes) {
+                Ok(read @ 1..) => {
+                    if sender.blocking_send(bytes[..read].to_vec()).is_err() {
+                        return;
+                    }
+                }
+                Ok(0) | Err(_) => return,
+            }
+        }
+    });
+    receiver
+}
+
+/// Never returns when nothing is typed any more. Cancel-safe.
+async fn next(typed: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
+    match typed {
+        Some(typed) => typed.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The terminal passes every key on, until this is dropped.
+struct Raw(Termios);
+
+impl Raw {
+    fn begin() -> std::io::Result<Self> {
+        let before = tcgetattr(std::io::stdin())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &raw)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // Fails only when the terminal is gone.
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);
+    }
+}

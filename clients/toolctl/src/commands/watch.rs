@@ -1,0 +1,124 @@
+//! `toolctl watch`: every call as it runs, each with its own line of progress.
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+use serde_json::Value;
+use toold_proto::call::Progress;
+use toold_proto::event::{Event, SubscribeEvents, What};
+use toold_proto::method::EventsSubscribe;
+use toold_proto::tool::{CallId, SessionId};
+
+use crate::cli::Globals;
+use crate::commands::call::session_id;
+use crate::commands::events::line;
+use crate::live;
+use crate::output::{self, one_line, shorten};
+use crate::{connection, keys};
+
+/// Watch the calls of all frontends as they run
+///
+/// On a terminal each call that runs has a line with its progress, below those that have ended. Ctrl-C
+/// leaves; no call is touched.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Only the calls of this session
+    #[arg(long, value_name = "ID", value_parser = session_id)]
+    session: Option<SessionId>,
+    /// One JSON document a line, as the daemon sends it
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: Watch, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let kinds = ["call.started", "call.progress", "call.finished"].map(str::to_owned).to_vec();
+    let params = SubscribeEvents { kinds: Some(kinds), session_id: args.session, ..SubscribeEvents::default() };
+    let mut events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
+    let mut running = Running::new();
+    writeln!(output::stderr(), "watching; Ctrl-C leaves")?;
+    while let Some(event) = events.next().await {
+        let event = event?;
+        match args.json {
+            true => {
+                let mut out = output::stdout();
+                writeln!(out, "{event}")?;
+                out.flush()?;
+            }
+            false => running.tell(&event)?,
+        }
+    }
+    Err(client.closed().await.into())
+}
+
+/// The calls that run, as bars; lines where there is no terminal.
+struct Running {
+    bars: Option<MultiProgress>,
+    calls: HashMap<(SessionId, CallId), ProgressBar>,
+}
+
+impl Running {
+    fn new() -> Self {
+        let on_terminal = keys::person_is_there() && io::stdout().is_terminal();
+        let bars = on_terminal.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
+        Self { bars, calls: HashMap::new() }
+    }
+
+    fn tell(&mut self, event: &Value) -> io::Result<()> {
+        let Some(bars) = &self.bars else { return self.line(event) };
+        let Ok(Event { what, .. }) = serde_json::from_value::<Event>(event.clone()) else { return self.line(event) };
+        match what {
+            What::CallStarted { call_id, session_id, tool } => {
+                let bar = bars.add(ProgressBar::new_spinner());
+                bar.set_style(live::spinner());
+                bar.set_prefix(tool.to_string());
+                bar.enable_steady_tick(Duration::from_millis(100));
+                self.calls.insert((session_id, call_id), bar);
+                Ok(())
+            }
+            What::CallProgress { call_id, session_id, progress } => {
+                if let Some(bar) = self.calls.get(&(session_id, call_id)) {
+                    show(bar, &progress);
+                }
+                Ok(())
+            }
+            What::CallFinished { ref call_id, ref session_id, .. } => {
+                if let Some(bar) = self.calls.remove(&(session_id.clone(), call_id.clone())) {
+                    bar.finish_and_clear();
+                }
+                self.line(event)
+            }
+            _ => self.line(event),
+        }
+    }
+
+    fn line(&self, event: &Value) -> io::Result<()> {
+        let write = || {
+            let mut out = output::stdout();
+            writeln!(out, "{}", line(event))?;
+            out.flush()
+        };
+        self.bars.as_ref().map_or_else(write, |bars| bars.suspend(write))
+    }
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    let last_line =
+        |text: &str| text.lines().rfind(|line| !line.trim().is_empty()).map(|line| shorten(&one_line(line), 200));
+    match progress {
+        Progress::Output { text, .. } | Progress::Message { text } => {
+            if let Some(line) = last_line(text) {
+                bar.set_message(line);
+            }
+        }
+        Progress::Update { progress, total, message, .. } => {
+            live::set_amount(bar, *progress, *total);
+            if let Some(line) = message.as_deref().and_then(last_line) {
+                bar.set_message(line);
+            }
+        }
+    }
+}

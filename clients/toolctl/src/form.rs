@@ -1,0 +1,275 @@
+//! The arguments of a call, asked for one by one from the tool's schema.
+//!
+//! What can be told here is told at once: the type, a choice, a bound. Everything else the daemon checks, and
+//! what it finds fault with is asked for again.
+
+mod files;
+
+use inquire::validator::{ErrorMessage, Validation};
+use inquire::{Confirm, InquireError, MultiSelect, Select, Text};
+use serde_json::{Map, Value};
+use toold_proto::tool::Tool;
+
+use crate::arguments;
+use crate::output::{first_sentence, one_line, plain};
+
+use files::Files;
+
+/// What the daemon said of an argument that did not fit.
+pub(crate) struct Problem {
+    /// The top-level argument.
+    pub(crate) key: String,
+    pub(crate) message: String,
+}
+
+/// Asks for what `given` lacks, or, after a refusal, for what had `problems`. Blocks on the terminal.
+/// `None` when the person leaves.
+///
+/// # Errors
+/// When the terminal fails.
+pub(crate) fn fill(
+    tool: &Tool,
+    given: &Map<String, Value>,
+    problems: &[Problem],
+) -> anyhow::Result<Option<Map<String, Value>>> {
+    match asked(tool, given.clone(), problems) {
+        Ok(filled) => Ok(filled),
+        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn asked(
+    tool: &Tool,
+    mut arguments: Map<String, Value>,
+    problems: &[Problem],
+) -> Result<Option<Map<String, Value>>, InquireError> {
+    let schema = &tool.input_schema;
+    let names = names(schema);
+    let is_required =
+        |name: &str| schema["required"].as_array().is_some_and(|required| required.iter().any(|r| r == name));
+    for problem in problems {
+        ask(schema, &problem.key, Some(&problem.message), &mut arguments)?;
+    }
+    if problems.is_empty() {
+        for name in names.iter().filter(|name| is_required(name)) {
+            if !arguments.contains_key(*name) {
+                ask(schema, name, None, &mut arguments)?;
+            }
+        }
+        let optional: Vec<Optional<'_>> = names
+            .iter()
+            .filter(|name| !is_required(name) && !arguments.contains_key(**name))
+            .map(|name| Optional { name, about: about(schema, name) })
+            .collect();
+        if !optional.is_empty() {
+            let chosen = MultiSelect::new("Anything else?", optional)
+                .with_help_message("space chooses, enter goes on, esc leaves")
+                .with_formatter(&|chosen| chosen.iter().map(|option| option.value.name).collect::<Vec<_>>().join(", "))
+                .prompt()?;
+            for Optional { name, .. } in chosen {
+                ask(schema, name, None, &mut arguments)?;
+            }
+        }
+    }
+    let shown = serde_json::to_string(&arguments).unwrap_or_default();
+    let call = Confirm::new(&format!("Call {} {}?", tool.name, plain(&shown))).with_default(true).prompt()?;
+    Ok(call.then_some(arguments))
+}
+
+struct Optional<'a> {
+    name: &'a str,
+    about: String,
+}
+
+impl std::fmt::Display for Optional<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:<16} {}", one_line(self.name), self.about)
+    }
+}
+
+fn names(schema: &Value) -> Vec<&str> {
+    schema["properties"].as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect()
+}
+
+fn about(schema: &Value, name: &str) -> String {
+    first_sentence(schema["properties"][name]["description"].as_str().unwrap_or_default(), 80)
+}
+
+/// Asks for one argument, and lays it over the others. An empty answer to what is not required leaves it out.
+fn ask(
+    schema: &Value,
+    name: &str,
+    problem: Option<&str>,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), InquireError> {
+    let property = &schema["properties"][name];
+    let label = format!("{}:", one_line(name));
+    let help = problem.map_or_else(|| about(schema, name), |problem| format!("does not fit: {}", one_line(problem)));
+    let value = match kind(property) {
+        Kind::Choice(choices) => Some(choices[choose(&label, &help, &choices)?].clone()),
+        Kind::Choices(choices) => {
+            let chosen = MultiSelect::new(&label, shown(&choices)).with_help_message(&help).raw_prompt()?;
+            Some(Value::Array(chosen.into_iter().map(|option| choices[option.index].clone()).collect()))
+        }
+        Kind::Yes => {
+            let default = property["default"].as_bool().unwrap_or(false);
+            Some(Value::Bool(Confirm::new(&label).with_default(default).with_help_message(&help).prompt()?))
+        }
+        Kind::Text => text(schema, name, &label, &help, arguments.get(name))?,
+    };
+    match value {
+        Some(value) => arguments.insert(name.to_owned(), value),
+        None => arguments.remove(name),
+    };
+    Ok(())
+}
+
+enum Kind {
+    Choice(Vec<Value>),
+    Choices(Vec<Value>),
+    Yes,
+    Text,
+}
+
+fn kind(property: &Value) -> Kind {
+    let choices = |schema: &Value| schema["enum"].as_array().filter(|values| !values.is_empty()).cloned();
+    if let Some(choices) = choices(property) {
+        return Kind::Choice(choices);
+    }
+    match property["type"].as_str() {
+        Some("boolean") => Kind::Yes,
+        Some("array") => choices(&property["items"]).map_or(Kind::Text, Kind::Choices),
+        _ => Kind::Text,
+    }
+}
+
+fn shown(choices: &[Value]) -> Vec<String> {
+    choices.iter().map(|choice| choice.as_str().map_or_else(|| choice.to_string(), one_line)).collect()
+}
+
+fn choose(label: &str, help: &str, choices: &[Value]) -> Result<usize, InquireError> {
+    Ok(Select::new(label, shown(choices)).with_help_message(help).raw_prompt()?.index)
+}
+
+fn text(
+    schema: &Value,
+    name: &str,
+    label: &str,
+    help: &str,
+    current: Option<&Value>,
+) -> Result<Option<Value>, InquireError> {
+    let read = {
+        let (schema, name) = (schema.clone(), name.to_owned());
+        move |text: &str| read(&schema, &name, text)
+    };
+    let check = read.clone();
+    let validator = move |text: &str| {
+        Ok(match check(text) {
+            Ok(_) => Validation::Valid,
+            Err(message) => Validation::Invalid(ErrorMessage::Custom(message)),
+        })
+    };
+    let current = current.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let mut prompt = Text::new(label).with_help_message(help).with_validator(validator);
+    if let Some(current) = current.as_deref().filter(|text| !text.contains('\n')) {
+        prompt = prompt.with_initial_value(current);
+    }
+    if is_path(name) {
+        prompt = prompt.with_autocomplete(Files);
+    }
+    // What is read here was read by the validator too.
+    Ok(read(&prompt.prompt()?).unwrap_or_default())
+}
+
+/// What a text means for the argument; `None` for nothing.
+fn read(schema: &Value, name: &str, text: &str) -> Result<Option<Value>, String> {
+    let property = &schema["properties"][name];
+    let required = schema["required"].as_array().is_some_and(|required| required.iter().any(|r| r == name));
+    let takes_text = matches!(property["type"].as_str(), Some("string") | None);
+    if text.is_empty() && !(required && takes_text) {
+        return if required { Err("needed".to_owned()) } else { Ok(None) };
+    }
+    let pair = format!("{name}={text}");
+    let read = arguments::read(Map::new(), &[pair], schema).map_err(|error| format!("{error:#}"))?;
+    let value = read.into_iter().next().map(|(_, value)| value).unwrap_or_default();
+    match fault(property, &value) {
+        Some(fault) => Err(fault),
+        None => Ok(Some(value)),
+    }
+}
+
+/// What can be told to be wrong without the daemon.
+fn fault(property: &Value, value: &Value) -> Option<String> {
+    let fits = match property["type"].as_str() {
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        Some("string") => value.is_string(),
+        _ => true,
+    };
+    if !fits {
+        let kind = property["type"].as_str().unwrap_or_default();
+        let how = if matches!(kind, "array" | "object") { ", as JSON" } else { "" };
+        return Some(format!("expected: {kind}{how}"));
+    }
+    let number = value.as_f64()?;
+    let bound = |name: &str| property[name].as_f64();
+    match (bound("minimum"), bound("maximum")) {
+        (Some(least), _) if number < least => Some(format!("at least {least}")),
+        (_, Some(most)) if number > most => Some(format!("at most {most}")),
+        _ => None,
+    }
+}
+
+/// By the names that tools give such arguments; the schema has no word for it.
+fn is_path(name: &str) -> bool {
+    ["path", "file", "folder", "dir", "cwd"].iter().any(|word| name == *word || name.ends_with(&format!("_{word}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> Value {
+        json!({
+            "properties": {
+                "path": {"type": "string"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 9},
+                "edits": {"type": "array", "items": {"type": "object"}},
+                "anything": {},
+            },
+            "required": ["path", "edits"],
+        })
+    }
+
+    #[track_caller]
+    fn check(name: &str, text: &str, expected: Result<Option<Value>, &str>) {
+        assert_eq!(read(&schema(), name, text), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_text_is_read_as_the_schema_wants_it() {
+        check("limit", "3", Ok(Some(json!(3))));
+        check("path", "3", Ok(Some(json!("3"))));
+        check("edits", r#"[{"old": "a,b"}]"#, Ok(Some(json!([{"old": "a,b"}]))));
+        check("anything", "true", Ok(Some(json!(true))));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_before_the_call() {
+        check("limit", "many", Err("expected: integer"));
+        check("limit", "0", Err("at least 1"));
+        check("limit", "10", Err("at most 9"));
+        check("edits", "", Err("needed"));
+    }
+
+    #[test]
+    fn nothing_leaves_an_optional_argument_out_and_is_a_text_for_a_required_one() {
+        check("limit", "", Ok(None));
+        check("anything", "", Ok(None));
+        check("path", "", Ok(Some(json!(""))));
+    }
+}
