@@ -19,11 +19,13 @@ use crate::daemon::{DaemonStatus, Done, NoParams, Shutdown};
 use crate::event::{Event, SubscribeEvents, Unsubscribe};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
 use crate::hook::{HookAction, HookList, RunHooks};
+use crate::mcp::{McpServerList, RestartMcpServer};
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
     ReplyPermission, RevokePermission, SetMode,
 };
-use crate::plugin::{PluginList, ReloadPlugins};
+use crate::config::{ReloadedConfig, ShownConfig};
+use crate::plugin::{NamePlugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins, TrustReport};
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::question::{QuestionEvent, ReplyQuestion};
@@ -163,6 +165,8 @@ methods! {
     AuditQuery = "audit.query", "Lists calls of the past.", audit::AuditQuery => audit::AuditList;
     DaemonGetStatus = "daemon.status", "Tells how the daemon is.", NoParams => DaemonStatus;
     DaemonPing = "daemon.ping", "Answers.", NoParams => Done;
+    DaemonGetConfig = "daemon.config", "Tells what is configured, and where.", NoParams => ShownConfig;
+    DaemonReload = "daemon.reload", "Reads the configuration anew, whole or not at all.", NoParams => ReloadedConfig;
     DaemonShutdown = "daemon.shutdown", "Drains and stops the daemon.", Shutdown => Done;
     RpcDiscover = "rpc.discover", "Gives the OpenRPC document of this daemon.", NoParams => Value;
 }

@@ -1,7 +1,15 @@
 //! Plugins as clients see them.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::command::CommandInfo;
+use crate::config::ConfigEntry;
+use crate::hook::HookInfo;
+use crate::permission::RuleInfo;
+use crate::tool::Tool;
 
 /// Answer of `plugins.list` and `plugins.reload`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,4 +84,96 @@ pub struct PluginError {
 pub struct ReloadPlugins {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+}
+
+/// Params of `plugins.show`, `plugins.enable` and `plugins.disable`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NamePlugin {
+    pub name: String,
+}
+
+/// Answer of `plugins.show`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PluginDetails {
+    pub plugin: Plugin,
+    /// What serves now.
+    pub tools: Vec<Tool>,
+    pub hooks: Vec<HookInfo>,
+    pub commands: Vec<CommandInfo>,
+    /// Names.
+    pub subagents: Vec<String>,
+    /// Its files as they lie there now.
+    pub files: Vec<ContentFile>,
+    /// Who trusted which content of a project's plugin; absent when nobody did, and for all other plugins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<TrustedBy>,
+}
+
+/// A file of a plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContentFile {
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// Who trusted something, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrustedBy {
+    /// What the person's client calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// RFC 3339, UTC.
+    pub at: String,
+    /// Of the content as it was then.
+    pub digest: String,
+}
+
+/// Params of `plugins.trust`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrustPlugins {
+    /// A folder in a project for all of the project, its `.toold/config.toml`, or a plugin's file or folder. Absolute.
+    pub path: String,
+    /// Only tell what is there; nothing is trusted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub preview: bool,
+    /// The digests that were looked at, by path: where another content lies there now, nothing is trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<BTreeMap<String, String>>,
+}
+
+/// Answer of `plugins.trust`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrustReport {
+    /// The project's real path.
+    pub project: String,
+    pub items: Vec<TrustItem>,
+}
+
+/// Something that is trusted, or not, as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrustItem {
+    pub kind: TrustedKind,
+    /// The configuration file, or the plugin's file or folder.
+    pub path: String,
+    /// Over all files of it and their names, in hexadecimal digits (BLAKE3).
+    pub digest: String,
+    /// Whether exactly this content is trusted.
+    pub trusted: bool,
+    /// Who trusted what lay there last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<TrustedBy>,
+    pub files: Vec<ContentFile>,
+    /// Of a configuration: the rules that allow something, which count only once they are trusted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allows: Vec<RuleInfo>,
+    /// Of a configuration: all else that counts only once it is trusted, such as commands of hooks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<ConfigEntry>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustedKind {
+    Config,
+    Plugin,
 }
