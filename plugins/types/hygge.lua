@@ -70,6 +70,30 @@ function ctx.ask(need) end
 ---@return {id?: string, ids: string[], text?: string}? answer nil when the person does not want to answer.
 function ctx.question(question) end
 
+---Has a person fill in a form. The call's time stands still meanwhile. Raises when no frontend can ask.
+---@param form {message: string, schema: table, key?: string} `schema` is a JSON Schema of an object with simple fields; `key` names the form to clients that are asked several things at once.
+---@return {action: "accept" | "decline" | "cancel", content?: table} answer `content` fits the schema; it is there with `accept`.
+function ctx.elicit(form) end
+
+---Asks the model of the client that called, where that client allows it (MCP: sampling); raises where it does not.
+---The call's time stands still meanwhile.
+---@param request string | hygge.SampleRequest A text alone is one message of the user.
+---@return {content: string, blocks: hygge.Block[], role: "user" | "assistant", model: string, stop_reason?: string}
+function ctx.sample(request) end
+
+---@class hygge.SampleRequest
+---@field prompt? string One message of the user, instead of `messages`.
+---@field messages? (string | hygge.Message)[]
+---@field system_prompt? string
+---@field max_tokens? integer 1024 when absent.
+---@field temperature? number
+---@field stop_sequences? string[]
+---@field model_preferences? table As in MCP's `modelPreferences`.
+
+---@class hygge.Message
+---@field role? "user" | "assistant" The user when absent.
+---@field content string | hygge.Block | (string | hygge.Block)[] Of a list, each part is a message of its own.
+
 ---@class hygge.ToolSpec
 ---@field name string `[a-z][a-z0-9_]*`, at most 64 characters, unique among all tools.
 ---@field execute fun(ctx: hygge.Context, input: table): string | number | boolean | hygge.Result | table | nil
@@ -163,6 +187,40 @@ function hygge.register_command(spec) end
 ---@param spec {name: string, description?: string, system_prompt: string, tools?: string[], model?: string}
 function hygge.register_subagent(spec) end
 
+---What reading a resource gives: one of `text`, `blob` and `bytes`.
+---@class hygge.Contents
+---@field text? string
+---@field blob? string Base64.
+---@field bytes? string As they are; the client gets them as Base64.
+---@field mime_type? string That of the registration when absent.
+---@field uri? string The one that was asked for when absent.
+
+---@class hygge.ResourceSpec
+---@field uri? string Such as `notes://today`. This or `uri_template`.
+---@field uri_template? string Such as `notes://{day}`: `{name}` is one segment, `{+name}` any length, `{?a,b}` a query at the end.
+---@field name string
+---@field title? string For people.
+---@field description? string
+---@field mime_type? string
+---@field read fun(ctx: hygge.Context, uri: string, variables: table<string, string>): string | hygge.Contents | hygge.Contents[] | nil nil says that there is none.
+---@field complete? table<string, string[]> | fun(ctx: hygge.Context, argument: string, value: string, given: table<string, string>): string[] | {values: string[], total?: integer, has_more?: boolean} What a variable may be; lists are filtered by what is typed.
+
+---Offers something to read to clients that show resources (MCP). Only while the plugin loads.
+---@param spec hygge.ResourceSpec
+function hygge.register_resource(spec) end
+
+---@class hygge.PromptSpec
+---@field name string
+---@field title? string For people.
+---@field description? string
+---@field arguments? (string | {name: string, title?: string, description?: string, required?: boolean})[]
+---@field render fun(ctx: hygge.Context, arguments: table<string, string>): string | (string | hygge.Message)[] | {description?: string, messages: (string | hygge.Message)[]}
+---@field complete? table<string, string[]> | fun(ctx: hygge.Context, argument: string, value: string, given: table<string, string>): string[] | {values: string[], total?: integer, has_more?: boolean} What an argument may be.
+
+---Offers a prompt to clients that show them (MCP). Only while the plugin loads.
+---@param spec hygge.PromptSpec
+function hygge.register_prompt(spec) end
+
 ---Runs a program. No shell reads the words: they arrive as they are. A refusal gives `code = 1`; a program that
 ---cannot be started raises.
 ---@param command string
@@ -182,7 +240,8 @@ function hygge.call_tool(name, args) end
 ---@param level? hygge.Level
 function hygge.notify(message, level) end
 
----Writes to the plugin's log. `print` does so with level `info`.
+---Writes to the plugin's log. `print` does so with level `info`. Within a call the caller's session hears the first
+---hundred lines as events.
 ---@param level hygge.Level
 ---@param message string
 ---@param fields? table

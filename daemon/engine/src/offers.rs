@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use toold_proto::event::What;
 use toold_proto::offer::{Completion, PromptArgument, Rendered, ResourceContents};
-use toold_proto::tool::Source;
+use toold_proto::tool::{Source, ToolResult};
 
 use crate::Engine;
 use crate::events::Events;
@@ -32,7 +32,7 @@ pub struct Resource {
     pub mime_type: Option<String>,
     pub source: Source,
     /// Called with `{"uri": text, "variables": {name: text}}`; its structured result is a list of
-    /// [`ResourceContents`].
+    /// [`ResourceContents`]. An error with `not_found` in its metadata says that there is no such resource.
     pub reader: Arc<dyn Tool>,
     /// Completes the template's variables. Called with `{"argument": text, "value": text, "given": {name: text}}`;
     /// its structured result is a [`Completion`].
@@ -213,7 +213,13 @@ pub enum OfferError {
 pub async fn read(engine: &Arc<Engine>, uri: &str, call: Call) -> Result<Vec<ResourceContents>, OfferError> {
     let found = engine.offers.resource(&call.session.project, uri);
     let (resource, variables) = found.ok_or_else(|| OfferError::NoResource(uri.to_owned()))?;
-    run(engine, &resource.reader, json!({"uri": uri, "variables": variables}), call).await
+    let name = resource.reader.spec().name.to_string();
+    let arguments = json!({"uri": uri, "variables": variables});
+    let result = execute_tool(engine, resource.reader.clone(), Call { name, arguments, ..call }).await?;
+    if result.is_error && result.metadata.contains_key("not_found") {
+        return Err(OfferError::NoResource(uri.to_owned()));
+    }
+    structured(result)
 }
 
 /// Renders a prompt. `call` as for [`read`].
@@ -312,6 +318,10 @@ async fn run<T: DeserializeOwned>(
 ) -> Result<T, OfferError> {
     let name = tool.spec().name.to_string();
     let result = execute_tool(engine, tool.clone(), Call { name, arguments, ..call }).await?;
+    structured(result)
+}
+
+fn structured<T: DeserializeOwned>(result: ToolResult) -> Result<T, OfferError> {
     if result.is_error {
         return Err(OfferError::Told(result.text()));
     }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
@@ -24,6 +25,8 @@ pub(crate) struct Call {
     /// The plugins between the caller and what the script touches, its own the last.
     pub(crate) chain: Arc<[String]>,
     asked: Mutex<Vec<BoxFuture<'static, ()>>>,
+    /// How many lines it has logged.
+    pub(crate) logged: AtomicU32,
     /// Whether its thread may be held for as long as it takes.
     owns_thread: bool,
 }
@@ -72,7 +75,14 @@ impl Call {
     }
 
     fn with(brake: Brake, cx: Option<Arc<Cx>>, chain: Arc<[String]>, owns_thread: bool) -> Arc<Self> {
-        Arc::new(Self { brake: Arc::new(brake), cx, chain, asked: Mutex::default(), owns_thread })
+        Arc::new(Self {
+            brake: Arc::new(brake),
+            cx,
+            chain,
+            asked: Mutex::default(),
+            logged: AtomicU32::new(0),
+            owns_thread,
+        })
     }
 
     /// Leave for something that the script is about to touch.

@@ -7,6 +7,7 @@ mod exec;
 mod fs;
 mod json;
 mod modules;
+mod offers;
 mod register;
 mod store;
 mod system;
@@ -38,6 +39,7 @@ pub(crate) fn offer(lua: &Lua, prelude: &Prelude, home: &Arc<Home>) -> mlua::Res
     let waits = Waits::new(lua, prelude, home)?;
     let module = Module { lua, prelude, home, waits: &waits, table: lua.create_table()? };
     register::offer(&module)?;
+    offers::offer(&module)?;
     tell::offer(&module)?;
     json::offer(&module)?;
     time::offer(&module)?;

@@ -14,7 +14,9 @@ use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toold_engine::events::Emitted;
-use toold_engine::registry::{Change, Scope};
+use toold_engine::offers::Offer;
+use toold_engine::registry::{Change, Scope, SourceKey};
+use toold_engine::tool::Origin;
 use toold_proto::event::What;
 use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
@@ -92,6 +94,8 @@ pub(crate) struct Keeper {
     seen: Vec<UnitKey>,
     /// Events that are told once everybody can see what they tell of.
     news: Vec<What>,
+    /// What sources offer from now on beside tools.
+    offers: Vec<(SourceKey, Origin, Offer)>,
 }
 
 impl Keeper {
@@ -122,6 +126,7 @@ impl Keeper {
             reloads: Vec::new(),
             seen: Vec::new(),
             news: Vec::new(),
+            offers: Vec::new(),
         }
     }
 
@@ -450,6 +455,7 @@ impl Keeper {
         let plugin = &put.version.plugin;
         let tools: Vec<String> = put.tools.iter().map(|tool| tool.spec().name.to_string()).collect();
         self.shared.engine.hooks.replace(&put.key, put.hooks);
+        self.offers.push((put.key.clone(), plugin.origin, put.offer));
         tracing::info!(plugin = plugin.name(), path = %plugin.path.display(), tools = tools.len(), "plugin loaded");
         self.news.push(What::PluginLoaded {
             plugin: plugin.name().to_owned(),
@@ -485,6 +491,7 @@ impl Keeper {
     fn retire(&mut self, serving: Option<Serving>, path: &Path, plan: &mut Plan) {
         let Some(serving) = serving else { return };
         self.shared.engine.hooks.replace(&serving.key, Vec::new());
+        self.offers.push((serving.key.clone(), Origin::UserPlugin, Offer::default()));
         tracing::info!(plugin = serving.key.name, path = %path.display(), "plugin unloaded");
         self.news.push(What::PluginUnloaded { plugin: serving.key.name.clone(), path: path.display().to_string() });
         plan.changes.push(Change::Remove { key: serving.key });
@@ -584,6 +591,7 @@ impl Keeper {
     }
 
     fn tell(&mut self) {
+        self.shared.engine.offers.commit(std::mem::take(&mut self.offers));
         self.news.drain(..).for_each(|what| self.shared.engine.events.emit(what));
     }
 

@@ -17,6 +17,7 @@ mod hygge;
 mod keeper;
 mod load;
 mod manifest;
+mod offer;
 mod plugin;
 mod raw;
 mod result;

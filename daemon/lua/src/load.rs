@@ -141,6 +141,8 @@ fn load_at(home: &Arc<Home>, extra: &Extra) -> Result<(Loaded, Registered), Plug
         tools: registered.tools.iter().map(|(spec, handlers)| (spec.name.clone(), handlers.clone())).collect(),
         hooks: registered.hooks.iter().map(|(_, handler)| handler.clone()).collect(),
         commands: registered.commands.iter().map(|(spec, run)| (spec.name.clone(), run.clone())).collect(),
+        resources: registered.resources.iter().map(|(_, handlers)| handlers.clone()).collect(),
+        prompts: registered.prompts.iter().map(|(_, handlers)| handlers.clone()).collect(),
         vm,
     };
     Ok((loaded, registered))

@@ -19,6 +19,7 @@ use toold_proto::tool::{Source, SourceKind, ToolName};
 use crate::brake::Watchdog;
 use crate::load::load;
 use crate::manifest::{Capabilities, Manifest};
+use crate::offer::{OfferHandlers, PromptRegistration, ResourceRegistration};
 use crate::store::Store;
 use crate::trouble::Sources;
 use crate::vm::{OwnChunks, Vm};
@@ -122,6 +123,8 @@ pub(crate) struct Registered {
     pub(crate) hooks: Vec<(HookRegistration, Function)>,
     pub(crate) commands: Vec<(CommandRegistration, Function)>,
     pub(crate) subagents: Vec<Subagent>,
+    pub(crate) resources: Vec<(ResourceRegistration, OfferHandlers)>,
+    pub(crate) prompts: Vec<(PromptRegistration, OfferHandlers)>,
 }
 
 /// The functions of a tool, in one machine.
@@ -179,6 +182,8 @@ pub(crate) struct Loaded {
     pub(crate) tools: HashMap<ToolName, Handlers>,
     pub(crate) hooks: Vec<Function>,
     pub(crate) commands: HashMap<String, Function>,
+    pub(crate) resources: Vec<OfferHandlers>,
+    pub(crate) prompts: Vec<OfferHandlers>,
 }
 
 /// A plugin's machines. The first keeps its state; the others serve parallelizable tools.

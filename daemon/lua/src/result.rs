@@ -62,7 +62,7 @@ fn of_fields(mut fields: Map<String, Value>) -> Result<ToolOutput, String> {
     Ok(ToolOutput { content, is_error, metadata, structured })
 }
 
-fn block(place: usize, value: Value) -> Result<Block, String> {
+pub(crate) fn block(place: usize, value: Value) -> Result<Block, String> {
     match value {
         Value::String(text) => Ok(Block::text(text)),
         value => serde_json::from_value(value).map_err(|error| format!("field 'content[{place}]': {error}")),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use toold_engine::hooks::Hook;
+use toold_engine::offers::Offer;
 use toold_engine::registry::SourceKey;
 use toold_engine::tool::Tool;
 use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
@@ -13,6 +14,7 @@ use crate::command::Command;
 use crate::content::Digest;
 use crate::hook::LuaHook;
 use crate::manifest::Manifest;
+use crate::offer::offer;
 use crate::plugin::{Loaded, Permission, Plugin, Registered, Subagent, Version};
 use crate::tool::LuaTool;
 use crate::unit::stem;
@@ -48,6 +50,7 @@ pub(crate) struct Put {
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) subagents: Vec<Subagent>,
     pub(crate) commands: Vec<Command>,
+    pub(crate) offer: Offer,
 }
 
 impl Put {
@@ -70,7 +73,10 @@ impl Put {
         });
         let hooks = hooks.collect();
         let commands = registered.commands.into_iter().map(|(spec, _)| Command::new(spec, &version)).collect();
-        Self { key, tools, hooks, subagents: registered.subagents, commands, version }
+        let resources = registered.resources.into_iter().map(|(spec, _)| spec).collect();
+        let prompts = registered.prompts.into_iter().map(|(spec, _)| spec).collect();
+        let offer = offer(resources, prompts, &version);
+        Self { key, tools, hooks, subagents: registered.subagents, commands, offer, version }
     }
 }
 

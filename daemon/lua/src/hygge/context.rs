@@ -7,18 +7,22 @@ use mlua::{Lua, Table, Value};
 use serde_json::{Value as Json, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::questions::{Asking, Said};
+use toold_engine::questions::{Asking, Filled, Form, Said};
+use toold_engine::sampling::Sampling;
+use toold_engine::schema::Schema;
 use toold_engine::tool::ToolError;
 use toold_host::files;
 use toold_proto::call::{Progress, Stream};
-use toold_proto::tool::Category;
+use toold_proto::offer::{PromptMessage, Speaker};
+use toold_proto::tool::{Block, Category};
 
 use super::{Module, Reply};
 use toold_proto::question::QuestionOption;
 
-use crate::args::{Fields, text};
+use crate::args::{Args, Fields, text};
 use crate::call;
 use crate::convert;
+use crate::offer::messages;
 use crate::raw::Facts;
 
 /// The name in the machine's registry of the table `hygge.session`.
@@ -99,7 +103,87 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
             }
         })
     })?;
+    ctx.waiting("elicit", "ctx.elicit", |asked| {
+        let form = form(asked.lua, &asked.args.fields(1, "form")?)?;
+        let cx = asked.call.cx()?.clone();
+        Ok(async move {
+            let filled = cx.elicit(form).await.map_err(|error| error.to_string())?;
+            Ok(Reply::Json(match filled {
+                Filled::Accepted(content) => json!({"action": "accept", "content": content}),
+                Filled::Declined => json!({"action": "decline"}),
+                Filled::Cancelled => json!({"action": "cancel"}),
+            }))
+        })
+    })?;
+    ctx.waiting("sample", "ctx.sample", |asked| {
+        let sampling = sampling(asked.lua, asked.args)?;
+        let cx = asked.call.cx()?.clone();
+        Ok(async move {
+            let sampled = cx.sample(sampling).await.map_err(|error| error.to_string())?;
+            let texts: Vec<&str> = sampled.content.iter().filter_map(Block::as_text).collect();
+            Ok(Reply::Json(json!({
+                "content": texts.join("\n"),
+                "blocks": sampled.content,
+                "role": sampled.role,
+                "model": sampled.model,
+                "stop_reason": sampled.stop_reason,
+            })))
+        })
+    })?;
     Ok(())
+}
+
+/// A form as a script writes it: `{message, schema, key?}`.
+fn form(lua: &Lua, fields: &Fields) -> Result<Form, String> {
+    let given = fields.get("schema")?;
+    if !given.is_table() {
+        return Err(fields.mistake("schema", "a table with a JSON Schema of an object", &given));
+    }
+    let mut schema = convert::to_schema(lua, &given).map_err(|error| fields.wrong("schema", error))?;
+    if let Json::Object(schema) = &mut schema {
+        schema.entry("type").or_insert_with(|| "object".into());
+    }
+    let schema = Schema::compile_input(schema).map_err(|error| fields.wrong("schema", error))?;
+    Ok(Form { key: fields.optional_text("key")?, message: fields.text("message")?, schema })
+}
+
+/// How much a model may answer when a script does not say.
+const MAX_TOKENS: u32 = 1_024;
+
+/// What a script asks a model: a text, or `{messages | prompt, ...}`.
+fn sampling(lua: &Lua, args: &Args) -> Result<Sampling, String> {
+    let said = |text| vec![PromptMessage { role: Speaker::User, content: Block::text(text) }];
+    let mut sampling = Sampling {
+        messages: Vec::new(),
+        system_prompt: None,
+        max_tokens: MAX_TOKENS,
+        temperature: None,
+        stop_sequences: Vec::new(),
+        model_preferences: None,
+    };
+    if let Some(text) = text(args.value(1)) {
+        sampling.messages = said(text);
+        return Ok(sampling);
+    }
+    let fields = args.fields(1, "request")?;
+    sampling.messages = match fields.optional_text("prompt")? {
+        Some(text) => said(text),
+        None => messages(lua, "ctx.sample", &fields.get("messages")?)?,
+    };
+    if sampling.messages.is_empty() {
+        return Err(fields.wrong("messages", "expected at least one message, or a prompt"));
+    }
+    sampling.system_prompt = fields.optional_text("system_prompt")?;
+    if let Some(tokens) = fields.optional_number("max_tokens")? {
+        sampling.max_tokens = (tokens as u32).max(1);
+    }
+    sampling.temperature = fields.optional_number("temperature")?;
+    sampling.stop_sequences = fields.optional_texts("stop_sequences")?.unwrap_or_default();
+    sampling.model_preferences = match fields.get("model_preferences")? {
+        Value::Nil => None,
+        given => Some(convert::to_json(lua, &given).map_err(|error| fields.wrong("model_preferences", error))?),
+    };
+    Ok(sampling)
 }
 
 /// A question as a script writes it: options are texts, or `{id, label, description}`.

@@ -1,15 +1,21 @@
 //! What plugins say: `hygge.log`, `hygge.notify`, `hygge.send_message`, `print`.
 
+use std::sync::atomic::Ordering;
+
 use mlua::Value;
+use serde_json::Value as Json;
 use toold_proto::event::What;
 use toold_proto::tool::SessionId;
 
 use super::Module;
 use crate::args::{Args, shown, text};
 use crate::call;
+use crate::plugin::Plugin;
 
 /// Longer texts are cut: they are kept for everyone who subscribes later.
 const MAX_TEXT: usize = 16 * 1024;
+/// How many lines of one call become events: a flood would push all else out of what is kept.
+const MAX_LOGGED: u32 = 100;
 
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     hygge.function("log", "hygge.log", |lua, args, home| {
@@ -17,9 +23,9 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         let message = short(args.text(2, "message")?);
         let fields = match args.value(3) {
             Value::Nil => None,
-            _ => Some(args.json(lua, 3, "fields")?.to_string()),
+            _ => Some(args.json(lua, 3, "fields")?),
         };
-        log(home.plugin.name(), &level, &message, fields.as_deref());
+        log(&home.plugin, &level, message, fields);
         Ok(())
     })?;
     hygge.function("notify", "hygge.notify", |_, args, home| {
@@ -57,7 +63,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
             };
             texts.push(text);
         }
-        log(home.plugin.name(), "info", &short(texts.join("\t")), None);
+        log(&home.plugin, "info", short(texts.join("\t")), None);
         Ok(())
     })?;
     hygge.table.raw_remove("print")?;
@@ -73,15 +79,35 @@ fn level(args: &Args, place: usize) -> Result<String, String> {
     }
 }
 
-fn log(plugin: &str, level: &str, message: &str, fields: Option<&str>) {
-    let call = call::current();
-    let call = call.as_ref().and_then(|call| call.cx.as_ref()).map(|cx| cx.call_id.as_str());
-    match level {
-        "debug" => tracing::debug!(target: "toold::plugin", plugin, call, fields, "{message}"),
-        "warn" => tracing::warn!(target: "toold::plugin", plugin, call, fields, "{message}"),
-        "error" => tracing::error!(target: "toold::plugin", plugin, call, fields, "{message}"),
-        _ => tracing::info!(target: "toold::plugin", plugin, call, fields, "{message}"),
+/// Into the daemon's log, and within a call as an event of its session.
+fn log(plugin: &Plugin, level: &str, message: String, fields: Option<Json>) {
+    let current = call::current();
+    let cx = current.as_ref().and_then(|call| call.cx.as_ref());
+    {
+        let (plugin, call) = (plugin.name(), cx.map(|cx| cx.call_id.as_str()));
+        let fields = fields.as_ref().map(Json::to_string);
+        match level {
+            "debug" => tracing::debug!(target: "toold::plugin", plugin, call, fields, "{message}"),
+            "warn" => tracing::warn!(target: "toold::plugin", plugin, call, fields, "{message}"),
+            "error" => tracing::error!(target: "toold::plugin", plugin, call, fields, "{message}"),
+            _ => tracing::info!(target: "toold::plugin", plugin, call, fields, "{message}"),
+        }
     }
+    let (Some(call), Some(cx)) = (&current, cx) else { return };
+    let number = call.logged.fetch_add(1, Ordering::Relaxed);
+    let message = match number {
+        0..MAX_LOGGED => message,
+        MAX_LOGGED => "more is in the daemon's log only".to_owned(),
+        _ => return,
+    };
+    plugin.shared.engine.events.emit(What::Log {
+        call_id: cx.call_id.clone(),
+        session_id: cx.session.id.clone(),
+        plugin: plugin.name().to_owned(),
+        level: level.to_owned(),
+        message,
+        fields: if number < MAX_LOGGED { fields } else { None },
+    });
 }
 
 fn short(mut text: String) -> String {

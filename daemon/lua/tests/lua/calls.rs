@@ -380,13 +380,12 @@ async fn a_person_can_be_asked() {
                 if let QuestionEvent::Asked { request } = questions.next().await {
                     assert_eq!(request.options[0].label, "red");
                     let cancelled = reply.is_none();
-                    let reply =
-                        ReplyQuestion {
-                            request_id: request.request_id,
-                            answer_ids: reply,
-                            cancelled,
-                            ..ReplyQuestion::default()
-                        };
+                    let reply = ReplyQuestion {
+                        request_id: request.request_id,
+                        answer_ids: reply,
+                        cancelled,
+                        ..ReplyQuestion::default()
+                    };
                     let by = Answerer { client: None, connection: 1 };
                     return toold_engine::questions::reply(&world.engine, &reply, by, None).unwrap();
                 }

@@ -5,6 +5,7 @@ mod calls;
 mod compatible;
 mod hostile;
 mod limits;
+mod offers;
 mod projects;
 mod registering;
 mod reloading;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
+use toold_engine::offers::{read, render};
 
 use crate::world::{World, write};
 
@@ -195,6 +196,14 @@ async fn every_example_of_the_guide_does_what_it_says() {
                 let (name, arguments) = call.split_once(' ').unwrap();
                 let arguments: Value = serde_json::from_str(arguments).unwrap();
                 answer = world.call(name, arguments).await.text();
+            } else if let Some(uri) = line.strip_prefix("-- read: ") {
+                let contents = read(&world.engine, uri, world.call_of("", json!({}))).await.unwrap();
+                answer = contents[0].text.clone().unwrap();
+            } else if let Some(prompt) = line.strip_prefix("-- render: ") {
+                let (name, arguments) = prompt.split_once(' ').unwrap();
+                let arguments = serde_json::from_str(arguments).unwrap();
+                let rendered = render(&world.engine, name, arguments, world.call_of("", json!({}))).await.unwrap();
+                answer = rendered.messages[0].content.as_text().unwrap().to_owned();
             } else if let Some(expected) = line.strip_prefix("-- gives: ") {
                 assert!(answer.starts_with(expected), "{at}: {answer}");
             }
