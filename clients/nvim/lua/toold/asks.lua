@@ -1,0 +1,136 @@
+--- Permission asks, answered through `vim.ui.select`, with the diff or the command line beside it.
+
+local client = require("toold.client")
+local config = require("toold.config")
+local float = require("toold.float")
+local prompts = require("toold.prompts")
+local text = require("toold.text")
+
+local M = {}
+
+local SCOPES = {
+  { scope = "once", label = "Allow once" },
+  { scope = "session", label = "Allow in this session" },
+  { scope = "project", label = "Allow in this project" },
+  { scope = "always", label = "Allow always" },
+}
+
+--- The ways to answer, from narrow to wide; denying comes last.
+function M.choices(ask)
+  local choices = {}
+  for _, each in ipairs(SCOPES) do
+    choices[#choices + 1] = { label = each.label, reply = { action = "allow", scope = each.scope } }
+  end
+  local named = { once = "once", session = "in this session", project = "in this project", always = "always" }
+  for _, suggestion in ipairs(ask.suggestions or {}) do
+    if suggestion.pattern ~= ask.target then
+      local label = ("Allow %s: %s"):format(named[suggestion.scope] or suggestion.scope, text.line(suggestion.pattern))
+      choices[#choices + 1] = {
+        label = label,
+        reply = { action = "allow", scope = suggestion.scope, pattern = suggestion.pattern },
+      }
+    end
+  end
+  choices[#choices + 1] = { label = "Deny", reply = { action = "deny" } }
+  choices[#choices + 1] = { label = "Deny, and say why", reply = { action = "deny" }, why = true }
+  return choices
+end
+
+--- What is asked, on one line.
+function M.headline(ask)
+  local who = ask.tool
+  if ask.chain and #ask.chain > 0 then
+    who = who .. " (of " .. table.concat(ask.chain, ", ") .. ")"
+  end
+  local reason = ask.reason and ask.reason ~= "" and " (" .. ask.reason .. ")" or ""
+  return text.line(("%s wants %s: %s%s"):format(who, ask.category, ask.target, reason))
+end
+
+local function details(ask)
+  if ask.diff and ask.diff ~= "" then
+    return text.lines(ask.diff), "diff"
+  end
+  if ask.command and ask.command ~= ask.target then
+    return text.lines(ask.command), "sh"
+  end
+  return nil
+end
+
+local function reply(ask, answer)
+  local params = vim.tbl_extend("force", { request_id = ask.request_id }, answer)
+  client.request("permissions.reply", params, function(err)
+    if not err then
+      return
+    end
+    if err.data and err.data.kind == "unknown_request" then
+      vim.notify("toold: this was answered already", vim.log.levels.INFO)
+    else
+      vim.notify("toold: the answer was not taken: " .. err.message, vim.log.levels.ERROR)
+      prompts.again()
+    end
+  end)
+end
+
+local function prompt_of(ask)
+  local window
+  local prompt = { id = ask.request_id, kind = "ask", asked_at = ask.asked_at }
+
+  function prompt.close()
+    float.close(window)
+    window = nil
+  end
+
+  function prompt.show(done)
+    local lines, filetype = details(ask)
+    if lines then
+      window = float.open(lines, { filetype = filetype, title = " " .. text.line(ask.target) .. " ", at = "top" })
+    end
+    vim.cmd("redraw")
+    vim.ui.select(M.choices(ask), {
+      prompt = M.headline(ask),
+      kind = "toold_ask",
+      format_item = function(choice)
+        return choice.label
+      end,
+    }, function(choice)
+      prompt.close()
+      if not choice then
+        if prompts.is_pending(ask.request_id) then
+          vim.notify("toold: left open; :ToolAsks shows it again", vim.log.levels.INFO)
+        end
+        return done()
+      end
+      if not choice.why then
+        reply(ask, choice.reply)
+        return done()
+      end
+      vim.ui.input({ prompt = "Why not: " }, function(message)
+        if message then
+          reply(ask, { action = "deny", message = message ~= "" and message or nil })
+        end
+        done()
+      end)
+    end)
+  end
+
+  return prompt
+end
+
+function M.stand()
+  if not config.options.asks then
+    return
+  end
+  client.request("permissions.subscribe", {}, nil, function(item)
+    if item.type == "asked" then
+      prompts.add(prompt_of(item.request))
+    else
+      prompts.over(item.request_id)
+    end
+  end)
+end
+
+function M.fall()
+  prompts.clear("ask")
+end
+
+return M

@@ -1,0 +1,101 @@
+--- Calls that this editor makes: run, followed, cancelled.
+
+local client = require("toold.client")
+local config = require("toold.config")
+
+local M = {
+  -- In flight, the oldest first: `{id, name, message, progress, total, cancel}`.
+  running = {},
+}
+
+local count = 0
+
+local function remove(call)
+  for i, each in ipairs(M.running) do
+    if each == call then
+      table.remove(M.running, i)
+      break
+    end
+  end
+  require("toold.status").changed()
+end
+
+local function begin(name)
+  count = count + 1
+  local call = { id = ("nvim-%d-%d"):format(vim.fn.getpid(), count), name = name }
+  M.running[#M.running + 1] = call
+  -- What a cancel does before the request is made: the request then never is.
+  function call.cancel()
+    call.cancelled = true
+  end
+  require("toold.status").changed()
+  return call
+end
+
+--- Connects, starting a daemon if need be, and makes the request that `params` (a function) describes.
+local function run(call, method, params, callback)
+  local function done(err, result)
+    remove(call)
+    callback(err, result)
+  end
+  client.connect({ start = config.options.start }, function(err)
+    if err then
+      return done(err)
+    end
+    if call.cancelled then
+      return done({ code = -32800, message = "cancelled" })
+    end
+    -- What the person sees on the screen is what the tool must see.
+    require("toold.buffers").flush()
+    local id = client.request(method, params(), done)
+    local cancel = client.canceller(id)
+    function call.cancel()
+      call.cancelled = true
+      cancel()
+    end
+  end)
+  return call
+end
+
+--- Calls a tool; see `require("toold").call`.
+function M.execute(name, arguments, options, callback)
+  local call = begin(name)
+  call.on_progress = options.on_progress
+  return run(call, "tools.execute", function()
+    return {
+      name = name,
+      arguments = require("toold.rpc").object(arguments),
+      call_id = call.id,
+      timeout_ms = options.timeout_ms,
+      progress = true,
+    }
+  end, callback)
+end
+
+--- Runs a slash command of a plugin.
+function M.command(name, input, callback)
+  local call = begin("/" .. name)
+  return run(call, "commands.run", function()
+    return { name = name, input = input }
+  end, callback)
+end
+
+--- Takes the params of a `tools.progress`.
+function M.progressed(params)
+  for _, call in ipairs(M.running) do
+    if call.id == params.call_id then
+      local said = params.message or params.text
+      if said and vim.trim(said) ~= "" then
+        call.message = vim.trim(said):match("[^\n]*$")
+      end
+      call.progress, call.total = params.progress or call.progress, params.total or call.total
+      require("toold.status").changed(call)
+      if call.on_progress then
+        call.on_progress(params)
+      end
+      return
+    end
+  end
+end
+
+return M

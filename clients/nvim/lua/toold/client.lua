@@ -1,0 +1,245 @@
+--- The one connection of this editor: opened, put up again when it is lost, moved when the folder changes.
+
+local config = require("toold.config")
+local start = require("toold.start")
+
+local M = {
+  -- As `tools.list` gave them last, sorted by name.
+  tools = {},
+  -- `{id, cwd, asked_cwd}` of the session, kept for the next connection.
+  session = nil,
+}
+
+-- Milliseconds between two looks for a daemon, at first and at most.
+local LOOK_FIRST, LOOK_AT_MOST = 250, 5000
+
+local connection
+local connecting = false
+local want_start = false
+local waiters = {}
+-- Grows with each `stop`, so that what was begun before it ends there.
+local generation = 0
+local looking, look_after = false, LOOK_FIRST
+local revision, epoch
+
+--- What is put up on each connection, in this order.
+local function standing()
+  return { require("toold.events"), require("toold.asks"), require("toold.questions"), require("toold.lend"), require("toold.buffers") }
+end
+
+function M.connected()
+  return connection ~= nil
+end
+
+function M.connecting()
+  return connecting
+end
+
+--- Makes a request on the connection there is. Gives the request's id, or nil when there is none.
+function M.request(method, params, callback, on_item)
+  if not connection then
+    vim.schedule(function()
+      if callback then
+        callback({ message = "not connected to the daemon", kind = "disconnected" })
+      end
+    end)
+    return nil
+  end
+  return connection:request(method, params, callback, on_item)
+end
+
+--- A function that cancels the request with this id, on the connection that it was made on.
+function M.canceller(id)
+  local own = connection
+  return function()
+    if own and id then
+      own:cancel(id)
+    end
+  end
+end
+
+function M.unsubscribe(method, subscription)
+  if connection then
+    connection:unsubscribe(method, subscription)
+  end
+end
+
+--- Connects, if it is not. With `how.start` a daemon is started when there is none. `callback(err)`.
+function M.connect(how, callback)
+  if connection then
+    return callback(nil)
+  end
+  waiters[#waiters + 1] = callback
+  want_start = want_start or how.start
+  if connecting then
+    return
+  end
+  connecting = true
+  local own = generation
+  local function may_start()
+    return want_start and own == generation
+  end
+  start.connect(config.options, may_start, function(err, opened)
+    if own ~= generation then
+      if opened then
+        opened:close()
+      end
+      return
+    end
+    if err then
+      return M.finish(err)
+    end
+    M.open(opened, own)
+  end)
+end
+
+function M.open(opened, own)
+  local function failed(err)
+    opened:close()
+    if own == generation then
+      M.finish(err)
+    end
+  end
+  M.open_session(opened, function(err)
+    if err then
+      return failed(err)
+    end
+    opened:request("tools.list", {}, function(list_err, list)
+      if list_err or own ~= generation then
+        return failed(list_err or { message = "stopped" })
+      end
+      M.take_tools(list)
+      opened.on_progress = require("toold.calls").progressed
+      opened.on_closed = M.lost
+      connection = opened
+      look_after = LOOK_FIRST
+      for _, each in ipairs(standing()) do
+        each.stand()
+      end
+      M.finish(nil)
+    end)
+  end)
+end
+
+--- Opens a session in the editor's folder, the one of before if the folder is the same.
+function M.open_session(on, callback)
+  local cwd = vim.fn.getcwd(-1, -1)
+  local version = vim.version()
+  local params = {
+    cwd = cwd,
+    session_id = M.session and M.session.asked_cwd == cwd and M.session.id or nil,
+    client = { name = "nvim", version = ("%d.%d.%d"):format(version.major, version.minor, version.patch) },
+    protocol = 1,
+  }
+  on:request("session.open", params, function(err, opened)
+    if err and params.session_id then
+      -- It may have been closed, or be somebody else's by now: a new one, then.
+      M.session = nil
+      return M.open_session(on, callback)
+    end
+    if not err then
+      M.session = { id = opened.session_id, cwd = opened.cwd, asked_cwd = cwd, server = opened.server }
+    end
+    callback(err)
+  end)
+end
+
+function M.finish(err)
+  connecting, want_start = false, false
+  local all = waiters
+  waiters = {}
+  for _, callback in ipairs(all) do
+    callback(err)
+  end
+  if err and looking then
+    M.look_later()
+  end
+  vim.cmd("redrawstatus")
+end
+
+function M.lost(reason)
+  connection = nil
+  for _, each in ipairs(standing()) do
+    each.fall()
+  end
+  vim.cmd("redrawstatus")
+  if looking then
+    M.look_later()
+  end
+  return reason
+end
+
+--- Looks for a daemon until there is one, and again when it is lost. Starts none: somebody may have stopped it.
+function M.look()
+  looking = true
+  M.connect({ start = false }, function() end)
+end
+
+function M.look_later()
+  local own = generation
+  vim.defer_fn(function()
+    if own == generation and not connection and not connecting then
+      M.look()
+    end
+  end, look_after)
+  look_after = math.min(look_after * 2, LOOK_AT_MOST)
+end
+
+--- Hangs up, and looks no more.
+function M.stop()
+  generation = generation + 1
+  looking, look_after = false, LOOK_FIRST
+  if connecting then
+    M.finish({ message = "stopped" })
+  end
+  if connection then
+    connection:close("the client was stopped")
+  end
+end
+
+--- To be called when the editor's folder has changed: a session is bound to its folder.
+function M.move()
+  if not connection or M.session.asked_cwd == vim.fn.getcwd(-1, -1) then
+    return
+  end
+  M.session = nil
+  M.open_session(connection, function(err)
+    if err then
+      return vim.notify("toold: " .. err.message, vim.log.levels.WARN)
+    end
+    require("toold.lend").move()
+    require("toold.buffers").move()
+    M.refresh()
+  end)
+end
+
+--- Fetches the tools, if they have changed.
+function M.refresh(callback)
+  M.request("tools.list", { if_revision = revision, if_epoch = epoch }, function(err, list)
+    if not err then
+      M.take_tools(list)
+    end
+    if callback then
+      callback(err)
+    end
+  end)
+end
+
+function M.take_tools(list)
+  revision, epoch = list.revision, list.epoch
+  if list.tools then
+    M.tools = list.tools
+  end
+end
+
+--- The tool of this name, or nil.
+function M.tool(name)
+  for _, tool in ipairs(M.tools) do
+    if tool.name == name then
+      return tool
+    end
+  end
+  return nil
+end
+
+return M

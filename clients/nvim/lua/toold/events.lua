@@ -1,0 +1,47 @@
+--- What happens in the daemon, for the parts of this client that want to know.
+
+local client = require("toold.client")
+local config = require("toold.config")
+local text = require("toold.text")
+
+local M = {}
+
+local LEVELS = { error = vim.log.levels.ERROR, warn = vim.log.levels.WARN, warning = vim.log.levels.WARN }
+
+local function notice(event)
+  if event.session_id and event.session_id ~= client.session.id then
+    return
+  end
+  local from = event.plugin and event.plugin .. ": " or ""
+  vim.notify("toold: " .. from .. text.line(event.message), LEVELS[event.level] or vim.log.levels.INFO)
+end
+
+local function finished(event)
+  local tool = client.tool(event.tool)
+  if config.options.reload and not (tool and tool.annotations.read_only) then
+    require("toold.reload").check()
+  end
+end
+
+local on = {
+  ["tools.changed"] = function()
+    client.refresh()
+  end,
+  ["call.finished"] = finished,
+  ["notice"] = notice,
+  -- Whatever was lost may have changed files and tools.
+  ["lagged"] = function()
+    client.refresh()
+    finished({})
+  end,
+}
+
+function M.stand()
+  client.request("events.subscribe", { kinds = { "tools.changed", "call.finished", "notice" } }, nil, function(event)
+    on[event.kind](event)
+  end)
+end
+
+function M.fall() end
+
+return M

@@ -1,0 +1,51 @@
+--- Floating windows over what is there.
+
+local M = {}
+
+--- A scratch buffer with these lines, which goes when nothing shows it.
+function M.scratch(lines, filetype)
+  local buffer = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
+  vim.bo[buffer].bufhidden = "wipe"
+  vim.bo[buffer].modifiable = false
+  if filetype then
+    vim.bo[buffer].filetype = filetype
+  end
+  return buffer
+end
+
+--- Opens a window and gives it. `options`: `filetype`, `title`, `enter`, `at`: "top" leaves room below for a list
+--- of choices.
+function M.open(lines, options)
+  local widest = vim.fn.strdisplaywidth(options.title or "")
+  for _, line in ipairs(lines) do
+    widest = math.max(widest, vim.fn.strdisplaywidth(line))
+  end
+  local room = vim.o.lines - (options.at == "top" and 16 or 6)
+  local width = math.max(math.min(widest, vim.o.columns - 4), 20)
+  local height = math.max(math.min(#lines, room), 3)
+  local place = {
+    relative = "editor",
+    style = "minimal",
+    border = "single",
+    width = width,
+    height = height,
+    row = options.at == "top" and 0 or math.floor((vim.o.lines - height) / 2) - 1,
+    col = math.floor((vim.o.columns - width) / 2) - 1,
+  }
+  if vim.fn.has("nvim-0.9") == 1 then
+    place.title = options.title
+  end
+  local buffer = options.buffer or M.scratch(lines, options.filetype)
+  local window = vim.api.nvim_open_win(buffer, options.enter == true, place)
+  vim.wo[window].wrap = false
+  return window
+end
+
+function M.close(window)
+  if window and vim.api.nvim_win_is_valid(window) then
+    vim.api.nvim_win_close(window, true)
+  end
+end
+
+return M

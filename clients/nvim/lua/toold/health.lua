@@ -1,0 +1,98 @@
+--- `:checkhealth toold`
+
+local M = {}
+
+local health = vim.health or require("health")
+local start = health.start or health.report_start
+local ok = health.ok or health.report_ok
+local warn = health.warn or health.report_warn
+local error_ = health.error or health.report_error
+local info = health.info or health.report_info
+
+local PATIENCE = 5000
+
+--- The answer to a request, waited for.
+local function answer(method)
+  local done, err, result = false, nil, nil
+  require("toold.client").request(method, {}, function(...)
+    done = true
+    err, result = ...
+  end)
+  vim.wait(PATIENCE, function()
+    return done
+  end, 5)
+  if not done then
+    return nil, "no answer"
+  end
+  return result, err and err.message
+end
+
+local function check_program(options, place)
+  local program = place.program(options)
+  if program then
+    ok("a daemon can be started: " .. program)
+  elseif options.start then
+    warn("found no toold that could be started", { "put it into PATH, or name it by the option toold" })
+  else
+    info("no daemon is started by this editor, as the option start says")
+  end
+end
+
+local function check_plugins()
+  local list, err = answer("plugins.list")
+  if not list then
+    return warn("the plugins cannot be listed: " .. err)
+  end
+  for _, plugin in ipairs(list.plugins) do
+    if plugin.status == "failed" then
+      local why = plugin.error and plugin.error.message or "for an unknown reason"
+      warn(("the plugin %s failed: %s"):format(plugin.name, why), { "toolctl plugins shows where" })
+    end
+  end
+end
+
+local function check_daemon()
+  local client = require("toold.client")
+  local status, err = answer("daemon.status")
+  if not status then
+    return error_("the daemon does not tell how it is: " .. err)
+  end
+  ok(("toold %s, protocol %d, pid %d, at %s"):format(status.version, status.protocol, status.pid, status.socket or "stdio"))
+  ok(("session %s in %s"):format(client.session.id, client.session.cwd))
+  ok(("%d tools"):format(#client.tools))
+  for _, problem in ipairs(status.problems or {}) do
+    warn(problem)
+  end
+  check_plugins()
+end
+
+function M.check()
+  local toold = require("toold")
+  local place = require("toold.place")
+  local options = require("toold.config").options
+  start("toold")
+  if vim.fn.has("nvim-0.7") == 1 then
+    ok("Neovim is 0.7 or later")
+  else
+    error_("Neovim 0.7 or later is needed")
+  end
+  local socket = place.socket(options)
+  if not socket then
+    return error_("there is no place for a socket", { "set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME" })
+  end
+  info("socket: " .. socket)
+  check_program(options, place)
+  local done, err = false, nil
+  toold.connect(function(failed)
+    done, err = true, failed
+  end)
+  vim.wait(options.start_timeout_ms, function()
+    return done
+  end, 5)
+  if not done or err then
+    return error_("not connected: " .. (err and err.message or "no answer in time"))
+  end
+  check_daemon()
+end
+
+return M

@@ -1,0 +1,173 @@
+--- One connection: JSON-RPC 2.0, one text per line, over a Unix socket. Callbacks run on the main loop.
+
+local uv = vim.uv or vim.loop
+
+local M = {}
+
+local Connection = {}
+Connection.__index = Connection
+
+--- Connects; `callback(err, connection)`, with the name of a system error such as ENOENT.
+function M.open(socket, callback)
+  local pipe = uv.new_pipe(false)
+  local connected = vim.schedule_wrap(function(err)
+    if err then
+      pipe:close()
+      return callback(err)
+    end
+    local self = setmetatable({
+      pipe = pipe,
+      waiting = {},
+      subscriptions = {},
+      last_id = 0,
+      -- Called with the params of each `tools.progress`.
+      on_progress = function() end,
+      -- Called once, when the stream has ended, with the reason.
+      on_closed = function() end,
+    }, Connection)
+    self:read()
+    callback(nil, self)
+  end)
+  -- A path that is too long for a socket is told by an error in some versions, by a return value in others.
+  local ok, request, message = pcall(pipe.connect, pipe, socket, connected)
+  if not ok then
+    connected(tostring(request))
+  elseif request == nil then
+    connected(tostring(message))
+  end
+end
+
+--- A callback of somebody else must not end the reading of the stream.
+local function guarded(callback, ...)
+  local ok, err = xpcall(callback, debug.traceback, ...)
+  if not ok then
+    vim.notify("toold: " .. err, vim.log.levels.ERROR)
+  end
+end
+
+function Connection:read()
+  -- Pieces of a line that is not whole yet.
+  local pieces = {}
+  local take = vim.schedule_wrap(function(line)
+    self:take(line)
+  end)
+  local close = vim.schedule_wrap(function(reason)
+    self:close(reason)
+  end)
+  self.pipe:read_start(function(err, chunk)
+    if not chunk then
+      return close(err and "the connection is gone: " .. err or "the daemon closed the connection")
+    end
+    local from = 1
+    while true do
+      local stop = chunk:find("\n", from, true)
+      if not stop then
+        pieces[#pieces + 1] = chunk:sub(from)
+        return
+      end
+      pieces[#pieces + 1] = chunk:sub(from, stop - 1)
+      take(table.concat(pieces))
+      pieces = {}
+      from = stop + 1
+    end
+  end)
+end
+
+function Connection:take(line)
+  if self.closed then
+    return
+  end
+  local ok, message = pcall(vim.json.decode, line, { luanil = { object = true } })
+  if not ok or type(message) ~= "table" then
+    vim.notify("toold: the daemon sent what is no message: " .. line:sub(1, 200), vim.log.levels.WARN)
+  elseif message.method == "tools.progress" then
+    guarded(self.on_progress, message.params)
+  elseif message.method then
+    local on_item = self.subscriptions[message.params.subscription]
+    if on_item then
+      guarded(on_item, message.params.result)
+    end
+  else
+    self:answered(message)
+  end
+end
+
+function Connection:answered(message)
+  local waiting = message.id and self.waiting[message.id]
+  if not waiting then
+    return
+  end
+  self.waiting[message.id] = nil
+  if waiting.on_item and not message.error then
+    self.subscriptions[message.result] = waiting.on_item
+  end
+  guarded(waiting.callback, message.error, message.result)
+end
+
+--- Sends a request and gives its id. `callback(err, result)`; `err` is a JSON-RPC error object, or has only a
+--- `message` when the connection is lost. With `on_item` it is a subscription.
+function Connection:request(method, params, callback, on_item)
+  callback = callback or function() end
+  if self.closed then
+    vim.schedule(function()
+      guarded(callback, { message = self.closed, kind = "disconnected" })
+    end)
+    return nil
+  end
+  self.last_id = self.last_id + 1
+  local id = self.last_id
+  self.waiting[id] = { callback = callback, on_item = on_item }
+  self:send({ jsonrpc = "2.0", id = id, method = method, params = M.object(params) })
+  return id
+end
+
+function Connection:notify(method, params)
+  if not self.closed then
+    self:send({ jsonrpc = "2.0", method = method, params = M.object(params) })
+  end
+end
+
+--- Asks the daemon to give up a request, which is answered by an error then.
+function Connection:cancel(id)
+  if self.waiting[id] then
+    self:notify("$/cancelRequest", { id = id })
+  end
+end
+
+--- Items of this subscription go nowhere from now on, and the daemon is told.
+function Connection:unsubscribe(method, subscription)
+  self.subscriptions[subscription] = nil
+  self:request(method, { subscription = subscription })
+end
+
+function Connection:send(message)
+  -- Written in order; an error of writing is followed by the end of reading.
+  self.pipe:write(vim.json.encode(message) .. "\n")
+end
+
+--- Ends the connection. All that waits for an answer gets an error with this reason.
+function Connection:close(reason)
+  if self.closed then
+    return
+  end
+  self.closed = reason or "the connection was closed"
+  if not self.pipe:is_closing() then
+    self.pipe:close()
+  end
+  local waiting = self.waiting
+  self.waiting, self.subscriptions = {}, {}
+  for _, request in pairs(waiting) do
+    guarded(request.callback, { message = self.closed, kind = "disconnected" })
+  end
+  guarded(self.on_closed, self.closed)
+end
+
+--- An empty table as an object: JSON's empty list is another thing.
+function M.object(value)
+  if value == nil or type(value) == "table" and next(value) == nil then
+    return vim.empty_dict()
+  end
+  return value
+end
+
+return M

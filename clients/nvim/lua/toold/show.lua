@@ -1,0 +1,113 @@
+--- Results of calls, in a scratch buffer.
+
+local config = require("toold.config")
+local float = require("toold.float")
+local text = require("toold.text")
+
+local M = {}
+
+local count = 0
+
+local function block_lines(block)
+  if block.type == "text" then
+    return text.lines(block.text)
+  end
+  if block.type == "resource" then
+    if block.text then
+      return text.lines(block.text)
+    end
+    return { ("[resource %s]"):format(text.line(block.uri)) }
+  end
+  local bytes = math.floor(#(block.data or "") * 3 / 4)
+  return { ("[%s %s, %d bytes]"):format(block.type, text.line(block.mime_type), bytes) }
+end
+
+--- All that a result says, as lines.
+function M.lines(result)
+  local lines = {}
+  for _, block in ipairs(result.content or {}) do
+    vim.list_extend(lines, block_lines(block))
+  end
+  return #lines > 0 and lines or { "" }
+end
+
+local function window_of_before()
+  for _, window in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+    if vim.b[vim.api.nvim_win_get_buf(window)].toold_result and vim.api.nvim_win_get_config(window).relative == "" then
+      return window
+    end
+  end
+  return nil
+end
+
+--- A window for the buffer; the one that showed a result before is used again.
+local function open(buffer, lines, title, where, mods)
+  if where == "float" then
+    return float.open(lines, { title = " " .. title .. " ", enter = true, buffer = buffer })
+  end
+  if where == "buffer" then
+    vim.api.nvim_win_set_buf(0, buffer)
+    return vim.api.nvim_get_current_win()
+  end
+  local before = window_of_before()
+  if before then
+    vim.api.nvim_win_set_buf(before, buffer)
+    return before
+  end
+  local asked = mods and mods ~= "" and mods or where == "vsplit" and "vertical" or "botright"
+  local back = vim.api.nvim_get_current_win()
+  vim.cmd(asked .. " split")
+  local window = vim.api.nvim_get_current_win()
+  vim.api.nvim_win_set_buf(window, buffer)
+  if where == "split" and not (mods or ""):find("vert") and not (mods or ""):find("tab") then
+    vim.api.nvim_win_set_height(window, math.max(math.min(#lines, math.floor(vim.o.lines / 3)), 1))
+  end
+  -- The text that one works on keeps the cursor.
+  if vim.api.nvim_win_is_valid(back) and vim.api.nvim_win_get_tabpage(back) == vim.api.nvim_get_current_tabpage() then
+    vim.api.nvim_set_current_win(back)
+  end
+  return window
+end
+
+--- Shows lines under a name. `mods` are those of the command (`:vertical`, `:tab`).
+function M.open(name, lines, mods, filetype)
+  count = count + 1
+  local title = ("toold://%s/%d"):format(name, count)
+  local buffer = float.scratch(lines, filetype or "toold")
+  vim.api.nvim_buf_set_name(buffer, title)
+  vim.b[buffer].toold_result = true
+  vim.keymap.set("n", "q", "<Cmd>close<CR>", { buffer = buffer, nowait = true, desc = "Close" })
+  open(buffer, lines, name, config.options.result, mods)
+  return buffer
+end
+
+--- Shows what a call gave, or why it gave nothing.
+function M.result(name, err, result, mods)
+  if err then
+    local level = err.code == -32800 and vim.log.levels.INFO or vim.log.levels.ERROR
+    return vim.notify(("toold: %s: %s"):format(name, M.explain(err)), level)
+  end
+  local show = config.options.result
+  if type(show) == "function" then
+    return show(name, result, M.lines(result))
+  end
+  M.open(name, M.lines(result), mods)
+  if result.is_error then
+    vim.api.nvim_echo({ { "toold: " .. name .. " reports an error", "WarningMsg" } }, false, {})
+  else
+    -- In place of the progress, which is over.
+    vim.api.nvim_echo({ { ("toold: %s done in %d ms"):format(name, result.duration_ms) } }, false, {})
+  end
+end
+
+--- An error in words, with what the daemon suggests.
+function M.explain(err)
+  local words = { text.line(err.message) }
+  local data = err.data
+  if type(data) == "table" and data.suggestions and #data.suggestions > 0 then
+    words[#words + 1] = "; perhaps " .. table.concat(data.suggestions, ", ")
+  end
+  return table.concat(words)
+end
+
+return M

@@ -1,0 +1,65 @@
+--- One line on what goes on: for a statusline, and for the echo area while a call runs.
+
+local client = require("toold.client")
+local config = require("toold.config")
+local text = require("toold.text")
+
+local M = {}
+
+-- Milliseconds at least between two redraws: output may come by the thousand lines.
+local EVERY = 40
+
+local function describe(call)
+  local parts = { call.name }
+  if call.progress then
+    parts[#parts + 1] = call.total and ("%g/%g"):format(call.progress, call.total) or ("%g"):format(call.progress)
+  end
+  if call.message then
+    parts[#parts + 1] = text.line(call.message)
+  end
+  return table.concat(parts, " ")
+end
+
+function M.line()
+  local parts = {}
+  local waiting = require("toold.prompts").waiting()
+  if waiting > 0 then
+    parts[#parts + 1] = waiting == 1 and "1 ask" or waiting .. " asks"
+  end
+  local running = require("toold.calls").running
+  local last = running[#running]
+  if last then
+    parts[#parts + 1] = text.cut(describe(last), 40) .. (#running > 1 and (" +%d"):format(#running - 1) or "")
+  end
+  if #parts > 0 then
+    return "toold: " .. table.concat(parts, ", ")
+  end
+  return client.connecting() and "toold …" or client.connected() and "toold" or ""
+end
+
+local due, shown
+
+--- Redraws soon; `call` has news to be echoed.
+function M.changed(call)
+  shown = call or shown
+  if due then
+    return
+  end
+  due = true
+  vim.defer_fn(function()
+    due = false
+    local news = shown
+    shown = nil
+    vim.cmd("redrawstatus")
+    -- A call that has ended has said all by its result, and what is typed must not be written over.
+    local mode = vim.api.nvim_get_mode()
+    if news and config.options.progress and not mode.blocking and mode.mode:sub(1, 1) ~= "c" then
+      if vim.tbl_contains(require("toold.calls").running, news) then
+        local room = vim.o.columns - 13
+        vim.api.nvim_echo({ { text.cut("toold: " .. describe(news), room) } }, false, {})
+      end
+    end
+  end, EVERY)
+end
+
+return M

@@ -1,0 +1,229 @@
+local support = require("support")
+local wait, equal, contains = support.wait, support.equal, support.contains
+
+fact("an ask is answered, with the diff beside it", function(place)
+  local seen
+  support.answer(function(labels, options)
+    seen = { labels = labels, options = options, diff = support.shown("diff") }
+    return "Allow once"
+  end)
+  place.connect()
+  local err, result = place.call("write", { path = "new.txt", content = "one\ntwo\n" })
+  equal(nil, err)
+  equal(false, result.is_error)
+  equal("one\ntwo\n", place.read("new.txt"))
+  equal("toold_ask", seen.options.kind)
+  contains("write wants file.write: " .. place.work .. "/new.txt", seen.options.prompt)
+  contains("+one\n+two", seen.diff)
+  equal("Deny", seen.labels[#seen.labels - 1])
+  equal(nil, support.shown("diff"))
+end)
+
+fact("a denial says why", function(place)
+  support.answer(function()
+    return "Deny, and say why"
+  end, function()
+    return "use the other file"
+  end)
+  place.connect()
+  local _, result = place.call("bash", { command = "touch made" })
+  equal(true, result.is_error)
+  contains("use the other file", result.content[1].text)
+  equal(nil, (vim.uv or vim.loop).fs_stat(place.work .. "/made"))
+end)
+
+fact("an answer can hold for the session, and for more than was asked", function(place)
+  local asked = {}
+  support.answer(function(labels, options)
+    asked[#asked + 1] = options.prompt
+    for _, label in ipairs(labels) do
+      if label:find("^Allow in this session: ") then
+        return label
+      end
+    end
+    return "Allow in this session"
+  end)
+  place.connect()
+  for _ = 1, 2 do
+    local _, result = place.call("bash", { command = "touch made" })
+    equal(false, result.is_error)
+  end
+  equal(1, #asked)
+end)
+
+fact("an ask that is left open is shown again by ToolAsks", function(place)
+  local choice
+  support.answer(function()
+    return choice
+  end)
+  place.connect()
+  local result
+  place.toold.call("bash", { command = "echo it ran" }, {}, function(_, got)
+    result = got
+  end)
+  support.noticed("left open")
+  equal("toold: 1 ask, bash", place.toold.statusline():sub(1, 18))
+  choice = "Allow once"
+  vim.cmd("ToolAsks")
+  wait("the result", function()
+    return result
+  end)
+  contains("it ran", result.content[1].text)
+  vim.cmd("ToolAsks")
+  support.noticed("nothing is asked")
+end)
+
+fact("an ask that somebody else answers goes away", function(place)
+  local choose
+  vim.ui.select = function(items, _, on_choice)
+    choose = function()
+      on_choice(items[1])
+    end
+  end
+  place.connect()
+  local other = place.other()
+  local request
+  equal(
+    nil,
+    (other.request("permissions.subscribe", {}, function(item)
+      request = item.request or request
+    end))
+  )
+  local result
+  place.toold.call("write", { path = "new.txt", content = "x\n" }, {}, function(_, got)
+    result = got
+  end)
+  wait("the prompt", function()
+    return choose and request
+  end)
+  wait("the diff", function()
+    return support.shown("diff")
+  end)
+  equal(nil, (other.request("permissions.reply", { request_id = request.request_id, action = "deny" })))
+  wait("the result", function()
+    return result
+  end)
+  equal(true, result.is_error)
+  wait("the diff goes", function()
+    return not support.shown("diff")
+  end)
+  equal("toold", place.toold.statusline())
+  choose()
+  support.noticed("answered already")
+end)
+
+fact("asks of agents come to the editor", function(place)
+  support.answer(function()
+    return "Allow once"
+  end)
+  place.connect()
+  local agent = place.other("agent")
+  local err, result = agent.request("tools.execute", { name = "bash", arguments = { command = "echo for an agent" } })
+  equal(nil, err)
+  contains("for an agent", result.content[1].text)
+end)
+
+fact("asks come one after another", function(place)
+  local open, most = 0, 0
+  vim.ui.select = function(items, _, on_choice)
+    open = open + 1
+    most = math.max(most, open)
+    vim.defer_fn(function()
+      open = open - 1
+      on_choice(items[1])
+    end, 1)
+  end
+  place.connect()
+  local done = 0
+  for i = 1, 5 do
+    place.toold.call("bash", { command = "touch made" .. i }, {}, function(_, result)
+      equal(false, result.is_error)
+      done = done + 1
+    end)
+  end
+  wait("all five", function()
+    return done == 5
+  end)
+  equal(1, most)
+end)
+
+fact("no prompt comes in the midst of typing", function(place)
+  local mode = vim.api.nvim_get_mode
+  local asked = false
+  support.answer(function()
+    asked = true
+    return "Allow once"
+  end)
+  place.connect()
+  local typing, looked = true, 0
+  vim.api.nvim_get_mode = function()
+    looked = looked + 1
+    return typing and { mode = "i", blocking = false } or mode()
+  end
+  local result
+  place.toold.call("bash", { command = "echo later" }, {}, function(_, got)
+    result = got
+  end)
+  wait("the ask", function()
+    return place.toold.statusline():find("1 ask") and looked > 2
+  end)
+  equal(false, asked)
+  typing = false
+  wait("the result", function()
+    return result
+  end)
+  vim.api.nvim_get_mode = mode
+  equal(true, asked)
+end)
+
+fact("control characters of a command are shown and not obeyed", function()
+  local headline = require("toold.asks").headline({ tool = "bash", category = "shell", target = "echo \27[2J\nrm x" })
+  equal("bash wants shell: echo ^[[2J rm x", headline)
+end)
+
+local QUESTION = {
+  question = "Which colour?",
+  options = { { label = "Red", description = "as blood" }, { label = "Green" } },
+}
+
+fact("a question is answered by a choice", function(place)
+  local seen
+  support.answer(function(labels, options)
+    seen = { labels, options.prompt }
+    return "Green"
+  end)
+  place.connect()
+  local _, result = place.call("question", QUESTION)
+  contains("Green", result.content[1].text)
+  equal({ { "Red  (as blood)", "Green", "Do not answer" }, "Which colour?" }, seen)
+end)
+
+fact("a question takes several choices, or one's own words", function(place)
+  local marks = 0
+  support.answer(function(labels)
+    marks = marks + 1
+    return ({ "Red", "Green", "Send" })[marks] or error(vim.inspect(labels))
+  end)
+  place.connect()
+  local _, result = place.call("question", vim.tbl_extend("force", QUESTION, { multiple = true }))
+  contains("Red", result.content[1].text)
+  contains("Green", result.content[1].text)
+  support.answer(function()
+    return "own words"
+  end, function()
+    return "Blue, please"
+  end)
+  _, result = place.call("question", vim.tbl_extend("force", QUESTION, { allow_other = true }))
+  contains("Blue, please", result.content[1].text)
+end)
+
+fact("a question need not be answered", function(place)
+  support.answer(function()
+    return "Do not answer"
+  end)
+  place.connect()
+  local err, result = place.call("question", QUESTION)
+  equal(nil, err)
+  equal("toold", place.toold.statusline())
+  contains("not", result.content[1].text)
+end)

@@ -1,0 +1,121 @@
+local support = require("support")
+local equal, contains, wait = support.equal, support.contains, support.wait
+
+local function set(lines)
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
+end
+
+local function read(place, path)
+  local err, result = place.call("read", { path = path })
+  equal(nil, err)
+  return result.content[1].text
+end
+
+fact("tools see unsaved text, and the file again when it is saved", function(place)
+  place.write("a.txt", "saved\n")
+  place.connect()
+  vim.cmd("edit a.txt")
+  contains("1: saved", read(place, "a.txt"))
+  set({ "unsaved", "fünf" })
+  contains("1: unsaved\n2: fünf", read(place, "a.txt"))
+  equal("saved\n", place.read("a.txt"))
+  vim.cmd("silent write")
+  equal({}, (select(2, place.other().request("files.history", {}))).changes)
+  contains("1: unsaved", read(place, "a.txt"))
+  place.write("a.txt", "written by another program\n")
+  contains("written by another", read(place, "a.txt"))
+end)
+
+fact("unsaved text is told soon, without a call", function(place)
+  place.write("a.txt", "saved\n")
+  place.connect()
+  vim.cmd("edit a.txt")
+  local other = place.other()
+  set({ "unsaved" })
+  wait("another frontend sees it", function()
+    local _, result = other.request("tools.execute", { name = "read", arguments = { path = "a.txt" } })
+    return result.content[1].text:find("unsaved")
+  end)
+  vim.cmd("bwipeout!")
+  wait("it is taken away with the buffer", function()
+    local _, result = other.request("tools.execute", { name = "read", arguments = { path = "a.txt" } })
+    return result.content[1].text:find("saved") and not result.content[1].text:find("unsaved")
+  end)
+end)
+
+fact("undoing to the saved text takes the unsaved one away", function(place)
+  place.write("a.txt", "saved\n")
+  place.connect()
+  vim.cmd("edit a.txt")
+  set({ "unsaved" })
+  contains("unsaved", read(place, "a.txt"))
+  vim.cmd("silent undo")
+  place.write("a.txt", "by another\n")
+  contains("by another", read(place, "a.txt"))
+end)
+
+fact("text that was unsaved before the connection is seen too", function(place)
+  place.write("a.txt", "saved\n")
+  vim.cmd("edit a.txt")
+  set({ "unsaved" })
+  place.connect()
+  contains("unsaved", read(place, "a.txt"))
+end)
+
+fact("line ends are those of the file", function(place)
+  place.write("dos.txt", "one\r\ntwo\r\n")
+  place.connect()
+  vim.cmd("edit dos.txt")
+  equal("dos", vim.bo.fileformat)
+  set({ "one", "three" })
+  contains("three", read(place, "dos.txt"))
+  local seen
+  support.answer(function()
+    seen = support.shown("diff")
+    return "Deny"
+  end)
+  place.call("edit", { path = "dos.txt", old = "three", new = "four" })
+  -- Nothing but the one line differs.
+  if seen then
+    contains("+four", seen)
+    equal(nil, seen:find("-one", 1, true))
+  end
+end)
+
+fact("with buffers off, tools see the file", function(place)
+  place.write("a.txt", "saved\n")
+  place.connect({ buffers = false })
+  vim.cmd("edit a.txt")
+  set({ "unsaved" })
+  contains("1: saved", read(place, "a.txt"))
+end)
+
+fact("a buffer whose file a tool changed is read anew", function(place)
+  place.write("a.txt", "one\n")
+  place.connect()
+  vim.cmd("edit a.txt")
+  support.answer(function()
+    return "Allow once"
+  end)
+  read(place, "a.txt")
+  local err, result = place.call("edit", { path = "a.txt", old = "one", new = "two and more" })
+  equal(nil, err)
+  equal(false, result.is_error)
+  wait("the new text", function()
+    return vim.api.nvim_buf_get_lines(0, 0, -1, false)[1] == "two and more"
+  end)
+end)
+
+fact("text that is no UTF-8 does not end the connection", function(place)
+  local text = require("toold.text")
+  equal(true, text.is_utf8("fünf 漢 😀"))
+  for _, bad in ipairs({ "\255", "a\195", "\195(", "\192\175", "\237\160\128", "\244\144\128\128", "\240\128\128\128" }) do
+    equal(false, text.is_utf8(bad))
+  end
+  equal("a\239\191\189b\239\191\189", text.utf8("a\255b\195"))
+  place.write("a.txt", "saved\n")
+  place.connect()
+  vim.cmd("edit a.txt")
+  set({ "no \255 text" })
+  contains("saved", read(place, "a.txt"))
+end)

@@ -1,0 +1,178 @@
+local support = require("support")
+local wait, equal, contains = support.wait, support.equal, support.contains
+
+fact("a first call starts the daemon", function(place)
+  equal("", place.toold.statusline())
+  local err, result = place.call("greet", { name = "Ada" })
+  equal(nil, err)
+  equal("hello Ada", result.content[1].text)
+  equal("toold", place.toold.statusline())
+end)
+
+fact("a tool that has bad news gives a result, one that cannot run an error", function(place)
+  local err, result = place.call("fail", {})
+  equal(nil, err)
+  equal(true, result.is_error)
+  contains("out of luck", result.content[1].text)
+  err = place.call("gret", { name = "Ada" })
+  equal(-32001, err.code)
+  equal("greet", err.data.suggestions[1])
+  err = place.call("greet", {})
+  equal("invalid_args", err.data.kind)
+end)
+
+fact("progress reaches the caller and the statusline", function(place)
+  local seen = {}
+  place.connect()
+  local done
+  local call = place.toold.call("wait_for_ever", {}, {
+    on_progress = function(progress)
+      seen[#seen + 1] = progress
+    end,
+  }, function(err)
+    done = err
+  end)
+  wait("progress", function()
+    return #seen > 0
+  end)
+  equal("waiting", seen[1].message)
+  equal("toold: wait_for_ever 1/2 waiting", place.toold.statusline())
+  equal("toold: wait_for_ever 1/2 waiting", support.noticed("1/2"))
+  call.cancel()
+  wait("the end", function()
+    return done
+  end)
+  equal(-32800, done.code)
+  equal("toold", place.toold.statusline())
+end)
+
+fact("ToolCancel cancels what began last", function(place)
+  place.connect()
+  vim.cmd("Tool wait_for_ever")
+  wait("the call runs", function()
+    return place.toold.statusline():find("waiting")
+  end)
+  local id = require("toold.calls").running[1].id
+  equal({ id }, vim.fn.getcompletion("ToolCancel ", "cmdline"))
+  vim.cmd("ToolCancel")
+  support.noticed("cancelled")
+  equal({}, require("toold.calls").running)
+  vim.cmd("ToolCancel")
+  support.noticed("nothing runs")
+end)
+
+fact("a call that is cancelled before it is connected never runs", function(place)
+  place.toold.setup({})
+  local done
+  local call = place.toold.call("wait_for_ever", {}, {}, function(err)
+    done = err
+  end)
+  call.cancel()
+  wait("the end", function()
+    return done
+  end)
+  equal(-32800, done.code)
+end)
+
+fact("many editors start one daemon", function(place)
+  local start = require("toold.start")
+  local found = {}
+  for i = 1, 8 do
+    start.connect(require("toold.config").options, function()
+      return true
+    end, function(err, connection)
+      assert(not err, vim.inspect(err))
+      connection:request("daemon.status", {}, function(_, status)
+        found[i] = status.pid
+        connection:close()
+      end)
+    end)
+  end
+  wait("all are connected", function()
+    return vim.tbl_count(found) == 8
+  end)
+  for i = 2, 8 do
+    equal(found[1], found[i])
+  end
+end)
+
+fact("a program that does not start is told with its words", function(place)
+  local program = place.write(place.base .. "/bin/broken", "#!/bin/sh\necho no luck today >&2\nexit 3\n")
+  vim.fn.setfperm(program, "rwx------")
+  place.toold.setup({ toold = program, connect = false })
+  local failure
+  place.toold.connect(function(err)
+    failure = err
+  end)
+  wait("the failure", function()
+    return failure
+  end)
+  contains("exit status 3", failure.message)
+  contains("no luck today", failure.message)
+end)
+
+fact("without leave to start, a missing daemon is told", function(place)
+  place.toold.setup({ start = false, connect = false })
+  local err = place.call("greet", { name = "Ada" })
+  equal("not_running", err.kind)
+end)
+
+fact("a lost connection is put up again with its session, and starts no daemon", function(place)
+  place.connect()
+  local session = require("toold.client").session.id
+  place.stop_daemon()
+  wait("the loss is seen", function()
+    return not place.toold.connected()
+  end)
+  equal("", place.toold.statusline())
+  -- Somebody else starts it.
+  local back
+  require("toold.start").connect(require("toold.config").options, function()
+    return true
+  end, function(_, connection)
+    back = connection
+  end)
+  wait("the daemon is back", function()
+    return back
+  end)
+  wait("the editor is back", function()
+    return place.toold.connected()
+  end)
+  equal(session, require("toold.client").session.id)
+  local _, result = place.call("greet", { name = "Bo" })
+  equal("hello Bo", result.content[1].text)
+end)
+
+fact("a call in flight ends with the connection, and the next one starts a daemon", function(place)
+  place.connect()
+  local done
+  place.toold.call("wait_for_ever", {}, {}, function(err)
+    done = err
+  end)
+  wait("it runs", function()
+    return place.toold.statusline():find("waiting")
+  end)
+  for _, pid in ipairs(vim.fn.systemlist("pgrep -f -x " .. vim.fn.shellescape(place.base .. "/bin/toold serve --detached"))) do
+    (vim.uv or vim.loop).kill(tonumber(pid), "sigkill")
+  end
+  wait("the end", function()
+    return done
+  end)
+  equal("disconnected", done.kind)
+  local err, result = place.call("greet", { name = "Cy" })
+  equal(nil, err)
+  equal("hello Cy", result.content[1].text)
+end)
+
+fact("the session follows the editor's folder", function(place)
+  place.connect()
+  vim.fn.mkdir(place.work .. "/below")
+  place.write("below/inner.txt", "inside\n")
+  vim.cmd("cd below")
+  wait("the session moves", function()
+    local session = require("toold.client").session
+    return session and session.cwd == place.work .. "/below"
+  end)
+  local _, result = place.call("read", { path = "inner.txt" })
+  contains("inside", result.content[1].text)
+end)

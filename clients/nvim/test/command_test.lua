@@ -1,0 +1,209 @@
+local support = require("support")
+local wait, equal, contains = support.wait, support.equal, support.contains
+
+local function shown(part)
+  return wait("the result " .. part, function()
+    return support.shown("toold://" .. part)
+  end)
+end
+
+fact("Tool reads values as the schema asks", function()
+  local back = vim.api.nvim_get_current_win()
+  vim.cmd([[Tool greet name="Ada Lovelace" times=3 loud=true language=norwegian titles=Dr titles='of maths']])
+  equal("hei Dr of maths Ada Lovelace!", shown("greet/1"))
+  equal(back, vim.api.nvim_get_current_win())
+  equal(2, #vim.api.nvim_tabpage_list_wins(0))
+  vim.cmd([[Tool greet {"name": "Bo | \"B\""}]])
+  equal('hello Bo | "B"', shown("greet/2"))
+  -- The window of the result before is used again.
+  equal(2, #vim.api.nvim_tabpage_list_wins(0))
+end)
+
+fact("Tool takes JSON for one argument", function()
+  vim.cmd([[Tool greet name=Ada titles:=["a","b"] ]])
+  equal("hello a b Ada", shown("greet/1"))
+end)
+
+fact("words are split at blanks outside of quotes", function()
+  local split = require("toold.arguments").split
+  equal({ "a=b c", "d=e f", [[g=\d+\.x]], "h=i j" }, split([[a="b c" d='e f' g=\d+\.x h=i\ j]]))
+  equal({ 'a="b"\n' }, split([[a="\"b\"\n"]]))
+  local json = 'a:=["b c\\"", {"d": 1}]'
+  equal({ json, "e=f" }, split(json .. " e=f"))
+  equal({ "a=" }, split([[a=""]]))
+  local words, message = split([[a="b]])
+  equal(nil, words)
+  contains("closing", message)
+end)
+
+fact("wrong words are told, and nothing is called", function()
+  vim.cmd("Tool greet Ada")
+  support.noticed('expected key=value or JSON, got "Ada"')
+  vim.cmd("Tool greet {name}")
+  support.noticed("no JSON")
+  vim.cmd("Tool gret name=Ada")
+  support.noticed("perhaps greet")
+end)
+
+fact("Tool asks for required arguments that are missing", function()
+  local asked
+  support.answer(function() end, function(options)
+    asked = options.prompt
+    return "Eve"
+  end)
+  vim.cmd("Tool greet loud=true")
+  equal("hello Eve!", shown("greet/1"))
+  equal("greet name (Whom): ", asked)
+end)
+
+fact("an error of a tool is shown and told", function()
+  vim.cmd("Tool fail")
+  contains("out of luck", shown("fail/1"))
+end)
+
+fact("names, arguments and values are completed from the schema", function(place)
+  local function complete(line)
+    return vim.fn.getcompletion(line, "cmdline")
+  end
+  -- The first completion starts the daemon.
+  equal({ "greet", "grep" }, complete("Tool gr"))
+  equal({ "name=", "language=", "loud=", "times=", "titles=" }, complete("Tool greet "))
+  equal({ "language=", "loud=" }, complete("Tool greet name=Ada l"))
+  equal({ "language=english", "language=norwegian" }, complete("Tool greet language="))
+  equal({ "language=norwegian" }, complete("Tool greet name=x language=n"))
+  -- Neovim 0.7 completes nothing behind a modifier.
+  if vim.fn.has("nvim-0.10") == 1 then
+    equal({ "loud=" }, complete("vertical Tool greet name=x lo"))
+  end
+  equal({ "loud=true", "loud=false" }, complete("Tool greet loud="))
+  place.write("notes.txt", "x\n")
+  equal({ "path=notes.txt" }, complete("Tool read path=no"))
+  equal({ "greet" }, complete("Tool! gree"))
+  equal({ "hi" }, complete("ToolCommand "))
+end)
+
+fact("Tools picks a tool and asks for its arguments", function()
+  local prompts = {}
+  local loud = false
+  support.answer(function(labels, options)
+    prompts[#prompts + 1] = options.prompt
+    if options.kind == "toold_tool" then
+      equal(1, #labels)
+      contains("Greets somebody.", labels[1])
+      return "greet"
+    elseif options.kind == "toold_argument" then
+      if not loud then
+        loud = true
+        return "Set loud"
+      end
+      return "Call greet"
+    end
+    return "true"
+  end, function()
+    return "Ada"
+  end)
+  vim.cmd("Tools politely")
+  equal("hello Ada!", shown("greet/1"))
+  equal({ "Tool:", "greet:", "greet loud: ", "greet:" }, prompts)
+end)
+
+fact("Tool! shows a tool and its arguments", function()
+  vim.cmd("Tool! greet")
+  local text = shown("greet/1")
+  contains("- `name` (string), required: Whom", text)
+  contains("One of english, norwegian.", text)
+  contains("From plugin tools.", text)
+end)
+
+fact("ToolCommand runs a command of a plugin", function()
+  vim.cmd("ToolCommand hi there all")
+  equal("hi there all", shown("/hi/1"))
+end)
+
+fact("results go where the option says", function(place)
+  place.connect({ result = "float" })
+  vim.cmd("Tool greet name=Ada")
+  shown("greet/1")
+  equal("editor", vim.api.nvim_win_get_config(0).relative)
+  vim.cmd("normal q")
+  equal(1, #vim.api.nvim_tabpage_list_wins(0))
+  place.toold.setup({ result = "buffer" })
+  vim.cmd("Tool greet name=Ada")
+  shown("greet/2")
+  equal(1, #vim.api.nvim_tabpage_list_wins(0))
+  local given
+  place.toold.setup({
+    result = function(name, result, lines)
+      given = { name, result.is_error, lines }
+    end,
+  })
+  vim.cmd("Tool greet name=Ada")
+  wait("the function is called", function()
+    return given
+  end)
+  equal({ "greet", false, { "hello Ada" } }, given)
+end)
+
+fact("an option that is not known is an error", function(place)
+  contains("no option reslt", select(2, pcall(place.toold.setup, { reslt = "float" })))
+  contains("must be a boolean", select(2, pcall(place.toold.setup, { lend = 3 })))
+end)
+
+fact("tools follow the registry", function(place)
+  place.connect()
+  place.write(
+    place.base .. "/config/toold/plugins/late.lua",
+    'hygge.register_tool{name = "late", description = "Is late", input_schema = {type = "object"}, execute = function() return "x" end}\n'
+  )
+  wait("the tool", function()
+    return require("toold.client").tool("late")
+  end)
+end)
+
+fact("a plugin's notice reaches the person", function(place)
+  place.connect()
+  place.call("tell", {})
+  support.noticed("tools: look here")
+end)
+
+fact("health says how the daemon is", function(place)
+  place.write(place.base .. "/config/toold/plugins/broken.lua", "this is no Lua\n")
+  vim.cmd("silent checkhealth toold")
+  local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
+  contains("toold", text)
+  contains("a daemon can be started: " .. place.base .. "/bin/toold", text)
+  contains("protocol 1", text)
+  contains("the plugin broken failed", text)
+end)
+
+fact("every command, option and function is in the manual", function(place)
+  local file = assert(io.open(place.root .. "/doc/toold.txt"))
+  local manual = file:read("*a")
+  file:close()
+  for name in pairs(vim.api.nvim_get_commands({})) do
+    if name:find("^Tool") then
+      contains("*:" .. name .. "*", manual)
+    end
+  end
+  for name in pairs(place.toold) do
+    if name ~= "ensure" then
+      contains("*toold." .. name .. "()*", manual)
+    end
+  end
+  local source = assert(io.open(place.root .. "/lua/toold/config.lua"))
+  local options = source:read("*a"):match("local defaults = {(.-)\n}")
+  source:close()
+  for name in options:gmatch("\n  ([%w_]+) =") do
+    contains("*toold-option-" .. name .. "*", manual)
+  end
+  local copy = place.base .. "/doc"
+  vim.fn.mkdir(copy)
+  place.write(copy .. "/toold.txt", manual)
+  vim.cmd("helptags " .. copy)
+  -- Each link leads somewhere.
+  for link in manual:gmatch("|(%S-)|") do
+    if not link:find("^vim%.") then
+      contains("*" .. link .. "*", manual)
+    end
+  end
+end)
