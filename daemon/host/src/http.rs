@@ -29,6 +29,14 @@ use crate::http::request::Request;
 use crate::http::resolve::{Lookup, ResolveError, SystemLookup};
 use crate::http::target::Target;
 
+/// For connections that are not made on behalf of a tool: trusts whom the system trusts. Blocks for a moment.
+///
+/// # Errors
+/// When this build cannot encrypt; the words are for people.
+pub fn tls_config() -> Result<rustls::ClientConfig, String> {
+    client::tls()
+}
+
 /// Makes requests. One for each daemon: it keeps connections for a while.
 ///
 /// Only public addresses are connected to, and those that the configuration names; no proxy is used and no

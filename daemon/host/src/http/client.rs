@@ -73,7 +73,8 @@ impl Clients {
     }
 }
 
-fn tls() -> Result<ClientConfig, String> {
+/// Trusts whom the system trusts. Blocks for a moment: it reads the system's certificates.
+pub(super) fn tls() -> Result<ClientConfig, String> {
     let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
     let builder = || {
         let builder = ClientConfig::builder_with_provider(provider.clone());
