@@ -1,0 +1,147 @@
+/** Calls of tools in flight, and the way of their progress. */
+import type { Connection } from "./connection.js";
+import type { CallProgress, ToolResult, ToolsExecuteParams } from "./protocol.js";
+import { Queue } from "./queue.js";
+
+/** How much progress of one call waits to be taken, in bytes on the wire. What comes then is dropped. */
+const MAX_WAITING = 16 * 1024 * 1024;
+
+/** Progress that waits to be taken. Bounded: what is too much is dropped, and the next one says how many. */
+export class ProgressQueue {
+  readonly #queue = new Queue<{ progress: CallProgress; size: number }>();
+  #bytes = 0;
+  #dropped = 0;
+
+  put(progress: CallProgress, size: number): void {
+    const dropped = this.#dropped + (progress.dropped ?? 0);
+    if (this.#bytes + size > MAX_WAITING) {
+      this.#dropped = dropped + 1;
+      return;
+    }
+    this.#dropped = 0;
+    this.#bytes += size;
+    this.#queue.put({ progress: dropped > 0 ? { ...progress, dropped } : progress, size });
+  }
+
+  end(): void {
+    this.#queue.end();
+  }
+
+  async take(): Promise<IteratorResult<CallProgress, undefined>> {
+    const { done, value } = await this.#queue.take();
+    if (done) return { done, value: undefined };
+    this.#bytes -= value.size;
+    return { done: false, value: value.progress };
+  }
+}
+
+/** From a connection to the calls that its progress belongs to. */
+export class Routes {
+  readonly #byCall = new Map<string, ProgressQueue>();
+  /**
+   * Batches in a provider's form: their ids stand in places that each provider chose for itself, so they get what
+   * belongs to no other call.
+   */
+  readonly #others = new Set<ProgressQueue>();
+
+  add(callId: string, queue: ProgressQueue): void {
+    if (this.#byCall.has(callId)) throw new RangeError(`a call ${callId} is in flight`);
+    this.#byCall.set(callId, queue);
+  }
+
+  remove(callId: string): void {
+    this.#byCall.delete(callId);
+  }
+
+  addOther(queue: ProgressQueue): void {
+    this.#others.add(queue);
+  }
+
+  removeOther(queue: ProgressQueue): void {
+    this.#others.delete(queue);
+  }
+
+  route(progress: CallProgress, size: number): void {
+    const queue = this.#byCall.get(progress.call_id);
+    for (const each of queue ? [queue] : this.#others) each.put(progress, size);
+  }
+}
+
+/**
+ * A call in flight, from `Client.call`.
+ *
+ * Iterate over it for its progress, which ends when its answer is there. It runs whether or not its progress is
+ * taken. With `await using` it is cancelled when the block ends before the call does.
+ */
+export class Call implements AsyncIterable<CallProgress>, AsyncDisposable {
+  readonly id: string;
+  readonly #queue = new ProgressQueue();
+  readonly #sessionId: string | undefined;
+  readonly #ready: () => Promise<Connection>;
+  readonly #result: Promise<ToolResult>;
+  readonly #abandon = new AbortController();
+  #done = false;
+  #sent: Promise<unknown> = Promise.resolve();
+
+  /** @internal */
+  constructor(
+    ready: () => Promise<Connection>,
+    routes: Routes,
+    params: ToolsExecuteParams & { call_id: string },
+    signal?: AbortSignal,
+  ) {
+    this.id = params.call_id;
+    this.#sessionId = params.session_id;
+    this.#ready = ready;
+    routes.add(this.id, this.#queue);
+    this.#result = this.#run(params, signal).finally(() => {
+      this.#done = true;
+      routes.remove(this.id);
+      this.#queue.end();
+    });
+    // Whoever asks for the result gets the error; nobody has to ask.
+    this.#result.catch(() => {});
+  }
+
+  /** Waits for the answer. Rejects with an `RpcError`, an `Unreachable`, or the reason of the call's signal. */
+  result(): Promise<ToolResult> {
+    return this.#result;
+  }
+
+  /** Whether the answer is there. */
+  get done(): boolean {
+    return this.#done;
+  }
+
+  /** Asks the daemon to cancel the call, whose result is then `CallCancelled`. False when it had ended already. */
+  async cancel(): Promise<boolean> {
+    // A cancel must not overtake its call.
+    await this.#sent.catch(() => {});
+    if (this.#done) return false;
+    const params = { call_id: this.id, session_id: this.#sessionId };
+    const answer = (await (await this.#ready()).request("tools.cancel", params)) as { cancelled: boolean };
+    return answer.cancelled;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<CallProgress, undefined> {
+    for (;;) {
+      const { done, value } = await this.#queue.take();
+      if (done) return undefined;
+      yield value;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#abandon.abort();
+    await this.#result.catch(() => {});
+  }
+
+  async #run(params: ToolsExecuteParams, signal: AbortSignal | undefined): Promise<ToolResult> {
+    signal?.throwIfAborted();
+    const ready = this.#ready();
+    this.#sent = ready;
+    const connection = await ready;
+    const signals = signal === undefined ? this.#abandon.signal : AbortSignal.any([signal, this.#abandon.signal]);
+    return (await connection.request("tools.execute", params, signals)) as ToolResult;
+  }
+}

@@ -1,0 +1,155 @@
+/** One connection: requests in flight and subscriptions of one socket. `client.ts` keeps one at a time. */
+import { connect, type Socket } from "node:net";
+
+import {
+  CancellationTokenSource,
+  createMessageConnection,
+  ParameterStructures,
+  ResponseError,
+  type MessageConnection,
+} from "vscode-jsonrpc/node";
+
+import { Disconnected, errorOf, NotRunning, TooLarge, Unreachable } from "./errors.js";
+import type { CallProgress, Subscriptions } from "./protocol.js";
+import { CLOSED, LineReader, LineWriter, MAX_MESSAGE, measure, wireSizes } from "./stream.js";
+
+/** What goes wrong where no caller would hear of it. */
+export type Log = (message: string) => void;
+
+const ITEMS: Subscriptions[keyof Subscriptions]["items"][] = [
+  "events.event",
+  "permissions.event",
+  "questions.event",
+  "tools.invocation",
+];
+
+/** The envelope of a request fits in the rest. */
+const MAX_PARAMS = MAX_MESSAGE - 4096;
+
+export class Connection {
+  readonly #rpc: MessageConnection;
+  readonly #socket: Socket;
+  readonly #subscriptions = new Map<string, (item: never) => void>();
+  #lost: string | undefined;
+  #failure: string | undefined;
+  /** Called with each `tools.progress`, and the bytes it took on the wire. */
+  onProgress: (progress: CallProgress, size: number) => void = () => {};
+  /** Called once, when the connection has ended. */
+  onClosed: () => void = () => {};
+
+  /** Connects. Throws `NotRunning` when nobody listens, `Unreachable` for the rest. */
+  static async open(path: string, log: Log): Promise<Connection> {
+    const socket = connect(path);
+    await new Promise<void>((resolve, reject) => {
+      socket.once("connect", resolve);
+      socket.once("error", (error: NodeJS.ErrnoException) => {
+        const nobody = ["ENOENT", "ECONNREFUSED", "ECONNRESET"].includes(error.code ?? "");
+        if (nobody) reject(new NotRunning(`no daemon is running at ${path}`));
+        else reject(new Unreachable(`can't connect to ${path}: ${error.message}`, { cause: error }));
+      });
+    });
+    return new Connection(socket, log);
+  }
+
+  private constructor(socket: Socket, log: Log) {
+    this.#socket = socket;
+    socket.removeAllListeners("error");
+    socket.on("error", (error) => (this.#failure = error.message));
+    this.#rpc = createMessageConnection(new LineReader(socket), new LineWriter(socket), {
+      error: log,
+      warn: log,
+      info: () => {},
+      log: () => {},
+    });
+    this.#rpc.onError(([error]) => log(`the daemon sent what is no message: ${error.message}`));
+    this.#rpc.onNotification(CLOSED, () => {
+      const failure = this.#failure;
+      this.#end(failure === undefined ? "the daemon closed the connection" : `the connection is gone: ${failure}`);
+    });
+    this.#rpc.onNotification("tools.progress", (progress: CallProgress) => {
+      this.onProgress(progress, wireSizes.get(progress) ?? 0);
+    });
+    for (const method of ITEMS) {
+      this.#rpc.onNotification(method, ({ subscription, result }: { subscription: string; result: never }) => {
+        this.#subscriptions.get(subscription)?.(result);
+      });
+    }
+    this.#rpc.listen();
+  }
+
+  /** Why the connection has ended; `undefined` while it lives. */
+  get lost(): string | undefined {
+    return this.#lost;
+  }
+
+  /**
+   * Sends a request and waits for its answer. A `signal` that fires cancels the request at the daemon, and
+   * rejects at once with the signal's reason.
+   */
+  async request(method: string, params: object, signal?: AbortSignal): Promise<unknown> {
+    signal?.throwIfAborted();
+    if (this.#lost !== undefined) throw new Disconnected(this.#lost);
+    const bytes = measure(params);
+    if (bytes > MAX_PARAMS) {
+      throw new TooLarge(`the request has ${bytes} bytes, and the daemon reads ${MAX_PARAMS} at most`);
+    }
+    const cancel = new CancellationTokenSource();
+    const answer = this.#rpc.sendRequest<unknown>(method, ParameterStructures.byName, params, cancel.token);
+    let abort = () => {};
+    try {
+      if (signal === undefined) return await answer;
+      return await new Promise((resolve, reject) => {
+        abort = () => {
+          cancel.cancel();
+          reject(signal.reason);
+        };
+        signal.addEventListener("abort", abort, { once: true });
+        answer.then(resolve, reject);
+      });
+    } catch (error) {
+      if (signal?.aborted && error === signal.reason) throw error;
+      if (this.#lost !== undefined) throw new Disconnected(this.#lost);
+      throw error instanceof ResponseError ? errorOf(error) : error;
+    } finally {
+      // A signal may live long; it shall not hold the requests that were made with it.
+      signal?.removeEventListener("abort", abort);
+      cancel.dispose();
+    }
+  }
+
+  /** Subscribes; items go to `onItem` without a gap behind the answer. Gives the subscription's id. */
+  async subscribe<S extends keyof Subscriptions>(
+    method: S,
+    params: Subscriptions[S]["params"],
+    onItem: (item: Subscriptions[S]["item"]) => void,
+    signal?: AbortSignal,
+  ): Promise<string> {
+    const subscription = (await this.request(method, params, signal)) as string;
+    // The next message is read in a later turn of the loop, so no item comes before this.
+    this.#subscriptions.set(subscription, onItem as (item: never) => void);
+    return subscription;
+  }
+
+  /** Items of this subscription go nowhere from now on. */
+  forget(subscription: string): void {
+    this.#subscriptions.delete(subscription);
+  }
+
+  async close(): Promise<void> {
+    if (!this.#socket.closed) {
+      const closed = new Promise<void>((resolve) => this.#socket.once("close", () => resolve()));
+      this.#end("the connection was closed");
+      await closed;
+    }
+  }
+
+  #end(reason: string): void {
+    if (this.#lost !== undefined) return;
+    this.#lost = reason;
+    this.#socket.destroy();
+    this.#subscriptions.clear();
+    // Rejects what is in flight.
+    this.#rpc.dispose();
+    this.onClosed();
+  }
+}

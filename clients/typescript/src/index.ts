@@ -1,0 +1,42 @@
+/**
+ * A client of toold, the daemon that holds one tool registry for every agent and editor.
+ *
+ * `connect` gives a `Client`; `./protocol.ts` has the daemon's own words, made from its OpenRPC document.
+ */
+export { Call } from "./calls.js";
+export {
+  Client,
+  connect,
+  text,
+  type BatchCall,
+  type BatchItem,
+  type BatchOptions,
+  type CallOptions,
+  type ClientOptions,
+  type ExecuteOptions,
+  type ListOptions,
+  type RequestOptions,
+  type SessionOptions,
+} from "./client.js";
+export {
+  CallCancelled,
+  Disconnected,
+  ExecutionFailed,
+  InvalidArguments,
+  NotRunning,
+  Overloaded,
+  PermissionsUnavailable,
+  RequestTimeout,
+  RpcError,
+  StartFailed,
+  TooLarge,
+  TooldError,
+  UnknownId,
+  UnknownTool,
+  Unreachable,
+} from "./errors.js";
+export { Events, type EventsOptions } from "./events.js";
+export type { Invocation, LentTool, Output, Run } from "./lend.js";
+export { findProgram, socketPath } from "./place.js";
+export type { Answer, OnPermission, OnQuestion, Reply } from "./responder.js";
+export * from "./protocol.js";

@@ -1,0 +1,48 @@
+/** Where the daemon's socket and program are. */
+import { accessSync, constants, statSync } from "node:fs";
+import { delimiter, dirname, isAbsolute, join } from "node:path";
+
+import { NotRunning, StartFailed } from "./errors.js";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The socket's path: `$TOOLD_SOCKET`, else below `$XDG_RUNTIME_DIR`, `$XDG_STATE_HOME` or `~/.local/state`.
+ *
+ * Empty and relative values count as unset. Throws `NotRunning` without a home folder.
+ */
+export function socketPath(environment: Environment = process.env): string {
+  const absolute = (name: string) => {
+    const value = environment[name] ?? "";
+    return isAbsolute(value) ? value : undefined;
+  };
+  const socket = absolute("TOOLD_SOCKET");
+  if (socket !== undefined) return socket;
+  let folder = absolute("XDG_RUNTIME_DIR") ?? absolute("XDG_STATE_HOME");
+  if (folder === undefined) {
+    const home = absolute("HOME");
+    if (home === undefined) throw new NotRunning("no place for a socket: set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME");
+    folder = join(home, ".local/state");
+  }
+  return join(folder, "toold/toold.sock");
+}
+
+/** The `toold` that is started: the one beside the running executable, else the first in `PATH`. */
+export function findProgram(environment: Environment = process.env): string {
+  // Relative entries would run what lies in the current folder, whoever put it there.
+  const folders = (environment["PATH"] ?? "").split(delimiter).filter(isAbsolute);
+  for (const folder of [dirname(process.execPath), ...folders]) {
+    const program = join(folder, "toold");
+    if (isProgram(program)) return program;
+  }
+  throw new StartFailed(`found no toold beside ${process.execPath} or in PATH; name one with the option toold`);
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}

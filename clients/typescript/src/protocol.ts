@@ -1,0 +1,1322 @@
+// The native protocol in types. Made by scripts/generate.mjs of the daemon's OpenRPC document: change nothing here.
+
+/** Where a process wrote. */
+export type Stream = "stdout" | "stderr";
+
+/** The form of a list of tools: the daemon's own, or what a provider's API takes. */
+export type Format = "native" | "anthropic" | "openai" | "openai_responses" | "gemini" | "mcp";
+
+/** In which order the calls of a batch run. Results always come in the order of the calls. */
+export type Strategy = "sequential" | "parallel" | "auto" | {
+  batched: number;
+};
+
+/** How a call ended. */
+export type Outcome = "ok" | "denied" | "timed_out" | "cancelled" | "invalid_args" | "overloaded" | "skipped" | "error" | "failed";
+
+/** A piece of a result. */
+export type Block = {
+  type: "text";
+  text: string;
+} | {
+  type: "image";
+  /** Base64 (RFC 4648, section 4). */
+  data: string;
+  mime_type: string;
+} | {
+  type: "audio";
+  /** Base64 (RFC 4648, section 4). */
+  data: string;
+  mime_type: string;
+} | {
+  type: "resource";
+  uri: string;
+  mime_type?: string;
+  text?: string;
+  /** Base64 (RFC 4648, section 4). */
+  blob?: string;
+};
+
+/** What a need is about, and so which rules and grants can answer it. */
+export type Category = "file.read" | "file.write" | "shell" | "network" | "mcp" | "agent" | "plugin";
+
+/** How long a grant holds, and for whom. */
+export type Scope = "once" | "session" | "project" | "always";
+
+export interface Suggestion {
+  /** How long a grant holds, and for whom. */
+  scope: Scope;
+  pattern: string;
+}
+
+/** Who owns a tool. */
+export interface Source {
+  kind: "builtin" | "plugin" | "frontend" | "mcp";
+  name: string;
+  /** The file or folder of a plugin. */
+  path?: string;
+}
+
+/** Hints for frontends, as in MCP's tool annotations. Claims, not facts: no decision rests on them. */
+export interface Annotations {
+  read_only: boolean;
+  destructive: boolean;
+  idempotent: boolean;
+  open_world: boolean;
+}
+
+/** What a running call tells. */
+export type Progress = {
+  kind: "output";
+  stream: Stream;
+  text: string;
+} | {
+  kind: "message";
+  text: string;
+} | {
+  kind: "update";
+  progress?: number;
+  total?: number;
+  message?: string;
+  content?: Block[];
+  details?: Record<string, unknown>;
+};
+
+/** Params of the notification `tools.progress`. */
+export type CallProgress = {
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  /** From 0, without gaps, as produced. */
+  seq: number;
+  /** How many notifications before this one a slow reader has lost. */
+  dropped?: number;
+} & Progress;
+
+/** A tool as `tools.list` and `tools.schema` show it. */
+export interface Tool {
+  /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
+  name: string;
+  /** For people; a mounted server's own name where that does not fit `ToolName`. */
+  label: string;
+  description: string;
+  /** A JSON Schema of draft 2020-12; its root is an object schema. */
+  input_schema: unknown;
+  output_schema?: unknown;
+  /** Who owns a tool. */
+  source: Source;
+  /** Whether calls may run beside others of the same session. */
+  parallelizable: boolean;
+  /** The categories of permission that calls may need. */
+  permissions: Category[];
+  cacheable: boolean;
+  /** The tool's own time limit. */
+  timeout_ms?: number;
+  /** Hints for frontends, as in MCP's tool annotations. Claims, not facts: no decision rests on them. */
+  annotations: Annotations;
+  version?: string;
+}
+
+/** What a call gave. */
+export interface ToolResult {
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  /** For the model. */
+  content: Block[];
+  /** The tool ran and has bad news; the content says which. */
+  is_error: boolean;
+  /** For frontends and the audit log, not for the model. */
+  metadata: Record<string, unknown>;
+  /** What fits the tool's `output_schema`. */
+  structured?: unknown;
+  /** From the tool's start to its end; waiting for people and for lanes is not in it. */
+  duration_ms: number;
+  cached: boolean;
+}
+
+/** A prompt for a person. */
+export interface Ask {
+  request_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** The call that asked first. */
+  call_id: string;
+  /** All the calls that wait for this answer. */
+  call_ids: string[];
+  /** What a need is about, and so which rules and grants can answer it. */
+  category: Category;
+  /** A resolved path, one simple command, a host and port, or a name. */
+  target: string;
+  tool: string;
+  /** Who owns a tool. */
+  source: Source;
+  cwd: string;
+  reason?: string;
+  /** The whole command line that `target` is a part of. */
+  command?: string;
+  /** A unified diff of what would be written. */
+  diff?: string;
+  /** The plugins between the caller and the need, the outermost first. */
+  chain?: string[];
+  /** From narrow to wide; each matches the target, and no more than it shows. */
+  suggestions: Suggestion[];
+  /** RFC 3339, UTC. */
+  asked_at: string;
+  /** RFC 3339, UTC. */
+  expires_at: string;
+}
+
+export type Resolution = "allow" | "deny" | "cancelled" | "expired";
+
+/** Who answered; absent when nobody did. */
+export interface Answerer {
+  client?: string;
+  connection: number;
+}
+
+/** What a person can say to an ask, and what a rule or a grant says. */
+export type Action = "allow" | "deny";
+
+/** An item of `permissions.subscribe`. */
+export type PermissionEvent = {
+  type: "asked";
+  /** A prompt for a person. */
+  request: Ask;
+} | {
+  type: "resolved";
+  request_id: string;
+  action: Resolution;
+  /** How long a grant holds, and for whom. */
+  scope?: Scope | null;
+  /** Who answered; absent when nobody did. */
+  by?: Answerer;
+};
+
+export interface QuestionOption {
+  /** What an answer names; unique in its question. */
+  id: string;
+  label: string;
+  description?: string;
+}
+
+/** A question that waits for a person. */
+export interface Question {
+  request_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** The call that asks. */
+  call_id: string;
+  question: string;
+  /** None when only a text can answer. */
+  options: QuestionOption[];
+  /** Whether more than one option can be chosen. */
+  multiple: boolean;
+  /** Whether a text of one's own is an answer. */
+  allow_other: boolean;
+  /** RFC 3339, UTC. */
+  asked_at: string;
+  /** RFC 3339, UTC. */
+  expires_at: string;
+}
+
+/** An item of `questions.subscribe`. */
+export type QuestionEvent = {
+  type: "asked";
+  /** A question that waits for a person. */
+  request: Question;
+} | {
+  type: "resolved";
+  request_id: string;
+  action: "answered" | "expired" | "cancelled";
+  /** Who answered; absent when nobody did. */
+  by?: Answerer;
+};
+
+/** The permission mode of a session. */
+export type Mode = "default" | "plan" | "accept_edits" | "yolo";
+
+/** A rule of a configuration file. */
+export interface Rule {
+  /** What a need is about, and so which rules and grants can answer it. */
+  category: Category;
+  pattern: string;
+  /** What the permission engine says to a need. */
+  action: "allow" | "ask" | "deny";
+  tools?: string[];
+  cwd?: string;
+  /** File and place. */
+  source: string;
+}
+
+/** A remembered permission. */
+export interface Grant {
+  id: string;
+  /** What a need is about, and so which rules and grants can answer it. */
+  category: Category;
+  pattern: string;
+  /** What a person can say to an ask, and what a rule or a grant says. */
+  action: Action;
+  /** How long a grant holds, and for whom. */
+  scope: Scope;
+  tools?: string[];
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  project?: string;
+  chain?: string[];
+  /** The client that stored it. */
+  by?: string;
+  /** RFC 3339, UTC. */
+  granted_at: string;
+  /** RFC 3339, UTC. */
+  expires_at?: string;
+}
+
+/** Why a plugin did not load. */
+export interface PluginError {
+  message: string;
+  file?: string;
+  /** From 1. */
+  line?: number;
+  source_line?: string;
+  traceback?: string;
+}
+
+export interface Plugin {
+  name: string;
+  path: string;
+  status: "loaded" | "disabled" | "failed" | "untrusted" | "shadowed";
+  version?: string;
+  description?: string;
+  /** The tools that it serves now; of a failed plugin, those of its last good version. */
+  tools: string[];
+  /** Why a plugin did not load. */
+  error?: PluginError;
+  /** RFC 3339, UTC: when the version in service was loaded. */
+  loaded_at?: string;
+}
+
+export interface CallInfo {
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  tool: string;
+  state: "running" | "finished";
+  /** RFC 3339, UTC. */
+  started_at: string;
+  /** What it wrote so far, its middle cut out when it is long. */
+  output?: string;
+  /** What a call gave. */
+  result?: ToolResult;
+  /** A JSON-RPC error object. */
+  error?: unknown;
+}
+
+export interface SessionInfo {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  cwd: string;
+  roots?: string[];
+  /** The real path of the project; see the security document. */
+  project: string;
+  /** The permission mode of a session. */
+  mode: Mode;
+  client?: {
+    name: string;
+    version?: string;
+  };
+  /** How many connections are bound to it now. */
+  connections: number;
+  /** RFC 3339, UTC. */
+  opened_at: string;
+  /** How many of its calls are in flight. */
+  calls: number;
+}
+
+/** One call. Secrets in it are replaced by `[redacted]`. */
+export interface AuditEntry {
+  /** Grows with every entry. */
+  id: number;
+  /** When the call began: RFC 3339, UTC. */
+  at: string;
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
+  tool: string;
+  /** Who owns the tool: kind and name, such as `plugin:git`. */
+  source: string;
+  /** The frontend that opened the session. */
+  client?: string;
+  /** The number of the connection, new at each start of the daemon. */
+  connection: number;
+  /** What was decided of each thing that the call needed leave for, in order. */
+  decisions: {
+    category: string;
+    target: string;
+    /** `allow` or `deny`. */
+    verdict: string;
+    /** The rule or the grant that decided, in words that name where it stands. */
+    rule: string;
+  }[];
+  /** How a call ended. */
+  outcome: Outcome;
+  duration_ms: number;
+  /** Of the arguments. */
+  input_bytes: number;
+  /** Of the result's text. */
+  output_bytes: number;
+}
+
+export interface Command {
+  /** Without the slash. */
+  name: string;
+  description: string;
+  plugin: string;
+}
+
+/** An item of `events.subscribe`. */
+export type Event = {
+  /** Grows by one with every event of the daemon, those that a filter leaves out too. */
+  seq: number;
+  /** New at each start of the daemon. */
+  epoch: string;
+  /** RFC 3339, UTC. */
+  at: string;
+} & ({
+  kind: "tools.changed";
+  revision: number;
+  /** Names, sorted. */
+  added: string[];
+  removed: string[];
+  changed: string[];
+} | {
+  kind: "call.started";
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
+  tool: string;
+} | {
+  kind: "call.progress";
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** What a running call tells. */
+  progress: Progress;
+} | {
+  kind: "call.finished";
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
+  tool: string;
+  /** How a call ended. */
+  outcome: Outcome;
+  duration_ms: number;
+} | {
+  kind: "permission.asked";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** A prompt for a person. */
+  request: Ask;
+} | {
+  kind: "permission.resolved";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  resolved: {
+    request_id: string;
+    action: Resolution;
+    /** How long a grant holds, and for whom. */
+    scope?: Scope | null;
+    /** Who answered; absent when nobody did. */
+    by?: Answerer;
+  };
+} | {
+  kind: "question.asked";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** A question that waits for a person. */
+  request: Question;
+} | {
+  kind: "question.answered";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  resolved: {
+    request_id: string;
+    action: "answered" | "expired" | "cancelled";
+    /** Who answered; absent when nobody did. */
+    by?: Answerer;
+  };
+} | {
+  kind: "plugin.loaded";
+  plugin: string;
+  path: string;
+  tools: string[];
+} | {
+  kind: "plugin.failed";
+  plugin: string;
+  path: string;
+  /** Why a plugin did not load. */
+  error: PluginError;
+} | {
+  kind: "plugin.unloaded";
+  plugin: string;
+  path: string;
+} | {
+  kind: "session.opened";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  cwd: string;
+} | {
+  kind: "session.closed";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+} | {
+  kind: "session.mode";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** The permission mode of a session. */
+  mode: Mode;
+} | {
+  kind: "todo.changed";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** The whole list, in the order of its author. */
+  items: Array<{
+    /** What is to be done, such as `Run the tests`. */
+    content: string;
+    status: "pending" | "in_progress" | "completed" | "cancelled";
+    priority?: "low" | "medium" | "high" | null;
+    /** The same while it is being done, such as `Running the tests`. */
+    active_form?: string;
+  }>;
+} | {
+  kind: "shell.started";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  shell_id: string;
+  command: string;
+} | {
+  kind: "shell.exited";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  shell_id: string;
+  /** How it ended, in words. */
+  status: string;
+  exit_code?: number;
+} | {
+  kind: "notice";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** The plugin that notifies; absent for the daemon itself. */
+  plugin?: string;
+  level: string;
+  message: string;
+} | {
+  kind: "message";
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  plugin: string;
+  role: string;
+  content: string;
+} | {
+  kind: "lagged";
+  /** How many; absent when it cannot be told. */
+  missed?: number;
+});
+
+/** Answer of `session.open`. */
+export interface Session {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** With links resolved. */
+  cwd: string;
+  /** Whether the session was there before. */
+  resumed: boolean;
+  server: {
+    name: string;
+    version: string;
+    protocol: number;
+  };
+}
+
+/** Answer of `daemon.status`. */
+export interface DaemonStatus {
+  pid: number;
+  version: string;
+  protocol: number;
+  /** New at each start. */
+  epoch: string;
+  uptime_s: number;
+  /** Absent when the daemon serves its parent on stdio alone. */
+  socket?: string;
+  /** The configuration file that was read, if there was one. */
+  config?: string;
+  plugin_dirs: string[];
+  sessions: number;
+  connections: number;
+  /** Tools in the global view. */
+  tools: number;
+  revision: number;
+  calls: {
+    started: number;
+    finished: number;
+    in_flight: number;
+    /** Finished ones by outcome. */
+    outcomes: Record<string, number>;
+  };
+  plugins: {
+    loaded: number;
+    failed: number;
+    other: number;
+  };
+  /** Resident memory of the process; absent where the system does not tell. */
+  memory_bytes?: number;
+  /** Open file descriptors; absent where the system does not tell. */
+  open_files?: number;
+  /** What works less well than it should, in words for people. */
+  problems?: string[];
+}
+
+/** What a frontend can do for the daemon beside lending tools. */
+export type Role = "agent" | "compact" | "question";
+
+export interface ProvidedTool {
+  /** `[a-z][a-z0-9_]*`, at most 64 characters. */
+  name: string;
+  description: string;
+  /** A JSON Schema of an object; any object when absent. */
+  input_schema?: unknown;
+  output_schema?: unknown;
+  parallelizable?: boolean;
+  label?: string;
+  timeout_ms?: number;
+  /** Hints for frontends, as in MCP's tool annotations. Claims, not facts: no decision rests on them. */
+  annotations?: {
+    read_only?: boolean;
+    destructive?: boolean;
+    idempotent?: boolean;
+    open_world?: boolean;
+  };
+}
+
+/** What a lent tool gives: a text, or more. */
+export type ProvidedResult = string | {
+  content: string | Block[];
+  is_error?: boolean;
+  metadata?: Record<string, unknown>;
+  structured?: unknown;
+};
+
+/** An item of `tools.provide`: a call for the frontend to run, or the end of one. */
+export type InvocationItem = {
+  invocation_id: string;
+  name: string;
+  arguments: unknown;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  cwd: string;
+  /** Set when the frontend runs a built-in. */
+  role?: Role;
+} | {
+  invocation_id: string;
+  cancelled: boolean;
+};
+
+/** Params of `audit.query`. */
+export interface AuditQueryParams {
+  /** Calls that began then or later: RFC 3339, or how long ago, such as `15m` or `2h 30m`. */
+  since?: string;
+  /** Entries behind this `id`, the first of them; else the last ones are given. */
+  after?: number;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
+  tool?: string;
+  /** How a call ended. */
+  outcome?: Outcome;
+  /** At most so many entries; 100 when absent, 1,000 at most. */
+  limit?: number;
+}
+
+/** Answer of `audit.query`. */
+export interface AuditQueryResult {
+  /** By `id`, which is the order in which the calls ended. */
+  entries: AuditEntry[];
+  /** Whether there are more that fit: earlier ones, or with `after` later ones. */
+  more: boolean;
+  /** How many calls of that time are missing, because they came faster than they could be written. */
+  lost: number;
+}
+
+/** Params of `buffers.clear`. */
+export interface BuffersClearParams {
+  path: string;
+}
+
+/** Answer of `buffers.clear`. */
+export interface BuffersClearResult {
+  /** False when this connection had laid nothing over the file. */
+  cleared: boolean;
+}
+
+/** Params of `buffers.set`. */
+export interface BuffersSetParams {
+  path: string;
+  /** Grows with each change of the text. */
+  version: number;
+  text: string;
+}
+
+/** Answer of `cache.clear`. */
+export interface CacheClearResult {
+  /** How many results there were. */
+  cleared: number;
+}
+
+/** Answer of `cache.stats`. Counts are since the daemon's start. */
+export interface CacheStatsResult {
+  /** Calls that were given a result that was there. */
+  hits: number;
+  /** Calls of cacheable tools that ran. */
+  misses: number;
+  /** Calls that were given the result of an identical one that was in flight. */
+  shared: number;
+  /** Results that had to go to make room. */
+  evictions: number;
+  /** Results that are there. */
+  entries: number;
+  /** Bytes that they take, about. */
+  size: number;
+  /** Bytes that they may take. */
+  capacity: number;
+  /** Hits in relation to hits and misses; 0 before the first. */
+  hit_rate: number;
+}
+
+/** Params of `calls.get`. */
+export interface CallsGetParams {
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Params of `calls.list`. */
+export interface CallsListParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `calls.list`: what is in flight in the session, and detached calls that ended not long ago. */
+export interface CallsListResult {
+  /** The oldest first. */
+  calls: CallInfo[];
+}
+
+/** Answer of `commands.list`. */
+export interface CommandsListResult {
+  commands: Command[];
+}
+
+/** Params of `commands.run`. */
+export interface CommandsRunParams {
+  name: string;
+  /** What stands behind the command. */
+  input?: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  progress?: boolean;
+}
+
+/** Params of `daemon.shutdown`. */
+export interface DaemonShutdownParams {
+  /** How long calls in flight may go on before they are cancelled; 5,000 by default, at most 600,000. */
+  drain_ms?: number;
+}
+
+/** Params of `events.subscribe`. */
+export interface EventsSubscribeParams {
+  /** Names of kinds, as in `kind`; absent for all. */
+  kinds?: string[];
+  /** Only what belongs to this session, and what belongs to none. */
+  session_id?: string;
+  /** Replay what the ring still holds after this `seq`. */
+  since?: number;
+  /** The epoch that `since` belongs to; with another one everything that is held is replayed. */
+  epoch?: string;
+}
+
+/** Params of `events.unsubscribe`. */
+export interface EventsUnsubscribeParams {
+  subscription: string;
+}
+
+/** Params of `files.history`. */
+export interface FilesHistoryParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `files.history`. */
+export interface FilesHistoryResult {
+  /** The oldest first. */
+  changes: {
+    /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+    call_id: string;
+    tool: string;
+    path: string;
+    /** RFC 3339, UTC. */
+    at: string;
+    /** The change made the file. */
+    created: boolean;
+    /** It was taken back. */
+    undone: boolean;
+  }[];
+}
+
+/** Params of `files.undo`. */
+export interface FilesUndoParams {
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id?: string;
+  path?: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `files.undo`. */
+export interface FilesUndoResult {
+  paths: string[];
+}
+
+/** Answer of `hooks.list`. */
+export interface HooksListResult {
+  /** In the order in which they run. */
+  hooks: {
+    name: string;
+    /** `pre_tool`, `post_tool`, `pre_message` or `post_message`. */
+    event: string;
+    /** The plugin, or the configuration. */
+    source: Source;
+    /** Lower runs first. */
+    priority: number;
+    /** `sync` or `async`. */
+    mode: string;
+    timeout_ms: number;
+    /** What happens when the hook fails: `open` lets the call go on, `closed` ends it. */
+    fail: string;
+  }[];
+}
+
+/** Params of `hooks.run`. */
+export interface HooksRunParams {
+  /** Which hooks a frontend's own loop can run. */
+  event: "pre_message" | "post_message";
+  message: unknown;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `hooks.run`: what all hooks together say. */
+export interface HooksRunResult {
+  decision: "deny" | "modify" | "allow";
+  reason?: string;
+  /** The message after all hooks; absent when none changed it. */
+  modified_message?: unknown;
+  /** What hooks add to the system prompt, one under another. */
+  system_prompt_append?: string;
+  /** Hooks that failed and were passed over. */
+  failed?: string[];
+}
+
+/** Params of `permissions.check`. */
+export interface PermissionsCheckParams {
+  /** What a need is about, and so which rules and grants can answer it. */
+  category: Category;
+  target: string;
+  cwd?: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** The tool that would need it, for rules that name tools. */
+  tool?: string;
+}
+
+/** Answer of `permissions.check`: what would happen, and why. */
+export interface PermissionsCheckResult {
+  /** What the permission engine says to a need. */
+  verdict: "allow" | "ask" | "deny";
+  /** The rule that decided, in words that name where it stands. */
+  rule: string;
+  /** The parts that were judged, when the target is more than one (a command line). */
+  parts?: Array<{
+    /** What a need is about, and so which rules and grants can answer it. */
+    category: Category;
+    target: string;
+    /** What the permission engine says to a need. */
+    verdict: "allow" | "ask" | "deny";
+    rule: string;
+  }>;
+}
+
+/** Params of `permissions.grant`. */
+export interface PermissionsGrantParams {
+  /** What a need is about, and so which rules and grants can answer it. */
+  category: Category;
+  pattern: string;
+  /** `session`, `project` or `always`. */
+  scope: Scope;
+  /** What a person can say to an ask, and what a rule or a grant says. */
+  action?: Action;
+  /** Only for these tools; absent for all. */
+  tools?: string[];
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** The folder whose project is meant; the session's when absent. */
+  cwd?: string;
+  /** The plugins between the caller and the need; absent for calls that no plugin makes. */
+  chain?: string[];
+  /** How long the grant lives, in seconds. */
+  expires_in?: number;
+}
+
+/** Answer of `permissions.list`. */
+export interface PermissionsListResult {
+  /** The permission mode of a session. */
+  mode: Mode;
+  rules: Rule[];
+  grants: Grant[];
+  /** Rules that could not be read; while there are any, what they might say is denied. */
+  broken?: string[];
+}
+
+/** Answer of `permissions.pending`. */
+export interface PermissionsPendingResult {
+  /** The oldest first. */
+  asks: Ask[];
+}
+
+/** Params of `permissions.reply`. */
+export interface PermissionsReplyParams {
+  request_id: string;
+  /** What a person can say to an ask, and what a rule or a grant says. */
+  action: Action;
+  /** `once` when absent. */
+  scope?: Scope | null;
+  /** One of the ask's suggestions, or exactly its target, which is the default. */
+  pattern?: string;
+  /** For the model: why not, or what to do instead. */
+  message?: string;
+  /** How long the grant lives, in seconds. */
+  expires_in?: number;
+}
+
+/** Params of `permissions.revoke`. */
+export interface PermissionsRevokeParams {
+  id: string;
+}
+
+/** Params of `permissions.set_mode`. */
+export interface PermissionsSetModeParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** The permission mode of a session. */
+  mode: Mode;
+}
+
+/** Params of `permissions.unsubscribe`. */
+export interface PermissionsUnsubscribeParams {
+  subscription: string;
+}
+
+/** Answer of `plugins.list` and `plugins.reload`. */
+export interface PluginsListResult {
+  /** Sorted by folder order, then by name. */
+  plugins: Plugin[];
+}
+
+/** Params of `plugins.reload`. */
+export interface PluginsReloadParams {
+  name?: string;
+}
+
+/** Params of `prompt.parse`. */
+export interface PromptParseParams {
+  /** A model's answer. */
+  text: string;
+  /** Names of tools that there are; calls of others become errors. Absent: any name will do. */
+  tools?: string[];
+}
+
+/** Answer of `prompt.parse`. */
+export interface PromptParseResult {
+  /** In the order in which they stand. */
+  calls: {
+    name: string;
+    /** An object. */
+    arguments: unknown;
+  }[];
+  /** What is neither a call nor thinking. */
+  text: string;
+  thinking: string;
+  /** What could not be read for certain, in words that can be sent back to the model. */
+  errors: string[];
+}
+
+/** Params of `prompt.render`. */
+export interface PromptRenderParams {
+  /** A family of text protocols; `tags` when absent. An unknown one is an error that lists them. */
+  format?: string;
+  /** How much a prompt says of each tool's arguments. */
+  detail?: "names" | "types" | "schema";
+  /** Only these tools. */
+  names?: string[];
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `prompt.render`. */
+export interface PromptRenderResult {
+  text: string;
+}
+
+/** Params of `questions.reply`. */
+export interface QuestionsReplyParams {
+  request_id: string;
+  /** Ids of chosen options. */
+  answer_ids?: string[];
+  /** A text of one's own, where the question allows one. */
+  answer?: string;
+  cancelled?: boolean;
+}
+
+/** Params of `questions.unsubscribe`. */
+export interface QuestionsUnsubscribeParams {
+  subscription: string;
+}
+
+/** Params of `session.close`. */
+export interface SessionCloseParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id: string;
+}
+
+/** Answer of `session.close`. */
+export interface SessionCloseResult {
+  /** How many calls in flight were cancelled. */
+  cancelled: number;
+}
+
+/** Answer of `session.list`. */
+export interface SessionListResult {
+  /** The oldest first. */
+  sessions: SessionInfo[];
+}
+
+/** Params of `session.open`. */
+export interface SessionOpenParams {
+  /** An absolute path of a folder. On resuming it may be left out; another one is refused. */
+  cwd?: string;
+  /** An unknown id creates the session; absent makes a new one with 128 random bits. */
+  session_id?: string;
+  /** Folders beside `cwd` that the session works in; absolute paths. */
+  roots?: string[];
+  client?: {
+    name: string;
+    version?: string;
+  };
+  /** The model that the frontend talks to, for tools that ask. */
+  model?: string;
+  /** The protocol revision; the only one so far is 1. */
+  protocol?: number;
+  /** `agent` for a frontend that acts for a model: it cannot answer permission asks. */
+  role?: "person" | "agent" | null;
+  /** Added to what the session's processes get. */
+  env?: Record<string, string>;
+  /** Narrows the session's view of the registry. */
+  tools?: {
+    enable?: string[];
+    disable?: string[];
+  };
+}
+
+/** Answer of `subagents.list`. */
+export interface SubagentsListResult {
+  subagents: {
+    name: string;
+    description: string;
+    system_prompt: string;
+    /** Names of tools that it may use; absent for all. */
+    tools?: string[];
+    model?: string;
+    plugin: string;
+  }[];
+}
+
+/** Params of `tools.cancel`. */
+export interface ToolsCancelParams {
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `tools.cancel`. */
+export interface ToolsCancelResult {
+  /** False when no such call is in flight in the caller's session. */
+  cancelled: boolean;
+}
+
+/** Params of `tools.execute`. */
+export interface ToolsExecuteParams {
+  name: string;
+  /** An object; `null` and absent are `{}`. */
+  arguments?: unknown;
+  /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+  call_id?: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** Within the session's `cwd` or roots. */
+  cwd?: string;
+  timeout_ms?: number;
+  /** Send `tools.progress` notifications before the answer. */
+  progress?: boolean;
+  no_cache?: boolean;
+  /** Let the call live on when its connection goes. */
+  detach?: boolean;
+}
+
+/** Params of `tools.execute_batch`. */
+export interface ToolsExecuteBatchParams {
+  /**
+   * With a provider's `format` these are that provider's own call blocks, or the message that holds
+   * them; the answer's `results` are then its result blocks.
+   */
+  calls: {
+    name: string;
+    arguments?: unknown;
+    /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+    call_id?: string;
+  }[];
+  /** The form of a list of tools: the daemon's own, or what a provider's API takes. */
+  format?: Format | null;
+  /** In which order the calls of a batch run. Results always come in the order of the calls. */
+  strategy?: Strategy;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  progress?: boolean;
+}
+
+/** Answer of `tools.execute_batch`. */
+export interface ToolsExecuteBatchResult {
+  results: {
+    /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
+    call_id: string;
+    /** What a call gave. */
+    result?: ToolResult;
+    /** A JSON-RPC error object. */
+    error?: unknown;
+  }[];
+}
+
+/** Params of `tools.interrupt`. */
+export interface ToolsInterruptParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `tools.interrupt`. */
+export interface ToolsInterruptResult {
+  /** How many waiting calls were skipped. */
+  skipped: number;
+}
+
+/** Params of `tools.list`. */
+export interface ToolsListParams {
+  /** Words that must stand in the name, the label or the description, in any case. */
+  query?: string;
+  /** The kind or the name of a source. */
+  source?: string;
+  names?: string[];
+  /** The form of a list of tools: the daemon's own, or what a provider's API takes. */
+  format?: Format | null;
+  /** Answer `{revision, epoch, unchanged: true}` when this is still the revision. */
+  if_revision?: number;
+  /** The epoch that `if_revision` belongs to; another one never matches. */
+  if_epoch?: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `tools.list`, in the native form. */
+export interface ToolsListResult {
+  /** Grows by one with every change of the registry. */
+  revision: number;
+  /** New at each start of the daemon; revisions of two epochs do not compare. */
+  epoch: string;
+  unchanged?: boolean;
+  /** Sorted by name. Absent when `unchanged`. */
+  tools?: Tool[];
+}
+
+/** Params of `tools.provide`. */
+export interface ToolsProvideParams {
+  tools?: ProvidedTool[];
+  /** Built-ins that this frontend offers to run; their invocations carry `role`. */
+  roles?: Role[];
+}
+
+/** Params of `tools.provide_progress`. */
+export type ToolsProvideProgressParams = {
+  invocation_id: string;
+} & Progress;
+
+/** Params of `tools.provide_result`. */
+export interface ToolsProvideResultParams {
+  invocation_id: string;
+  /** What a lent tool gives: a text, or more. */
+  result?: ProvidedResult;
+  /** Why there is no result; becomes a result with `is_error`. */
+  error?: string;
+}
+
+/** Params of `tools.schema`. */
+export interface ToolsSchemaParams {
+  name: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Params of `tools.unprovide`. */
+export interface ToolsUnprovideParams {
+  subscription: string;
+}
+
+/** Requests, by method. */
+export interface Methods {
+  /** Lists calls of the past. */
+  "audit.query": { params: AuditQueryParams; result: AuditQueryResult };
+  /** Takes an unsaved text away again. */
+  "buffers.clear": { params: BuffersClearParams; result: BuffersClearResult };
+  /** Lays an editor's unsaved text over a file. */
+  "buffers.set": { params: BuffersSetParams; result: Record<string, never> };
+  /** Forgets the results that are kept. */
+  "cache.clear": { params: Record<string, never>; result: CacheClearResult };
+  /** Tells how the cache of results is used. */
+  "cache.stats": { params: Record<string, never>; result: CacheStatsResult };
+  /** Shows a call: its state, what it wrote so far, its result for a while. */
+  "calls.get": { params: CallsGetParams; result: CallInfo };
+  /** Lists the calls of a session. */
+  "calls.list": { params: CallsListParams; result: CallsListResult };
+  /** Lists the slash commands of plugins. */
+  "commands.list": { params: Record<string, never>; result: CommandsListResult };
+  /** Runs a slash command. */
+  "commands.run": { params: CommandsRunParams; result: ToolResult };
+  /** Answers. */
+  "daemon.ping": { params: Record<string, never>; result: Record<string, never> };
+  /** Drains and stops the daemon. */
+  "daemon.shutdown": { params: DaemonShutdownParams; result: Record<string, never> };
+  /** Tells how the daemon is. */
+  "daemon.status": { params: Record<string, never>; result: DaemonStatus };
+  /** Ends a subscription of events.subscribe. */
+  "events.unsubscribe": { params: EventsUnsubscribeParams; result: boolean };
+  /** Lists what a session changed. */
+  "files.history": { params: FilesHistoryParams; result: FilesHistoryResult };
+  /** Takes changes back; refused when a file changed since. */
+  "files.undo": { params: FilesUndoParams; result: FilesUndoResult };
+  /** Lists the hooks in the order in which they run. */
+  "hooks.list": { params: Record<string, never>; result: HooksListResult };
+  /** Runs the message hooks and gives what they say together. */
+  "hooks.run": { params: HooksRunParams; result: HooksRunResult };
+  /** Tells what would happen to a need, and by which rule. */
+  "permissions.check": { params: PermissionsCheckParams; result: PermissionsCheckResult };
+  /** Stores a grant. */
+  "permissions.grant": { params: PermissionsGrantParams; result: Grant };
+  /** Lists rules and grants with their sources. */
+  "permissions.list": { params: Record<string, never>; result: PermissionsListResult };
+  /** Lists the asks that wait for a person. */
+  "permissions.pending": { params: Record<string, never>; result: PermissionsPendingResult };
+  /** Answers a permission ask; the first reply wins. */
+  "permissions.reply": { params: PermissionsReplyParams; result: Record<string, never> };
+  /** Removes a grant. */
+  "permissions.revoke": { params: PermissionsRevokeParams; result: Record<string, never> };
+  /** Changes the permission mode of a session. */
+  "permissions.set_mode": { params: PermissionsSetModeParams; result: Record<string, never> };
+  /** Ends a subscription of permissions.subscribe. */
+  "permissions.unsubscribe": { params: PermissionsUnsubscribeParams; result: boolean };
+  /** Lists the plugins, those that failed too. */
+  "plugins.list": { params: Record<string, never>; result: PluginsListResult };
+  /** Loads one plugin or all anew, whether or not they changed. */
+  "plugins.reload": { params: PluginsReloadParams; result: PluginsListResult };
+  /** Reads the calls in a model's answer. */
+  "prompt.parse": { params: PromptParseParams; result: PromptParseResult };
+  /** Renders the text that teaches a model the tools. */
+  "prompt.render": { params: PromptRenderParams; result: PromptRenderResult };
+  /** Answers a tool's question; the first reply wins. */
+  "questions.reply": { params: QuestionsReplyParams; result: Record<string, never> };
+  /** Ends a subscription of questions.subscribe. */
+  "questions.unsubscribe": { params: QuestionsUnsubscribeParams; result: boolean };
+  /** Gives the OpenRPC document of this daemon. */
+  "rpc.discover": { params: Record<string, never>; result: unknown };
+  /** Ends a session and cancels its calls. */
+  "session.close": { params: SessionCloseParams; result: SessionCloseResult };
+  /** Lists the sessions. */
+  "session.list": { params: Record<string, never>; result: SessionListResult };
+  /** Opens or resumes a session and binds it to this connection. */
+  "session.open": { params: SessionOpenParams; result: Session };
+  /** Lists the sub-agents that plugins describe. */
+  "subagents.list": { params: Record<string, never>; result: SubagentsListResult };
+  /** Cancels a call of the caller's session. */
+  "tools.cancel": { params: ToolsCancelParams; result: ToolsCancelResult };
+  /** Calls a tool. */
+  "tools.execute": { params: ToolsExecuteParams; result: ToolResult };
+  /** Calls several tools; results come in the order of the calls. */
+  "tools.execute_batch": { params: ToolsExecuteBatchParams; result: ToolsExecuteBatchResult };
+  /** Lets running calls of a session end and skips those that wait. */
+  "tools.interrupt": { params: ToolsInterruptParams; result: ToolsInterruptResult };
+  /** Lists the tools of the caller's view, sorted by name. */
+  "tools.list": { params: ToolsListParams; result: ToolsListResult };
+  /** Tells the progress of an invocation of a lent tool. */
+  "tools.provide_progress": { params: ToolsProvideProgressParams; result: Record<string, never> };
+  /** Answers an invocation of a lent tool. */
+  "tools.provide_result": { params: ToolsProvideResultParams; result: Record<string, never> };
+  /** Shows one tool. */
+  "tools.schema": { params: ToolsSchemaParams; result: Tool };
+  /** Ends a subscription of tools.provide. */
+  "tools.unprovide": { params: ToolsUnprovideParams; result: boolean };
+}
+
+/** Subscriptions, by the method that begins them. */
+export interface Subscriptions {
+  /** Streams events. */
+  "events.subscribe": { params: EventsSubscribeParams; item: Event; items: "events.event"; end: "events.unsubscribe" };
+  /** Streams permission asks; the subscriber can answer them. */
+  "permissions.subscribe": { params: Record<string, never>; item: PermissionEvent; items: "permissions.event"; end: "permissions.unsubscribe" };
+  /** Streams questions of tools; the subscriber can answer them. */
+  "questions.subscribe": { params: Record<string, never>; item: QuestionEvent; items: "questions.event"; end: "questions.unsubscribe" };
+  /** Lends tools to the registry; items are invocations to run. */
+  "tools.provide": { params: ToolsProvideParams; item: InvocationItem; items: "tools.invocation"; end: "tools.unprovide" };
+}
+
+/** Codes of errors, by their usual kind. */
+export const ERROR_CODES = {
+  /** parameters or a tool's arguments do not fit */
+  invalid_params: -32602,
+  /** no such tool; data.suggestions has near names */
+  unknown_tool: -32001,
+  /** the permission engine failed or is closing */
+  permission_denied: -32002,
+  /** a panic, a missing dependency, I/O set-up */
+  execution_failed: -32003,
+  /** no such session, plugin, request or subscription */
+  unknown_session: -32004,
+  /** a limit on calls is reached; nothing was run */
+  overloaded: -32005,
+  /** the call was cancelled */
+  cancelled: -32800,
+} as const;

@@ -1,0 +1,113 @@
+/** Answers to asks and questions, by a callback. */
+import type { Connection, Log } from "./connection.js";
+import { Disconnected, RpcError, UnknownId } from "./errors.js";
+import type { Action, Ask, PermissionEvent, Question, QuestionEvent, Scope } from "./protocol.js";
+
+/** An answer to a permission ask. */
+export interface Reply {
+  action: Action;
+  /** How long it holds; `once` when absent. */
+  scope?: Scope;
+  /** One of the ask's suggestions, or exactly its target, which is the default. */
+  pattern?: string;
+  /** For the model: why not, or what to do instead. */
+  message?: string;
+  /** How long the grant lives, in seconds. */
+  expires_in?: number;
+}
+
+/** An answer to a question: ids of options, own words, or none at all. */
+export type Answer = { answer_ids: string[] } | { answer: string } | { cancelled: true };
+
+/**
+ * Called with each ask, several at once. The first answer counts, whoever gives it; `over` fires when none is
+ * needed any more. `undefined` leaves the ask to others; a callback that fails denies.
+ */
+export type OnPermission = (ask: Ask, over: AbortSignal) => Promise<Reply | undefined> | Reply | undefined;
+
+/** Called with each question; a callback that fails gives no answer to the tool. See `OnPermission`. */
+export type OnQuestion = (question: Question, over: AbortSignal) => Promise<Answer | undefined> | Answer | undefined;
+
+export interface Responder {
+  stand(connection: Connection, signal?: AbortSignal): Promise<void>;
+  /** Nobody waits for answers any more. */
+  end(): void;
+  /** Ends, and lets the daemon know. */
+  close(): Promise<void>;
+}
+
+export function permissionResponder(answer: OnPermission, log: Log): Responder {
+  return responder<"permissions", Ask, Reply>("permissions", answer, () => ({ action: "deny" }), log);
+}
+
+export function questionResponder(answer: OnQuestion, log: Log): Responder {
+  return responder<"questions", Question, Answer>("questions", answer, () => ({ cancelled: true }), log);
+}
+
+function responder<S extends "permissions" | "questions", P extends { request_id: string }, A extends object>(
+  subject: S,
+  answer: (prompt: P, over: AbortSignal) => Promise<A | undefined> | A | undefined,
+  onFailure: () => A,
+  log: Log,
+): Responder {
+  const open = new Map<string, AbortController>();
+  let standing: { connection: Connection; subscription: string } | undefined;
+
+  const end = () => {
+    for (const over of open.values()) over.abort();
+    open.clear();
+  };
+
+  const ask = async (connection: Connection, prompt: P) => {
+    if (open.has(prompt.request_id)) return;
+    const over = new AbortController();
+    open.set(prompt.request_id, over);
+    let reply: A | undefined;
+    try {
+      reply = await answer(prompt, over.signal);
+    } catch (error) {
+      // A prompt that fails must not leave a call waiting, and must never allow.
+      if (!over.signal.aborted) log(`the callback for ${subject} failed: ${(error as Error).message ?? error}`);
+      reply = onFailure();
+    }
+    if (over.signal.aborted) return;
+    open.delete(prompt.request_id);
+    if (reply === undefined) return;
+    try {
+      await connection.request(`${subject}.reply`, { ...reply, request_id: prompt.request_id });
+    } catch (error) {
+      // Somebody else was first, or the call is over.
+      if (error instanceof UnknownId || error instanceof Disconnected) return;
+      log(`the daemon refused an answer for ${subject}: ${(error as Error).message}`);
+      // A refused answer leaves the call waiting, so it becomes the one that cannot be refused.
+      if (error instanceof RpcError) {
+        await connection.request(`${subject}.reply`, { ...onFailure(), request_id: prompt.request_id }).catch(() => {});
+      }
+    }
+  };
+
+  return {
+    async stand(connection, signal) {
+      end();
+      const onItem = (item: PermissionEvent | QuestionEvent) => {
+        if (item.type === "asked") {
+          void ask(connection, item.request as unknown as P);
+          return;
+        }
+        open.get(item.request_id)?.abort();
+        open.delete(item.request_id);
+      };
+      const subscription = await connection.subscribe(`${subject}.subscribe`, {}, onItem, signal);
+      standing = { connection, subscription };
+    },
+    end,
+    async close() {
+      end();
+      const { connection, subscription } = standing ?? {};
+      standing = undefined;
+      if (!connection || !subscription || connection.lost !== undefined) return;
+      connection.forget(subscription);
+      await connection.request(`${subject}.unsubscribe`, { subscription }).catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,163 @@
+/**
+ * Reaching the daemon, and starting one when there is none.
+ *
+ * Any number of clients may do this at once: the daemons settle among themselves, by a lock, which one serves,
+ * and the others end with status 0.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { Connection, type Log } from "./connection.js";
+import { Disconnected, NotRunning, RequestTimeout, RpcError, StartFailed, Unreachable } from "./errors.js";
+import { findProgram } from "./place.js";
+
+/** Milliseconds between two looks at a socket that nobody listens at yet. */
+const LOOK_EVERY = 10;
+/** A daemon that gave way to another may have met one that was stopping: then the next one is started. */
+const START_AGAIN_AFTER = 300;
+/** How much of the daemon's own words an error shows, in bytes. */
+const MAX_WORDS = 4096;
+
+export interface StartOptions {
+  /** The program; absent: see `findProgram`. */
+  program: string | undefined;
+  /** How long to wait for its first answer, in milliseconds. */
+  patience: number;
+}
+
+/** Connects, and starts a daemon when there is none. */
+export async function connectOrStart(socket: string, options: StartOptions, log: Log): Promise<Connection> {
+  const deadline = performance.now() + options.patience;
+  let started: Started | undefined;
+  for (;;) {
+    const connection = await answering(socket, deadline, log);
+    if (connection !== undefined) return connection;
+    if (performance.now() >= deadline) {
+      const seconds = options.patience / 1000;
+      throw new StartFailed(`the daemon at ${socket} does not answer after ${seconds} s${started?.words() ?? ""}`);
+    }
+    if (started === undefined) {
+      started = await Started.spawn(socket, options.program);
+    } else if (started.status !== undefined) {
+      if (started.status !== "exit status 0") {
+        throw new StartFailed(`${started.program} did not start: ${started.status}${started.words()}`);
+      }
+      if (performance.now() - started.since >= START_AGAIN_AFTER) {
+        started = await Started.spawn(socket, options.program);
+      }
+    }
+    await pause(LOOK_EVERY);
+  }
+}
+
+/** A connection whose other end answers; `undefined` when nobody listens, or the daemon was about to stop. */
+async function answering(socket: string, deadline: number, log: Log): Promise<Connection | undefined> {
+  let connection: Connection;
+  try {
+    connection = await Connection.open(socket, log);
+  } catch (error) {
+    if (error instanceof NotRunning) return undefined;
+    // So many connect at once that one has to wait for its turn.
+    const cause = error instanceof Unreachable ? (error.cause as NodeJS.ErrnoException | undefined) : undefined;
+    if (cause?.code === "EAGAIN") return undefined;
+    throw error;
+  }
+  const signal = AbortSignal.timeout(Math.max(Math.ceil(deadline - performance.now()), 1));
+  try {
+    await connection.request("daemon.ping", {}, signal);
+    return connection;
+  } catch (error) {
+    // Whatever it says, it speaks.
+    if (error instanceof RpcError) return connection;
+    await connection.close();
+    if (error instanceof Disconnected) return undefined;
+    if (signal.aborted) throw new Unreachable(`the daemon at ${socket} listens and does not answer`);
+    throw error;
+  }
+}
+
+/** A daemon that this process has started. It goes on when the process ends. */
+class Started {
+  readonly since = performance.now();
+  /** How it ended; `undefined` while it runs. */
+  status: string | undefined;
+
+  static async spawn(socket: string, program: string = findProgram()): Promise<Started> {
+    const path = `${socket}.log`;
+    let log: number;
+    try {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
+      log = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+    } catch (error) {
+      throw new StartFailed(`can't write the daemon's log ${path}: ${(error as Error).message}`, { cause: error });
+    }
+    try {
+      const start = fstatSync(log).size;
+      const child = spawn(program, ["serve", "--detached"], {
+        cwd: "/",
+        env: { ...process.env, TOOLD_SOCKET: socket },
+        stdio: ["ignore", log, log],
+      });
+      await new Promise<void>((resolve, reject) => {
+        child.once("spawn", resolve);
+        child.once("error", (error) => {
+          reject(new StartFailed(`can't start ${program}: ${error.message}`, { cause: error }));
+        });
+      });
+      return new Started(program, child, path, start);
+    } finally {
+      closeSync(log);
+    }
+  }
+
+  private constructor(
+    readonly program: string,
+    child: ChildProcess,
+    private readonly log: string,
+    private readonly logStart: number,
+  ) {
+    child.once("exit", (code, signal) => (this.status = signal === null ? `exit status ${code}` : signal));
+    // The daemon outlives this process, which need not wait for it.
+    child.unref();
+  }
+
+  /** The end of what it wrote to the log, to follow an error's own sentence. */
+  words(): string {
+    try {
+      const log = openSync(this.log, "r");
+      try {
+        const start = Math.max(this.logStart, fstatSync(log).size - MAX_WORDS);
+        const buffer = Buffer.alloc(MAX_WORDS);
+        const words = buffer.toString("utf8", 0, readSync(log, buffer, 0, MAX_WORDS, start)).trim();
+        return words === "" ? "" : `; it said:\n${words}`;
+      } finally {
+        closeSync(log);
+      }
+    } catch {
+      return ""; // The error that gets these words matters more than they do.
+    }
+  }
+}
+
+/** Waits for `work`, for so many milliseconds at most. What is given `signal` is cancelled then. */
+export async function within<T>(
+  patience: number,
+  what: string,
+  work: (signal: AbortSignal | undefined) => Promise<T>,
+  outer?: AbortSignal,
+): Promise<T> {
+  if (!Number.isFinite(patience)) return work(outer);
+  // Not `AbortSignal.timeout`, whose timer would go on when the work is done.
+  const controller = new AbortController();
+  const timer = setTimeout(() => {
+    controller.abort(new RequestTimeout(`${what} has no answer after ${patience / 1000} s`));
+  }, patience);
+  try {
+    return await work(outer === undefined ? controller.signal : AbortSignal.any([outer, controller.signal]));
+  } finally {
+    clearTimeout(timer);
+  }
+}

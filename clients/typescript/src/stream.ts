@@ -1,0 +1,103 @@
+/** One JSON text per line over a socket, as vscode-jsonrpc wants to read and write it. */
+import type { Socket } from "node:net";
+
+import {
+  AbstractMessageReader,
+  AbstractMessageWriter,
+  type DataCallback,
+  type Disposable,
+  type Message,
+  type MessageReader,
+  type MessageWriter,
+} from "vscode-jsonrpc/node";
+
+/** What the daemon reads and sends at most, in bytes. */
+export const MAX_MESSAGE = 16 * 1024 * 1024;
+
+/** A longer line ends the connection: it did not come from a daemon that keeps its limits. */
+const MAX_LINE = 4 * MAX_MESSAGE;
+
+/** Comes behind the last message, when the socket is closed. */
+export const CLOSED = "$/closed";
+
+/** How many bytes params took on the wire, of progress only. */
+export const wireSizes = new WeakMap<object, number>();
+
+export class LineReader extends AbstractMessageReader implements MessageReader {
+  readonly #socket: Socket;
+
+  constructor(socket: Socket) {
+    super();
+    this.#socket = socket;
+  }
+
+  listen(callback: DataCallback): Disposable {
+    let parts: Buffer[] = [];
+    let waiting = 0;
+    this.#socket.on("data", (data: Buffer) => {
+      let start = 0;
+      for (let end = data.indexOf(10); end >= 0; end = data.indexOf(10, start)) {
+        parts.push(data.subarray(start, end));
+        this.#line(parts.length === 1 ? parts[0]! : Buffer.concat(parts), callback);
+        parts = [];
+        waiting = 0;
+        start = end + 1;
+      }
+      if (start < data.length) {
+        parts.push(data.subarray(start));
+        waiting += data.length - start;
+        if (waiting > MAX_LINE) this.#socket.destroy(new Error(`a message is longer than ${MAX_LINE} bytes`));
+      }
+    });
+    // In the same queue as the messages, which all are read before the end is told.
+    this.#socket.on("close", () => callback({ jsonrpc: "2.0", method: CLOSED } as Message));
+    return { dispose: () => this.#socket.removeAllListeners("data") };
+  }
+
+  #line(line: Buffer, callback: DataCallback): void {
+    if (line.length === 0) return;
+    let message: Message & { method?: string; params?: object };
+    try {
+      message = JSON.parse(line.toString("utf8"));
+    } catch (error) {
+      this.fireError(error);
+      return;
+    }
+    if (message.method === "tools.progress" && message.params) wireSizes.set(message.params, line.length);
+    callback(message);
+  }
+}
+
+/** Params that were serialised already, to see how long they are. */
+const serialised = new WeakMap<object, string>();
+
+/** The bytes that a message with these params takes; they are kept for when it is written. */
+export function measure(params: object): number {
+  const text = JSON.stringify(params);
+  serialised.set(params, text);
+  return Buffer.byteLength(text);
+}
+
+export class LineWriter extends AbstractMessageWriter implements MessageWriter {
+  readonly #socket: Socket;
+
+  constructor(socket: Socket) {
+    super();
+    this.#socket = socket;
+  }
+
+  /** Never fails: what a socket cannot carry any more is told by its end. */
+  write(message: Message): Promise<void> {
+    const { params, ...rest } = message as Message & { params?: object };
+    const text = params && serialised.get(params);
+    const line = text === undefined ? JSON.stringify(message) : `${JSON.stringify(rest).slice(0, -1)},"params":${text}}`;
+    return new Promise((resolve) => {
+      if (this.#socket.writable) this.#socket.write(`${line}\n`, () => resolve());
+      else resolve();
+    });
+  }
+
+  end(): void {
+    this.#socket.end();
+  }
+}

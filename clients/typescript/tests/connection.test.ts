@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+
+import {
+  connect,
+  Disconnected,
+  findProgram,
+  NotRunning,
+  RequestTimeout,
+  RpcError,
+  socketPath,
+  StartFailed,
+  text,
+  TooLarge,
+  Unreachable,
+} from "toold";
+
+import { place, signal } from "./place.js";
+
+test("the socket is where the environment says", () => {
+  const home = { HOME: "/h" };
+  assert.equal(socketPath({ ...home, TOOLD_SOCKET: "/s" }), "/s");
+  assert.equal(socketPath({ ...home, XDG_RUNTIME_DIR: "/r", XDG_STATE_HOME: "/t" }), "/r/toold/toold.sock");
+  assert.equal(socketPath({ ...home, XDG_STATE_HOME: "/t" }), "/t/toold/toold.sock");
+  assert.equal(socketPath({ ...home, XDG_RUNTIME_DIR: "", TOOLD_SOCKET: "relative" }), "/h/.local/state/toold/toold.sock");
+  assert.throws(() => socketPath({}), NotRunning);
+});
+
+test("the program is found in the path, but not in a relative entry of it", (t) => {
+  const { root } = place(t);
+  writeFileSync(join(root, "work/toold"), "");
+  chmodSync(join(root, "work/toold"), 0o755);
+  assert.equal(findProgram({ PATH: `nowhere:${join(root, "work")}` }), join(root, "work/toold"));
+  assert.throws(() => findProgram({ PATH: "." }), StartFailed);
+});
+
+test("the first client starts the daemon, the next ones share it", async (t) => {
+  const here = place(t);
+  assert.ok(!existsSync(here.socket));
+  const clients = await Promise.all([1, 2, 3, 4, 5].map(() => here.client()));
+  const statuses = await Promise.all(clients.map((client) => client.request("daemon.status")));
+  assert.equal(new Set(statuses.map((status) => status.pid)).size, 1);
+  assert.equal(statuses[0]!.socket, here.socket);
+  assert.equal(statSync(dirname(here.socket)).isDirectory(), true);
+  assert.match(readFileSync(`${here.socket}.log`, "utf8"), /serving/);
+  assert.equal(statSync(`${here.socket}.log`).mode & 0o777, 0o600);
+});
+
+test("a daemon that is not to be started is not", async (t) => {
+  const here = place(t);
+  await assert.rejects(connect({ socket: here.socket, start: false }), NotRunning);
+  assert.deepEqual(here.processes(), []);
+});
+
+test("a daemon that cannot start says why", async (t) => {
+  const here = place(t);
+  const program = join(here.root, "toold");
+  writeFileSync(program, "#!/bin/sh\necho 'the disk is on fire' >&2\nexit 3\n");
+  chmodSync(program, 0o755);
+  await assert.rejects(connect({ socket: here.socket, toold: program }), (error: Error) => {
+    assert.ok(error instanceof StartFailed);
+    assert.match(error.message, /exit status 3; it said:\nthe disk is on fire$/);
+    return true;
+  });
+  await assert.rejects(connect({ socket: here.socket, toold: join(here.root, "absent") }), StartFailed);
+});
+
+test("a daemon that does not answer is given up", async (t) => {
+  const here = place(t);
+  const server: Server = createServer((socket) => socket.resume());
+  await new Promise<void>((resolve) => server.listen(here.socket, resolve));
+  await assert.rejects(connect({ socket: here.socket, startTimeout: 50 }), Unreachable);
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test("requests have types, and unknown methods an error", async (t) => {
+  const client = await place(t).client();
+  const { plugins } = await client.request("plugins.list");
+  assert.deepEqual(plugins.map(({ name, status }) => [name, status]), [["tools", "loaded"]]);
+  await assert.rejects(client.request("no.such_method", { a: 1 }), (error: Error) => {
+    assert.ok(error instanceof RpcError);
+    assert.equal(error.code, -32601);
+    assert.equal(error.name, "RpcError");
+    return true;
+  });
+});
+
+test("a session is resumed by its id", async (t) => {
+  const here = place(t);
+  const first = await here.client();
+  const second = await here.client({ session: false });
+  assert.equal(first.session?.cwd, here.work);
+  assert.equal(first.session?.resumed, false);
+  const resumed = await second.openSession({ sessionId: first.session!.session_id });
+  assert.deepEqual({ ...resumed, resumed: false }, first.session);
+  await second.closeSession();
+  assert.equal(second.session, undefined);
+});
+
+test("a request that is too long is refused before it is sent", async (t) => {
+  const client = await place(t).client();
+  await assert.rejects(client.execute("greet", { name: "x".repeat(17 << 20) }), TooLarge);
+  assert.equal(text(await client.execute("greet", { name: "x" })), "hello x");
+});
+
+test("long results and many requests at once arrive whole", async (t) => {
+  const here = place(t);
+  const client = await here.client();
+  // Longer results would be cut for the model.
+  const name = "ä".repeat(10_000);
+  const calls = Array.from({ length: 100 }, (_, i) => client.execute("greet", { name: `${name}${i}` }));
+  for (const [i, result] of (await Promise.all(calls)).entries()) assert.equal(text(result), `hello ${name}${i}`);
+  const document = await client.request("rpc.discover");
+  assert.ok(JSON.stringify(document).length > 64 * 1024, "more than one piece of the socket");
+});
+
+test("patience ends a request", async (t) => {
+  const client = await place(t).client();
+  const waiting = client.request("tools.execute", { name: "wait_for_ever" }, { timeout: 20 });
+  await assert.rejects(waiting, RequestTimeout);
+  await client.request("daemon.ping");
+});
+
+test("what is in flight when the daemon goes is told, and the next request starts another", async (t) => {
+  const here = place(t);
+  const client = await here.client();
+  const call = client.call("wait_for_ever");
+  await call[Symbol.asyncIterator]().next();
+  const before = await client.request("daemon.status");
+  await here.stopDaemon();
+  // The daemon cancels what runs when it stops, or is gone before it can say so.
+  await assert.rejects(call.result());
+  assert.equal(client.connected, false);
+  assert.equal(text(await client.execute("greet", { name: "again" })), "hello again");
+  const after = await client.request("daemon.status");
+  assert.notEqual(before.pid, after.pid);
+  assert.equal((await client.request("session.list")).sessions.length, 1);
+});
+
+test("without reconnect a lost connection stays lost", async (t) => {
+  const here = place(t);
+  const lost = signal<boolean>();
+  const onConnection = (connected: boolean) => !connected && lost.fire(connected);
+  const client = await here.client({ reconnect: false, onConnection });
+  const events = await client.events();
+  await here.stopDaemon();
+  await lost.promise;
+  await assert.rejects(client.request("daemon.ping"), Disconnected);
+  await assert.rejects(async () => {
+    for await (const _ of events);
+  }, Disconnected);
+});
+
+test("a client that is closed makes no more requests", async (t) => {
+  const here = place(t);
+  const client = await here.client();
+  const events = await client.events();
+  await client.close();
+  assert.deepEqual(await events.next(), { done: true, value: undefined });
+  await assert.rejects(client.request("daemon.ping"), Disconnected);
+});
+
+test("events, prompts and lent tools come back with the daemon", async (t) => {
+  const here = place(t);
+  const client = await here.client({ onPermission: () => ({ action: "allow" }) });
+  await client.provide({ name: "lent", description: "Lent" }, () => "still lent");
+  const events = await client.events({ kinds: "call.started" });
+  await here.stopDaemon();
+  const other = await here.client();
+  // Nobody has asked the first one for anything: it comes back by itself.
+  const provided = await other.events({ kinds: "tools.changed", since: 0, epoch: "another" });
+  for await (const event of provided) {
+    if (event.kind === "tools.changed" && event.added.includes("lent")) break;
+  }
+  assert.equal(text(await other.execute("lent")), "still lent");
+  const { value } = await events.next();
+  assert.equal(value?.kind === "call.started" && value.tool, "lent");
+});
+
+test("a daemon that is only stopped is not started by those who wait for it", async (t) => {
+  const here = place(t);
+  const lost = signal();
+  const client = await here.client({ onConnection: (connected) => !connected && lost.fire() });
+  await client.events();
+  await here.stopDaemon();
+  await lost.promise;
+  assert.deepEqual(here.processes(), []);
+});

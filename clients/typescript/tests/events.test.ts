@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import type { Event } from "toold";
+
+import { place } from "./place.js";
+
+test("events are numbered, and told from where one has seen them", async (t) => {
+  const client = await place(t).client();
+  const events = await client.events({ kinds: ["call.started", "call.finished"] });
+  for (const name of ["a", "b", "c"]) await client.execute("greet", { name });
+  const seen: Event[] = [];
+  for await (const event of events) {
+    seen.push(event);
+    if (seen.length === 6) break;
+  }
+  assert.deepEqual(seen.map((event) => event.kind), [1, 2, 3].flatMap(() => ["call.started", "call.finished"]));
+  assert.ok(seen.every((event, i) => i === 0 || event.seq > seen[i - 1]!.seq));
+  // Leaving the loop has ended it.
+  assert.deepEqual(await events.next(), { done: true, value: undefined });
+
+  const { seq, epoch } = seen[2]!;
+  const again = await client.events({ kinds: ["call.started", "call.finished"], since: seq, epoch });
+  assert.deepEqual((await again.next()).value, seen[3]);
+  await again.close();
+});
+
+test("what was lost is told", async (t) => {
+  const client = await place(t).client();
+  // The ring holds 1,000 events.
+  const calls = Array.from({ length: 600 }, (_, i) => ["greet", { name: `${i}` }] as const);
+  for (let i = 0; i < calls.length; i += 100) await client.executeBatch(calls.slice(i, i + 100));
+  const { epoch } = await client.request("daemon.status");
+  const events = await client.events({ since: 1, epoch });
+  const { value } = await events.next();
+  assert.equal(value?.kind, "lagged");
+  assert.ok(value?.kind === "lagged" && (value.missed ?? 1) > 0);
+});
+
+test("a plugin's broken save is an event with its line", async (t) => {
+  const here = place(t);
+  const client = await here.client();
+  const events = await client.events({ kinds: "plugin.failed" });
+  writeFileSync(join(here.plugins, "broken.lua"), "local x = 1\nlocal = 2\n");
+  const { value } = await events.next();
+  assert.ok(value?.kind === "plugin.failed");
+  assert.deepEqual([value.plugin, value.error.line], ["broken", 2]);
+});
+
+test("a client that is closed ends its events", async (t) => {
+  const client = await place(t).client();
+  const events = await client.events();
+  const next = events.next();
+  await client.close();
+  assert.deepEqual(await next, { done: true, value: undefined });
+});

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { text, type Ask, type Question } from "toold";
+
+import { place, signal } from "./place.js";
+
+test("an ask is answered, and its diff shown", async (t) => {
+  const here = place(t);
+  const asks: Ask[] = [];
+  const onPermission = (ask: Ask) => {
+    asks.push(ask);
+    return { action: "allow" } as const;
+  };
+  const client = await here.client({ onPermission });
+  const result = await client.execute("write", { path: "tea.txt", content: "green\n" });
+  assert.equal(result.is_error, false, text(result));
+  assert.equal(readFileSync(join(here.work, "tea.txt"), "utf8"), "green\n");
+  assert.deepEqual(asks.map((ask) => [ask.tool, ask.category]), [["write", "file.write"]]);
+  assert.match(asks[0]!.diff ?? "", /^\+green$/m);
+});
+
+test("a person's no is a result that says why", async (t) => {
+  const client = await place(t).client();
+  const end = await client.onPermission(() => ({ action: "deny", message: "not today" }));
+  const result = await client.execute("bash", { command: "touch x" });
+  assert.equal(result.is_error, true);
+  assert.match(text(result), /not today/);
+  await end();
+  // With nobody to ask, the daemon says how to grant it.
+  assert.match(text(await client.execute("bash", { command: "touch x" })), /toolctl permissions grant/);
+});
+
+test("an answer that holds for longer is not asked again", async (t) => {
+  const here = place(t);
+  let asked = 0;
+  const client = await here.client({
+    onPermission: (ask) => {
+      asked += 1;
+      const { scope, pattern } = ask.suggestions.find((each) => each.scope === "session")!;
+      return { action: "allow", scope, pattern };
+    },
+  });
+  assert.equal((await client.execute("bash", { command: "touch x" })).is_error, false);
+  assert.equal((await client.execute("bash", { command: "touch x" })).is_error, false);
+  assert.equal(asked, 1);
+});
+
+test("a callback that fails denies", async (t) => {
+  const logged: string[] = [];
+  const client = await place(t).client({
+    onPermission: () => {
+      throw new Error("broken");
+    },
+    log: (message) => logged.push(message),
+  });
+  assert.equal((await client.execute("bash", { command: "touch x" })).is_error, true);
+  assert.deepEqual(logged, ["the callback for permissions failed: broken"]);
+});
+
+test("an answer that the daemon refuses denies", async (t) => {
+  const logged: string[] = [];
+  const client = await place(t).client({
+    onPermission: () => ({ action: "allow", scope: "always", pattern: "*" }),
+    log: (message) => logged.push(message),
+  });
+  assert.equal((await client.execute("bash", { command: "touch x" })).is_error, true);
+  assert.match(logged.join(), /^the daemon refused an answer for permissions/);
+});
+
+test("the prompt of another ends when the first has answered", async (t) => {
+  const here = place(t);
+  const seen = signal();
+  const over = signal();
+  await here.client({
+    onPermission: async (_, ended) => {
+      seen.fire();
+      await new Promise((resolve) => ended.addEventListener("abort", resolve));
+      over.fire();
+      return { action: "deny" };
+    },
+  });
+  const quick = await here.client({
+    onPermission: async () => {
+      await seen.promise;
+      return { action: "allow" };
+    },
+  });
+  assert.equal((await quick.execute("bash", { command: "touch x" })).is_error, false);
+  await over.promise;
+});
+
+test("an ask ends with its call", async (t) => {
+  const over = signal();
+  const client = await place(t).client({
+    onPermission: (_, ended) => new Promise(() => ended.addEventListener("abort", () => over.fire())),
+  });
+  const events = await client.events({ kinds: "permission.asked" });
+  const call = client.call("bash", { command: "touch x" });
+  await events.next();
+  await call.cancel();
+  await over.promise;
+});
+
+test("an ask that is left to others can be seen and answered by them", async (t) => {
+  const here = place(t);
+  const client = await here.client({ onPermission: () => undefined });
+  const other = await here.client();
+  const events = await other.events({ kinds: "permission.asked" });
+  const running = client.execute("bash", { command: "touch x" });
+  await events.next();
+  const { asks } = await other.request("permissions.pending");
+  await other.request("permissions.reply", { request_id: asks[0]!.request_id, action: "allow" });
+  assert.equal((await running).is_error, false);
+});
+
+test("questions are answered by an option, in own words, or not at all", async (t) => {
+  const here = place(t);
+  const questions: Question[] = [];
+  const answers = [
+    (question: Question) => ({ answer_ids: [question.options[1]!.id] }),
+    () => ({ answer: "mint" }),
+    () => ({ cancelled: true as const }),
+  ];
+  const client = await here.client({
+    onQuestion: (question) => {
+      questions.push(question);
+      return answers[questions.length - 1]!(question);
+    },
+  });
+  const options = [{ label: "green" }, { label: "black" }];
+  const ask = () => client.execute("question", { question: "Which tea?", options, allow_other: true });
+  assert.match(text(await ask()), /black/);
+  assert.match(text(await ask()), /mint/);
+  assert.match(text(await ask()), /chose not to answer/);
+  assert.equal(questions.length, 3);
+});
