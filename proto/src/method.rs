@@ -149,6 +149,8 @@ methods! {
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
     PluginsList = "plugins.list", "Lists the plugins, those that failed too.", NoParams => PluginList;
     PluginsReload = "plugins.reload", "Loads one plugin or all anew, whether or not they changed.", ReloadPlugins => PluginList;
+    McpServersList = "mcp.servers", "Lists the mounted MCP servers.", NoParams => McpServerList;
+    McpRestart = "mcp.restart", "Starts a mounted MCP server anew.", RestartMcpServer => McpServerList;
     FilesHistory = "files.history", "Lists what a session changed.", FileHistory => FileChanges;
     FilesUndo = "files.undo", "Takes changes back; refused when a file changed since.", UndoFiles => UndoneFiles;
     BuffersSet = "buffers.set", "Lays an editor's unsaved text over a file.", SetBuffer => Done;
