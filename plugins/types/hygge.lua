@@ -348,6 +348,46 @@ function hygge.fs.mkdir(path) end
 ---@param path string
 function hygge.fs.remove(path) end
 
+---Requests to the web. Each host and port needs leave (category `network`), those that redirects lead to as well;
+---addresses that are not public are refused unless the daemon's configuration names them. Any status is an answer;
+---what gives no whole answer raises. Answers to `GET` may be kept by a tool that is `cacheable`.
+hygge.http = {}
+
+---@class hygge.HttpOptions
+---@field method? string
+---@field headers? table<string, string | string[]>
+---@field body? string
+---@field json? any Sent as the body, with its content type.
+---@field timeout? hygge.Duration 30 seconds when absent; the rest of the call's time at most.
+---@field max_bytes? integer Of the body: 5 MiB when absent, 16 MiB at most. A longer one is cut.
+---@field redirects? integer How many are followed: 10 when absent.
+
+---@class hygge.HttpRequest: hygge.HttpOptions
+---@field url string `http` or `https`.
+
+---@class hygge.HttpResponse
+---@field status integer
+---@field ok boolean Whether the status is 200 to 299.
+---@field headers table<string, string> Names in lower case; values of one name are joined by commas.
+---@field body string Without compression.
+---@field url string Where it came from, after redirects.
+---@field truncated? true The body is longer than `max_bytes`.
+
+---@param url string
+---@param options? hygge.HttpOptions
+---@return hygge.HttpResponse
+function hygge.http.get(url, options) end
+
+---@param url string
+---@param body? string | table A table is sent as JSON.
+---@param options? hygge.HttpOptions
+---@return hygge.HttpResponse
+function hygge.http.post(url, body, options) end
+
+---@param request hygge.HttpRequest
+---@return hygge.HttpResponse
+function hygge.http.request(request) end
+
 ---What this plugin keeps between calls and between runs of the daemon. State that must be shared between
 ---parallel calls belongs here.
 hygge.store = {}

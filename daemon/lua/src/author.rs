@@ -13,6 +13,8 @@ use toold_engine::registry::{Scope, SourceKey};
 use toold_engine::session::{Filter, NewSession, Session};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
+use toold_host::http::Http;
+use toold_host::http::guard::Guard;
 use toold_proto::plugin::PluginError;
 use toold_proto::session::Mode;
 use toold_proto::tool::{SessionId, SourceKind, Tool};
@@ -238,6 +240,7 @@ fn shared(engine: Arc<Engine>) -> std::io::Result<Arc<Shared>> {
         profile_dir: PathBuf::new(),
         store: None,
         environment: Environment::default(),
+        http: Arc::new(Http::new(Guard::default())),
         stop: CancellationToken::new(),
     }))
 }

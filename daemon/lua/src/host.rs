@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::registry::Scope;
 use toold_host::environment::Environment;
+use toold_host::http::Http;
+use toold_host::http::guard::Guard;
 use toold_proto::plugin::Plugin as Description;
 
 use crate::brake::Watchdog;
@@ -78,6 +80,8 @@ pub struct PluginHostOptions {
     pub store: Option<Arc<dyn Store>>,
     /// What programs that plugins run inherit, and all that `os.getenv` tells.
     pub environment: Environment,
+    /// What `hygge.http` makes requests with.
+    pub http: Arc<Http>,
     /// Names of plugins that are not to run.
     pub disabled: HashSet<String>,
     /// Names of bundled plugins that are to run.
@@ -96,7 +100,7 @@ impl Trust for Nobody {
 }
 
 impl PluginHostOptions {
-    /// 64 MiB a machine, 5 s to load, a machine for each core, nothing configured.
+    /// 64 MiB a machine, 5 s to load, a machine for each core, public addresses only, nothing configured.
     pub fn new(engine: Arc<Engine>, dirs: Vec<PluginDir>) -> Self {
         Self {
             dirs,
@@ -109,6 +113,7 @@ impl PluginHostOptions {
             profile_dir: PathBuf::new(),
             store: None,
             environment: Environment::default(),
+            http: Arc::new(Http::new(Guard::default())),
             disabled: HashSet::new(),
             enabled: HashSet::new(),
             trust: Arc::new(Nobody),
@@ -163,6 +168,7 @@ impl PluginHost {
             profile_dir: options.profile_dir,
             store: options.store,
             environment: options.environment,
+            http: options.http,
             stop: stop.clone(),
         });
         let disabled = options.disabled.into_iter().map(|name| (Scope::Global, name));

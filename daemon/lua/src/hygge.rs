@@ -5,6 +5,7 @@
 mod context;
 mod exec;
 mod fs;
+mod http;
 mod json;
 mod modules;
 mod offers;
@@ -47,6 +48,7 @@ pub(crate) fn offer(lua: &Lua, prelude: &Prelude, home: &Arc<Home>) -> mlua::Res
     context::offer(&module)?;
     exec::offer(&module)?;
     fs::offer(&module)?;
+    http::offer(&module)?;
     store::offer(&module)?;
     modules::offer(&module)?;
     system::offer(&module)?;

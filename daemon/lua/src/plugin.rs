@@ -14,6 +14,7 @@ use toold_engine::hooks::HookEvent;
 use toold_engine::registry::{Scope, SourceKey};
 use toold_engine::tool::{Origin, ToolSpec};
 use toold_host::environment::Environment;
+use toold_host::http::Http;
 use toold_proto::tool::{Source, SourceKind, ToolName};
 
 use crate::brake::Watchdog;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) store: Option<Arc<dyn Store>>,
     /// What programs get, and `os.getenv` tells.
     pub(crate) environment: Environment,
+    pub(crate) http: Arc<Http>,
     /// Fires when the host stops.
     pub(crate) stop: CancellationToken,
 }

@@ -4,8 +4,6 @@ local hygge = ...
 
 local fakes, before_each, cases, path = {}, {}, {}, {}
 
-local real = { exec = hygge.exec }
-
 hygge.exec = function(command, args, options)
   if not fakes.exec then
     local words = { command }
@@ -20,6 +18,40 @@ hygge.exec = function(command, args, options)
   if options and options.on_output and result.stdout ~= "" then options.on_output("stdout", result.stdout) end
   return result
 end
+
+-- As the host reads them, so that a fake sees what a server would.
+local function request(method, url, options)
+  options = options or {}
+  local headers, body = {}, options.body
+  for name, value in pairs(options.headers or {}) do
+    headers[string.lower(name)] = type(value) == "table" and table.concat(value, ", ") or tostring(value)
+  end
+  if options.json ~= nil then
+    body = hygge.json.encode(options.json)
+    headers["content-type"] = headers["content-type"] or "application/json"
+  end
+  method = string.upper(options.method or method)
+  if not fakes.http then
+    error("hygge.http is not faked here, and was called with: " .. method .. " " .. tostring(url), 3)
+  end
+  local answer = fakes.http({ method = method, url = url, headers = headers, body = body })
+  if type(answer) == "string" then answer = { body = answer } end
+  answer.status, answer.body, answer.url = answer.status or 200, answer.body or "", answer.url or url
+  answer.ok = answer.status >= 200 and answer.status < 300
+  local named = {}
+  for name, value in pairs(answer.headers or {}) do named[string.lower(name)] = tostring(value) end
+  answer.headers = named
+  return answer
+end
+
+hygge.http.get = function(url, options) return request("GET", url, options) end
+hygge.http.post = function(url, body, options)
+  local all = {}
+  for name, value in pairs(options or {}) do all[name] = value end
+  if type(body) == "table" then all.json = body else all.body = body end
+  return request("POST", url, all)
+end
+hygge.http.request = function(options) return request("GET", options.url, options) end
 
 local function show(value, depth)
   if type(value) == "string" then return string.format("%q", value) end
@@ -103,7 +135,10 @@ function before(body)
   before_each[#before_each + 1] = body
 end
 
-fake = { exec = function(run) fakes.exec = run end }
+fake = {
+  exec = function(run) fakes.exec = run end,
+  http = function(run) fakes.http = run end,
+}
 
 function call(name, input)
   return hygge.call_tool(name, input)

@@ -4,6 +4,7 @@ mod authors;
 mod calls;
 mod compatible;
 mod hostile;
+mod http;
 mod limits;
 mod offers;
 mod projects;

@@ -1,0 +1,200 @@
+//! `hygge.http`, against a server of the test's own.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use toold_host::http::Http;
+use toold_host::http::guard::Guard;
+use toold_proto::permission::Verdict;
+
+use crate::world::World;
+
+/// Answers each connection with what `answer` makes of its request, and keeps the requests.
+struct Server {
+    url: String,
+    requests: Arc<Mutex<Vec<String>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    async fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let kept = requests.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let request = whole_request(&mut stream).await;
+                let answer = answer(&request);
+                kept.lock().unwrap().push(request);
+                // Fails when the client is gone, as it is when its call was stopped.
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        Self { url, requests, task }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn whole_request(stream: &mut tokio::net::TcpStream) -> String {
+    let mut request = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&request).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                return text;
+            }
+        }
+        let mut buffer = [0; 4096];
+        let read = stream.read(&mut buffer).await.unwrap();
+        assert!(read > 0, "the request ends early: {text}");
+        request.extend_from_slice(&buffer[..read]);
+    }
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len())
+}
+
+const FETCH: &str =
+    "hygge.register_tool{name = 'fetch', permission = false, cacheable = true, execute = function(ctx, input)
+   local answer = hygge.http.request(input)
+   return {content = answer.body, structured = {status = answer.status, ok = answer.ok, headers = answer.headers,
+     url = answer.url, truncated = answer.truncated}} end}
+ hygge.register_tool{name = 'short', permission = false, execute = function(ctx, input)
+   return hygge.http.get(input.url .. '/get').body .. hygge.http.post(input.url .. '/post', {b = 1}).body end}";
+
+/// A plugin that may reach this machine.
+async fn world() -> World {
+    let local = |options: &mut toold_lua::host::PluginHostOptions| {
+        options.http = Arc::new(Http::new(Guard::parse(&["127.0.0.1".to_owned()]).unwrap()));
+    };
+    World::with(&[("p.lua", FETCH)], local).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_sent_and_its_answer_read() {
+    let world = world().await;
+    world.allow_all();
+    let server = Server::start(|_| answer("201 Created", "X-A: 1\r\nx-a: 2\r\n", "made")).await;
+    let url = format!("{}/x?y=1", server.url);
+    let request =
+        json!({"url": url, "method": "put", "headers": {"X-Token": "t", "x-list": ["a", "b"]}, "json": {"n": 1}});
+    let result = world.call("fetch", request).await;
+    assert!(!result.is_error, "{}", result.text());
+    let told = result.structured.as_ref().unwrap();
+    assert_eq!((result.text().as_str(), &told["status"], &told["ok"]), ("made", &json!(201), &json!(true)));
+    assert_eq!(
+        (&told["headers"]["x-a"], &told["url"], &told["truncated"]),
+        (&json!("1, 2"), &json!(url), &json!(null))
+    );
+    let sent = &server.requests()[0];
+    assert!(sent.starts_with("PUT /x?y=1 HTTP/1.1\r\n") && sent.ends_with("\r\n\r\n{\"n\":1}"), "{sent}");
+    for header in ["x-token: t\r\n", "x-list: a\r\n", "x-list: b\r\n", "content-type: application/json\r\n"] {
+        assert!(sent.contains(header), "{header}: {sent}");
+    }
+    let cut = world.call("fetch", json!({"url": url, "max_bytes": 2})).await;
+    assert_eq!((cut.text().as_str(), &cut.structured.unwrap()["truncated"]), ("ma", &json!(true)));
+    assert_eq!(world.text("short", json!({"url": server.url})).await, "mademade");
+    let sent = server.requests();
+    assert!(sent[2].starts_with("GET /get ") && sent[3].ends_with("{\"b\":1}"), "{sent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_reading_requests_are_kept() {
+    let world = world().await;
+    world.allow_all();
+    let server = Server::start(|_| answer("200 OK", "", "x")).await;
+    for (method, times) in [("GET", 1), ("POST", 3)] {
+        for _ in 0..2 {
+            world.call("fetch", json!({"url": server.url, "method": method})).await;
+        }
+        assert_eq!(server.requests().len(), times, "{method}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_host_needs_leave_and_redirects_too() {
+    let world = world().await;
+    let target = Server::start(|_| answer("200 OK", "", "secret")).await;
+    let to = target.url.clone();
+    let server = Server::start(move |_| answer("302 Found", &format!("location: {to}/there\r\n"), "")).await;
+    let refused = world.call("fetch", json!({"url": server.url})).await;
+    assert!(refused.is_error && refused.text().contains("network 127.0.0.1:"), "{}", refused.text());
+    assert!(server.requests().is_empty());
+    grant(&world, server.url.trim_start_matches("http://"));
+    let refused = world.call("fetch", json!({"url": server.url})).await;
+    assert!(
+        refused.is_error && refused.text().contains(target.url.trim_start_matches("http://")),
+        "{}",
+        refused.text()
+    );
+    assert_eq!((server.requests().len(), target.requests().len()), (1, 0));
+    grant(&world, target.url.trim_start_matches("http://"));
+    assert_eq!(world.text("fetch", json!({"url": server.url})).await, "secret");
+}
+
+fn grant(world: &World, pattern: &str) {
+    let params = serde_json::from_value(
+        json!({"category": "network", "pattern": pattern, "action": Verdict::Allow, "scope": "session", "chain": ["p"]}),
+    )
+    .unwrap();
+    let session = toold_engine::policy::GrantScope::Session(world.session.id.clone());
+    toold_engine::permit::grant(&world.engine, &params, session, None).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn private_addresses_and_bad_requests_are_refused() {
+    let world = World::new(&[
+        ("p.lua", FETCH),
+        ("held/plugin.toml", "api = 'toold'\n[capabilities]\ntools = true"),
+        ("held/plugin.lua", "hygge.register_tool{name = 'held', permission = false, execute = function() hygge.http.get('http://x.org') end}"),
+        ("early.lua", "hygge.http.get('http://example.org')"),
+    ])
+    .await;
+    world.allow_all();
+    for (request, words) in [
+        (json!({"url": "http://127.0.0.1:1/"}), "refused: "),
+        (json!({"url": "ftp://example.org/"}), "cannot be requested"),
+        (json!({"url": "http://example.org/", "headers": {"Host": "other"}}), "not for callers to choose"),
+        (json!({"url": "http://example.org/", "body": {"a": 1}}), "a table goes under json"),
+        (json!({}), "field 'url': expected a string"),
+    ] {
+        let result = world.call("fetch", request.clone()).await;
+        assert!(result.is_error && result.text().contains(words), "{request}: {}", result.text());
+    }
+    let held = world.call("held", json!({})).await;
+    assert!(held.text().contains("capability network"), "{}", held.text());
+    assert!(world.plugin("early").error.unwrap().message.contains("inside a handler only"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_says_nothing_is_left_in_time() {
+    let world = world().await;
+    world.allow_all();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let result = world.call("fetch", json!({"url": url, "timeout": "40ms"})).await;
+    assert!(result.is_error && result.text().contains("no answer within 40 ms"), "{}", result.text());
+    let call = world.call_of("fetch", json!({"url": url}));
+    let cancel = call.cancel.clone();
+    let cancelling = async {
+        listener.accept().await.unwrap();
+        cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(world.execute(call), cancelling);
+    assert_eq!(ended.unwrap_err().to_string(), "the call was cancelled");
+}
