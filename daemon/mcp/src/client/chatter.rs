@@ -1,0 +1,110 @@
+//! What a server writes on stderr or sends to be logged: into the log, within bounds, and the end of it kept.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::lock;
+
+/// Lines that go into the log at once, and those that it gains a second.
+const BURST: f64 = 100.0;
+const PER_SECOND: f64 = 10.0;
+/// Characters of a line.
+const LINE: usize = 1000;
+/// Lines that are kept to be shown.
+const TAIL: usize = 20;
+
+/// One server's.
+pub(super) struct Chatter {
+    server: String,
+    state: Mutex<State>,
+}
+
+struct State {
+    tail: VecDeque<String>,
+    room: f64,
+    filled: Instant,
+    lost: u64,
+}
+
+impl Chatter {
+    pub(super) fn new(server: &str) -> Self {
+        let state = State { tail: VecDeque::new(), room: BURST, filled: Instant::now(), lost: 0 };
+        Self { server: server.to_owned(), state: Mutex::new(state) }
+    }
+
+    /// Reads to the end. Never stops reading, so that a flood does not hold the server up.
+    pub(super) async fn read(&self, mut stderr: impl AsyncRead + Unpin) {
+        let mut buffer = vec![0; 16 * 1024];
+        let mut line = Vec::new();
+        // A pipe that cannot be read any more is at its end.
+        while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+            for piece in buffer[..read].split_inclusive(|byte| *byte == b'\n') {
+                // What is longer is cut, whether its end comes soon or never.
+                let room = (4 * LINE).saturating_sub(line.len());
+                line.extend_from_slice(&piece[..piece.len().min(room)]);
+                if piece.ends_with(b"\n") {
+                    self.line(&String::from_utf8_lossy(&line));
+                    line.clear();
+                }
+            }
+        }
+        if !line.is_empty() {
+            self.line(&String::from_utf8_lossy(&line));
+        }
+    }
+
+    pub(super) fn line(&self, text: &str) {
+        let text: String =
+            text.trim_end().chars().take(LINE).map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
+        if text.is_empty() {
+            return;
+        }
+        let mut state = lock(&self.state);
+        let now = Instant::now();
+        state.room = (state.room + now.duration_since(state.filled).as_secs_f64() * PER_SECOND).min(BURST);
+        state.filled = now;
+        if state.room >= 1.0 {
+            state.room -= 1.0;
+            let lost = std::mem::take(&mut state.lost);
+            if lost > 0 {
+                tracing::info!(server = self.server, lost, "an MCP server wrote more lines than are logged");
+            }
+            tracing::info!(server = self.server, "{text}");
+        } else {
+            state.lost += 1;
+        }
+        if state.tail.len() == TAIL {
+            state.tail.pop_front();
+        }
+        state.tail.push_back(text);
+    }
+
+    /// The last lines, the newest last.
+    pub(super) fn tail(&self) -> Vec<String> {
+        lock(&self.state).tail.iter().cloned().collect()
+    }
+
+    /// What is kept is of a run that is over.
+    pub(super) fn forget(&self) {
+        lock(&self.state).tail.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_is_read_and_its_end_kept() {
+        let chatter = Chatter::new("s");
+        let mut flood: Vec<u8> = (0..50_000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
+        flood.extend(vec![b'x'; 1_000_000]);
+        chatter.read(flood.as_slice()).await;
+        let tail = chatter.tail();
+        assert_eq!((tail.len(), tail[18].as_str(), tail[19].len()), (TAIL, "line 49999", LINE));
+        assert!(lock(&chatter.state).lost > 40_000);
+    }
+}

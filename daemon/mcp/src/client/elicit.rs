@@ -1,0 +1,112 @@
+//! What a server asks of its client: a person's answer, and nothing else.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    ErrorData, FormElicitationCapability, Implementation, InputRequest, InputRequiredResult, InputResponses,
+    ProtocolVersion, RequestId,
+};
+use rmcp::service::{InboundStreamOrigin, RequestContext};
+use rmcp::{ClientHandler, RoleClient};
+use serde_json::{Value, json};
+use toold_engine::cx::Cx;
+use toold_engine::questions::{Filled, Form};
+use toold_engine::schema::Schema;
+use toold_engine::tool::ToolError;
+
+use super::listing::is_hidden;
+use super::tap::Ears;
+
+/// Characters of what a server may say to a person.
+const MAX_MESSAGE: usize = 2000;
+
+/// Answers one server.
+pub(super) struct Handler {
+    pub(super) server: String,
+    pub(super) ears: Arc<Ears>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        let form = FormElicitationCapability::new().with_schema_validation(true);
+        capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
+        ClientConfig::new(capabilities, Implementation::new("toold", env!("CARGO_PKG_VERSION")))
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn create_elicitation(
+        &self,
+        asked: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let origin = match context.extensions.get::<InboundStreamOrigin>() {
+            Some(InboundStreamOrigin::OutboundRequest(request)) => Some(request),
+            Some(InboundStreamOrigin::Unassociated) | None => None,
+        };
+        let token = context.meta.get_progress_token();
+        let cx = self.ears.calls.asking(origin.map(|id: &RequestId| id), token.as_ref());
+        let Some(cx) = cx else {
+            tracing::info!(server = self.server, "asks a person, and no call or more than one can be meant");
+            return Ok(ElicitResult::new(ElicitationAction::Cancel));
+        };
+        Ok(tokio::select! {
+            () = context.ct.cancelled() => ElicitResult::new(ElicitationAction::Cancel),
+            answer = ask(&self.server, asked, &cx) => answer,
+        })
+    }
+}
+
+/// Answers what a result asks for before it can be given.
+///
+/// # Errors
+/// `Cancelled` when the call ends first; `Told` for what cannot be answered.
+pub(super) async fn answer_all(
+    server: &str,
+    required: &InputRequiredResult,
+    cx: &Cx,
+) -> Result<Option<InputResponses>, ToolError> {
+    let Some(requests) = &required.input_requests else { return Ok(None) };
+    let mut answers = InputResponses::new();
+    for (id, request) in requests {
+        let answer = match request {
+            InputRequest::Elicitation(request) => json!(ask(server, request.params.clone(), cx).await),
+            InputRequest::ListRoots(_) => json!({"roots": []}),
+            _ => return Err(ToolError::Told(format!("{server} asks for what it cannot have from here"))),
+        };
+        if cx.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        answers.insert(id.clone(), answer);
+    }
+    Ok(Some(answers))
+}
+
+/// Puts a form to the person at the frontend that called.
+async fn ask(server: &str, asked: ElicitRequestParams, cx: &Cx) -> ElicitResult {
+    let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
+        return ElicitResult::new(ElicitationAction::Decline);
+    };
+    let schema = serde_json::to_value(&requested_schema).unwrap_or(Value::Null);
+    let schema = match Schema::compile_input(schema) {
+        Ok(schema) => schema,
+        Err(error) => {
+            tracing::info!(server, %error, "asks a person for what cannot be read");
+            return ElicitResult::new(ElicitationAction::Cancel);
+        }
+    };
+    let message: String = message.chars().filter(|c| *c == '\n' || !is_hidden(*c)).take(MAX_MESSAGE).collect();
+    let message = format!("The MCP server {server} asks: {message}");
+    match cx.elicit(Form { key: None, message, schema }).await {
+        Ok(Filled::Accepted(fields)) => {
+            ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(fields))
+        }
+        Ok(Filled::Declined) => ElicitResult::new(ElicitationAction::Decline),
+        Ok(Filled::Cancelled) => ElicitResult::new(ElicitationAction::Cancel),
+        Err(error) => {
+            tracing::info!(server, %error, "asks a person, and has no answer");
+            ElicitResult::new(ElicitationAction::Cancel)
+        }
+    }
+}

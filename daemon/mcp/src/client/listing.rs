@@ -1,0 +1,207 @@
+//! What is taken of the tools that a server lists. All of it was written by somebody else: it is bounded, and what
+//! could not be called or would deceive a reader is left out.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toold_engine::schema::Schema;
+use toold_proto::tool::Annotations;
+
+/// Of one server.
+pub(super) const MAX_TOOLS: usize = 512;
+pub(super) const MAX_PAGES: usize = 64;
+/// Of all its tools together, as JSON.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+const MAX_NAME: usize = 256;
+const MAX_TITLE: usize = 256;
+const MAX_DESCRIPTION: usize = 16 * 1024;
+/// More of them help nobody.
+const MAX_PROBLEMS: usize = 20;
+
+/// A tool as its server describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct KnownTool {
+    /// What its server calls it.
+    pub(super) own: String,
+    pub(super) title: Option<String>,
+    pub(super) description: String,
+    pub(super) input: Value,
+    pub(super) output: Option<Value>,
+    pub(super) annotations: Annotations,
+}
+
+impl KnownTool {
+    /// Changes with whatever a person saw who allowed its use.
+    pub(super) fn digest(&self) -> String {
+        let seen = json!([self.own, self.title, self.description, self.input, self.output]);
+        blake3::hash(seen.to_string().as_bytes()).to_hex().to_string()
+    }
+}
+
+/// A list in the making.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) tools: Vec<KnownTool>,
+    /// What was left out or cut, in words for people.
+    pub(super) problems: Vec<String>,
+    names: HashSet<String>,
+    bytes: usize,
+}
+
+impl Listing {
+    /// Takes a page of the list, and gives the cursor of the next one.
+    ///
+    /// # Errors
+    /// An answer that is no list.
+    pub(super) fn take(&mut self, page: &Value) -> Result<Option<String>, String> {
+        let tools =
+            page.get("tools").and_then(Value::as_array).ok_or("its answer to tools/list is no list of tools")?;
+        for tool in tools {
+            if let Err(problem) = self.take_one(tool) {
+                self.problem(problem);
+            }
+        }
+        Ok(page.get("nextCursor").and_then(Value::as_str).filter(|_| !self.is_full()).map(str::to_owned))
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.tools.len() >= MAX_TOOLS
+    }
+
+    fn take_one(&mut self, tool: &Value) -> Result<(), String> {
+        if self.is_full() {
+            return Err(format!("it lists more than {MAX_TOOLS} tools: the others are left out"));
+        }
+        let tool = read(tool)?;
+        if self.names.contains(&tool.own) {
+            return Err(format!("{} is listed twice: the first counts", tool.own));
+        }
+        let bytes = tool.input.to_string().len() + tool.description.len();
+        if self.bytes + bytes > MAX_BYTES {
+            return Err(format!("its list is longer than {MAX_BYTES} bytes: {} and others are left out", tool.own));
+        }
+        self.bytes += bytes;
+        self.names.insert(tool.own.clone());
+        self.tools.push(tool);
+        Ok(())
+    }
+
+    fn problem(&mut self, problem: String) {
+        if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+}
+
+fn read(tool: &Value) -> Result<KnownTool, String> {
+    let own = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+    if own.is_empty() || own.chars().count() > MAX_NAME || own.chars().any(is_hidden) {
+        return Err(format!("a tool with the name {:?} is left out", cut(own, 80)));
+    }
+    let text = |member: &str| tool.get(member).and_then(Value::as_str);
+    let input = schema(tool.get("inputSchema"));
+    Schema::compile_input(input.clone()).map_err(|error| format!("{own} is left out: its input schema: {error}"))?;
+    // What a schema of results says helps a model, and no more: a tool without one can be called still.
+    let output =
+        tool.get("outputSchema").filter(|output| output.is_object() && Schema::compile((*output).clone()).is_ok());
+    let claims = tool.get("annotations").unwrap_or(&Value::Null);
+    let claim = |name: &str, default: bool| claims.get(name).and_then(Value::as_bool).unwrap_or(default);
+    let read_only = claim("readOnlyHint", false);
+    let title = text("title").or_else(|| claims.get("title").and_then(Value::as_str));
+    Ok(KnownTool {
+        own: own.to_owned(),
+        title: title.map(|title| cut(title.trim(), MAX_TITLE)).filter(|title| !title.is_empty()),
+        description: cut(text("description").unwrap_or_default(), MAX_DESCRIPTION),
+        input,
+        output: output.cloned(),
+        annotations: Annotations {
+            read_only,
+            destructive: !read_only && claim("destructiveHint", true),
+            idempotent: claim("idempotentHint", read_only),
+            open_world: claim("openWorldHint", true),
+        },
+    })
+}
+
+/// Many servers forget what the root of arguments always is.
+fn schema(given: Option<&Value>) -> Value {
+    let mut schema = match given {
+        Some(schema @ Value::Object(_)) => schema.clone(),
+        Some(_) | None => json!({}),
+    };
+    let root = schema.as_object_mut().expect("it was just made one");
+    root.entry("type").or_insert_with(|| "object".into());
+    schema
+}
+
+/// At most `max` characters, without those that a person would not see.
+fn cut(text: &str, max: usize) -> String {
+    let mut seen = text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_hidden(*c));
+    let mut short: String = seen.by_ref().take(max).collect();
+    if seen.next().is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Control characters, and those that hide text or turn it around: a model reads them, a person does not.
+pub(super) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_called_is_left_out_and_told() {
+        let mut listing = Listing::default();
+        let page = json!({"tools": [
+            {"name": "good", "description": "Says\u{202e} it\u{e0041}.", "inputSchema": {"properties": {}}},
+            {"name": "good"},
+            {"name": ""},
+            {"name": "a\nb"},
+            {"name": "x".repeat(1000)},
+            {"name": "typed", "inputSchema": {"type": "strng"}},
+            {"name": "listed", "inputSchema": {"type": "array"}},
+            {"name": "away", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/"}}}},
+            {"name": "bare", "outputSchema": {"type": "strng"}},
+            "nonsense"
+        ], "nextCursor": "2"});
+        assert_eq!(listing.take(&page), Ok(Some("2".into())));
+        let names: Vec<&str> = listing.tools.iter().map(|tool| tool.own.as_str()).collect();
+        assert_eq!(names, ["good", "bare"]);
+        assert_eq!(listing.tools[0].description, "Says it.");
+        assert_eq!(listing.tools[0].input, json!({"properties": {}, "type": "object"}));
+        assert_eq!(listing.tools[1].output, None);
+        // The nameless one and what is no tool are the same problem.
+        assert_eq!(listing.problems.len(), 7, "{:#?}", listing.problems);
+    }
+
+    #[test]
+    fn a_huge_list_is_cut() {
+        let mut listing = Listing::default();
+        let tools: Vec<Value> = (0..5000).map(|n| json!({"name": format!("t{n}")})).collect();
+        assert_eq!(listing.take(&json!({"tools": tools, "nextCursor": "more"})), Ok(None));
+        assert_eq!((listing.tools.len(), listing.problems.len()), (MAX_TOOLS, 1));
+        let long = json!({"tools": [{"name": "a", "description": "é".repeat(100_000)}]});
+        let mut listing = Listing::default();
+        listing.take(&long).unwrap();
+        assert_eq!(listing.tools[0].description.chars().count(), MAX_DESCRIPTION + 1);
+        assert!(Listing::default().take(&json!({"tools": 7})).is_err());
+    }
+
+    #[test]
+    fn claims_have_the_defaults_of_the_protocol() {
+        let tool = read(&json!({"name": "a"})).unwrap();
+        let cautious = Annotations { read_only: false, destructive: true, idempotent: false, open_world: true };
+        assert_eq!(tool.annotations, cautious);
+        let reads = read(&json!({"name": "a", "annotations": {"readOnlyHint": true, "title": "A"}})).unwrap();
+        assert_eq!((reads.annotations.read_only, reads.annotations.destructive), (true, false));
+        assert_eq!(reads.title.as_deref(), Some("A"));
+        assert_eq!(tool.digest() == reads.digest(), false, "a title is seen");
+    }
+}

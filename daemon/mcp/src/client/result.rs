@@ -1,0 +1,103 @@
+//! What a server's answer to a call is here.
+
+use serde_json::{Map, Value};
+use toold_engine::tool::ToolOutput;
+use toold_proto::tool::Block;
+
+/// Pieces of one result; a server that sends more says so for nobody.
+const MAX_BLOCKS: usize = 1000;
+
+/// Reads an answer leniently: a piece of a kind that there is not is shown as the JSON that it is.
+///
+/// # Errors
+/// An answer that is no result of a call.
+pub(super) fn output(answer: Value) -> Result<ToolOutput, String> {
+    let Value::Object(mut answer) = answer else { return Err("its answer is no result".to_owned()) };
+    let structured = answer.remove("structuredContent");
+    let is_error = answer.remove("isError").is_some_and(|is_error| is_error == true);
+    let given = match answer.remove("content") {
+        Some(Value::Array(pieces)) => pieces,
+        None | Some(Value::Null) if structured.is_some() => Vec::new(),
+        Some(_) | None => return Err("its answer is no result".to_owned()),
+    };
+    let many = given.len();
+    let mut content: Vec<Block> = given.into_iter().take(MAX_BLOCKS).map(block).collect();
+    if many > MAX_BLOCKS {
+        content.push(Block::text(format!("[{} more pieces are left out]", many - MAX_BLOCKS)));
+    }
+    if content.is_empty() {
+        // Models read text.
+        content.extend(structured.iter().map(|value| Block::text(value.to_string())));
+    }
+    let mut metadata = Map::new();
+    if let Some(meta @ Value::Object(_)) = answer.remove("_meta") {
+        metadata.insert("mcp".into(), meta);
+    }
+    Ok(ToolOutput { content, is_error, metadata, structured })
+}
+
+fn block(piece: Value) -> Block {
+    let text = |of: &Value, member: &str| of.get(member).and_then(Value::as_str).map(str::to_owned);
+    let read = match piece.get("type").and_then(Value::as_str) {
+        Some("text") => text(&piece, "text").map(|text| Block::Text { text }),
+        Some("image") => {
+            text(&piece, "data").zip(text(&piece, "mimeType")).map(|(data, mime_type)| Block::Image { data, mime_type })
+        }
+        Some("audio") => {
+            text(&piece, "data").zip(text(&piece, "mimeType")).map(|(data, mime_type)| Block::Audio { data, mime_type })
+        }
+        Some("resource_link") => text(&piece, "uri").map(|uri| Block::Resource {
+            uri,
+            mime_type: text(&piece, "mimeType"),
+            text: text(&piece, "description").or_else(|| text(&piece, "name")),
+            blob: None,
+        }),
+        Some("resource") => piece.get("resource").and_then(|resource| {
+            Some(Block::Resource {
+                uri: text(resource, "uri")?,
+                mime_type: text(resource, "mimeType"),
+                text: text(resource, "text"),
+                blob: text(resource, "blob"),
+            })
+        }),
+        Some(_) | None => None,
+    };
+    read.unwrap_or_else(|| Block::text(piece.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_piece_is_taken() {
+        let answer = json!({"content": [
+            {"type": "text", "text": "a"},
+            {"type": "image", "data": "aQ==", "mimeType": "image/png"},
+            {"type": "audio", "data": "aQ==", "mimeType": "audio/wav"},
+            {"type": "resource", "resource": {"uri": "x:1", "text": "t"}},
+            {"type": "resource_link", "uri": "x:2", "name": "n"},
+            {"type": "hologram", "of": 1}
+        ], "isError": true, "_meta": {"a": 1}});
+        let output = output(answer).unwrap();
+        assert!(output.is_error);
+        assert_eq!(output.metadata["mcp"], json!({"a": 1}));
+        assert_eq!(output.content[2], Block::Audio { data: "aQ==".into(), mime_type: "audio/wav".into() });
+        assert!(
+            matches!(&output.content[4], Block::Resource { uri, text: Some(text), .. } if uri == "x:2" && text == "n")
+        );
+        assert_eq!(output.content[5], Block::text(r#"{"type":"hologram","of":1}"#));
+    }
+
+    #[test]
+    fn what_is_only_structured_is_told_as_text_too() {
+        let told = output(json!({"structuredContent": {"n": 1}})).unwrap();
+        assert_eq!((told.structured, told.content), (Some(json!({"n": 1})), vec![Block::text(r#"{"n":1}"#)]));
+        assert!(output(json!({"tools": []})).is_err());
+        assert!(output(json!([])).is_err());
+        let many: Vec<Value> = (0..5000).map(|_| json!({"type": "text", "text": ""})).collect();
+        assert_eq!(output(json!({"content": many})).unwrap().content.len(), MAX_BLOCKS + 1);
+    }
+}
