@@ -36,6 +36,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toold_proto::tool::CallId;
 
 use crate::asks::Asks;
 use crate::audit::AuditLog;
@@ -166,6 +167,12 @@ impl Engine {
     pub fn new_grant_id(&self) -> String {
         let next = self.next_grant.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         format!("grant_{}_{next}", self.short_epoch())
+    }
+
+    /// An id for a call that was given none; no other call has it.
+    pub fn new_call_id(&self) -> CallId {
+        let next = self.next_call.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        CallId::parse(&format!("call_{}_{next}", self.events.epoch())).expect("letters and digits print")
     }
 
     /// Enough of the epoch to tell one daemon's ids from another's.

@@ -4,10 +4,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toold_proto::call::{Progress, Stream};
+use toold_proto::event::What;
+use toold_proto::tool::{CallId, SessionId};
+
+use crate::Engine;
 
 /// Takes what a call tells. Never blocks; a slow reader loses progress, and hears how much.
 pub trait ProgressSink: Send + Sync {
     fn send(&self, seq: u64, progress: &Progress);
+}
+
+/// Makes events of a call's progress; `None` while nobody listens to them.
+pub fn broadcast(engine: &Arc<Engine>, call_id: &CallId, session_id: &SessionId) -> Option<Arc<dyn ProgressSink>> {
+    let engine = engine.events.wants_progress().then(|| engine.clone())?;
+    Some(Arc::new(Broadcast { engine, call_id: call_id.clone(), session_id: session_id.clone() }))
+}
+
+struct Broadcast {
+    engine: Arc<Engine>,
+    call_id: CallId,
+    session_id: SessionId,
+}
+
+impl ProgressSink for Broadcast {
+    fn send(&self, _seq: u64, progress: &Progress) {
+        self.engine.events.emit(What::CallProgress {
+            call_id: self.call_id.clone(),
+            session_id: self.session_id.clone(),
+            progress: progress.clone(),
+        });
+    }
 }
 
 /// Numbers a call's progress and keeps the ends of its output, for when its time is over.

@@ -15,14 +15,13 @@ use toold_adapters::providers::{self as provider, calls_in, results_as, tools_as
 use toold_engine::Engine;
 use toold_engine::batch::execute_batch;
 use toold_engine::execute::{Call, CallError, execute};
-use toold_engine::progress::ProgressSink;
+use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
 use toold_proto::call::{
     BatchCall, BatchItem, CallProgress, CancelCall, Cancelled, Execute, Interrupt, Interrupted, ListTools, Progress,
     Strategy, ToolFormat, ToolSchema,
 };
-use toold_proto::event::What;
 use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema};
 use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
@@ -227,19 +226,13 @@ pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorO
         return Err(invalid_params("arguments: expected an object or null"));
     }
     let cwd = params.cwd.as_deref().map(|cwd| within(&session, cwd)).transpose()?;
-    let call_id = params.call_id.unwrap_or_else(|| new_call_id(&request.state.engine));
+    let call_id = params.call_id.unwrap_or_else(|| request.state.engine.new_call_id());
     let mut progress: Vec<Arc<dyn ProgressSink>> = Vec::new();
     if params.progress {
         progress.push(Arc::new(Notifications::new(call_id.clone(), request.connection().outbox.clone())));
     }
     let engine = &request.state.engine;
-    if engine.events.wants_progress() {
-        progress.push(Arc::new(Broadcast {
-            engine: engine.clone(),
-            call_id: call_id.clone(),
-            session_id: session.id.clone(),
-        }));
-    }
+    progress.extend(broadcast(engine, &call_id, &session.id));
     Ok(Call {
         name: params.name,
         arguments: params.arguments,
@@ -255,11 +248,6 @@ pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorO
         depth: 0,
         holds_lane: false,
     })
-}
-
-fn new_call_id(engine: &Engine) -> CallId {
-    let n = engine.next_call.fetch_add(1, Ordering::Relaxed);
-    CallId::parse(&format!("call_{}_{n}", engine.events.epoch())).expect("letters and digits print")
 }
 
 /// A call's own folder lies within its session's.
@@ -309,22 +297,5 @@ impl ProgressSink for Notifications {
             Ok(json) => place.send(json),
             Err(error) => tracing::error!(%error, call = %self.call_id, "progress cannot be written"),
         }
-    }
-}
-
-/// Makes events of a call's progress, while somebody listens to them.
-struct Broadcast {
-    engine: Arc<Engine>,
-    call_id: CallId,
-    session_id: SessionId,
-}
-
-impl ProgressSink for Broadcast {
-    fn send(&self, _seq: u64, progress: &Progress) {
-        self.engine.events.emit(What::CallProgress {
-            call_id: self.call_id.clone(),
-            session_id: self.session_id.clone(),
-            progress: progress.clone(),
-        });
     }
 }

@@ -1,0 +1,126 @@
+//! Telling clients that lists changed.
+
+use rmcp::model::{SubscriptionFilter, SubscriptionFilterBuilder};
+use rmcp::service::{Peer, RoleServer, SubscriptionContext};
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_proto::event::What;
+
+/// Which lists changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Changed {
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+}
+
+impl Changed {
+    const ALL: Self = Self { tools: true, resources: true, prompts: true };
+
+    fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Waits for changes. Several that came together are one.
+struct Watch(tokio::sync::broadcast::Receiver<std::sync::Arc<toold_engine::events::Emitted>>);
+
+impl Watch {
+    fn new(engine: &Engine) -> Self {
+        Self(engine.events.subscribe(None).receiver)
+    }
+
+    /// `None` when there will be no more. Cancel-safe.
+    async fn next(&mut self) -> Option<Changed> {
+        loop {
+            let mut changed = match self.0.recv().await {
+                Ok(event) => of(&event.what),
+                // Among what was lost may be anything.
+                Err(RecvError::Lagged(_)) => Changed::ALL,
+                Err(RecvError::Closed) => return None,
+            };
+            while let Ok(event) = self.0.try_recv() {
+                let also = of(&event.what);
+                changed.tools |= also.tools;
+                changed.resources |= also.resources;
+                changed.prompts |= also.prompts;
+            }
+            if !changed.is_none() {
+                return Some(changed);
+            }
+        }
+    }
+}
+
+fn of(what: &What) -> Changed {
+    Changed {
+        tools: matches!(what, What::ToolsChanged { .. }),
+        resources: matches!(what, What::ResourcesChanged {}),
+        prompts: matches!(what, What::PromptsChanged {}),
+    }
+}
+
+/// Tells a client of the older revisions, until it is gone.
+pub(super) fn tell(
+    engine: &Engine,
+    peer: Peer<RoleServer>,
+    gone: CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let mut watch = Watch::new(engine);
+    async move {
+        loop {
+            let changed = tokio::select! {
+                () = gone.cancelled() => return,
+                changed = watch.next() => changed,
+            };
+            let Some(changed) = changed else { return };
+            let mut sent = Ok(());
+            if changed.tools {
+                sent = sent.and(peer.notify_tool_list_changed().await);
+            }
+            if changed.resources {
+                sent = sent.and(peer.notify_resource_list_changed().await);
+            }
+            if changed.prompts {
+                sent = sent.and(peer.notify_prompt_list_changed().await);
+            }
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// What a subscription may ask for.
+pub(super) fn offered() -> SubscriptionFilter {
+    SubscriptionFilterBuilder::default().tools_list_changed().prompts_list_changed().resources_list_changed().build()
+}
+
+/// Serves one `subscriptions/listen` until the client ends it, or `over` fires.
+pub(super) async fn listen(engine: &Engine, subscription: &SubscriptionContext, over: &CancellationToken) {
+    let mut watch = Watch::new(engine);
+    let sink = subscription.sink();
+    let wants = sink.accepted().clone();
+    loop {
+        let changed = tokio::select! {
+            () = subscription.cancelled() => return,
+            () = over.cancelled() => return,
+            changed = watch.next() => changed,
+        };
+        let Some(changed) = changed else { return };
+        let mut sent = Ok(());
+        if changed.tools && wants.tools_list_changed == Some(true) {
+            sent = sent.and(sink.notify_tool_list_changed().await);
+        }
+        if changed.resources && wants.resources_list_changed == Some(true) {
+            sent = sent.and(sink.notify_resource_list_changed().await);
+        }
+        if changed.prompts && wants.prompts_list_changed == Some(true) {
+            sent = sent.and(sink.notify_prompt_list_changed().await);
+        }
+        if sent.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What one request asks its client: leave, questions, forms, a model's answer.
+//!
+//! Other frontends see the same permission prompts and questions at the same time; the first answer counts.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rmcp::model::InputRequest;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+use toold_engine::Engine;
+use toold_engine::asks::{self, AskSubscription, Replier};
+use toold_engine::cx::Cx;
+use toold_engine::execute::Caller;
+use toold_engine::questions::{self, QuestionSubscription};
+use toold_engine::sampling::{Sampled, Sampler, Sampling};
+use toold_engine::session::Session;
+use toold_engine::tool::ToolError;
+use toold_proto::permission::{Answerer, Ask, PermissionEvent, Scope};
+use toold_proto::question::{Question, QuestionEvent, ReplyQuestion};
+use toold_proto::tool::CallId;
+
+use crate::server::{ByCaller, Connection, forms};
+
+/// How often a client may answer what does not do.
+const TRIES: u32 = 3;
+/// What a call may ask of a model at once.
+const WAITING: usize = 16;
+
+/// The desks of the requests in flight, by their callers, for those who ask a client straight.
+#[derive(Default)]
+pub(crate) struct Desks {
+    open: ByCaller<mpsc::Sender<Straight>>,
+    next: AtomicU64,
+    /// Grows when a desk closes: somebody else may have to ask what it asked.
+    closed: watch::Sender<u64>,
+}
+
+/// Something that is asked of this client and of nobody else.
+pub(crate) struct Straight {
+    key: String,
+    request: InputRequest,
+    answer: oneshot::Sender<Result<Value, String>>,
+}
+
+impl Desks {
+    /// Asks the client of a call.
+    ///
+    /// # Errors
+    /// `Told` when the client cannot be asked, or did not answer.
+    async fn ask(&self, caller: &Arc<Caller>, key: String, request: InputRequest) -> Result<Value, ToolError> {
+        let desk = self.open.lock().expect("no code panics while it holds this lock").get(&address(caller)).cloned();
+        let nobody = || ToolError::Told("the client of this call cannot be asked any more".to_owned());
+        let desk = desk.ok_or_else(nobody)?;
+        let (answer, answered) = oneshot::channel();
+        desk.send(Straight { key, request, answer }).await.map_err(|_| nobody())?;
+        answered.await.map_err(|_| nobody())?.map_err(ToolError::Told)
+    }
+
+    fn key(&self, kind: &str) -> String {
+        format!("{kind}_{}", self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Sampler for Desks {
+    fn sample<'a>(&'a self, asked: Sampling, cx: &'a Cx) -> BoxFuture<'a, Result<Sampled, ToolError>> {
+        async move {
+            let key = self.key("sampling");
+            let answer = self.ask(&cx.caller, key, forms::sampling(&asked)).await?;
+            forms::read_sampled(answer).map_err(ToolError::Told)
+        }
+        .boxed()
+    }
+}
+
+fn address(caller: &Arc<Caller>) -> usize {
+    Arc::as_ptr(caller).addr()
+}
+
+/// Who a desk is for, and what its client can be asked.
+pub(super) struct Asker {
+    pub(super) engine: Arc<Engine>,
+    pub(super) session: Arc<Session>,
+    /// This request's own, so that what it asks is told from what others ask.
+    pub(super) caller: Arc<Caller>,
+    /// Held so that what it lends lasts as long as this request, whose client may come again by another.
+    pub(super) connection: Arc<Connection>,
+    pub(super) client: Option<String>,
+    /// Its answers to permission prompts count.
+    pub(super) may_approve: bool,
+    /// It shows forms.
+    pub(super) forms: bool,
+}
+
+pub(super) struct Desk {
+    asker: Asker,
+    desks: Arc<Desks>,
+    asks: Option<AskSubscription>,
+    questions: Option<QuestionSubscription>,
+    straight: mpsc::Receiver<Straight>,
+    open: HashMap<String, Open>,
+    /// Permission prompts of the session that another request asks its client.
+    others: HashSet<String>,
+    closed: watch::Receiver<u64>,
+}
+
+struct Open {
+    what: What,
+    tries: u32,
+}
+
+enum What {
+    Ask(Box<Ask>),
+    Question(Box<Question>),
+    Straight(Option<oneshot::Sender<Result<Value, String>>>),
+}
+
+/// What there is to tell the client.
+pub(super) enum News {
+    Asked(String, InputRequest),
+    Ended(String),
+}
+
+impl Desk {
+    /// Opens a desk. While it is open its client counts as somebody who can answer.
+    pub(super) fn open(asker: Asker, desks: Arc<Desks>) -> Self {
+        let (sender, straight) = mpsc::channel(WAITING);
+        desks.open.lock().expect("no code panics while it holds this lock").insert(address(&asker.caller), sender);
+        let session = Some(asker.session.id.clone());
+        let asks = (asker.forms && asker.may_approve).then(|| asker.engine.asks.subscribe(true, session.clone()));
+        let questions = asker.forms.then(|| asker.engine.questions.subscribe(session));
+        let closed = desks.closed.subscribe();
+        Self { asker, desks, asks, questions, straight, open: HashMap::new(), others: HashSet::new(), closed }
+    }
+
+    /// What is asked next, or is asked no more. Cancel-safe.
+    pub(super) async fn next(&mut self) -> News {
+        loop {
+            let Self { asks, questions, straight, closed, .. } = self;
+            let news = tokio::select! {
+                Ok(()) = closed.changed() => self.take_over(),
+                event = next_ask(asks) => self.take_ask(event),
+                event = next_question(questions) => self.take_question(event),
+                Some(straight) = straight.recv() => {
+                    let what = What::Straight(Some(straight.answer));
+                    self.open.insert(straight.key.clone(), Open { what, tries: 0 });
+                    Some(News::Asked(straight.key, straight.request))
+                }
+            };
+            if let Some(news) = news {
+                return news;
+            }
+        }
+    }
+
+    fn take_ask(&mut self, event: PermissionEvent) -> Option<News> {
+        match event {
+            PermissionEvent::Asked { request } if self.is_ours(&request.call_ids) => {
+                let key = request.request_id.clone();
+                let form = forms::ask(&request);
+                self.open.insert(key.clone(), Open { what: What::Ask(request), tries: 0 });
+                Some(News::Asked(key, form))
+            }
+            PermissionEvent::Asked { request } => {
+                self.others.insert(request.request_id);
+                None
+            }
+            PermissionEvent::Resolved(resolved) => self.end(&resolved.request_id),
+        }
+    }
+
+    fn take_question(&mut self, event: QuestionEvent) -> Option<News> {
+        match event {
+            QuestionEvent::Asked { request } if self.is_ours(std::slice::from_ref(&request.call_id)) => {
+                let key = forms::key_of(&request, |key| self.open.contains_key(key));
+                let form = forms::question(&request);
+                self.open.insert(key.clone(), Open { what: What::Question(request), tries: 0 });
+                Some(News::Asked(key, form))
+            }
+            QuestionEvent::Asked { .. } => None,
+            QuestionEvent::Resolved(resolved) => self.end(&resolved.request_id),
+        }
+    }
+
+    /// A prompt that a call of this request waits for too, and whose first asker has gone.
+    fn take_over(&mut self) -> Option<News> {
+        if self.others.is_empty() {
+            return None;
+        }
+        let pending = self.asker.engine.asks.pending();
+        let left =
+            pending.into_iter().find(|ask| self.others.contains(&ask.request_id) && self.is_ours(&ask.call_ids))?;
+        self.others.remove(&left.request_id);
+        self.take_ask(PermissionEvent::Asked { request: Box::new(left) })
+    }
+
+    /// Whether one of these calls was made for this request, straight or within another.
+    fn is_ours(&self, calls: &[CallId]) -> bool {
+        let in_flight = self.asker.session.calls();
+        in_flight.iter().any(|cx| calls.contains(&cx.call_id) && Arc::ptr_eq(&cx.caller, &self.asker.caller))
+    }
+
+    fn end(&mut self, request_id: &str) -> Option<News> {
+        self.others.remove(request_id);
+        let is_it = |open: &Open| match &open.what {
+            What::Ask(ask) => ask.request_id == request_id,
+            What::Question(question) => question.request_id == request_id,
+            What::Straight(_) => false,
+        };
+        let key = self.open.iter().find(|(_, open)| is_it(open)).map(|(key, _)| key.clone())?;
+        self.open.remove(&key);
+        Some(News::Ended(key))
+    }
+
+    /// Takes what the client says to one thing. True when it does not do, and is to be asked again.
+    pub(super) async fn answer(&mut self, key: &str, answer: Result<Value, String>) -> bool {
+        let Some(open) = self.open.get_mut(key) else { return false };
+        let by = Answerer { client: self.asker.client.clone(), connection: self.asker.connection.id };
+        open.tries += 1;
+        let last = open.tries >= TRIES;
+        let engine = self.asker.engine.clone();
+        let session = self.asker.session.id.clone();
+        let again = match &mut open.what {
+            What::Straight(sender) => {
+                if let Some(sender) = sender.take() {
+                    // The tool waits no more when its call has ended.
+                    let _ = sender.send(answer);
+                }
+                false
+            }
+            What::Ask(ask) => {
+                let reply = match forms::read_ask(ask, answer) {
+                    Ok(reply) => reply,
+                    Err(words) if last => forms::deny(ask, &words),
+                    Err(_) => return true,
+                };
+                let replier = Replier { by, widest: Scope::Session, session: Some(session) };
+                // What is remembered is written to the database.
+                let replied = tokio::task::spawn_blocking(move || asks::reply(&engine, &reply, &replier)).await;
+                match replied {
+                    Ok(Ok(()) | Err(asks::ReplyError::Unknown(_))) => false,
+                    Ok(Err(error)) => {
+                        tracing::debug!(%error, "an answer to a permission prompt was not taken");
+                        !last
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, "an answer to a permission prompt was lost");
+                        false
+                    }
+                }
+            }
+            What::Question(question) => {
+                let (engine, session) = (&engine, Some(&session));
+                let reply = forms::read_question(question, answer);
+                let replied = reply.and_then(|reply| match questions::reply(engine, &reply, by.clone(), session) {
+                    Ok(()) | Err(questions::ReplyError::Unknown(_)) => Ok(()),
+                    Err(error @ questions::ReplyError::NoAnswer(_)) => Err(error.to_string()),
+                });
+                if replied.is_err() && last {
+                    let request_id = question.request_id.clone();
+                    let cancelled = ReplyQuestion { request_id, cancelled: true, ..ReplyQuestion::default() };
+                    // It has ended meanwhile, or ends now.
+                    let _ = questions::reply(engine, &cancelled, by, session);
+                }
+                replied.is_err() && !last
+            }
+        };
+        if !again {
+            self.open.remove(key);
+        }
+        again
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let mut open = self.desks.open.lock().expect("no code panics while it holds this lock");
+        open.remove(&address(&self.asker.caller));
+        self.desks.closed.send_modify(|closed| *closed += 1);
+    }
+}
+
+async fn next_ask(asks: &mut Option<AskSubscription>) -> PermissionEvent {
+    match asks {
+        Some(asks) => asks.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_question(questions: &mut Option<QuestionSubscription>) -> QuestionEvent {
+    match questions {
+        Some(questions) => questions.next().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,139 @@
+//! The methods, as the SDK names them.
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::{ErrorData, ServerHandler};
+
+use crate::server::{Server, changes, offers, tools};
+
+const INSTRUCTIONS: &str = "Tools of a daemon that this machine's agents and editors share. Paths are meant from the \
+client's working folder. Tools may be added, changed and removed at any time: where the list cannot be read again, \
+tools_search and tools_call reach what there is now.";
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_completions()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let own = Implementation::new("toold", env!("CARGO_PKG_VERSION")).with_title("toold");
+        ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.note_default_cwd(&context.meta);
+        if let Some(meta) = &request.meta {
+            self.note_default_cwd(meta);
+        }
+        let answer = self.negotiate_initialize(&request)?;
+        context.peer.set_peer_info(request);
+        Ok(answer)
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<rmcp::model::DiscoverResult, ErrorData> {
+        self.note_default_cwd(&context.meta);
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(rmcp::model::DiscoverResult::from_server_info(versions, self.get_info()))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let engine = self.mcp.engine();
+        let gone = self.connection.gone.child_token();
+        engine.tasks.spawn(changes::tell(engine, context.peer, gone));
+    }
+
+    async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
+        self.views.forget_roots().await;
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        tools::list(self, &context).await
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        tools::call(self, request, context).await
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::global(self, name)
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        offers::resources(self, &context).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        offers::templates(self, &context).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        offers::read(self, request, context).await
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        offers::prompts(self, &context).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        offers::prompt(self, request, context).await
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        offers::complete(self, request, context).await
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(changes::offered())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        changes::listen(self.mcp.engine(), &subscription, &self.connection.half_closed).await;
+        Ok(())
+    }
+}

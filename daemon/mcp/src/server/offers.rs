@@ -1,0 +1,213 @@
+//! Resources, prompts and completion: what plugins offer beside tools.
+
+use futures_util::FutureExt;
+use rmcp::ErrorData;
+use rmcp::model::{
+    CacheScope, CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, Prompt, PromptArgument,
+    PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource,
+    ResourceTemplate,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Map, Value};
+use toold_engine::offers::{self, Address, Completing, OfferError};
+use toold_proto::offer::Rendered;
+
+use crate::server::request::Served;
+use crate::server::rounds::Binding;
+use crate::server::tools::LIST_TTL_MS;
+use crate::server::work::Outcome;
+use crate::server::{Server, content};
+
+pub(super) async fn resources(
+    server: &Server,
+    context: &RequestContext<RoleServer>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let all = seen(server, context).await?;
+    let resources = all.iter().filter_map(|resource| match &resource.address {
+        Address::Uri(uri) => {
+            let mut shown = Resource::new(uri, &resource.name);
+            shown.title = resource.title.clone();
+            shown.description = resource.description.clone();
+            shown.mime_type = resource.mime_type.clone();
+            Some(shown)
+        }
+        Address::Template(_) => None,
+    });
+    let list = ListResourcesResult::with_all_items(resources.collect());
+    Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
+}
+
+pub(super) async fn templates(
+    server: &Server,
+    context: &RequestContext<RoleServer>,
+) -> Result<ListResourceTemplatesResult, ErrorData> {
+    let all = seen(server, context).await?;
+    let templates = all.iter().filter_map(|resource| match &resource.address {
+        Address::Template(template) => {
+            let mut shown = ResourceTemplate::new(template.as_str(), &resource.name);
+            shown.title = resource.title.clone();
+            shown.description = resource.description.clone();
+            shown.mime_type = resource.mime_type.clone();
+            Some(shown)
+        }
+        Address::Uri(_) => None,
+    });
+    let list = ListResourceTemplatesResult::with_all_items(templates.collect());
+    Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
+}
+
+async fn seen(
+    server: &Server,
+    context: &RequestContext<RoleServer>,
+) -> Result<Vec<std::sync::Arc<offers::Resource>>, ErrorData> {
+    let session = server.view(context).await?;
+    server.mcp.host.settled().await;
+    Ok(server.mcp.engine().offers.resources(&session.project))
+}
+
+pub(super) async fn read(
+    server: &Server,
+    mut request: ReadResourceRequestParams,
+    context: RequestContext<RoleServer>,
+) -> Result<ReadResourceResponse, ErrorData> {
+    let binding = Binding::new("resources/read", &request.uri, None, &server.connection);
+    let answers = request.input_responses.take().unwrap_or_default();
+    let served = match request.request_state.take() {
+        Some(state) => server.come_again(&state, answers, binding, context).await?,
+        None => {
+            let session = server.view(&context).await?;
+            server.mcp.host.settled().await;
+            let engine = server.mcp.engine().clone();
+            let uri = request.uri;
+            let start = move |call| {
+                let read = async move {
+                    let read = offers::read(&engine, &uri, call).await.map_err(failed)?;
+                    let contents = read.into_iter().map(content::contents).collect();
+                    let result = ReadResourceResult::new(contents);
+                    Ok(Outcome::Resource(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private)))
+                };
+                read.boxed()
+            };
+            server.carry_out(session, answers, binding, context, start).await
+        }
+    };
+    match served {
+        Served::Finished(Ok(Outcome::Resource(result))) => Ok(result.into()),
+        Served::InputRequired(required) => Ok(required.into()),
+        other => Err(error_of(other)),
+    }
+}
+
+pub(super) async fn prompts(
+    server: &Server,
+    context: &RequestContext<RoleServer>,
+) -> Result<ListPromptsResult, ErrorData> {
+    let session = server.view(context).await?;
+    server.mcp.host.settled().await;
+    let all = server.mcp.engine().offers.prompts(&session.project);
+    let prompts = all.iter().map(|prompt| {
+        let argument = |own: &toold_proto::offer::PromptArgument| {
+            let mut shown = PromptArgument::new(&own.name).with_required(own.required);
+            shown.title = own.title.clone();
+            shown.description = own.description.clone();
+            shown
+        };
+        let arguments: Vec<PromptArgument> = prompt.arguments.iter().map(argument).collect();
+        let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
+        let mut shown = Prompt::new(&prompt.name, prompt.description.clone(), arguments);
+        shown.title = prompt.title.clone();
+        shown
+    });
+    let list = ListPromptsResult::with_all_items(prompts.collect());
+    Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
+}
+
+pub(super) async fn prompt(
+    server: &Server,
+    mut request: GetPromptRequestParams,
+    context: RequestContext<RoleServer>,
+) -> Result<GetPromptResponse, ErrorData> {
+    let binding = Binding::new("prompts/get", &request.name, request.arguments.as_ref(), &server.connection);
+    let answers = request.input_responses.take().unwrap_or_default();
+    let served = match request.request_state.take() {
+        Some(state) => server.come_again(&state, answers, binding, context).await?,
+        None => {
+            let session = server.view(&context).await?;
+            server.mcp.host.settled().await;
+            let engine = server.mcp.engine().clone();
+            let (name, arguments) = (request.name, request.arguments.unwrap_or_default());
+            let start = move |call| {
+                let render = async move {
+                    let rendered = offers::render(&engine, &name, arguments, call).await.map_err(failed)?;
+                    Ok(Outcome::Prompt(shown(rendered)))
+                };
+                render.boxed()
+            };
+            server.carry_out(session, answers, binding, context, start).await
+        }
+    };
+    match served {
+        Served::Finished(Ok(Outcome::Prompt(result))) => Ok(result.into()),
+        Served::InputRequired(required) => Ok(required.into()),
+        other => Err(error_of(other)),
+    }
+}
+
+fn shown(rendered: Rendered) -> GetPromptResult {
+    let message = |message: toold_proto::offer::PromptMessage| {
+        PromptMessage::new(content::role(message.role), content::block(message.content))
+    };
+    let mut result = GetPromptResult::new(rendered.messages.into_iter().map(message).collect());
+    result.description = rendered.description;
+    result
+}
+
+pub(super) async fn complete(
+    server: &Server,
+    request: CompleteRequestParams,
+    context: RequestContext<RoleServer>,
+) -> Result<CompleteResult, ErrorData> {
+    let session = server.view(&context).await?;
+    server.mcp.host.settled().await;
+    let of = match &request.r#ref {
+        Reference::Prompt(prompt) => Completing::Prompt(prompt.name.clone()),
+        Reference::Resource(resource) => Completing::Resource(resource.uri.clone()),
+        _ => return Err(ErrorData::invalid_params("ref: expected ref/prompt or ref/resource", None)),
+    };
+    let given = request.context.and_then(|context| context.arguments).unwrap_or_default();
+    let given: Map<String, Value> = given.into_iter().map(|(name, value)| (name, value.into())).collect();
+    let call = server.plain_call(session, context.ct.child_token());
+    let argument = &request.argument;
+    let completed = offers::complete(server.mcp.engine(), &of, &argument.name, &argument.value, given, call)
+        .await
+        .map_err(failed)?;
+    let total = completed.total.and_then(|total| u32::try_from(total).ok());
+    let info = CompletionInfo::with_pagination(completed.values, total, completed.has_more);
+    info.map(CompleteResult::new).map_err(|words| ErrorData::internal_error(words, None))
+}
+
+fn failed(error: OfferError) -> ErrorData {
+    let words = error.to_string();
+    match error {
+        OfferError::NoResource(uri) => ErrorData::resource_not_found(words, Some(serde_json::json!({"uri": uri}))),
+        OfferError::NoPrompt(_) | OfferError::Arguments(_) => ErrorData::invalid_params(words, None),
+        OfferError::Told(_) | OfferError::Call(_) => ErrorData::internal_error(words, None),
+    }
+}
+
+/// For what is no result of the request's own kind.
+fn error_of(served: Served) -> ErrorData {
+    match served {
+        Served::Finished(Err(error)) => error,
+        Served::Cancelled => ErrorData::internal_error("the request was cancelled", None),
+        Served::Finished(Ok(Outcome::Tool(result))) => {
+            let texts: Vec<&str> =
+                result.content.iter().filter_map(|block| block.as_text()).map(|text| text.text.as_str()).collect();
+            ErrorData::internal_error(texts.join("\n"), None)
+        }
+        Served::Finished(Ok(Outcome::Prompt(_) | Outcome::Resource(_))) | Served::InputRequired(_) => {
+            ErrorData::internal_error("the work was another request's", None)
+        }
+    }
+}

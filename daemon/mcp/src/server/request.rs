@@ -1,0 +1,190 @@
+//! What every request that runs something has in common: a call of its own, progress, and its client's ear.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ClientCapabilities, ContentBlock, InputRequiredResult, InputResponses};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use toold_engine::execute::{Call, Caller};
+use toold_engine::progress::{ProgressSink, broadcast};
+use toold_engine::session::Session;
+
+use crate::server::Server;
+use crate::server::desk::{Asker, Desk};
+use crate::server::progress::Tap;
+use crate::server::rounds::Binding;
+use crate::server::view::{client_of, is_modern};
+use crate::server::work::{Finished, Outcome, Round, Work};
+
+/// How a request ends.
+pub(super) enum Served {
+    Finished(Finished),
+    /// In the stateless revisions: the client is to answer, and to come again.
+    InputRequired(InputRequiredResult),
+    /// Its client cancelled it, and waits for nothing.
+    Cancelled,
+}
+
+impl Server {
+    /// Runs what `start` makes of a call, for a request of this client. `answers` are to what it may ask by a
+    /// name of its own.
+    pub(super) async fn carry_out(
+        &self,
+        session: Arc<Session>,
+        answers: InputResponses,
+        binding: Binding,
+        context: RequestContext<RoleServer>,
+        start: impl FnOnce(Call) -> BoxFuture<'static, Finished>,
+    ) -> Served {
+        let engine = self.mcp.engine();
+        let can = Can::of(context.client_capabilities());
+        // What may outlive the request, since its client may come again, is not cancelled by its end.
+        let cancel = match can.be_asked() {
+            true => self.connection.gone.child_token(),
+            false => context.ct.child_token(),
+        };
+        let tap = Tap::default();
+        let caller = self.caller();
+        let future = start(self.call(session.clone(), caller.clone(), &tap, cancel.clone()));
+        if !can.be_asked() {
+            let mut forward = tap.turn_to(&context.peer, context.meta.get_progress_token());
+            let finished = tokio::select! {
+                biased;
+                finished = future => finished,
+                () = forward.run() => unreachable!("it forwards for ever"),
+            };
+            forward.finish().await;
+            return Served::Finished(finished);
+        }
+        if can.sample {
+            self.connection.sampler.get_or_init(|| engine.samplers.lend(self.connection.id, self.mcp.desks.clone()));
+        }
+        let client = client_of(&context).map(|client| client.name);
+        let rights = client.as_ref().map(|client| self.mcp.host.client(client)).unwrap_or_default();
+        let asker = Asker {
+            engine: engine.clone(),
+            session,
+            caller,
+            connection: self.connection.clone(),
+            client,
+            may_approve: rights.approve,
+            forms: can.show_forms,
+        };
+        let desk = Desk::open(asker, self.mcp.desks.clone());
+        let patience = engine.settings.load().ask_timeout;
+        let (work, task) = Work::begin(future, desk, tap, cancel, patience);
+        engine.tasks.spawn(task);
+        self.wait(work, answers, binding, context).await
+    }
+
+    /// Goes on with what a client was asked about.
+    ///
+    /// # Errors
+    /// Invalid params: the state does not belong to this request.
+    pub(super) async fn come_again(
+        &self,
+        state: &str,
+        answers: InputResponses,
+        binding: Binding,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Served, ErrorData> {
+        let work = self.mcp.rounds.find(state, &binding)?;
+        Ok(self.wait(work, answers, binding, context).await)
+    }
+
+    async fn wait(
+        &self,
+        work: Work,
+        answers: InputResponses,
+        binding: Binding,
+        context: RequestContext<RoleServer>,
+    ) -> Served {
+        let mut forward = work.tap.turn_to(&context.peer, context.meta.get_progress_token());
+        let attending = work.attend(answers).await;
+        let round = async {
+            match is_modern(&context) {
+                true => attending.round(&context.ct).await,
+                false => attending.attend_and_ask(&context).await.map_or(Round::Cancelled, Round::Finished),
+            }
+        };
+        let round = tokio::select! {
+            biased;
+            round = round => round,
+            () = forward.run() => unreachable!("it forwards for ever"),
+        };
+        forward.finish().await;
+        match round {
+            Round::Finished(finished) => Served::Finished(finished),
+            Round::Cancelled => Served::Cancelled,
+            Round::Asks(asked, work) => {
+                let patience = self.mcp.engine().settings.load().ask_timeout;
+                match self.mcp.rounds.keep(work, &binding, patience) {
+                    Some(state) => Served::InputRequired(InputRequiredResult::new(Some(asked), Some(state))),
+                    None => {
+                        let words = "too many calls wait for their clients; nothing was done, try again later";
+                        let result = CallToolResult::error(vec![ContentBlock::text(words)]);
+                        Served::Finished(Ok(Outcome::Tool(result)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// A call for a request that tells nothing and asks nothing.
+    pub(super) fn plain_call(&self, session: Arc<Session>, cancel: CancellationToken) -> Call {
+        self.call(session, self.caller(), &Tap::default(), cancel)
+    }
+
+    fn caller(&self) -> Arc<Caller> {
+        Arc::new(Caller {
+            connection: self.connection.id,
+            principal: self.connection.principal,
+            in_flight: self.connection.in_flight.clone(),
+        })
+    }
+
+    fn call(&self, session: Arc<Session>, caller: Arc<Caller>, tap: &Tap, cancel: CancellationToken) -> Call {
+        let engine = self.mcp.engine();
+        let call_id = engine.new_call_id();
+        let mut progress: Vec<Arc<dyn ProgressSink>> = vec![Arc::new(tap.clone())];
+        progress.extend(broadcast(engine, &call_id, &session.id));
+        Call {
+            name: String::new(),
+            arguments: Value::Null,
+            call_id: Some(call_id),
+            session,
+            cwd: None,
+            timeout: None,
+            no_cache: false,
+            caller,
+            progress,
+            cancel,
+            chain: Arc::from([]),
+            depth: 0,
+            holds_lane: false,
+        }
+    }
+}
+
+/// What a client can be asked, as it says itself.
+#[derive(Clone, Copy)]
+struct Can {
+    show_forms: bool,
+    sample: bool,
+}
+
+impl Can {
+    fn of(capabilities: Option<ClientCapabilities>) -> Self {
+        let capabilities = capabilities.unwrap_or_default();
+        // One that names no kind of elicitation means forms, as the first revision with it had no other.
+        let forms = |can: rmcp::model::ElicitationCapability| can.form.is_some() || can.url.is_none();
+        Self { show_forms: capabilities.elicitation.is_some_and(forms), sample: capabilities.sampling.is_some() }
+    }
+
+    fn be_asked(self) -> bool {
+        self.show_forms || self.sample
+    }
+}
