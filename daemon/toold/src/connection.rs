@@ -28,6 +28,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toold_engine::execute::{Caller, Principal};
 use toold_engine::session::Session;
+use toold_mcp::server::opening::is_opening;
 use toold_proto::error::{self, ErrorData};
 use toold_proto::tool::SessionId;
 
@@ -158,16 +159,16 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
 /// Serves one client until it is gone or `stop` fires and its requests have ended.
 ///
 /// When the client goes, its calls are cancelled. When it only ends its sending side, those in flight are
-/// answered first. Gives the connection, for whoever cleans up after it. When `stop` fires, nothing more is read; `cancel` then cuts short what still runs.
-pub async fn serve(
-    mut stream: impl Stream,
+/// answered first. When `stop` fires, nothing more is read; `cancel` then cuts short what still runs.
+pub async fn serve<S: Stream>(
+    mut stream: S,
     id: u64,
     peer: Peer,
     methods: Methods,
     limits: ConnectionLimits,
     stop: CancellationToken,
     cancel: CancellationToken,
-) -> Arc<Connection> {
+) -> Served<S> {
     let (sender, outbox) = mpsc::channel(OUTBOX);
     let sink = MethodSink::new_with_limit(sender.clone(), u32::MAX);
     let connection = Arc::new(Connection::new(id, peer, sender));
@@ -190,14 +191,24 @@ pub async fn serve(
         barrier: false,
         more: false,
         reading: true,
+        dialect: Dialect::Unknown,
     };
     let end = server.run(&mut stream, &stop).await;
     if let Err(error) = end {
         tracing::debug!(connection = id, %error, "connection ended");
     }
     let connection = server.connection.clone();
+    let other = (server.dialect == Dialect::Mcp).then(|| (stream, std::mem::take(&mut server.inbox)));
     server.end().await;
-    connection
+    Served { connection, other }
+}
+
+/// What is left of a connection.
+pub struct Served<S> {
+    /// For whoever cleans up after it.
+    pub connection: Arc<Connection>,
+    /// The stream, and what was read of it, when its client speaks the Model Context Protocol.
+    pub other: Option<(S, Vec<u8>)>,
 }
 
 struct Server {
@@ -222,6 +233,15 @@ struct Server {
     /// The inbox may hold further messages, whose turn is the next one.
     more: bool,
     reading: bool,
+    dialect: Dialect,
+}
+
+/// What a client speaks, told by its first message that is valid in either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    Unknown,
+    Native,
+    Mcp,
 }
 
 /// A request's id, as it is compared: two ids are the same when their JSON is.
@@ -262,7 +282,7 @@ impl Server {
     async fn run(&mut self, stream: &mut impl Stream, stop: &CancellationToken) -> io::Result<()> {
         loop {
             self.dispatch_inbox()?;
-            if self.is_done() {
+            if self.is_done() || self.dialect == Dialect::Mcp {
                 return self.flush(stream).await;
             }
             if self.more {
@@ -341,8 +361,13 @@ impl Server {
         while !self.barrier && self.pending.len() < self.limits.max_requests && self.backlog() < HIGH_WATER {
             match self.splitter.next(&inbox[used..], self.searched) {
                 Found::Message(message, length) => {
-                    used += length;
                     self.searched = 0;
+                    if self.dialect == Dialect::Unknown && self.is_of_mcp(message) {
+                        // The message stays in the inbox: it is the other dialect's first.
+                        self.dialect = Dialect::Mcp;
+                        break;
+                    }
+                    used += length;
                     self.dispatch(message);
                     taken += 1;
                     if taken == TURN && used < inbox.len() {
@@ -378,6 +403,11 @@ impl Server {
             self.inbox = inbox[used..].to_vec();
         }
         Ok(())
+    }
+
+    /// Whether a message begins a conversation in the Model Context Protocol, which is always in lines.
+    fn is_of_mcp(&self, message: &[u8]) -> bool {
+        self.splitter.framing == Some(Framing::Lines) && is_opening(message)
     }
 
     fn dispatch(&mut self, message: &[u8]) {
@@ -488,6 +518,7 @@ impl Server {
                 ErrorObject::owned(error::METHOD_NOT_FOUND, words, None::<()>),
             ));
         };
+        self.dialect = Dialect::Native;
         let token = self.cancel.child_token();
         let mut extensions = Extensions::new();
         extensions.insert(RequestScope { connection: self.connection.clone(), cancel: token.clone() });

@@ -22,12 +22,13 @@ use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::stamps::Disk;
 use toold_lua::host::PluginHost;
+use toold_mcp::server::Mcp;
 use toold_proto::event::What;
 use toold_proto::tool::{SessionId, SourceKind};
 use toold_store::Store;
 
 use crate::config::{self, Loaded};
-use crate::connection::{self, ConnectionLimits, Stream};
+use crate::connection::{self, ConnectionLimits, Served, Stream};
 use crate::frontends::Frontends;
 use crate::kept;
 use crate::peer::Peer;
@@ -55,6 +56,7 @@ pub struct Options {
 pub struct Daemon {
     pub state: Arc<State>,
     methods: Methods,
+    pub(crate) mcp: Arc<Mcp>,
 }
 
 /// What the methods work on.
@@ -131,7 +133,8 @@ impl Daemon {
         });
         state.clean_spool();
         let methods = rpc::methods(state.clone())?;
-        Ok(Self { state, methods })
+        let mcp = crate::mcp::new(&state);
+        Ok(Self { state, methods, mcp })
     }
 
     /// Serves a client in a task of its own.
@@ -140,18 +143,21 @@ impl Daemon {
     }
 
     /// Serves a client; ends when it is gone or the daemon stops.
-    pub fn serve_here<S: Stream>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + use<S> {
-        let state = self.state.clone();
+    pub fn serve_here<S: Stream + 'static>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + use<S> {
+        let (state, mcp) = (self.state.clone(), self.mcp.clone());
         let id = state.next_connection.fetch_add(1, Ordering::Relaxed);
         let (limits, stop, cancel) = (state.limits.clone(), state.stopping.clone(), state.cancel.clone());
         let serving = connection::serve(stream, id, peer, self.methods.clone(), limits, stop, cancel);
         async move {
-            let connection = serving.await;
+            let Served { connection, other } = serving.await;
             state.builtins.buffers.clear_connection(id);
             if let Some(session) = connection.own_session() {
                 state.engine.sessions.close(session);
                 let session_id = session.clone();
                 state.engine.events.emit(What::SessionClosed { session_id });
+            }
+            if let Some((stream, ahead)) = other {
+                crate::mcp::serve(&mcp, &state, &connection, stream, ahead).await;
             }
         }
     }
@@ -196,6 +202,20 @@ impl State {
     /// A token that fires when what still runs is cut short.
     pub fn cancelled(&self) -> CancellationToken {
         self.cancel.child_token()
+    }
+
+    /// Fires when nothing new is taken any more.
+    pub fn stopping(&self) -> CancellationToken {
+        self.stopping.clone()
+    }
+
+    pub(crate) fn limits(&self) -> &ConnectionLimits {
+        &self.limits
+    }
+
+    /// A number that no other connection has.
+    pub(crate) fn next_connection(&self) -> u64 {
+        self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
     pub fn connections(&self) -> u64 {
@@ -266,15 +286,26 @@ pub struct SessionRequest {
 /// `bytes` random bytes, as hexadecimal digits.
 pub fn random_hex(bytes: usize) -> String {
     let mut buffer = vec![0u8; bytes];
+    fill_random(&mut buffer);
+    buffer.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// For keys.
+pub(crate) fn random_bytes() -> [u8; 32] {
+    let mut buffer = [0; 32];
+    fill_random(&mut buffer);
+    buffer
+}
+
+fn fill_random(buffer: &mut [u8]) {
     let mut filled = 0;
-    while filled < bytes {
+    while filled < buffer.len() {
         match rustix::rand::getrandom(&mut buffer[filled..], rustix::rand::GetRandomFlags::empty()) {
             Ok(n) => filled += n,
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => panic!("the system gives no random bytes: {error}"),
         }
     }
-    buffer.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> anyhow::Result<Engine> {

@@ -12,6 +12,7 @@ pub mod frontends;
 pub mod hooks;
 pub mod kept;
 pub mod logging;
+pub mod mcp;
 pub mod mcp_servers;
 pub mod peer;
 pub mod places;

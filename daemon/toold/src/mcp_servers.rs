@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::mcp::{McpClientConfig, MetaToolsConfig};
+
 /// `[mcp]`: the Model Context Protocol, both sides.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -14,6 +16,20 @@ pub struct McpConfig {
     pub import: Vec<String>,
     /// Servers whose tools everybody shares, by name: their tools are called `NAME_tool`.
     pub servers: BTreeMap<String, McpServerConfig>,
+    /// Serve MCP clients on Streamable HTTP here too, such as `127.0.0.1:7345`: the path is `/mcp`, and a token is
+    /// needed, which `toolctl mcp token` shows.
+    pub listen: Option<String>,
+    /// Let `listen` be an address that other machines reach. Whoever has the token can run tools as you.
+    pub allow_remote: bool,
+    /// Names by which clients may call this host beside `localhost` and its loopback addresses.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may call, such as `http://localhost:*`. None when empty.
+    pub origins: Vec<String>,
+    /// Whether clients get `tools_search` and `tools_call`, which reach tools that were added after they read the
+    /// list. `auto`: all but those with `list_changed = true`.
+    pub meta_tools: MetaToolsConfig,
+    /// What clients may do, by the name that they give of themselves.
+    pub clients: BTreeMap<String, McpClientConfig>,
 }
 
 /// One `[mcp.servers.NAME]`. Exactly one of `command`, `url` and `socket` says how it is reached. In all texts

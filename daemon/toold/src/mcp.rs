@@ -1,0 +1,169 @@
+//! What the daemon lends its MCP facade, and how a connection is handed to it.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::execute::Principal;
+use toold_engine::session::{Filter, Session};
+use toold_mcp::server::stream::{StreamOptions, serve_stream};
+use toold_mcp::server::{ClientRights, Host, Kind, Mcp, MetaTools, Wanted};
+use toold_proto::event::What;
+use toold_proto::tool::SessionId;
+
+use crate::connection::{Connection, Stream};
+use crate::daemon::{SessionRequest, State, random_bytes, random_hex};
+
+/// `[mcp] meta_tools`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MetaToolsConfig {
+    Off,
+    On,
+    #[default]
+    Auto,
+}
+
+/// `[mcp.clients.NAME]`: a client by the name that it gives of itself. Any program can give any name, so this is
+/// a matter of trust in what you start, not of proof.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpClientConfig {
+    /// Permission prompts of its own calls are shown by it too (elicitation), and its answers count: once or for its
+    /// session, never for longer. Say so only of clients that show them to a person.
+    pub approve: bool,
+    /// It reads the list of tools again when it is told that it changed.
+    pub list_changed: bool,
+}
+
+/// The facade of a daemon.
+pub(crate) fn new(state: &Arc<State>) -> Arc<Mcp> {
+    Mcp::new(Arc::new(DaemonHost(state.clone())), random_bytes())
+}
+
+/// Serves a client that turned out to speak MCP; `ahead` was read of its stream already.
+pub(crate) async fn serve<S: Stream + 'static>(
+    mcp: &Arc<Mcp>,
+    state: &State,
+    connection: &Connection,
+    stream: S,
+    ahead: Vec<u8>,
+) {
+    let principal = match connection.peer.principal {
+        // Whoever speaks it acts for a model.
+        Principal::Person | Principal::Agent => Principal::Agent,
+        other @ (Principal::ToolDescendant | Principal::TokenCall | Principal::TokenAdmin) => other,
+    };
+    let server = mcp.server(Kind::Stream, connection.id, principal, connection.peer.cwd.clone());
+    let stream = Shared(Arc::new(Mutex::new(stream)));
+    let listens = stream.0.clone();
+    let options = StreamOptions {
+        max_message: state.limits().max_message,
+        max_requests: state.limits().max_requests,
+        hung_up: Box::new(move || lock(&listens).hung_up()),
+        stop: state.stopping(),
+        cancel: state.cancelled(),
+    };
+    serve_stream(server, stream, ahead, options).await;
+}
+
+struct DaemonHost(Arc<State>);
+
+impl Host for DaemonHost {
+    fn engine(&self) -> &Arc<Engine> {
+        &self.0.engine
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        self.0.plugins.settled().boxed()
+    }
+
+    fn open_session(&self, wanted: Wanted) -> Result<Arc<Session>, String> {
+        let session = self.0.new_session(SessionRequest {
+            id: SessionId::parse(&format!("m-{}", random_hex(16))).expect("hexadecimal digits fit"),
+            // Nothing can be read at the root by default: a client that wants files says where it works.
+            cwd: wanted.cwd.unwrap_or_else(|| "/".into()),
+            roots: wanted.roots,
+            client: wanted.client,
+            model: None,
+            env: BTreeMap::new(),
+            filter: Filter::default(),
+        });
+        let (session, _) = self.0.engine.sessions.open(session.map_err(|error| format!("cwd: {error:#}"))?);
+        self.0.engine.events.emit(What::SessionOpened {
+            session_id: session.id.clone(),
+            cwd: session.cwd.display().to_string(),
+        });
+        Ok(session)
+    }
+
+    fn close_session(&self, id: &SessionId) {
+        if self.0.engine.sessions.close(id).is_some() {
+            self.0.engine.events.emit(What::SessionClosed { session_id: id.clone() });
+        }
+    }
+
+    fn next_connection(&self) -> u64 {
+        self.0.next_connection()
+    }
+
+    fn meta_tools(&self) -> MetaTools {
+        match self.0.loaded().config.mcp.meta_tools {
+            MetaToolsConfig::Off => MetaTools::Off,
+            MetaToolsConfig::On => MetaTools::On,
+            MetaToolsConfig::Auto => MetaTools::Auto,
+        }
+    }
+
+    fn client(&self, name: &str) -> ClientRights {
+        let loaded = self.0.loaded();
+        let client = loaded.config.mcp.clients.get(name);
+        client.map_or_else(ClientRights::default, |client| ClientRights {
+            approve: client.approve,
+            list_changed: client.list_changed,
+        })
+    }
+
+    fn cancelled(&self) -> CancellationToken {
+        self.0.cancelled()
+    }
+}
+
+/// A stream that is read and written by one task and asked by another whether anybody listens.
+struct Shared<S>(Arc<Mutex<S>>);
+
+fn lock<S>(stream: &Mutex<S>) -> std::sync::MutexGuard<'_, S> {
+    stream.lock().expect("no code panics while it holds this lock")
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Shared<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut *lock(&self.0)).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Shared<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut *lock(&self.0)).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut *lock(&self.0)).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut *lock(&self.0)).poll_shutdown(context)
+    }
+}
