@@ -1,7 +1,7 @@
 local support = require("support")
 local wait, equal, contains = support.wait, support.equal, support.contains
 
-fact("a first call starts the daemon", function(place)
+fact_of_its_own("a first call starts the daemon", function(place)
   equal("", place.toold.statusline())
   local err, result = place.call("greet", { name = "Ada" })
   equal(nil, err)
@@ -74,7 +74,7 @@ fact("a call that is cancelled before it is connected never runs", function(plac
   equal(-32800, done.code)
 end)
 
-fact("many editors start one daemon", function(place)
+fact_of_its_own("many editors start one daemon", function(place)
   local start = require("toold.start")
   local found = {}
   for i = 1, 8 do
@@ -96,8 +96,8 @@ fact("many editors start one daemon", function(place)
   end
 end)
 
-fact("a program that does not start is told with its words", function(place)
-  local program = place.write(place.base .. "/bin/broken", "#!/bin/sh\necho no luck today >&2\nexit 3\n")
+fact_of_its_own("a program that does not start is told with its words", function(place)
+  local program = place.write("broken", "#!/bin/sh\necho no luck today >&2\nexit 3\n")
   vim.fn.setfperm(program, "rwx------")
   place.toold.setup({ toold = program, connect = false })
   local failure
@@ -111,13 +111,13 @@ fact("a program that does not start is told with its words", function(place)
   contains("no luck today", failure.message)
 end)
 
-fact("without leave to start, a missing daemon is told", function(place)
+fact_of_its_own("without leave to start, a missing daemon is told", function(place)
   place.toold.setup({ start = false, connect = false })
   local err = place.call("greet", { name = "Ada" })
   equal("not_running", err.kind)
 end)
 
-fact("a lost connection is put up again with its session, and starts no daemon", function(place)
+fact_of_its_own("a lost connection is put up again with its session, and starts no daemon", function(place)
   place.connect()
   local session = require("toold.client").session.id
   place.stop_daemon()
@@ -143,7 +143,7 @@ fact("a lost connection is put up again with its session, and starts no daemon",
   equal("hello Bo", result.content[1].text)
 end)
 
-fact("a call in flight ends with the connection, and the next one starts a daemon", function(place)
+fact_of_its_own("a call in flight ends with the connection, and the next one starts a daemon", function(place)
   place.connect()
   local done
   place.toold.call("wait_for_ever", {}, {}, function(err)
@@ -152,8 +152,8 @@ fact("a call in flight ends with the connection, and the next one starts a daemo
   wait("it runs", function()
     return place.toold.statusline():find("waiting")
   end)
-  for _, pid in ipairs(vim.fn.systemlist("pgrep -f -x " .. vim.fn.shellescape(place.base .. "/bin/toold serve --detached"))) do
-    (vim.uv or vim.loop).kill(tonumber(pid), "sigkill")
+  for _, pid in ipairs(place.processes()) do
+    (vim.uv or vim.loop).kill(pid, "sigkill")
   end
   wait("the end", function()
     return done

@@ -65,7 +65,7 @@ fact("names, arguments and values are completed from the schema", function(place
   local function complete(line)
     return vim.fn.getcompletion(line, "cmdline")
   end
-  -- The first completion starts the daemon.
+  -- The first completion connects.
   equal({ "greet", "grep" }, complete("Tool gr"))
   equal({ "name=", "language=", "loud=", "times=", "titles=" }, complete("Tool greet "))
   equal({ "language=", "loud=" }, complete("Tool greet name=Ada l"))
@@ -149,7 +149,7 @@ fact("an option that is not known is an error", function(place)
   contains("must be a boolean", select(2, pcall(place.toold.setup, { lend = 3 })))
 end)
 
-fact("tools follow the registry", function(place)
+fact_of_its_own("tools follow the registry", function(place)
   place.connect()
   place.write(
     place.base .. "/config/toold/plugins/late.lua",
@@ -166,7 +166,7 @@ fact("a plugin's notice reaches the person", function(place)
   support.noticed("tools: look here")
 end)
 
-fact("health says how the daemon is", function(place)
+fact_of_its_own("health says how the daemon is", function(place)
   place.write(place.base .. "/config/toold/plugins/broken.lua", "this is no Lua\n")
   vim.cmd("silent checkhealth toold")
   local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
@@ -196,7 +196,7 @@ fact("every command, option and function is in the manual", function(place)
   for name in options:gmatch("\n  ([%w_]+) =") do
     contains("*toold-option-" .. name .. "*", manual)
   end
-  local copy = place.base .. "/doc"
+  local copy = place.work .. "/doc"
   vim.fn.mkdir(copy)
   place.write(copy .. "/toold.txt", manual)
   vim.cmd("helptags " .. copy)

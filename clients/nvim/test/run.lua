@@ -10,9 +10,14 @@ vim.cmd("runtime plugin/toold.lua")
 local support = require("support")
 local tests = {}
 
---- Declares a test; its name is the fact that it shows.
+--- Declares a test; its name is the fact that it shows. Most share a daemon, each in a folder of its own.
 function _G.fact(name, body)
   tests[#tests + 1] = { name = name, body = body }
+end
+
+--- A test with a daemon of its own, which does not run yet.
+function _G.fact_of_its_own(name, body)
+  tests[#tests + 1] = { name = name, body = body, own = true }
 end
 
 local function run_all()
@@ -20,12 +25,14 @@ local function run_all()
     dofile(file)
   end
   local failed, ran = 0, 0
+  local shared = support.base()
   for _, test in ipairs(tests) do
     if test.name:find(vim.env.TOOLD_TEST or "", 1, true) then
       ran = ran + 1
-      local place = support.place(root)
+      local base = test.own and support.base() or shared
+      local place = support.place(root, base)
       local ok, err = xpcall(test.body, debug.traceback, place)
-      local clean, left = xpcall(place.leave, debug.traceback)
+      local clean, left = xpcall(place.leave, debug.traceback, test.own)
       if ok and clean then
         io.stdout:write("ok    ", test.name, "\n")
       else
@@ -34,6 +41,7 @@ local function run_all()
       end
     end
   end
+  support.place(root, shared).leave(true)
   io.stdout:write(("%d passed, %d failed, with Neovim %s\n"):format(ran - failed, failed, support.version()))
   return failed == 0 and ran > 0
 end

@@ -141,13 +141,31 @@ end
 
 local VARIABLES = { "HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TOOLD_SOCKET", "PATH" }
 
---- Folders, an environment that points to them, and a fresh client with the real `toold` first in PATH.
-function M.place(root)
+local function write(path, content)
+  local file = assert(io.open(path, "wb"))
+  file:write(content)
+  file:close()
+  return path
+end
+
+--- Folders for a daemon, with the real `toold` among its programs.
+function M.base()
   local base = uv.fs_realpath(uv.fs_mkdtemp((vim.env.TMPDIR or "/tmp") .. "/toold-nvim-XXXXXX"))
-  for _, name in ipairs({ "config/toold/plugins", "state", "run", "work", "home", "bin" }) do
+  for _, name in ipairs({ "config/toold/plugins", "state", "run", "home", "bin" }) do
     vim.fn.mkdir(base .. "/" .. name, "p")
   end
-  local place = { base = base, work = base .. "/work", socket = base .. "/run/toold.sock" }
+  write(base .. "/config/toold/plugins/tools.lua", PLUGIN)
+  assert(uv.fs_symlink(assert(vim.env.TOOLD, "TOOLD must name the program"), base .. "/bin/toold"))
+  return base
+end
+
+local count = 0
+
+--- A folder to work in, an environment that points to the base's folders, and a fresh client.
+function M.place(root, base)
+  count = count + 1
+  local place = { base = base, work = base .. "/work" .. count, socket = base .. "/run/toold.sock" }
+  vim.fn.mkdir(place.work)
   local before, here = {}, vim.fn.getcwd()
   for _, name in ipairs(VARIABLES) do
     before[name] = vim.env[name]
@@ -155,11 +173,7 @@ function M.place(root)
   local notify, echo, select, input = vim.notify, vim.api.nvim_echo, vim.ui.select, vim.ui.input
 
   function place.write(name, content)
-    local path = name:sub(1, 1) == "/" and name or place.work .. "/" .. name
-    local file = assert(io.open(path, "wb"))
-    file:write(content)
-    file:close()
-    return path
+    return write(name:sub(1, 1) == "/" and name or place.work .. "/" .. name, content)
   end
 
   function place.read(name)
@@ -169,8 +183,6 @@ function M.place(root)
     return content
   end
 
-  place.write(base .. "/config/toold/plugins/tools.lua", PLUGIN)
-  assert(uv.fs_symlink(assert(vim.env.TOOLD, "TOOLD must name the program"), base .. "/bin/toold"))
   vim.env.HOME = base .. "/home"
   vim.env.XDG_CONFIG_HOME = base .. "/config"
   vim.env.XDG_STATE_HOME = base .. "/state"
@@ -243,6 +255,11 @@ function M.place(root)
     return other
   end
 
+  --- The daemon, and what it started.
+  function place.processes()
+    return processes(place.socket)
+  end
+
   --- Stops the daemon and waits until it is gone.
   function place.stop_daemon()
     local left = processes(place.socket)
@@ -265,10 +282,13 @@ function M.place(root)
     return file and "--- log of the daemon\n" .. file:read("*a") or ""
   end
 
-  function place.leave()
+  --- Puts everything back; at the last leave of a base its daemon is stopped, and nothing may be left of it.
+  function place.leave(last)
     place.toold.stop()
-    place.stop_daemon()
-    M.equal({}, processes(place.socket))
+    if last then
+      place.stop_daemon()
+      M.equal({}, processes(place.socket))
+    end
     pcall(vim.api.nvim_del_augroup_by_name, "toold")
     vim.notify, vim.api.nvim_echo, vim.ui.select, vim.ui.input = notify, echo, select, input
     vim.cmd("silent! only! | silent! %bwipeout!")
@@ -281,7 +301,7 @@ function M.place(root)
     for name, value in pairs(before) do
       vim.env[name] = value
     end
-    M.equal(0, vim.fn.delete(base, "rf"))
+    M.equal(0, vim.fn.delete(last and base or place.work, "rf"))
   end
 
   place.root = root

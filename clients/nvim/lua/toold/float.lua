@@ -17,7 +17,8 @@ end
 --- Opens a window and gives it. `options`: `filetype`, `title`, `enter`, `at`: "top" leaves room below for a list
 --- of choices.
 function M.open(lines, options)
-  local widest = vim.fn.strdisplaywidth(options.title or "")
+  local title = vim.fn.has("nvim-0.9") == 1 and options.title or nil
+  local widest = vim.fn.strdisplaywidth(title or "")
   for _, line in ipairs(lines) do
     widest = math.max(widest, vim.fn.strdisplaywidth(line))
   end
@@ -33,9 +34,7 @@ function M.open(lines, options)
     row = options.at == "top" and 0 or math.floor((vim.o.lines - height) / 2) - 1,
     col = math.floor((vim.o.columns - width) / 2) - 1,
   }
-  if vim.fn.has("nvim-0.9") == 1 then
-    place.title = options.title
-  end
+  place.title = title
   local buffer = options.buffer or M.scratch(lines, options.filetype)
   local window = vim.api.nvim_open_win(buffer, options.enter == true, place)
   vim.wo[window].wrap = false

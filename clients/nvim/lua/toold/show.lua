@@ -40,33 +40,37 @@ local function window_of_before()
   return nil
 end
 
+--- No higher than the lines need, nor than a third of the screen.
+local function fit(window, lines)
+  vim.api.nvim_win_set_height(window, math.max(math.min(#lines, math.floor(vim.o.lines / 3)), 1))
+end
+
 --- A window for the buffer; the one that showed a result before is used again.
 local function open(buffer, lines, title, where, mods)
   if where == "float" then
     return float.open(lines, { title = " " .. title .. " ", enter = true, buffer = buffer })
   end
   if where == "buffer" then
-    vim.api.nvim_win_set_buf(0, buffer)
-    return vim.api.nvim_get_current_win()
+    return vim.api.nvim_win_set_buf(0, buffer)
   end
-  local before = window_of_before()
-  if before then
-    vim.api.nvim_win_set_buf(before, buffer)
-    return before
+  mods = mods or ""
+  local window = window_of_before()
+  if window then
+    vim.api.nvim_win_set_buf(window, buffer)
+  else
+    local back = vim.api.nvim_get_current_win()
+    local page = vim.api.nvim_get_current_tabpage()
+    vim.cmd((mods ~= "" and mods or where == "vsplit" and "vertical" or "botright") .. " split")
+    window = vim.api.nvim_get_current_win()
+    vim.api.nvim_win_set_buf(window, buffer)
+    -- The text that one works on keeps the cursor, unless a new tab page was asked for.
+    if vim.api.nvim_get_current_tabpage() == page then
+      vim.api.nvim_set_current_win(back)
+    end
   end
-  local asked = mods and mods ~= "" and mods or where == "vsplit" and "vertical" or "botright"
-  local back = vim.api.nvim_get_current_win()
-  vim.cmd(asked .. " split")
-  local window = vim.api.nvim_get_current_win()
-  vim.api.nvim_win_set_buf(window, buffer)
-  if where == "split" and not (mods or ""):find("vert") and not (mods or ""):find("tab") then
-    vim.api.nvim_win_set_height(window, math.max(math.min(#lines, math.floor(vim.o.lines / 3)), 1))
+  if where == "split" and vim.api.nvim_win_get_width(window) == vim.o.columns and not mods:find("tab") then
+    fit(window, lines)
   end
-  -- The text that one works on keeps the cursor.
-  if vim.api.nvim_win_is_valid(back) and vim.api.nvim_win_get_tabpage(back) == vim.api.nvim_get_current_tabpage() then
-    vim.api.nvim_set_current_win(back)
-  end
-  return window
 end
 
 --- Shows lines under a name. `mods` are those of the command (`:vertical`, `:tab`).

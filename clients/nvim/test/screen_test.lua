@@ -1,0 +1,109 @@
+--- The editor as a person sees it: in a terminal, by keys. The screens are those of the README; TOOLD_UPDATE=1 writes
+--- them there. They are taken with Neovim 0.7, which Debian 12 has: other versions draw other borders.
+
+local support = require("support")
+local equal, contains, wait = support.equal, support.contains, support.wait
+
+local function terminal(place)
+  local name = "toold-nvim-" .. vim.fn.fnamemodify(place.base, ":t")
+  local self = {}
+
+  local function tmux(...)
+    local output = vim.fn.system({ "tmux", "-L", name, "-f", "/dev/null", ... })
+    if vim.v.shell_error ~= 0 then
+      error(output, 2)
+    end
+    return output
+  end
+
+  function self.run(command)
+    tmux("new-session", "-d", "-x", "80", "-y", "22", "-c", place.work, command)
+    tmux("set-option", "-g", "escape-time", "0")
+  end
+
+  function self.type(keys)
+    tmux("send-keys", "-l", keys)
+    tmux("send-keys", "Enter")
+  end
+
+  --- The screen, when it shows all of these.
+  function self.screen(...)
+    local parts, last = { ... }, ""
+    local ok, found = pcall(wait, "the screen", function()
+      last = tmux("capture-pane", "-p")
+      for _, part in ipairs(parts) do
+        if not last:find(part, 1, true) then
+          return nil
+        end
+      end
+      return last
+    end)
+    return ok and found or error(("no %s on the screen:\n%s"):format(vim.inspect(parts), last), 2)
+  end
+
+  function self.close()
+    vim.fn.system({ "tmux", "-L", name, "kill-server" })
+  end
+
+  return self
+end
+
+--- What differs from run to run is replaced by what it might be.
+local function steady(place, screen)
+  screen = screen:gsub(vim.pesc(place.work), "/home/you/tea"):gsub("done in %d+ ms", "done in 3 ms")
+  return (screen:gsub("[ \n]+$", "") .. "\n"):gsub(" +\n", "\n")
+end
+
+local function check(place, name, screen)
+  local path = place.root .. "/README.md"
+  local file = assert(io.open(path))
+  local readme = file:read("*a")
+  file:close()
+  local mark = "<!-- screen: " .. name .. " -->\n```text\n"
+  local _, from = readme:find(mark, 1, true)
+  assert(from, "the README has no " .. mark)
+  local stop = assert(readme:find("```", from, true))
+  if vim.env.TOOLD_UPDATE then
+    local out = assert(io.open(path, "w"))
+    out:write(readme:sub(1, from), screen, readme:sub(stop))
+    out:close()
+  else
+    equal(readme:sub(from + 1, stop - 1), screen)
+  end
+end
+
+fact("a person sees the ask with its diff, then the changed file", function(place)
+  place.write("notes.txt", "green tea\nblack coffee\n")
+  local init = place.write(
+    "init.lua",
+    ([[
+      vim.opt.runtimepath:prepend(%q)
+      vim.cmd("runtime plugin/toold.lua")
+      vim.o.laststatus = 2
+      vim.o.ruler = false
+      vim.o.statusline = "%%f %%m%%=%%{v:lua.require'toold'.statusline()}"
+      require("toold").setup({})
+    ]]):format(place.root)
+  )
+  local editor = terminal(place)
+  local ok, err = xpcall(function()
+    editor.run(vim.fn.shellescape(vim.v.progpath) .. " -u " .. init .. " -i NONE -n notes.txt")
+    editor.screen("green tea", "notes.txt")
+    editor.type(":Tool read path=notes.txt")
+    editor.screen("1: green tea", "read done in")
+    editor.type(":Tool edit path=notes.txt old=black new=white")
+    local ask = editor.screen("edit wants file.write", "+white coffee", "Deny, and say why")
+    -- The list of choices is asked for by its number.
+    editor.type("1")
+    local done = editor.screen("edit done in", "white coffee")
+    contains("toold://edit", done)
+    equal("green tea\nwhite coffee\n", place.read("notes.txt"))
+    if support.version():find("^0%.7%.") then
+      check(place, "ask", steady(place, ask))
+      check(place, "done", steady(place, done))
+    end
+    editor.type(":qall!")
+  end, debug.traceback)
+  editor.close()
+  assert(ok, err)
+end)
