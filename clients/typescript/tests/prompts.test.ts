@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { text, type Ask, type Question } from "toold";
+import { CallCancelled, text, type Ask, type Question } from "toold";
 
 import { place, signal } from "./place.js";
 
@@ -93,15 +93,20 @@ test("the prompt of another ends when the first has answered", async (t) => {
 });
 
 test("an ask ends with its call", async (t) => {
+  const seen = signal();
   const over = signal();
   const client = await place(t).client({
-    onPermission: (_, ended) => new Promise(() => ended.addEventListener("abort", () => over.fire())),
+    onPermission: (_, ended) => {
+      ended.addEventListener("abort", () => over.fire());
+      seen.fire();
+      return new Promise(() => {});
+    },
   });
-  const events = await client.events({ kinds: "permission.asked" });
   const call = client.call("bash", { command: "touch x" });
-  await events.next();
+  await seen.promise;
   await call.cancel();
   await over.promise;
+  await assert.rejects(call.result(), CallCancelled);
 });
 
 test("an ask that is left to others can be seen and answered by them", async (t) => {
