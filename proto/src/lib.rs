@@ -24,6 +24,7 @@ pub mod provide;
 pub mod question;
 mod schema;
 pub mod session;
+pub mod shell;
 pub mod socket;
 pub mod todo;
 pub mod tool;

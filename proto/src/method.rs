@@ -31,6 +31,7 @@ use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide
 use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::schema_of;
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
+use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
 use crate::tool::{Tool, ToolResult};
 
 /// A request and its answer.
@@ -149,6 +150,10 @@ methods! {
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
     PluginsList = "plugins.list", "Lists the plugins, those that failed too.", NoParams => PluginList;
     PluginsReload = "plugins.reload", "Loads one plugin or all anew, whether or not they changed.", ReloadPlugins => PluginList;
+    ShellsList = "shells.list", "Lists the commands in the background.", ListShells => ShellList;
+    ShellsWrite = "shells.write", "Gives input to a command in the background.", WriteShell => Done;
+    ShellsResize = "shells.resize", "Changes the size of a background command's terminal.", ResizeShell => Done;
+    ShellsKill = "shells.kill", "Ends a command in the background, with all its processes.", KillShell => KilledShell;
     McpServersList = "mcp.servers", "Lists the mounted MCP servers.", NoParams => McpServerList;
     McpRestart = "mcp.restart", "Starts a mounted MCP server anew.", RestartMcpServer => McpServerList;
     FilesHistory = "files.history", "Lists what a session changed.", FileHistory => FileChanges;
@@ -175,6 +180,7 @@ methods! {
 
 subscriptions! {
     EventsSubscribe = "events.subscribe", "events.event", "events.unsubscribe", "Streams events.", SubscribeEvents => Event;
+    ShellsAttach = "shells.attach", "shells.output", "shells.detach", "Streams the output of a command in the background.", AttachShell => ShellOutput;
     ToolsProvide = "tools.provide", "tools.invocation", "tools.unprovide", "Lends tools to the registry; items are invocations to run.", Provide => Invocation;
     PermissionsSubscribe = "permissions.subscribe", "permissions.event", "permissions.unsubscribe", "Streams permission asks; the subscriber can answer them.", NoParams => PermissionEvent;
     QuestionsSubscribe = "questions.subscribe", "questions.event", "questions.unsubscribe", "Streams questions of tools; the subscriber can answer them.", NoParams => QuestionEvent;

@@ -13,6 +13,7 @@ use toold_host::exclude::Exclusions;
 use toold_host::kept::Kept;
 use toold_host::process::{self, Command, Ending, Finished};
 use toold_host::shell_grammar;
+use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
 
 use crate::blocking::with_heartbeat;
@@ -40,6 +41,22 @@ pub(crate) struct Input {
     /// `bash_output`, end it with `kill_shell`.
     #[serde(default)]
     background: bool,
+    /// Give it a terminal, for programs that need one. Standard input is at its end all the same, but in the
+    /// background, where a person can type.
+    #[serde(default)]
+    tty: bool,
+    /// Columns of the terminal; 80 when absent.
+    #[schemars(range(min = 1, max = 1000))]
+    cols: Option<u16>,
+    /// Rows of the terminal; 24 when absent.
+    #[schemars(range(min = 1, max = 1000))]
+    rows: Option<u16>,
+}
+
+impl Input {
+    fn terminal(&self) -> Option<TerminalSize> {
+        self.tty.then(|| TerminalSize { cols: self.cols.unwrap_or(80), rows: self.rows.unwrap_or(24) })
+    }
 }
 
 pub(crate) struct Bash {
@@ -53,8 +70,8 @@ impl Builtin for Bash {
     const FACTS: Facts = Facts {
         label: "Run a command",
         description: "Runs a bash command line and gives its output, stdout and stderr in the order in which they \
-                      came, and its exit code. Standard input is closed and there is no terminal. When the time is \
-                      over, all its processes are ended and the output so far is given. Processes that it leaves \
+                      came, and its exit code. Standard input is closed and there is no terminal, unless `tty` \
+                      asks for one. When the time is over, all its processes are ended and the output so far is given. Processes that it leaves \
                       behind are ended: for servers and the like set `background`.",
         parallelizable: false,
         permissions: &[Category::Shell, Category::FileRead, Category::FileWrite],
@@ -77,13 +94,16 @@ impl Builtin for Bash {
         let mut command = Command::shell(&input.command, cwd, environment);
         if input.background {
             command.timeout = input.timeout_ms.map(Duration::from_millis);
-            let shell = self.shared.shells.start(cx, command, &input.command)?;
+            let shell = self.shared.shells.start(cx, command, &input.command, input.terminal())?;
             let words =
                 format!("{0} runs in the background: see its output with bash_output, shell_id {0}", shell.id());
             return Ok(ToolOutput::text(words).with("shell_id", shell.id()));
         }
         let time = input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         command.timeout = Some(time);
+        // Nobody changes its size; the sender lives as long as the program does.
+        let terminal = input.terminal().map(tokio::sync::watch::Sender::new);
+        command.terminal = terminal.as_ref().map(tokio::sync::watch::Sender::subscribe);
         // All is kept here, in the order in which it came.
         command.keep = 0;
         let max = cx.engine.settings.load().max_result_text.saturating_sub(1024);

@@ -70,7 +70,8 @@ impl Builtin for BashOutput {
         if news.lost > 0 {
             text.push_str(&format!("[{} bytes came too fast and are lost]\n", news.lost));
         }
-        text.push_str(&news.text);
+        // Terminals end lines so.
+        text.push_str(&news.text.replace("\r\n", "\n"));
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }

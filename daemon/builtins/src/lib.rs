@@ -3,6 +3,7 @@
 //! [`all`] is the list. A tool is one file: a struct for its input, whose doc comments become the schema,
 //! the facts about it, what it needs leave for, and `run`. [`builtin`] makes an engine's tool of that.
 
+pub mod bash_input;
 pub mod buffers;
 pub mod builtin;
 pub mod journal;

@@ -13,9 +13,10 @@ use toold_engine::cx::Cx;
 use toold_host::descendants::{OWNER, owner};
 use toold_host::process::{Command, Ending, Finished, StartError, run_with_input};
 use toold_proto::event::What;
+use toold_proto::shell::TerminalSize;
 use toold_proto::tool::{CallId, SessionId};
 
-use crate::ring::Ring;
+use crate::ring::{Part, Ring};
 
 /// Bytes of output that a shell keeps for its readers.
 const MAX_OUTPUT: usize = 1024 * 1024;
@@ -45,6 +46,7 @@ pub struct Shell {
     /// Grows with each output and with the end.
     changed: watch::Sender<u64>,
     input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
+    terminal: Option<watch::Sender<TerminalSize>>,
     cancel: CancellationToken,
     /// Of its session.
     closed: CancellationToken,
@@ -84,6 +86,18 @@ pub struct ShellInfo {
     pub ended: Option<Ended>,
     /// Bytes that it has written.
     pub output_bytes: u64,
+    /// The size of its terminal, if it has one.
+    pub terminal: Option<TerminalSize>,
+}
+
+/// What one reader of a shell's output gets next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub text: String,
+    /// Bytes before it that were overwritten before this reader came.
+    pub lost: u64,
+    /// Where to read on.
+    pub next: u64,
 }
 
 /// Why a shell could not be used.
@@ -99,12 +113,25 @@ pub enum ShellError {
     InputFull(String),
     #[error("at most {MAX_INPUT_BYTES} bytes of input are taken at once")]
     InputTooLong,
+    #[error("{0} has no terminal")]
+    NoTerminal(String),
+    #[error("a terminal has 1 to 1000 columns and rows")]
+    BadSize,
 }
 
 impl Shells {
-    /// Starts a command. The engine's tasks own it; it ends when the session is closed or the engine stops.
-    pub(crate) fn start(&self, cx: &Cx, mut command: Command, line: &str) -> Result<Arc<Shell>, ShellError> {
+    /// Starts a command, at a terminal where a size is given. The engine's tasks own it; it ends when the
+    /// session is closed or the engine stops.
+    pub(crate) fn start(
+        &self,
+        cx: &Cx,
+        mut command: Command,
+        line: &str,
+        terminal: Option<TerminalSize>,
+    ) -> Result<Arc<Shell>, ShellError> {
         let (sender, receiver) = mpsc::channel(MAX_INPUT);
+        let terminal = terminal.map(watch::Sender::new);
+        command.terminal = terminal.as_ref().map(watch::Sender::subscribe);
         let shell = Arc::new(Shell {
             number: self.next.fetch_add(1, Ordering::Relaxed) + 1,
             session: cx.session.id.clone(),
@@ -115,6 +142,7 @@ impl Shells {
             state: Mutex::new(State { ring: Ring::new(MAX_OUTPUT), ended: None, cursors: HashMap::new() }),
             changed: watch::Sender::new(0),
             input: Mutex::new(Some(sender)),
+            terminal,
             cancel: CancellationToken::new(),
             closed: cx.session.closed.clone(),
         });
@@ -147,10 +175,18 @@ impl Shells {
     /// # Errors
     /// `Unknown`, for those of other sessions too.
     pub fn find(&self, session: &SessionId, shell_id: &str) -> Result<Arc<Shell>, ShellError> {
+        let shell = self.find_any(shell_id)?;
+        if shell.session == *session { Ok(shell) } else { Err(ShellError::Unknown(shell_id.to_owned())) }
+    }
+
+    /// A shell of whatever session, for those who may see all.
+    ///
+    /// # Errors
+    /// `Unknown`.
+    pub fn find_any(&self, shell_id: &str) -> Result<Arc<Shell>, ShellError> {
         let unknown = || ShellError::Unknown(shell_id.to_owned());
         let number: u64 = shell_id.strip_prefix("sh_").and_then(|number| number.parse().ok()).ok_or_else(unknown)?;
-        let all = lock(&self.all);
-        all.get(&number).filter(|shell| shell.session == *session).cloned().ok_or_else(unknown)
+        lock(&self.all).get(&number).cloned().ok_or_else(unknown)
     }
 
     /// The shells of a session, or of all, the oldest first.
@@ -223,6 +259,7 @@ impl Shell {
             started_at: self.started_at,
             ended: state.ended.clone(),
             output_bytes: state.ring.end(),
+            terminal: self.terminal.as_ref().map(|size| *size.borrow()),
         }
     }
 
@@ -242,9 +279,35 @@ impl Shell {
         })
     }
 
-    /// Closes its input: what was written before is read first.
-    pub fn close_input(&self) {
+    /// Ends its input: what was written before is read first. A terminal gets the key that ends input there,
+    /// and takes more afterwards.
+    ///
+    /// # Errors
+    /// Of a terminal: as [`Shell::write`].
+    pub fn close_input(&self) -> Result<(), ShellError> {
+        if self.terminal.is_some() {
+            return self.write("\u{4}");
+        }
         lock(&self.input).take();
+        Ok(())
+    }
+
+    /// Changes the size of its terminal, which its program is told by SIGWINCH.
+    ///
+    /// # Errors
+    /// When it has none, or the size is none.
+    pub fn resize(&self, size: TerminalSize) -> Result<(), ShellError> {
+        let Some(terminal) = &self.terminal else { return Err(ShellError::NoTerminal(self.id())) };
+        if !(1..=1000).contains(&size.cols) || !(1..=1000).contains(&size.rows) {
+            return Err(ShellError::BadSize);
+        }
+        terminal.send_replace(size);
+        Ok(())
+    }
+
+    /// Whose it is.
+    pub fn session(&self) -> &SessionId {
+        &self.session
     }
 
     /// TERM to its processes, then KILL; does not wait.
@@ -265,23 +328,23 @@ impl Shell {
         }
     }
 
-    /// The end of the output that is there, for someone who attaches: at most `max` bytes, and where to go on.
-    pub fn tail(&self, max: usize) -> (String, u64) {
+    /// Where a reader begins who wants the last `max` bytes of what is there, for someone who attaches.
+    pub fn tail(&self, max: usize) -> u64 {
         let state = lock(&self.state);
         let all = state.ring.read(0, usize::MAX);
-        let from = all.text.ceil_char_boundary(all.text.len().saturating_sub(max));
-        (all.text[from..].to_owned(), all.next)
+        all.next - (all.text.len() - all.text.ceil_char_boundary(all.text.len().saturating_sub(max))) as u64
     }
 
-    /// What came after `position`, waiting for it; `None` when it has ended and all was read. Cancel-safe.
-    pub async fn next_output(&self, position: u64, max: usize) -> Option<(String, u64)> {
+    /// What came after `position`, at most `max` bytes of it, waiting for it; `None` when it has ended and all
+    /// was read. Cancel-safe.
+    pub async fn next_output(&self, position: u64, max: usize) -> Option<Piece> {
         let mut changes = self.changed.subscribe();
         loop {
             {
                 let state = lock(&self.state);
-                let part = state.ring.read(position, max);
-                if !part.text.is_empty() {
-                    return Some((part.text, part.next));
+                let Part { text, next, lost } = state.ring.read(position, max);
+                if !text.is_empty() {
+                    return Some(Piece { text, lost, next });
                 }
                 if state.ended.is_some() {
                     return None;

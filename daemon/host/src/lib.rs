@@ -15,4 +15,5 @@ pub mod replace;
 pub mod shell_grammar;
 pub mod stamps;
 
+mod terminal;
 mod utf8;

@@ -14,15 +14,17 @@ use rustix::process::{Pid, Signal};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use toold_proto::call::Stream;
+use toold_proto::shell::TerminalSize;
 
 use crate::descendants;
 use crate::environment::Environment;
 use crate::kept::Kept;
+use crate::terminal;
 use crate::utf8::Decoder;
 
 /// A program to run.
@@ -41,6 +43,9 @@ pub struct Command {
     pub grace: Duration,
     /// Bytes that are kept of each stream; what is over loses its middle.
     pub keep: usize,
+    /// A terminal of its own instead of pipes, of this size, which may change while it runs. All that it
+    /// writes is stdout then. Without input it finds its input at the end and is not echoed to.
+    pub terminal: Option<watch::Receiver<TerminalSize>>,
 }
 
 impl Command {
@@ -54,6 +59,7 @@ impl Command {
             timeout: None,
             grace: Duration::from_secs(1),
             keep: 1024 * 1024,
+            terminal: None,
         }
     }
 
@@ -148,8 +154,8 @@ pub async fn run_with_input(
     let started = Instant::now();
     let Command { timeout, grace, keep, .. } = command;
     let mut running = start(command, input)?;
-    let mut stdout = Pipe::new(Stream::Stdout, running.child.stdout.take(), keep);
-    let mut stderr = Pipe::new(Stream::Stderr, running.child.stderr.take(), keep);
+    let mut stdout = Pipe::new(Stream::Stdout, running.stdout.take(), keep);
+    let mut stderr = Pipe::new(Stream::Stderr, running.stderr.take(), keep);
 
     let mut ending = Ending::Exited;
     let far = started + Duration::from_secs(365 * 24 * 3600);
@@ -208,6 +214,9 @@ pub async fn run_with_input(
 }
 
 fn start(command: Command, input: Option<mpsc::Receiver<Vec<u8>>>) -> Result<Running, StartError> {
+    if let Some(size) = command.terminal.clone() {
+        return start_at_terminal(command, size, input);
+    }
     let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
     let mut running = spawn(command, stdin)?;
     running.writer = input.zip(running.child.stdin.take()).map(|(mut input, mut stdin)| {
@@ -220,18 +229,53 @@ fn start(command: Command, input: Option<mpsc::Receiver<Vec<u8>>>) -> Result<Run
             }
         })
     });
+    running.stdout = running.child.stdout.take().map(|stdout| Box::new(stdout) as Output);
+    running.stderr = running.child.stderr.take().map(|stderr| Box::new(stderr) as Output);
     Ok(running)
 }
 
+fn start_at_terminal(
+    command: Command,
+    size: watch::Receiver<TerminalSize>,
+    input: Option<mpsc::Receiver<Vec<u8>>>,
+) -> Result<Running, StartError> {
+    let program = command.program.display().to_string();
+    let Prepared { mut system, mark } = prepare(&command)?;
+    if command.environment.get("TERM").is_none_or(|term| term == "dumb") {
+        system.env("TERM", "xterm-256color");
+    }
+    let spawned = terminal::spawn(system, size, input).map_err(|source| StartError::System { program, source })?;
+    let mut running = Running::new(spawned.child, mark);
+    running.writer = Some(spawned.writer);
+    running.stdout = Some(Box::new(spawned.output));
+    Ok(running)
+}
+
+/// With pipes for what it writes, which are still with the child.
 fn spawn(command: Command, stdin: Stdio) -> Result<Running, StartError> {
     let program = command.program.display().to_string();
+    let Prepared { mut system, mark } = prepare(&command)?;
+    system.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = system.spawn().map_err(|source| StartError::System { program, source })?;
+    Ok(Running::new(child, mark))
+}
+
+struct Prepared {
+    system: tokio::process::Command,
+    mark: String,
+}
+
+fn prepare(command: &Command) -> Result<Prepared, StartError> {
+    let program = command.program.display().to_string();
     if !command.cwd.is_dir() {
-        return Err(StartError::NoFolder(command.cwd));
+        return Err(StartError::NoFolder(command.cwd.clone()));
     }
-    let Some(path) = find_program(&command) else { return Err(StartError::NotFound(program)) };
+    let Some(path) = find_program(command) else { return Err(StartError::NotFound(program)) };
     let mark = descendants::new_mark();
     let setsid = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists());
     let mut system = match setsid {
+        // It leads a session of its own by its terminal.
+        _ if command.terminal.is_some() => tokio::process::Command::new(&path),
         // Without a terminal to read from, a program that asks for a password fails instead of stopping.
         Some(setsid) => {
             let mut system = tokio::process::Command::new(setsid);
@@ -251,13 +295,8 @@ fn spawn(command: Command, stdin: Stdio) -> Result<Running, StartError> {
         .envs(command.environment.iter())
         .env("PWD", &command.cwd)
         .env(descendants::MARK, &mark)
-        .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let child = system.spawn().map_err(|source| StartError::System { program, source })?;
-    let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32)).expect("a child that nobody waited for has an id");
-    Ok(Running { child, exit: Exit::of(pid), pid, mark, writer: None, over: false })
+    Ok(Prepared { system, mark })
 }
 
 fn find_program(command: &Command) -> Option<PathBuf> {
@@ -278,9 +317,13 @@ fn is_program(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
+type Output = Box<dyn AsyncRead + Send + Sync + Unpin>;
+
 /// A program that runs, and its process group. Dropped early, it is killed.
 struct Running {
     child: Child,
+    stdout: Option<Output>,
+    stderr: Option<Output>,
     exit: Exit,
     pid: Pid,
     mark: String,
@@ -290,6 +333,12 @@ struct Running {
 }
 
 impl Running {
+    fn new(child: Child, mark: String) -> Self {
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
+        let pid = pid.expect("a child that nobody waited for has an id");
+        Self { child, stdout: None, stderr: None, exit: Exit::of(pid), pid, mark, writer: None, over: false }
+    }
+
     /// To every process of the command, wherever it went.
     async fn signal_all(&self, signal: Signal) {
         let (pid, mark) = (self.pid, self.mark.clone());

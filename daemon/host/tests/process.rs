@@ -9,6 +9,7 @@ use toold_host::descendants::{OWNER, end_leftovers};
 use toold_host::environment::Environment;
 use toold_host::process::{Command, Ending, Finished, StartError, run, run_with_input};
 use toold_proto::call::Stream;
+use toold_proto::shell::TerminalSize;
 
 fn environment() -> Environment {
     Environment::inherited(std::env::vars_os())
@@ -273,4 +274,58 @@ async fn what_a_killed_daemon_has_left_is_ended() {
     tokio::task::spawn_blocking(end_leftovers).await.unwrap();
     wait_until_gone(pid).await;
     assert_eq!(task.await.unwrap().signal, Some(9));
+}
+
+#[tokio::test]
+async fn a_terminal_has_its_size_and_input_at_its_end() {
+    let mut command = Command::shell("tty >/dev/null && stty size; cat; cat; echo $TERM; exit 4", "/", environment());
+    let (_keep, size) = tokio::sync::watch::channel(TerminalSize { cols: 90, rows: 20 });
+    command.terminal = Some(size);
+    let finished = run(command, &CancellationToken::new(), |_, _| {}).await.unwrap();
+    assert_eq!(finished.stdout.to_text(), "20 90\nxterm-256color\n");
+    assert_eq!((finished.ending, finished.code), (Ending::Exited, Some(4)));
+}
+
+#[tokio::test]
+async fn a_terminal_takes_keys_and_new_sizes() {
+    let line = "read word; echo got $word; read go; stty size; cat; echo end";
+    let mut command = Command::shell(line, "/", environment());
+    let (resize, size) = tokio::sync::watch::channel(TerminalSize { cols: 80, rows: 24 });
+    command.terminal = Some(size);
+    let (keys, input) = tokio::sync::mpsc::channel(8);
+    keys.try_send(b"this\n".to_vec()).unwrap();
+    let mut heard = String::new();
+    let (mut resized, mut ended) = (false, false);
+    run_with_input(command, Some(input), &CancellationToken::new(), |_, text| {
+        heard.push_str(text);
+        if heard.contains("got this") && !resized {
+            resized = true;
+            resize.send_replace(TerminalSize { cols: 100, rows: 30 });
+            keys.try_send(b"go\n".to_vec()).unwrap();
+        }
+        if heard.contains("30 100") && !ended {
+            ended = true;
+            keys.try_send(b"\x04".to_vec()).unwrap();
+        }
+    })
+    .await
+    .unwrap();
+    assert!(heard.starts_with("this\r\ngot this\r\n") && heard.contains("30 100\r\n"), "{heard:?}");
+    assert!(heard.ends_with("end\r\n"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn cancel_ends_what_runs_at_a_terminal() {
+    let mut command = Command::shell("trap '' TERM HUP; echo $$; while :; do sleep 1000; done", "/", environment());
+    let (_keep, size) = tokio::sync::watch::channel(TerminalSize { cols: 80, rows: 24 });
+    command.terminal = Some(size);
+    command.grace = Duration::from_millis(50);
+    let cancel = CancellationToken::new();
+    let mut pid = None;
+    let finished = run(command, &cancel, |_, text| {
+        pid = pid.or(text.trim().parse().ok());
+        cancel.cancel();
+    });
+    assert_eq!(finished.await.unwrap().ending, Ending::Cancelled);
+    wait_until_gone(pid.unwrap()).await;
 }

@@ -15,6 +15,7 @@ mod prompt;
 mod provide;
 mod questions;
 mod session;
+mod shells;
 mod tools;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     calls::register(&mut module)?;
     permissions::register(&mut module)?;
     questions::register(&mut module)?;
+    shells::register(&mut module)?;
     files::register(&mut module)?;
     commands::register(&mut module)?;
     hooks::register(&mut module)?;

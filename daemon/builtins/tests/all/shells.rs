@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use toold_builtins::shells::{Ended, ShellError};
 use toold_engine::execute::{Caller, Principal};
 use toold_proto::permission::Verdict;
+use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
 
 use crate::house::{House, session};
@@ -141,12 +142,14 @@ async fn a_shell_can_be_attached_to() {
     let house = House::new();
     let id = start(&house, "echo before; read word; echo after $word").await;
     let shell = house.shared.shells.find(&house.session.id, &id).unwrap();
-    let (mut text, mut position) = shell.next_output(0, 1000).await.unwrap();
-    assert_eq!(shell.tail(4), ("ore\n".to_owned(), position));
+    let first = shell.next_output(0, 1000).await.unwrap();
+    assert_eq!((first.text.as_str(), first.lost), ("before\n", 0));
+    assert_eq!(shell.next_output(shell.tail(4), 1000).await.unwrap().text, "ore\n");
     shell.write("x\n").unwrap();
-    while let Some((more, next)) = shell.next_output(position, 3).await {
-        text.push_str(&more);
-        position = next;
+    let (mut text, mut position) = (first.text, first.next);
+    while let Some(piece) = shell.next_output(position, 3).await {
+        text.push_str(&piece.text);
+        position = piece.next;
     }
     assert_eq!(text, "before\nafter x\n");
 }
@@ -162,4 +165,33 @@ async fn starting_and_killing_need_leave() {
     assert_eq!(result.metadata["permission"]["category"], json!("shell"));
     house.rule(Category::Shell, "kill_shell *", Verdict::Allow);
     house.ok("kill_shell", json!({"shell_id": id})).await;
+}
+
+#[tokio::test]
+async fn a_terminal_is_there_when_it_is_asked_for() {
+    let house = House::new();
+    let asked =
+        json!({"command": "test -t 0 && test -t 1 && stty size; cat; echo end", "tty": true, "cols": 91, "rows": 7});
+    assert_eq!(house.ok("bash", asked).await, "7 91\nend\n");
+    let asked = json!({"command": "stty size; read w; echo $w; stty size", "tty": true, "background": true});
+    let id = house.call("bash", asked).await.metadata["shell_id"].as_str().unwrap().to_owned();
+    read_until(&house, &id, "24 80").await;
+    let shell = house.shared.shells.find(&house.session.id, &id).unwrap();
+    assert_eq!(shell.resize(TerminalSize { cols: 0, rows: 1 }), Err(ShellError::BadSize));
+    shell.resize(TerminalSize { cols: 132, rows: 50 }).unwrap();
+    assert_eq!(shell.info().terminal, Some(TerminalSize { cols: 132, rows: 50 }));
+    shell.write("word\n").unwrap();
+    assert_eq!(shell.ended().await, Ended::Exited(0));
+    assert_eq!(house.ok("bash_output", json!({"shell_id": id})).await, "word\nword\n50 132\n[exit code 0]");
+    let plain = start(&house, "true").await;
+    let plain = house.shared.shells.find(&house.session.id, &plain).unwrap();
+    assert!(matches!(plain.resize(TerminalSize { cols: 1, rows: 1 }), Err(ShellError::NoTerminal(_))));
+}
+
+#[tokio::test]
+async fn output_to_a_terminal_is_bounded_in_time_too() {
+    let house = House::new();
+    let asked = json!({"command": "echo before; sleep 1000", "tty": true, "timeout_ms": 300});
+    let result = house.call("bash", asked).await;
+    assert!(result.text().starts_with("before\n[ended after 300 ms"), "{}", result.text());
 }

@@ -1,0 +1,93 @@
+//! What is typed into a command in the background, judged as what it does. It runs like a tool, but no
+//! model sees it: `shells.write` is its way in.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::{Tool, ToolOutput};
+use toold_proto::tool::Category;
+
+use crate::builtin::{Builtin, CHANGES, Facts, make};
+use crate::shared::Shared;
+
+/// For `toold_engine::execute::execute_tool`: it is in no registry. Takes `{"shell_id", "text", "eof"}`.
+pub fn tool(shared: &Arc<Shared>) -> Arc<dyn Tool> {
+    make::<BashInput>(shared)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    shell_id: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    eof: bool,
+}
+
+struct BashInput {
+    shared: Arc<Shared>,
+}
+
+impl Builtin for BashInput {
+    type Input = Input;
+
+    const NAME: &'static str = "bash_input";
+    const FACTS: Facts = Facts {
+        label: "Type into a background command",
+        description: "Gives input to a command that `bash` started in the background.",
+        // It must reach a program while a command of the same session runs.
+        parallelizable: true,
+        permissions: &[Category::Shell],
+        timeout: None,
+        annotations: CHANGES,
+    };
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// What a line does depends on the program that reads it, so none has words that a pattern could match.
+    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+        let reason = format!("typed into {}: {}", shell.id(), shell.command());
+        let lines = input.text.lines().map(visible).filter(|line| !line.trim().is_empty());
+        let needs = lines.map(|line| {
+            let mut need = Need::new(Category::Shell, line.trim()).because(&reason);
+            need.command = Some(visible(&input.text));
+            need
+        });
+        let mut needs: Vec<Need> = needs.collect();
+        // A line feed alone may start what was typed before it.
+        if needs.is_empty() && !input.text.is_empty() {
+            needs.push(Need::new(Category::Shell, visible(&input.text)).because(reason));
+        }
+        needs.dedup();
+        Ok(needs)
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+        if !input.text.is_empty() {
+            shell.write(&input.text)?;
+        }
+        if input.eof {
+            shell.close_input()?;
+        }
+        Ok(ToolOutput::text(format!("{} bytes for {}", input.text.len(), shell.id())))
+    }
+}
+
+/// Keys without a letter of their own as escapes: a person must see what is asked.
+fn visible(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' if text.trim().is_empty() => "\\n".to_owned(),
+        '\n' | '\t' => c.to_string(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}

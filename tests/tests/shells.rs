@@ -1,0 +1,261 @@
+//! Commands in the background: seen, typed into, attached to and ended from other connections.
+
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, Terminal, TestDaemon, Wire, toolctl, until};
+
+const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
+
+fn free() -> TestDaemon {
+    Setup::new().config(ALLOW).start()
+}
+
+#[track_caller]
+fn start(wire: &mut Wire, mut arguments: Value) -> String {
+    arguments["background"] = json!(true);
+    let result = wire.tool("bash", arguments);
+    assert_eq!(result["is_error"], false, "{result}");
+    result["metadata"]["shell_id"].as_str().unwrap().to_owned()
+}
+
+/// What comes of a shell until this text is there.
+#[track_caller]
+fn output_until(wire: &mut Wire, wanted: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(wanted) {
+        let item = wire.notification("shells.output")["result"].take();
+        text.push_str(item["text"].as_str().unwrap_or_else(|| panic!("{item} after {text:?}")));
+    }
+    text
+}
+
+fn event(wire: &mut Wire) -> Value {
+    wire.notification("events.event")["result"].take()
+}
+
+#[test]
+fn a_shell_is_listed_written_to_and_followed_to_its_end() {
+    let daemon = free();
+    let mut wire = daemon.connect();
+    wire.result("events.subscribe", json!({"kinds": ["shell.started", "shell.exited"]}));
+    let id = start(&mut wire, json!({"command": "echo ready; while read w; do echo got $w; done; exit 3"}));
+    let started = event(&mut wire);
+    assert_eq!((&started["kind"], &started["shell_id"]), (&json!("shell.started"), &json!(id)));
+    wire.result("shells.attach", json!({"shell_id": id}));
+    output_until(&mut wire, "ready\n");
+    wire.result("shells.write", json!({"shell_id": id, "text": "one\n"}));
+    assert_eq!(output_until(&mut wire, "one\n"), "got one\n");
+
+    let shells = wire.result("shells.list", json!({}))["shells"].take();
+    let shell = &shells[0];
+    assert_eq!(
+        (&shell["shell_id"], &shell["running"], &shell["status"]),
+        (&json!(id), &json!(true), &json!("running"))
+    );
+    assert_eq!((&shell["output_bytes"], &shell["terminal"]), (&json!(14), &Value::Null));
+    assert_eq!(shell["cwd"], json!(daemon.work()));
+
+    wire.result("shells.write", json!({"shell_id": id, "text": "two\n", "eof": true}));
+    assert_eq!(output_until(&mut wire, "two\n"), "got two\n");
+    let ended = wire.notification("shells.output")["result"].take();
+    assert_eq!(ended, json!({"status": "exit code 3", "exit_code": 3}));
+    let exited = event(&mut wire);
+    assert_eq!((&exited["kind"], &exited["exit_code"]), (&json!("shell.exited"), &json!(3)));
+    let error = wire.error("shells.write", json!({"shell_id": id, "text": "x\n", "typed": true}));
+    assert_eq!(error["data"]["kind"], "input_closed", "{error}");
+    let shells = wire.result("shells.list", json!({}))["shells"].take();
+    assert_eq!((&shells[0]["running"], &shells[0]["exit_code"]), (&json!(false), &json!(3)));
+}
+
+#[test]
+fn whoever_attaches_late_sees_what_was_written_before() {
+    let daemon = free();
+    let mut wire = daemon.connect();
+    let id = start(&mut wire, json!({"command": "echo first; echo second; read w"}));
+    wire.tool("bash_output", json!({"shell_id": id, "wait_ms": 10_000}));
+    let mut other = daemon.connect();
+    other.result("shells.attach", json!({"shell_id": id, "tail": 7}));
+    assert_eq!(output_until(&mut other, "second\n"), "second\n");
+    let subscription = other.result("shells.attach", json!({"shell_id": id}));
+    output_until(&mut other, "second\n");
+    assert_eq!(other.result("shells.detach", json!({"subscription": subscription})), true);
+    assert_eq!(other.error("shells.attach", json!({"shell_id": "sh_99"}))["data"]["kind"], "unknown_shell");
+}
+
+#[test]
+fn what_an_agent_writes_is_judged_as_what_it_does() {
+    let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"cat\"\naction = \"allow\"\n\
+                [[permission.rules]]\ncategory = \"shell\"\npattern = \"echo *\"\naction = \"allow\"\n";
+    let daemon = Setup::new().config(rule).start();
+    let mut person = daemon.connect();
+    person.result("permissions.subscribe", json!({}));
+    let mut agent = Wire::connect(&daemon.socket());
+    agent.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
+    let id = start(&mut agent, json!({"command": "cat"}));
+
+    // No pattern matches words that an unknown program reads.
+    let writing = agent.request("shells.write", json!({"shell_id": id, "text": "echo hi; rm -rf x\n"}));
+    let asked = person.notification("permissions.event")["result"]["request"].take();
+    assert_eq!((&asked["category"], &asked["target"]), (&json!("shell"), &json!("echo hi; rm -rf x")));
+    assert_eq!(asked["reason"], json!(format!("typed into {id}: cat")));
+    person.result("permissions.reply", json!({"request_id": asked["request_id"], "action": "deny", "message": "no"}));
+    let answer = agent.answer(writing);
+    assert_eq!(answer["error"]["code"], -32002, "{answer}");
+
+    let writing = agent.request("shells.write", json!({"shell_id": id, "text": "echo hi\n", "eof": true}));
+    person.notification("permissions.event");
+    let asked = person.notification("permissions.event")["result"]["request"].take();
+    person.result("permissions.reply", json!({"request_id": asked["request_id"], "action": "allow"}));
+    assert_eq!(agent.answer(writing)["result"], json!({}));
+    let text = agent.tool("bash_output", json!({"shell_id": id, "wait_ms": 10_000}))["content"][0]["text"].take();
+    assert!(text.as_str().unwrap().starts_with("echo hi\n"), "{text}");
+
+    // Nor may it say that a person typed, end shells without leave, or see those of others.
+    for (method, params) in [
+        ("shells.write", json!({"shell_id": id, "text": "x\n", "typed": true})),
+        ("shells.kill", json!({"shell_id": id})),
+        ("shells.list", json!({"all": true})),
+    ] {
+        assert_eq!(agent.error(method, params)["code"], -32002, "{method}");
+    }
+    person.result("permissions.grant", json!({"category": "shell", "pattern": "**", "scope": "session"}));
+    let other = start(&mut person, json!({"command": "sleep 1000"}));
+    for (method, params) in [
+        ("shells.write", json!({"shell_id": other, "text": "x\n"})),
+        ("shells.attach", json!({"shell_id": other})),
+        ("shells.resize", json!({"shell_id": other, "cols": 80, "rows": 24})),
+    ] {
+        assert_eq!(agent.error(method, params)["data"]["kind"], "unknown_shell", "{method}");
+    }
+    assert_eq!(agent.result("shells.list", json!({}))["shells"].as_array().unwrap().len(), 1);
+    assert_eq!(person.result("shells.list", json!({"all": true}))["shells"].as_array().unwrap().len(), 2);
+    assert_eq!(person.result("shells.kill", json!({"shell_id": other})), json!({"status": "killed"}));
+}
+
+#[test]
+fn a_shell_outlives_its_frontend_and_ends_with_its_session() {
+    let daemon = free();
+    let mut wire = Wire::connect(&daemon.socket());
+    wire.result("session.open", json!({"cwd": daemon.work(), "session_id": "mine"}));
+    let id = start(&mut wire, json!({"command": "read w; echo got $w; sleep 1000"}));
+    drop(wire);
+    let mut later = Wire::connect(&daemon.socket());
+    later.result("session.open", json!({"session_id": "mine"}));
+    later.result("shells.write", json!({"shell_id": id, "text": "it\n"}));
+    let text = later.tool("bash_output", json!({"shell_id": id, "wait_ms": 10_000}))["content"][0]["text"].take();
+    assert_eq!(text, "got it\n[running]");
+    let mut person = daemon.connect();
+    person.result("shells.attach", json!({"shell_id": id}));
+    output_until(&mut person, "got it\n");
+    later.result("session.close", json!({"session_id": "mine"}));
+    let ended = person.notification("shells.output")["result"].take();
+    assert_eq!(ended, json!({"status": "killed"}));
+    until("its processes are gone", || daemon.processes().is_empty().then_some(()));
+}
+
+#[test]
+fn what_a_killed_daemon_leaves_is_ended_by_the_next() {
+    let mut daemon = free();
+    let mut wire = daemon.connect();
+    // In the group, in a session of its own, and as an orphan.
+    let command =
+        "trap '' TERM HUP; setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &); echo up; sleep 1000";
+    let id = start(&mut wire, json!({"command": command}));
+    wire.tool("bash_output", json!({"shell_id": id, "wait_ms": 10_000}));
+    until("all have started", || (daemon.processes().len() >= 5).then_some(()));
+    daemon.restart("KILL");
+    until("they are found and ended", || daemon.processes().is_empty().then_some(()));
+    until("the log tells", || daemon.log().contains("are ended").then_some(()));
+}
+
+#[test]
+fn toolctl_lists_writes_and_kills() {
+    let daemon = free();
+    let mut wire = daemon.connect();
+    let id =
+        start(&mut wire, json!({"command": "read w; echo got $w; sleep 1000", "tty": true, "cols": 90, "rows": 20}));
+    let table = String::from_utf8(daemon.toolctl(&["shells"]).stdout).unwrap();
+    let words: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(words[..3], [&id, "running", "90x20"], "{table}");
+    assert!(daemon.toolctl(&["shells", "write", &id, "these", "words"]).status.success());
+    wire.result("shells.attach", json!({"shell_id": id}));
+    output_until(&mut wire, "got these words\r\n");
+    let killed = daemon.toolctl(&["shells", "kill", &id]);
+    assert_eq!(String::from_utf8(killed.stdout).unwrap(), format!("{id}: killed\n"));
+    assert_eq!(daemon.toolctl(&["shells", "kill", "sh_99"]).status.code(), Some(3));
+    let json: Value = serde_json::from_slice(&daemon.toolctl(&["shells", "list", "--json"]).stdout).unwrap();
+    assert_eq!(json["shells"][0]["status"], "killed");
+}
+
+#[test]
+fn a_program_can_be_attached_to_through_pipes() {
+    let daemon = free();
+    let mut wire = daemon.connect();
+    let id = start(&mut wire, json!({"command": "while read w; do echo got $w; done; exit 5"}));
+    let mut command = daemon.setup.command(toolctl());
+    command.args(["shells", "attach", &id]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"one\ntwo\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "got one\ngot two\n");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("{id}: exit code 5\n"));
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_terminal_is_attached_with_its_size_left_and_come_back_to() {
+    let daemon = free();
+    let mut wire = daemon.connect();
+    let id = start(&mut wire, json!({"command": "bash --norc --noprofile", "tty": true}));
+    let attach = || {
+        let mut command: Command = daemon.setup.command(toolctl());
+        Terminal::run(command.args(["shells", "attach", &id]))
+    };
+    let mut terminal = attach();
+    terminal.wait_for("Ctrl-] leaves it");
+    // The size is the person's from the first key on.
+    terminal.press("stty size; echo $((6 * 7))\r");
+    terminal.wait_for("30 100\r\n42");
+    // Keys go to the program: here they end a command that would run on.
+    terminal.press("sleep 1000\r");
+    terminal.wait_for("sleep 1000\r\n");
+    terminal.press_until("\x03", "^C");
+    terminal.press("\x1d");
+    let (status, text) = terminal.end();
+    assert!(status.success() && text.contains(&format!("left {id}, which runs on")), "{text}");
+
+    let mut terminal = attach();
+    terminal.wait_for("42");
+    terminal.press("exit 7\r");
+    let (status, text) = terminal.end();
+    assert_eq!(status.code(), Some(1));
+    assert!(text.contains(&format!("{id}: exit code 7")), "{text}");
+}
+
+#[test]
+fn a_flood_does_not_take_the_daemons_memory() {
+    let daemon = free();
+    let mut wire = daemon.connect();
+    let memory = |wire: &mut Wire| wire.result("daemon.status", json!({}))["memory_bytes"].as_u64().unwrap();
+    wire.tool("bash", json!({"command": "true"}));
+    let before = memory(&mut wire);
+    let flood = "head -c 100000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the end";
+    let result = wire.tool("bash", json!({"command": flood, "timeout_ms": 60_000}));
+    assert!(result["content"][0]["text"].as_str().unwrap().ends_with("the end\n"), "{}", result["metadata"]);
+    let spool = std::fs::metadata(result["metadata"]["spool"].as_str().unwrap()).unwrap().len();
+    assert!(spool > 100_000_000, "{spool}");
+    let id = start(&mut wire, json!({"command": flood}));
+    wire.result("shells.attach", json!({"shell_id": id, "tail": 0}));
+    let mut last = String::new();
+    let lost = loop {
+        let item = wire.notification("shells.output")["result"].take();
+        match item["text"].as_str() {
+            Some(text) => last = text.to_owned(),
+            None => break item,
+        }
+    };
+    assert_eq!((lost["exit_code"].clone(), last.ends_with("the end\n")), (json!(0), true));
+    let grown = memory(&mut wire).saturating_sub(before);
+    assert!(grown < 50_000_000, "{grown} bytes more for 200 MB of output");
+}
