@@ -472,8 +472,9 @@ export class Client implements AsyncDisposable {
     return connection;
   }
 
+  /** Lent tools last: who sees them there again finds the rest there too. */
   #standing(): Standing[] {
-    return [...this.#responders, ...this.#lent, ...this.#events];
+    return [...this.#events, ...this.#responders, ...this.#lent];
   }
 
   #lost(): void {

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
 
 import { CallCancelled, InvalidArguments, RpcError, text, UnknownTool, type CallProgress, type ToolResult } from "toold";
 
-import { place } from "./place.js";
+import { place, test } from "./place.js";
 
 test("tools are listed, also as providers want them", async (t) => {
   const client = await place(t).client();

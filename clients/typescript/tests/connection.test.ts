@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
-import { test } from "node:test";
 
 import {
   connect,
@@ -18,7 +17,7 @@ import {
   Unreachable,
 } from "toold";
 
-import { place, signal } from "./place.js";
+import { place, signal, test } from "./place.js";
 
 test("the socket is where the environment says", () => {
   const home = { HOME: "/h" };

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
 
 import type { Event } from "toold";
 
-import { place } from "./place.js";
+import { place, test } from "./place.js";
 
 test("events are numbered, and told from where one has seen them", async (t) => {
   const client = await place(t).client();

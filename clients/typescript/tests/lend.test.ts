@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
 
 import { RpcError, text, type Invocation } from "toold";
 
-import { place, signal } from "./place.js";
+import { place, signal, test } from "./place.js";
 
 const allow = () => ({ action: "allow" }) as const;
 

@@ -3,10 +3,9 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
 import { promisify } from "node:util";
 
-import { PACKAGE, PATIENCE, place, TOOLD } from "./place.js";
+import { PACKAGE, PATIENCE, place, TOOLD, test } from "./place.js";
 
 const run = promisify(execFile);
 const EXAMPLE = /```ts\n(?<code>.*?)```\n\n```text\n(?<output>.*?)```/gs;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import type { TestContext } from "node:test";
+import { test as nodeTest, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { connect, NotRunning, type Client, type ClientOptions } from "toold";
@@ -144,6 +144,11 @@ export class Place {
       rmSync(this.root, { recursive: true, force: true });
     }
   }
+}
+
+/** A test that fails in time when something does not come, and is tidied up then too. */
+export function test(name: string, body: (t: TestContext) => Promise<void> | void): void {
+  void nodeTest(name, { timeout: PATIENCE }, body);
 }
 
 /** A place where no daemon runs yet. */

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
 
 import { CallCancelled, text, type Ask, type Question } from "toold";
 
-import { place, signal } from "./place.js";
+import { place, signal, test } from "./place.js";
 
 test("an ask is answered, and its diff shown", async (t) => {
   const here = place(t);
