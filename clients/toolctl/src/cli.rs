@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    approve, audit, call, completions, connect, doctor, events, list, man, parse, permissions, plugins, prompt, schema,
-    sessions, shells, status, stop, tools, undo, watch,
+    approve, audit, call, completions, connect, doctor, events, list, man, mcp, parse, permissions, plugins, prompt,
+    schema, sessions, shells, status, stop, tools, undo, watch,
 };
 use crate::view;
 
@@ -68,6 +68,7 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Stop(stop::Stop),
     Connect(connect::Connect),
+    Mcp(mcp::Mcp),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -96,6 +97,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Doctor(doctor) => doctor::run(doctor, globals).await,
         Command::Stop(stop) => stop::run(stop, globals).await,
         Command::Connect(connect) => connect::run(connect, globals).await,
+        Command::Mcp(mcp) => mcp::run(mcp, globals).await,
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),
     }

@@ -10,6 +10,8 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod mcp;
+pub(crate) mod mcp_servers;
 pub(crate) mod parse;
 pub(crate) mod permissions;
 pub(crate) mod plugins;

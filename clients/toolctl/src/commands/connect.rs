@@ -1,7 +1,10 @@
 //! `toolctl connect`: the daemon's socket as stdin and stdout, for programs that start their server.
 
+use std::io;
+
 use clap::Args;
-use tokio::io::{AsyncWriteExt, copy, stdin, stdout};
+use tokio::io::{AsyncRead, AsyncWriteExt, copy, stdin, stdout};
+use tokio::net::UnixStream;
 use toold_client::client::connect_stream;
 
 use crate::cli::Globals;
@@ -19,11 +22,17 @@ pub(crate) async fn run(_: Connect, globals: &Globals) -> anyhow::Result<u8> {
     let socket = connection::socket(globals)?;
     // Starts the daemon if need be, and keeps it from ending for want of clients meanwhile.
     let client = connection::open(globals).await?;
-    let mut stream = connect_stream(&socket).await?;
+    let stream = connect_stream(&socket).await?;
     drop(client);
+    pass(stream, stdin()).await?;
+    Ok(OK)
+}
+
+/// Passes bytes both ways until the daemon closes the connection.
+pub(crate) async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unpin) -> io::Result<()> {
     let (mut from_daemon, mut to_daemon) = stream.split();
     let upstream = async {
-        copy(&mut stdin(), &mut to_daemon).await?;
+        copy(&mut input, &mut to_daemon).await?;
         // The answers to what was sent last are still to come.
         to_daemon.shutdown().await
     };
@@ -36,7 +45,7 @@ pub(crate) async fn run(_: Connect, globals: &Globals) -> anyhow::Result<u8> {
             biased;
             done = &mut downstream => {
                 done?;
-                return Ok(OK);
+                return Ok(());
             }
             done = &mut input, if sending => {
                 // A daemon that has closed its end tells so downstream.

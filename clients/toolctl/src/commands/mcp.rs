@@ -1,0 +1,117 @@
+//! `toolctl mcp`: the shared daemon as an MCP server on stdin and stdout.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin};
+use toold_client::client::connect_stream;
+
+use crate::cli::Globals;
+use crate::commands::connect::pass;
+use crate::commands::mcp_servers;
+use crate::connection;
+use crate::exit::OK;
+
+/// Serve MCP clients on stdin and stdout, with the tools of the shared daemon
+///
+/// For programs that start their MCP servers themselves: name `toolctl mcp` as the command. The daemon is
+/// started when there is none. Clients that offer roots work there, others in --cwd.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Mcp {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// The folder that the client works in; the current one when absent
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Servers(mcp_servers::Servers),
+    Restart(mcp_servers::Restart),
+}
+
+pub(crate) async fn run(mcp: Mcp, globals: &Globals) -> anyhow::Result<u8> {
+    match &mcp.action {
+        Some(Action::Servers(servers)) => return mcp_servers::list(servers, globals).await,
+        Some(Action::Restart(restart)) => return mcp_servers::restart(restart, globals).await,
+        None => {}
+    }
+    let cwd = match mcp.cwd {
+        Some(cwd) => std::path::absolute(&cwd).with_context(|| format!("can't find {}", cwd.display()))?,
+        None => std::env::current_dir().context("can't tell the current folder")?,
+    };
+    serve(&cwd, globals).await?;
+    Ok(OK)
+}
+
+async fn serve(cwd: &Path, globals: &Globals) -> anyhow::Result<()> {
+    let socket = connection::socket(globals)?;
+    // Starts the daemon if need be, and keeps it from ending for want of clients meanwhile.
+    let client = connection::open(globals).await?;
+    let mut stream = connect_stream(&socket).await?;
+    drop(client);
+    let mut input = BufReader::new(stdin());
+    // The rest passes as it is: what is said of the whole connection stands in its first message.
+    let mut first = Vec::new();
+    while first.iter().all(u8::is_ascii_whitespace) {
+        first.clear();
+        if (&mut input).take(MAX_FIRST).read_until(b'\n', &mut first).await? == 0 {
+            return Ok(());
+        }
+    }
+    stream.write_all(&with_cwd(first, cwd)).await?;
+    pass(stream, input).await?;
+    Ok(())
+}
+
+/// The daemon's limit for a message. A longer first one passes as it is, and is answered by the daemon.
+const MAX_FIRST: u64 = 16 << 20;
+/// `_meta`: where requests of the connection work that do not say so themselves.
+const CWD_KEY: &str = "toold/default-cwd";
+
+/// The first message, with the folder in its `_meta`.
+fn with_cwd(line: Vec<u8>, cwd: &Path) -> Vec<u8> {
+    let (Ok(mut message), Some(cwd)) = (serde_json::from_slice::<Value>(&line), cwd.to_str()) else { return line };
+    let Some(members) = message.as_object_mut().filter(|members| members.contains_key("method")) else { return line };
+    let params = members.entry("params").or_insert_with(|| json!({}));
+    let Some(params) = params.as_object_mut() else { return line };
+    let Some(meta) = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut() else { return line };
+    meta.entry(CWD_KEY).or_insert_with(|| cwd.into());
+    let mut line = message.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let changed = with_cwd(line.as_bytes().to_vec(), Path::new("/work dir"));
+        assert_eq!(String::from_utf8(changed).unwrap().trim_end(), expected);
+    }
+
+    #[test]
+    fn the_first_request_says_where_the_client_works() {
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"toold/default-cwd":"/work dir"}}}"#,
+        );
+        check(
+            r#"{"method":"m","params":{"_meta":{"a":1}}}"#,
+            r#"{"method":"m","params":{"_meta":{"a":1,"toold/default-cwd":"/work dir"}}}"#,
+        );
+    }
+
+    #[test]
+    fn what_is_no_request_passes_as_it_is() {
+        for line in ["{", "[1]", r#"{"id":1,"result":{}}"#, r#"{"method":"m","params":[1]}"#] {
+            check(line, line);
+        }
+    }
+}
