@@ -20,8 +20,9 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{SessionId, SourceKind, Tool};
 
 use crate::brake::Watchdog;
-use crate::load::{Extra, explain_manifest, load_with};
+use crate::load::{Extra, Outcome, explain_manifest, load_with};
 use crate::manifest::Manifest;
+use crate::offer::ResourceRegistration;
 use crate::plugin::{Plugin, Shared};
 use crate::service::Put;
 use crate::vm::OwnChunks;
@@ -35,6 +36,9 @@ pub struct Report {
     pub hooks: Vec<String>,
     pub commands: Vec<String>,
     pub subagents: Vec<String>,
+    /// URIs and templates.
+    pub resources: Vec<String>,
+    pub prompts: Vec<String>,
     /// Why it does not load; all mistakes of registrations, not just the first.
     pub problems: Vec<PluginError>,
     /// What loads and is probably not meant.
@@ -112,11 +116,14 @@ pub fn check(path: &Path) -> std::io::Result<Report> {
     report.problems = notes.problems;
     report.warnings = notes.warnings;
     match loaded {
-        Ok((_, registered)) => {
+        Ok(Outcome { registered, .. }) => {
             report.tools = registered.tools.iter().map(|(spec, _)| spec.describe()).collect();
             report.hooks = registered.hooks.iter().map(|(hook, _)| hook.name.clone()).collect();
             report.commands = registered.commands.iter().map(|(command, _)| command.name.clone()).collect();
             report.subagents = registered.subagents.iter().map(|subagent| subagent.name.clone()).collect();
+            let address = |resource: &ResourceRegistration| resource.address.as_str().to_owned();
+            report.resources = registered.resources.iter().map(|(resource, _)| address(resource)).collect();
+            report.prompts = registered.prompts.iter().map(|(prompt, _)| prompt.about.name.clone()).collect();
         }
         Err(failure) => report.problems.push(failure.error),
     }
@@ -171,11 +178,11 @@ async fn test_file(path: &Path, file: &Path) -> std::io::Result<Result<Vec<TestC
         let plugin = plugin.clone();
         tokio::task::spawn_blocking(move || load_with(&plugin, &extra).0)
     };
-    let (loaded, registered) = match loading.await.map_err(std::io::Error::other)? {
+    let Outcome { loaded, registered, .. } = match loading.await.map_err(std::io::Error::other)? {
         Ok(loaded) => loaded,
         Err(failure) => return Ok(Err(Box::new(failure.error))),
     };
-    let put = Put::new(plugin.clone(), loaded, registered);
+    let put = Put::new(plugin.clone(), Some(loaded), registered.as_data());
     engine.hooks.replace(&put.key, put.hooks);
     if let Err(taken) = engine.registry.put(put.key, Origin::UserPlugin, put.tools) {
         return Ok(Err(Box::new(plain(taken.to_string()))));
@@ -241,6 +248,7 @@ fn shared(engine: Arc<Engine>) -> std::io::Result<Arc<Shared>> {
         store: None,
         environment: Environment::default(),
         http: Arc::new(Http::new(Guard::default())),
+        kept: None,
         stop: CancellationToken::new(),
     }))
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::unit::is_candidate;
 use crate::watch::is_passing;
 
 /// A digest over all files of a plugin and their names.
@@ -36,12 +37,17 @@ impl Content {
     /// # Errors
     /// Something cannot be read, or there is more than 64 MiB of it.
     pub fn read(path: &Path) -> io::Result<Self> {
+        Self::read_at_most(path, MAX_TRUSTED)
+    }
+
+    /// The same with another limit, in bytes.
+    pub(crate) fn read_at_most(path: &Path, limit: u64) -> io::Result<Self> {
         let mut files: BTreeMap<PathBuf, Arc<[u8]>> = BTreeMap::new();
-        let mut left = MAX_TRUSTED;
+        let mut left = limit;
         for file in files_of(path)? {
             let length = file.metadata()?.len();
             left = left.checked_sub(length).ok_or_else(|| {
-                io::Error::other(format!("it has more than {} MiB: nobody can look through that", MAX_TRUSTED >> 20))
+                io::Error::other(format!("it has more than {} MiB: nobody can look through that", limit >> 20))
             })?;
             files.insert(file.clone(), std::fs::read(&file)?.into());
         }
@@ -56,6 +62,11 @@ impl Content {
     pub(crate) fn file(&self, path: &Path) -> Option<&Arc<[u8]>> {
         self.files.get(path)
     }
+}
+
+/// Whether a name in a plugin folder can be a plugin at all.
+pub fn is_plugin(path: &Path) -> bool {
+    is_candidate(path)
 }
 
 /// Tells one state of a plugin's files from another, without holding them.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use globset::{Glob, GlobSet, GlobSetBuilder};
 use mlua::Value as LuaValue;
 use serde_json::Value;
 use toold_engine::cx::Cx;
@@ -25,6 +26,7 @@ impl LuaHook {
     pub(crate) fn new(registered: HookRegistration, place: usize, version: Arc<Version>) -> Self {
         let HookRegistration { name, event, priority, asynchronous, timeout, fail_closed, tools } = registered;
         let source = version.plugin.key.clone();
+        let tools = tools.map(|patterns| globs(&patterns).expect("they were read when they were registered"));
         let spec = HookSpec { name, source, event, priority, asynchronous, timeout, fail_closed, tools };
         Self { spec, place, version }
     }
@@ -48,6 +50,16 @@ impl LuaHook {
             other => Err(format!("its answer cannot be used: expected a table or nil, got {other}")),
         }
     }
+}
+
+/// # Errors
+/// A pattern that cannot be read.
+pub(crate) fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(Glob::new(pattern)?);
+    }
+    set.build()
 }
 
 impl Hook for LuaHook {

@@ -24,6 +24,7 @@ use crate::command::Command;
 use crate::content::{Digest, Trust};
 use crate::keeper::{Keeper, Shown};
 use crate::plugin::{Shared, Subagent};
+use crate::registrations::KeptRegistrations;
 use crate::store::Store;
 use crate::vm::OwnChunks;
 
@@ -82,6 +83,9 @@ pub struct PluginHostOptions {
     pub environment: Environment,
     /// What `hygge.http` makes requests with.
     pub http: Arc<Http>,
+    /// Where it is kept what plugins registered, so that those that did not change need no machine before their
+    /// first call; `None` when it is not kept.
+    pub registrations: Option<KeptRegistrations>,
     /// Names of plugins that are not to run.
     pub disabled: HashSet<String>,
     /// Names of bundled plugins that are to run.
@@ -114,6 +118,7 @@ impl PluginHostOptions {
             store: None,
             environment: Environment::default(),
             http: Arc::new(Http::new(Guard::default())),
+            registrations: None,
             disabled: HashSet::new(),
             enabled: HashSet::new(),
             trust: Arc::new(Nobody),
@@ -169,6 +174,7 @@ impl PluginHost {
             store: options.store,
             environment: options.environment,
             http: options.http,
+            kept: options.registrations,
             stop: stop.clone(),
         });
         let disabled = options.disabled.into_iter().map(|name| (Scope::Global, name));

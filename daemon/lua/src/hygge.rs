@@ -19,6 +19,7 @@ mod tools;
 
 pub(crate) use context::{CallTable, call_table, need};
 pub(crate) use exec::Following;
+pub(crate) use system::after_load;
 pub(crate) use testing::{offer_testing, test_runner};
 
 use std::future::Future;
@@ -157,6 +158,7 @@ impl Waits {
                 let (called, begin) = all.get(place).ok_or("there is no such function")?;
                 let call = call::current().ok_or_else(|| format!("{called}: no call is running"))?;
                 let args = Args::new(called, values);
+                home.does_more();
                 let work = begin(&Asked { lua, args: &args, home: &home, call: &call, held })?;
                 drop(all);
                 Ok::<_, String>((call, work))

@@ -34,6 +34,8 @@ const LOADS: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(50);
 /// How long finished loads wait for others of the same scan, so that they are one revision.
 const BATCH: Duration = Duration::from_millis(20);
+/// Machines that serve parallelizable tools go when they were idle for so long.
+const REST: Duration = Duration::from_secs(300);
 
 /// What others see of the plugins.
 pub(crate) struct Shown {
@@ -54,6 +56,16 @@ struct Done {
     unit: UnitKey,
     number: u64,
     look: Look,
+}
+
+/// When a look does more than to see whether files changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    IfChanged,
+    /// Puts the plugin into service again.
+    Again,
+    /// Runs its script, too, even when it is known what that registers.
+    Anew,
 }
 
 enum Job {
@@ -137,6 +149,7 @@ impl Keeper {
             blocking(move || Watch::start(folders, changes)).await
         };
         let mut events = self.shared.engine.events.subscribe(None).receiver;
+        let mut rests_at = Instant::now() + REST;
         watching = self.arrange(watching).await;
         loop {
             let (due, next) = changes.take_due();
@@ -154,7 +167,7 @@ impl Keeper {
                     }
                     Place::Entry(dir, path) if self.dirs.get(&dir).is_some_and(|dir| dir.has(&path)) => {
                         maybe_links.push((dir, path.clone()));
-                        self.look_at((dir, path), false);
+                        self.look_at((dir, path), How::IfChanged);
                     }
                     Place::Entry(..) => {}
                 }
@@ -167,13 +180,20 @@ impl Keeper {
                 .await;
                 watching = watch;
                 // It may have changed after it was looked at, and before it was watched.
-                followed.into_iter().for_each(|link| self.look_at(link, false));
+                followed.into_iter().for_each(|link| self.look_at(link, How::IfChanged));
             }
             if self.commit_at.is_some_and(|at| self.looking == 0 || at <= Instant::now()) {
                 self.commit();
             }
             self.settle_if_done();
-            let wake_at = [next, self.commit_at, self.settles_at()].into_iter().flatten().min();
+            if rests_at <= Instant::now() {
+                rests_at = Instant::now() + REST;
+                self.units
+                    .values()
+                    .filter_map(|unit| unit.serving.as_ref())
+                    .for_each(|serving| serving.version.rest(REST));
+            }
+            let wake_at = [next, self.commit_at, self.settles_at(), Some(rests_at)].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -237,7 +257,7 @@ impl Keeper {
             .filter(|(key, unit)| self.is_stale(key, unit, &before))
             .map(|(key, _)| key.clone())
             .collect();
-        stale.into_iter().for_each(|key| self.look_at(key, true));
+        stale.into_iter().for_each(|key| self.look_at(key, How::Again));
         watching
     }
 
@@ -285,8 +305,8 @@ impl Keeper {
         });
     }
 
-    /// Begins a look at an entry; `anew` loads it even when its files are those of before.
-    fn look_at(&mut self, unit: UnitKey, anew: bool) {
+    /// Begins a look at an entry.
+    fn look_at(&mut self, unit: UnitKey, how: How) {
         let Some(dir) = self.dirs.get(&unit.0).filter(|dir| dir.has(&unit.1)) else { return };
         self.looks += 1;
         let number = self.looks;
@@ -296,7 +316,8 @@ impl Keeper {
             path: unit.1.clone(),
             origin: dir.origin(),
             scope: dir.scope(),
-            known: known.digest.filter(|_| !anew),
+            known: known.digest.filter(|_| how == How::IfChanged),
+            run: how == How::Anew,
             may_run: self.may_run(dir),
             trust: matches!(dir.kind, DirKind::Project { .. }).then(|| self.trust.clone()),
             shared: self.shared.clone(),
@@ -338,12 +359,12 @@ impl Keeper {
                 let known: Vec<UnitKey> = self.units.keys().filter(|(dir, _)| dirs.contains(dir)).cloned().collect();
                 let found: HashSet<UnitKey> = found.into_iter().collect();
                 for unit in known.into_iter().filter(|unit| !found.contains(unit)).collect::<Vec<_>>() {
-                    self.look_at(unit, false);
+                    self.look_at(unit, How::IfChanged);
                 }
                 let mut found: Vec<UnitKey> = found.into_iter().collect();
                 found.sort();
                 self.seen.extend(found.iter().cloned());
-                found.into_iter().for_each(|unit| self.look_at(unit, false));
+                found.into_iter().for_each(|unit| self.look_at(unit, How::IfChanged));
             }
             Job::Looked(done) => {
                 self.looking -= 1;
@@ -436,7 +457,7 @@ impl Keeper {
                 if self.is_shadowed(&key) {
                     return self.shadow(&key, plan);
                 }
-                let put = Put::new(plugin, *loaded, registered);
+                let put = Put::new(plugin, loaded.map(|loaded| *loaded), *registered);
                 let unit = self.units.get(&key);
                 if let Some(old) = unit.and_then(|unit| unit.serving.as_ref()).filter(|old| old.key != put.key) {
                     plan.changes.push(Change::Remove { key: old.key.clone() });
@@ -469,6 +490,7 @@ impl Keeper {
             subagents: put.subagents,
             commands: put.commands,
             loaded_at: SystemTime::now(),
+            version: put.version,
         });
     }
 
@@ -527,7 +549,7 @@ impl Keeper {
         let waiting = |unit: &Unit| unit.status == Some(PluginStatus::Shadowed) && unit.name == name;
         let keys: Vec<UnitKey> =
             self.units.iter().filter(|(_, unit)| waiting(unit)).map(|(key, _)| key.clone()).collect();
-        keys.into_iter().for_each(|key| self.look_at(key, true));
+        keys.into_iter().for_each(|key| self.look_at(key, How::Again));
     }
 
     /// Plugins that failed because of a tool's name are tried again when names are free.
@@ -539,7 +561,7 @@ impl Keeper {
         if freed {
             let keys: Vec<UnitKey> =
                 self.units.iter().filter(|(_, unit)| unit.name_taken).map(|(key, _)| key.clone()).collect();
-            keys.into_iter().for_each(|key| self.look_at(key, true));
+            keys.into_iter().for_each(|key| self.look_at(key, How::Again));
         }
     }
 
@@ -557,7 +579,7 @@ impl Keeper {
             None => self.scan(self.dirs.keys().copied().collect()),
         }
         for unit in &units {
-            self.look_at(unit.clone(), true);
+            self.look_at(unit.clone(), How::Anew);
         }
         if units.is_empty() {
             let _ = answer.send(Ok(Vec::new()));
@@ -620,6 +642,9 @@ impl Keeper {
         self.shared.engine.registry.commit(plan.changes);
         self.show();
         self.tell();
+        if let Some(kept) = self.shared.kept.clone() {
+            blocking(move || kept.clean()).await;
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod manifest;
 mod offer;
 mod plugin;
 mod raw;
+pub mod registrations;
 mod result;
 mod service;
 pub mod store;

@@ -22,6 +22,8 @@ pub(crate) struct Home {
     pub(crate) registered: Mutex<Option<Registered>>,
     /// A registration was refused because of a name of another source.
     pub(crate) name_taken: AtomicBool,
+    /// The script did something else than to register, or looked at what may be otherwise next time.
+    did_more: AtomicBool,
     /// Takes mistakes of registrations, in a load that finds all of them.
     pub(crate) notes: Option<Mutex<Notes>>,
     /// Programs that are followed as they run.
@@ -29,6 +31,12 @@ pub(crate) struct Home {
 }
 
 impl Home {
+    /// To be said by functions whose effect is lost, or whose answer may be another one, when a load is not
+    /// repeated.
+    pub(crate) fn does_more(&self) {
+        self.did_more.store(true, Ordering::Relaxed);
+    }
+
     /// In a lenient load: notes the mistake at the script's own line, and lets the script go on.
     pub(crate) fn excuse(&self, lua: &mlua::Lua, mistake: Result<(), String>) -> Result<(), String> {
         let (Some(notes), Err(message)) = (&self.notes, &mistake) else { return mistake };
@@ -92,18 +100,28 @@ pub(crate) struct Notes {
     pub(crate) warnings: Vec<PluginError>,
 }
 
+/// What loading gave.
+pub(crate) struct Outcome {
+    pub(crate) loaded: Loaded,
+    pub(crate) registered: Registered,
+    /// The script did nothing that a later load would not do again: it registered, and used neither the host's
+    /// other functions, nor clocks, nor random numbers.
+    pub(crate) only_registered: bool,
+}
+
 /// Runs the script from top to bottom. Blocks for the load limit at most, single calls of C functions
 /// aside; belongs on a thread that may block.
-pub(crate) fn load(plugin: &Arc<Plugin>) -> Result<(Loaded, Registered), Failure> {
+pub(crate) fn load(plugin: &Arc<Plugin>) -> Result<Outcome, Failure> {
     load_with(plugin, &Extra::default()).0
 }
 
 /// The same, as authors' tools do it.
-pub(crate) fn load_with(plugin: &Arc<Plugin>, extra: &Extra) -> (Result<(Loaded, Registered), Failure>, Notes) {
+pub(crate) fn load_with(plugin: &Arc<Plugin>, extra: &Extra) -> (Result<Outcome, Failure>, Notes) {
     let home = Arc::new(Home {
         plugin: plugin.clone(),
         registered: Mutex::new(Some(Registered::default())),
         name_taken: AtomicBool::new(false),
+        did_more: AtomicBool::new(false),
         notes: extra.lenient.then(Mutex::default),
         followed: Mutex::default(),
     });
@@ -113,7 +131,7 @@ pub(crate) fn load_with(plugin: &Arc<Plugin>, extra: &Extra) -> (Result<(Loaded,
     (loaded, notes.unwrap_or_default())
 }
 
-fn load_at(home: &Arc<Home>, extra: &Extra) -> Result<(Loaded, Registered), PluginError> {
+fn load_at(home: &Arc<Home>, extra: &Extra) -> Result<Outcome, PluginError> {
     let plugin = &home.plugin;
     let failed = |error: mlua::Error| plugin.sources.explain(&error);
     let lua = machine(plugin.memory(), &plugin.shared.own, |lua, prelude| {
@@ -129,6 +147,7 @@ fn load_at(home: &Arc<Home>, extra: &Extra) -> Result<(Loaded, Registered), Plug
     let watched = plugin.shared.watchdog.watch(&call.brake);
     let ended = vm.run_blocking(&call, &script, ());
     drop(watched);
+    hygge::after_load(vm.lua()).map_err(failed)?;
     let registered = home.registered.lock().expect(POISON).take();
     ended.map_err(failed)?;
     let mut registered = registered.unwrap_or_default();
@@ -145,7 +164,8 @@ fn load_at(home: &Arc<Home>, extra: &Extra) -> Result<(Loaded, Registered), Plug
         prompts: registered.prompts.iter().map(|(_, handlers)| handlers.clone()).collect(),
         vm,
     };
-    Ok((loaded, registered))
+    let did_more = home.did_more.load(Ordering::Relaxed) || home.name_taken.load(Ordering::Relaxed);
+    Ok(Outcome { loaded, registered, only_registered: !did_more })
 }
 
 /// Compiles a file of the plugin, and keeps its text for those who read its errors.

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table, Value as LuaValue};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -35,7 +36,7 @@ pub(crate) struct ResourceRegistration {
     pub(crate) completes: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PromptRegistration {
     pub(crate) about: About,
     pub(crate) arguments: Vec<PromptArgument>,
@@ -43,7 +44,7 @@ pub(crate) struct PromptRegistration {
 }
 
 /// What both say of themselves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct About {
     pub(crate) name: String,
     pub(crate) title: Option<String>,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use mlua::Function;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
@@ -21,6 +22,7 @@ use crate::brake::Watchdog;
 use crate::load::load;
 use crate::manifest::{Capabilities, Manifest};
 use crate::offer::{OfferHandlers, PromptRegistration, ResourceRegistration};
+use crate::registrations::{KeptRegistrations, Needs, Registrations};
 use crate::store::Store;
 use crate::trouble::Sources;
 use crate::vm::{OwnChunks, Vm};
@@ -45,6 +47,8 @@ pub(crate) struct Shared {
     /// What programs get, and `os.getenv` tells.
     pub(crate) environment: Environment,
     pub(crate) http: Arc<Http>,
+    /// Where registrations are kept; `None` when they are not.
+    pub(crate) kept: Option<KeptRegistrations>,
     /// Fires when the host stops.
     pub(crate) stop: CancellationToken,
 }
@@ -118,7 +122,7 @@ impl Plugin {
     }
 }
 
-/// What a script registered, in the order in which it did.
+/// What a script registered, in the order in which it did, with its functions in one machine.
 #[derive(Default)]
 pub(crate) struct Registered {
     pub(crate) tools: Vec<(ToolSpec, Handlers)>,
@@ -127,6 +131,25 @@ pub(crate) struct Registered {
     pub(crate) subagents: Vec<Subagent>,
     pub(crate) resources: Vec<(ResourceRegistration, OfferHandlers)>,
     pub(crate) prompts: Vec<(PromptRegistration, OfferHandlers)>,
+}
+
+impl Registered {
+    /// What others need to know of it.
+    pub(crate) fn as_data(&self) -> Registrations {
+        let needs = |handlers: &Handlers| match handlers.permission {
+            Permission::Default => Needs::Default,
+            Permission::None => Needs::None,
+            Permission::Told(_) => Needs::Told,
+        };
+        Registrations {
+            tools: self.tools.iter().map(|(spec, handlers)| (spec.clone(), needs(handlers))).collect(),
+            hooks: self.hooks.iter().map(|(hook, _)| hook.clone()).collect(),
+            commands: self.commands.iter().map(|(command, _)| command.clone()).collect(),
+            subagents: self.subagents.clone(),
+            resources: self.resources.iter().map(|(resource, _)| resource.clone()).collect(),
+            prompts: self.prompts.iter().map(|(prompt, _)| prompt.clone()).collect(),
+        }
+    }
 }
 
 /// The functions of a tool, in one machine.
@@ -147,7 +170,7 @@ pub(crate) enum Permission {
     Told(Function),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HookRegistration {
     pub(crate) name: String,
     pub(crate) event: HookEvent,
@@ -155,10 +178,11 @@ pub(crate) struct HookRegistration {
     pub(crate) asynchronous: bool,
     pub(crate) timeout: Duration,
     pub(crate) fail_closed: bool,
-    pub(crate) tools: Option<globset::GlobSet>,
+    /// Names or globs, which can be read as such; `None` for all.
+    pub(crate) tools: Option<Vec<String>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct CommandRegistration {
     pub(crate) name: String,
     pub(crate) description: String,
@@ -191,7 +215,8 @@ pub(crate) struct Loaded {
 /// A plugin's machines. The first keeps its state; the others serve parallelizable tools.
 pub(crate) struct Version {
     pub(crate) plugin: Arc<Plugin>,
-    main: Mutex<Arc<Loaded>>,
+    /// `None` until the first call needs it, where what the script registered is known without.
+    main: Mutex<Option<Arc<Loaded>>>,
     others: Mutex<Vec<Arc<Loaded>>>,
     /// Held by a serial call from its start to its end, its waits included.
     pub(crate) serial: tokio::sync::Mutex<()>,
@@ -202,72 +227,109 @@ pub(crate) struct Version {
 const POISON: &str = "no code panics while it holds this lock";
 
 impl Version {
-    pub(crate) fn new(plugin: Arc<Plugin>, main: Loaded) -> Arc<Self> {
+    pub(crate) fn new(plugin: Arc<Plugin>, main: Option<Loaded>) -> Arc<Self> {
         Arc::new(Self {
             plugin,
-            main: Mutex::new(Arc::new(main)),
+            main: Mutex::new(main.map(Arc::new)),
             others: Mutex::default(),
             serial: tokio::sync::Mutex::default(),
             growing: tokio::sync::Mutex::default(),
         })
     }
 
-    /// The machine that keeps the plugin's state; a new one in its place when it is worn.
+    /// The machine that keeps the plugin's state; a new one in its place when there is none yet, or it is worn.
     ///
     /// # Errors
     /// The script, which ran before, does not run any more.
-    pub(crate) async fn main(self: &Arc<Self>) -> Result<Arc<Loaded>, String> {
-        let main = self.main.lock().expect(POISON).clone();
-        if !main.vm.is_worn() {
-            return Ok(main);
+    pub(crate) async fn main(self: &Arc<Self>) -> Result<Held, String> {
+        if let Some(main) = self.ready() {
+            return Ok(Held::new(main));
         }
         let _growing = self.growing.lock().await;
-        let main = self.main.lock().expect(POISON).clone();
-        if !main.vm.is_worn() {
-            return Ok(main);
+        self.main_while_growing().await
+    }
+
+    async fn main_while_growing(self: &Arc<Self>) -> Result<Held, String> {
+        if let Some(main) = self.ready() {
+            return Ok(Held::new(main));
         }
         let fresh = self.another().await?;
-        *self.main.lock().expect(POISON) = fresh.clone();
-        Ok(fresh)
+        *self.main.lock().expect(POISON) = Some(fresh.clone());
+        Ok(Held::new(fresh))
+    }
+
+    fn ready(&self) -> Option<Arc<Loaded>> {
+        self.main.lock().expect(POISON).clone().filter(|main| !main.vm.is_worn())
     }
 
     /// The machine with the fewest calls; another one while all are in use and there may be more.
     ///
     /// # Errors
     /// As [`Version::main`].
-    pub(crate) async fn any(self: &Arc<Self>) -> Result<Arc<Loaded>, String> {
-        let (least, count) = self.least();
-        match least {
-            Some(loaded) if loaded.vm.calls() == 0 || count >= self.plugin.shared.machines => return Ok(loaded),
-            Some(_) => {}
-            None => return self.main().await,
+    pub(crate) async fn any(self: &Arc<Self>) -> Result<Held, String> {
+        if let Some(held) = self.take_least() {
+            return Ok(held);
         }
         let _growing = self.growing.lock().await;
-        let (least, count) = self.least();
-        if let Some(loaded) = least
-            && (loaded.vm.calls() == 0 || count >= self.plugin.shared.machines)
-        {
-            return Ok(loaded);
+        if let Some(held) = self.take_least() {
+            return Ok(held);
+        }
+        if self.ready().is_none() {
+            return self.main_while_growing().await;
         }
         let fresh = self.another().await?;
-        self.others.lock().expect(POISON).push(fresh.clone());
-        Ok(fresh)
+        let held = Held::new(fresh.clone());
+        self.others.lock().expect(POISON).push(fresh);
+        Ok(held)
     }
 
-    fn least(&self) -> (Option<Arc<Loaded>>, usize) {
-        let main = self.main.lock().expect(POISON).clone();
+    /// `None` when there should be one more. Taken under the lock, or two calls could find one machine idle.
+    fn take_least(&self) -> Option<Held> {
+        let main = self.ready();
         let mut others = self.others.lock().expect(POISON);
         others.retain(|loaded| !loaded.vm.is_worn());
-        let fit = others.iter().chain((!main.vm.is_worn()).then_some(&main));
-        (fit.min_by_key(|loaded| loaded.vm.calls()).cloned(), others.len() + 1)
+        let least = others.iter().chain(&main).min_by_key(|loaded| loaded.vm.calls())?;
+        let is_full = main.is_some() && others.len() + 1 >= self.plugin.shared.machines;
+        (least.vm.calls() == 0 || is_full).then(|| Held::new(least.clone()))
+    }
+
+    /// Lets go of machines that nothing has used for so long. They share no state, so that nothing is lost; the
+    /// one that keeps the plugin's state stays.
+    pub(crate) fn rest(&self, idle: Duration) {
+        let mut others = self.others.lock().expect(POISON);
+        others.retain(|loaded| loaded.vm.calls() > 0 || loaded.vm.idle() < idle);
     }
 
     async fn another(self: &Arc<Self>) -> Result<Arc<Loaded>, String> {
         let plugin = self.plugin.clone();
         let loaded = tokio::task::spawn_blocking(move || load(&plugin)).await;
         let loaded = loaded.map_err(|error| error.to_string())?;
-        loaded.map(|(loaded, _)| Arc::new(loaded)).map_err(|error| {
+        loaded.map(|outcome| Arc::new(outcome.loaded)).map_err(|error| {
             format!("the plugin {} could not be started anew: {}", self.plugin.name(), error.error.message)
         })
+    }
+}
+
+/// A machine that counts as in use until this is dropped.
+pub(crate) struct Held(Arc<Loaded>);
+
+impl Held {
+    fn new(loaded: Arc<Loaded>) -> Self {
+        loaded.vm.enter();
+        Self(loaded)
+    }
+}
+
+impl std::ops::Deref for Held {
+    type Target = Loaded;
+
+    fn deref(&self) -> &Loaded {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.vm.leave();
     }
 }

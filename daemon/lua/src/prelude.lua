@@ -2,7 +2,7 @@
 -- Runs once in each new machine, before any plugin; `host` holds functions of the host.
 local host = ...
 
-local string, table, math, coroutine, bit32 = string, table, math, coroutine, bit32
+local string, table, math, coroutine, bit32, os = string, table, math, coroutine, bit32, os
 local error, type, select, tonumber, tostring, pcall = error, type, select, tonumber, tostring, pcall
 local string_rep, string_find, string_sub = string.rep, string.find, string.sub
 local table_move, table_concat, table_sort = table.move, table.concat, table.sort
@@ -328,4 +328,28 @@ local function make_require(find)
   end
 end
 
-return { level = level, exec = exec, require = make_require, all = all, lift = lift, lift_waiting = lift_waiting, resume = resume, create = raw_create, status = raw_status }
+-- While a plugin loads, `note` hears of what may give something else next time. Gives a function that ends that.
+local function note_changing(note)
+  local loading = true
+  for library, names in pairs({ [os] = { "time", "date", "clock" }, [math] = { "random", "randomseed" } }) do
+    for _, name in ipairs(names) do
+      local own = library[name]
+      library[name] = function(a, b)
+        if loading then
+          note()
+        end
+        if b ~= nil then
+          return own(a, b)
+        elseif a ~= nil then
+          return own(a)
+        end
+        return own()
+      end
+    end
+  end
+  return function()
+    loading = false
+  end
+end
+
+return { note_changing = note_changing, level = level, exec = exec, require = make_require, all = all, lift = lift, lift_waiting = lift_waiting, resume = resume, create = raw_create, status = raw_status }

@@ -15,7 +15,8 @@ use crate::content::Digest;
 use crate::hook::LuaHook;
 use crate::manifest::Manifest;
 use crate::offer::offer;
-use crate::plugin::{Loaded, Permission, Plugin, Registered, Subagent, Version};
+use crate::plugin::{Loaded, Plugin, Subagent, Version};
+use crate::registrations::Registrations;
 use crate::tool::LuaTool;
 use crate::unit::stem;
 
@@ -40,6 +41,7 @@ pub(crate) struct Serving {
     pub(crate) subagents: Vec<Subagent>,
     pub(crate) commands: Vec<Command>,
     pub(crate) loaded_at: SystemTime,
+    pub(crate) version: Arc<Version>,
 }
 
 /// A version on its way into service.
@@ -54,28 +56,22 @@ pub(crate) struct Put {
 }
 
 impl Put {
-    pub(crate) fn new(plugin: Arc<Plugin>, loaded: Loaded, registered: Registered) -> Self {
+    /// Without a machine, one is made for the first call.
+    pub(crate) fn new(plugin: Arc<Plugin>, loaded: Option<Loaded>, registered: Registrations) -> Self {
         let key = plugin.key.clone();
         let version = Version::new(plugin, loaded);
-        let tools = registered.tools.into_iter().map(|(spec, handlers)| {
-            let tool: Arc<dyn Tool> = Arc::new(LuaTool {
-                spec,
-                version: version.clone(),
-                told_needs: matches!(handlers.permission, Permission::Told(_)),
-                no_needs: matches!(handlers.permission, Permission::None),
-            });
+        let tools = registered.tools.into_iter().map(|(spec, needs)| {
+            let tool: Arc<dyn Tool> = Arc::new(LuaTool { spec, version: version.clone(), needs });
             tool
         });
         let tools = tools.collect();
-        let hooks = registered.hooks.into_iter().enumerate().map(|(place, (spec, _))| {
+        let hooks = registered.hooks.into_iter().enumerate().map(|(place, spec)| {
             let hook: Arc<dyn Hook> = Arc::new(LuaHook::new(spec, place, version.clone()));
             hook
         });
         let hooks = hooks.collect();
-        let commands = registered.commands.into_iter().map(|(spec, _)| Command::new(spec, &version)).collect();
-        let resources = registered.resources.into_iter().map(|(spec, _)| spec).collect();
-        let prompts = registered.prompts.into_iter().map(|(spec, _)| spec).collect();
-        let offer = offer(resources, prompts, &version);
+        let commands = registered.commands.into_iter().map(|spec| Command::new(spec, &version)).collect();
+        let offer = offer(registered.resources, registered.prompts, &version);
         Self { key, tools, hooks, subagents: registered.subagents, commands, offer, version }
     }
 }

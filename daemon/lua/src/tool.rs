@@ -16,15 +16,14 @@ use crate::args::{Args, Fields};
 use crate::brake::Brake;
 use crate::call::Call;
 use crate::hygge::{CallTable, call_table, need};
-use crate::plugin::{Handlers, Loaded, Permission, Plugin, Version};
+use crate::plugin::{Handlers, Held, Permission, Plugin, Version};
+use crate::registrations::Needs;
 use crate::result;
 
 pub(crate) struct LuaTool {
     pub(crate) spec: ToolSpec,
     pub(crate) version: Arc<Version>,
-    /// What the first machine's function says of needs; the others say the same.
-    pub(crate) told_needs: bool,
-    pub(crate) no_needs: bool,
+    pub(crate) needs: Needs,
 }
 
 impl Tool for LuaTool {
@@ -33,13 +32,13 @@ impl Tool for LuaTool {
     }
 
     fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
-        if self.no_needs {
-            return std::future::ready(Ok(Vec::new())).boxed();
+        match self.needs {
+            Needs::None => std::future::ready(Ok(Vec::new())).boxed(),
+            Needs::Default => {
+                std::future::ready(Ok(vec![Need::new(Category::Plugin, self.spec.name.as_str())])).boxed()
+            }
+            Needs::Told => self.ask_needs(input, cx).boxed(),
         }
-        if !self.told_needs {
-            return std::future::ready(Ok(vec![Need::new(Category::Plugin, self.spec.name.as_str())])).boxed();
-        }
-        self.ask_needs(input, cx).boxed()
     }
 
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
@@ -78,7 +77,7 @@ impl LuaTool {
     }
 
     /// A machine to run in, and the tool's functions there.
-    async fn machine(&self) -> Result<(Arc<Loaded>, Handlers), ToolError> {
+    async fn machine(&self) -> Result<(Held, Handlers), ToolError> {
         let version = &self.version;
         let loaded = match self.spec.parallelizable {
             true => version.any().await,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use toold_engine::registry::{Scope, SourceKey};
 use toold_engine::tool::Origin;
@@ -9,11 +10,15 @@ use toold_proto::plugin::PluginError;
 use toold_proto::tool::SourceKind;
 
 use crate::content::{Content, Digest, Trust, digest};
-use crate::load::{explain_manifest, load};
+use crate::load::{Outcome, explain_manifest, load};
 use crate::manifest::Manifest;
-use crate::plugin::{Loaded, Plugin, Registered, Shared};
+use crate::plugin::{Loaded, Plugin, Shared};
+use crate::registrations::Registrations;
 use crate::trouble::Sources;
 use crate::watch::is_passing;
+
+/// Bytes of a folder that are held when nobody has to trust them.
+const READ_AHEAD: u64 = 4 << 20;
 
 /// What a look at an entry found.
 pub(crate) enum Look {
@@ -37,8 +42,9 @@ pub(crate) enum Look {
     Loaded {
         digest: Digest,
         plugin: Arc<Plugin>,
-        loaded: Box<Loaded>,
-        registered: Registered,
+        /// `None` when what it registers is known without.
+        loaded: Option<Box<Loaded>>,
+        registered: Box<Registrations>,
     },
 }
 
@@ -57,6 +63,8 @@ pub(crate) struct Order {
     pub(crate) scope: Scope,
     /// The digest of what is known; a look that finds it again stops there.
     pub(crate) known: Option<Digest>,
+    /// Runs the script whether or not it is known what it registers.
+    pub(crate) run: bool,
     /// By the plugin's name: whether it may run.
     pub(crate) may_run: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// Who tells whether the content is trusted; `None` for a person's own folders.
@@ -86,6 +94,12 @@ pub(crate) fn look(order: Order) -> Look {
     let is_folder = path.is_dir();
     // What has to be trusted is read once, so that what was digested is what runs.
     let (digest, content) = match &order.trust {
+        // A folder is read too where that costs little: its modules are then those of this version, however long
+        // it is until the first call.
+        None if is_folder => match Content::read_at_most(path, READ_AHEAD) {
+            Ok(content) => (Ok(content.digest), Some(content)),
+            Err(_) => (digest(path), None),
+        },
         None => (digest(path), None),
         Some(_) => match Content::read(path) {
             Ok(content) => (Ok(content.digest), Some(content)),
@@ -147,12 +161,27 @@ pub(crate) fn look(order: Order) -> Look {
         key,
         script,
         sources,
-        sealed: content.is_some(),
+        sealed: order.trust.is_some(),
         shared: order.shared,
         manifest,
     });
+    let kept = plugin.shared.kept.as_ref();
+    if let Some(registered) = kept.filter(|_| !order.run).and_then(|kept| kept.find(&plugin, &digest))
+        && !is_refused(&plugin, &registered)
+    {
+        return Look::Loaded { digest, plugin, loaded: None, registered: Box::new(registered) };
+    }
+    let start = Instant::now();
     match load(&plugin) {
-        Ok((loaded, registered)) => Look::Loaded { digest, plugin, loaded: Box::new(loaded), registered },
+        Ok(Outcome { loaded, registered, only_registered }) => {
+            let registered = Box::new(registered.as_data());
+            if only_registered && let Some(kept) = kept {
+                kept.keep(&plugin, &digest, &registered);
+            }
+            // A thousand plugins have a few that are called. What took long is not to be done twice.
+            let loaded = (!only_registered || start.elapsed() > QUICK).then(|| Box::new(loaded));
+            Look::Loaded { digest, plugin, loaded, registered }
+        }
         Err(failure) => Look::Failed {
             digest: Some(digest),
             name: plugin.name().to_owned(),
@@ -161,6 +190,15 @@ pub(crate) fn look(order: Order) -> Look {
             name_taken: failure.name_taken,
         },
     }
+}
+
+/// A load that takes no longer can be repeated at the first call.
+const QUICK: Duration = Duration::from_millis(20);
+
+/// Whether a name is taken by another source: then the script runs, to say so at its own line.
+fn is_refused(plugin: &Plugin, registered: &Registrations) -> bool {
+    let registry = &plugin.shared.engine.registry;
+    registered.tools.iter().any(|(spec, _)| registry.holder(&spec.name, &plugin.key, plugin.origin).is_some())
 }
 
 impl Look {

@@ -2,9 +2,10 @@
 //!
 //! What the machine offers to scripts beyond Lua is in [`crate::hygge`].
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::task::AtomicWaker;
@@ -18,12 +19,16 @@ use crate::{convert, raw};
 /// Source text over this is refused: compiling is not under the machine's memory limit.
 pub(crate) const MAX_SOURCE: usize = 4 << 20;
 
+const POISON: &str = "no code panics while it holds this lock";
+
 /// A machine with the plugin's script run in it.
 pub(crate) struct Vm {
     lua: Lua,
     gate: Gate,
-    /// Calls that are in it now, those that wait included.
+    /// Calls that are in it now, or about to be; those that wait included.
     calls: AtomicUsize,
+    /// When the last one left it.
+    left: Mutex<Instant>,
     /// Its memory ran out once: calls in it end as they can, new ones get another machine.
     worn: AtomicBool,
 }
@@ -169,7 +174,13 @@ pub(crate) fn chunk(lua: &Lua, source: &[u8], name: &str) -> Result<Function, St
 
 impl Vm {
     pub(crate) fn new(lua: Lua) -> Self {
-        Self { lua, gate: Gate::default(), calls: AtomicUsize::new(0), worn: AtomicBool::new(false) }
+        Self {
+            lua,
+            gate: Gate::default(),
+            calls: AtomicUsize::new(0),
+            left: Mutex::new(Instant::now()),
+            worn: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn lua(&self) -> &Lua {
@@ -178,6 +189,20 @@ impl Vm {
 
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn enter(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn leave(&self) {
+        *self.left.lock().expect(POISON) = Instant::now();
+        self.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// For how long no call has been in it, if none is.
+    pub(crate) fn idle(&self) -> Duration {
+        self.left.lock().expect(POISON).elapsed()
     }
 
     pub(crate) fn is_worn(&self) -> bool {
@@ -195,7 +220,6 @@ impl Vm {
         function: &Function,
         args: impl IntoLuaMulti,
     ) -> mlua::Result<MultiValue> {
-        let _here = Here::enter(&self.calls);
         let thread = self.lua.create_thread(function.clone())?;
         let mut script = Box::pin(thread.clone().into_async::<MultiValue>(args)?);
         let mut effects = Effects::default();
@@ -290,20 +314,4 @@ fn root(ended: &mlua::Result<MultiValue>) -> Option<&mlua::Error> {
         error = cause;
     }
     Some(error)
-}
-
-/// Counts a call of a machine until it is dropped.
-struct Here<'a>(&'a AtomicUsize);
-
-impl<'a> Here<'a> {
-    fn enter(calls: &'a AtomicUsize) -> Self {
-        calls.fetch_add(1, Ordering::Relaxed);
-        Self(calls)
-    }
-}
-
-impl Drop for Here<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }

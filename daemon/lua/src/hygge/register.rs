@@ -4,19 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use mlua::{Lua, Value};
 use serde_json::{Value as Json, json};
 use toold_engine::hooks::HookEvent;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolSpec;
-use toold_proto::tool::{Annotations, Category, ToolName};
+use toold_proto::tool::{Annotations, ToolName};
 
 use super::Module;
 use crate::args::{Args, Fields, text};
 use crate::convert;
+use crate::hook::globs;
 use crate::load::Home;
 use crate::plugin::{CommandRegistration, Handlers, HookRegistration, Permission, Registered, Subagent};
+use crate::registrations::Needs;
 
 /// How many of one kind a plugin may register.
 const MAX_REGISTRATIONS: usize = 1_000;
@@ -132,9 +133,9 @@ fn register_tool(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), String>
         // Only `true` counts: plugins of old wrote all sorts of things there.
         parallelizable: matches!(fields.get("parallelizable")?, Value::Boolean(true)),
         permissions: match &permission {
-            Permission::Default => vec![Category::Plugin],
-            Permission::None => Vec::new(),
-            Permission::Told(_) => Category::ALL.to_vec(),
+            Permission::Default => Needs::Default.categories(),
+            Permission::None => Needs::None.categories(),
+            Permission::Told(_) => Needs::Told.categories(),
         },
         cache_ttl: match (fields.flag("cacheable")?, fields.optional_duration("cache_ttl")?) {
             (_, Some(ttl)) => Some(ttl),
@@ -238,21 +239,16 @@ fn register_hook(args: &Args, home: &Arc<Home>) -> Result<(), String> {
             Some("closed") => true,
             Some(_) | None => return Err(options.mistake("fail", "\"open\" or \"closed\"", &fail)),
         };
-        hook.tools = options.optional_texts("tools")?.map(|tools| globs(&options, &tools)).transpose()?;
+        hook.tools = options.optional_texts("tools")?;
+        if let Some(patterns) = &hook.tools {
+            globs(patterns).map_err(|error| options.wrong("tools", error))?;
+        }
     }
     add(args, home, |registered| {
         room(args, registered.hooks.len())?;
         registered.hooks.push((hook, handler));
         Ok(())
     })
-}
-
-fn globs(options: &Fields, patterns: &[String]) -> Result<GlobSet, String> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        set.add(Glob::new(pattern).map_err(|error| options.wrong("tools", error))?);
-    }
-    set.build().map_err(|error| options.wrong("tools", error))
 }
 
 fn register_command(args: &Args, home: &Arc<Home>) -> Result<(), String> {

@@ -1,12 +1,13 @@
 //! `io` and `os`, which are written in Lua over the functions of the host.
 
-use mlua::Value;
+use mlua::{Function, Lua, Value};
 
 use super::Module;
 
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     let host = hygge.apart()?;
     host.function("getenv", "os.getenv", |_, args, home| {
+        home.does_more();
         let name = args.text(1, "name")?;
         let call = crate::call::current();
         let session = call.as_ref().and_then(|call| call.cx.as_ref()).and_then(|cx| cx.session.env.get(&name).cloned());
@@ -14,6 +15,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         Ok(session.or_else(daemon))
     })?;
     host.function("tmpname", "os.tmpname", |_, _, home| {
+        home.does_more();
         let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let name = format!("toold-{}-{nanos:x}", home.plugin.name());
         Ok(std::env::temp_dir().join(name).display().to_string())
@@ -21,6 +23,22 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     for name in ["shell", "rename", "level"] {
         host.table.raw_set(name, hygge.prelude.prelude.raw_get::<Value>(name)?)?;
     }
-    let io: Value = hygge.home.plugin.shared.own.io(hygge.lua).call((&hygge.table, host.table))?;
-    hygge.lua.globals().raw_set("io", io)
+    let io: Value = hygge.home.plugin.shared.own.io(hygge.lua).call((&hygge.table, &host.table))?;
+    hygge.lua.globals().raw_set("io", io)?;
+    let note = host.function("note", "note", |_, _, home| {
+        home.does_more();
+        Ok(())
+    })?;
+    let settle: Function = hygge.prelude.prelude.raw_get::<Function>("note_changing")?.call(note)?;
+    hygge.lua.set_named_registry_value(SETTLE, settle)
 }
+
+/// To be called once the plugin's script has run.
+pub(crate) fn after_load(lua: &Lua) -> mlua::Result<()> {
+    let settle: Function = lua.named_registry_value(SETTLE)?;
+    lua.unset_named_registry_value(SETTLE)?;
+    settle.call(())
+}
+
+/// The name in the machine's registry of the function that ends the load for the libraries.
+const SETTLE: &str = "toold.settle";

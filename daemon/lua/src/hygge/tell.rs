@@ -19,6 +19,7 @@ const MAX_LOGGED: u32 = 100;
 
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     hygge.function("log", "hygge.log", |lua, args, home| {
+        home.does_more();
         let level = level(args, 1)?;
         let message = short(args.text(2, "message")?);
         let fields = match args.value(3) {
@@ -29,6 +30,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         Ok(())
     })?;
     hygge.function("notify", "hygge.notify", |_, args, home| {
+        home.does_more();
         let message = short(args.text(1, "message")?);
         let level = if args.value(2).is_nil() { "info".to_owned() } else { level(args, 2)? };
         let session_id = call::current().and_then(|call| Some(call.cx.as_ref()?.session.id.clone()));
@@ -37,6 +39,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         Ok(())
     })?;
     hygge.function("send_message", "hygge.send_message", |_, args, home| {
+        home.does_more();
         let id = args.text(1, "session_id")?;
         let role = args.text(2, "role")?;
         let content = short(args.text(3, "content")?);
@@ -50,6 +53,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         Ok(())
     })?;
     let print = hygge.function("print", "print", |lua, args, home| {
+        home.does_more();
         let mut texts = Vec::new();
         for place in 1..=args.len() {
             let value = args.value(place);

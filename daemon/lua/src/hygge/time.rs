@@ -12,7 +12,8 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
             Ok(Reply::Nil)
         })
     })?;
-    hygge.function("now", "hygge.now", |_, _, _| {
+    hygge.function("now", "hygge.now", |_, _, home| {
+        home.does_more();
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Ok(since.as_secs_f64())
     })?;

@@ -11,5 +11,6 @@ mod projects;
 mod registering;
 mod reloading;
 mod shipped;
+mod starts;
 mod system;
 mod world;

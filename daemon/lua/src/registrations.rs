@@ -1,0 +1,262 @@
+//! What a script registered, as data; and the files that keep it from one run of the daemon to the next.
+//!
+//! A plugin whose script did nothing but register needs no machine before its first call: see [`crate::load`]
+//! for what counts as more.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toold_engine::offers::Address;
+use toold_engine::offers::template::Template;
+use toold_engine::schema::Schema;
+use toold_engine::tool::ToolSpec;
+use toold_proto::tool::{Annotations, Category, ToolName};
+
+use crate::content::Digest;
+use crate::offer::{About, PromptRegistration, ResourceRegistration};
+use crate::plugin::{CommandRegistration, HookRegistration, Plugin, Subagent};
+
+/// In the order in which it was registered.
+#[derive(Clone, Default)]
+pub(crate) struct Registrations {
+    pub(crate) tools: Vec<(ToolSpec, Needs)>,
+    pub(crate) hooks: Vec<HookRegistration>,
+    pub(crate) commands: Vec<CommandRegistration>,
+    pub(crate) subagents: Vec<Subagent>,
+    pub(crate) resources: Vec<ResourceRegistration>,
+    pub(crate) prompts: Vec<PromptRegistration>,
+}
+
+/// Who says what a tool will touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Needs {
+    /// Category `plugin`, the tool's name.
+    Default,
+    /// Nothing beforehand.
+    None,
+    /// A function of the input.
+    Told,
+}
+
+/// A folder of registrations, a file for each plugin in each of its states.
+#[derive(Clone, Debug)]
+pub struct KeptRegistrations {
+    /// Made when something is kept. Nobody but the daemon's user should be able to write there.
+    pub dir: PathBuf,
+    /// Tells one build of the host from another: what one keeps, the other does not use.
+    pub build: String,
+}
+
+/// Files that nothing has used for so long are removed.
+const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// How often the time of a file's last use is written down.
+const TOUCH: Duration = Duration::from_secs(24 * 3_600);
+
+impl KeptRegistrations {
+    /// What the plugin registered when it was last loaded with these files, this configuration, by this build.
+    /// Whatever cannot be read counts as not there.
+    pub(crate) fn find(&self, plugin: &Plugin, digest: &Digest) -> Option<Registrations> {
+        let path = self.path(plugin, digest);
+        let kept: Kept = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+        if let Ok(file) = std::fs::File::open(&path)
+            && file
+                .metadata()
+                .and_then(|facts| facts.modified())
+                .is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago > TOUCH))
+        {
+            // Fails on a file system that is full or read-only; then it is removed too early, and made again.
+            let _ = file.set_modified(SystemTime::now());
+        }
+        kept.registrations(plugin)
+    }
+
+    /// Keeps what a plugin registered. What cannot be written is not kept.
+    pub(crate) fn keep(&self, plugin: &Plugin, digest: &Digest, registrations: &Registrations) {
+        let path = self.path(plugin, digest);
+        let beside = path.with_extension("new");
+        let written = std::fs::create_dir_all(&self.dir).and_then(|()| {
+            let kept = serde_json::to_vec(&Kept::of(registrations))?;
+            std::fs::write(&beside, kept)?;
+            std::fs::rename(&beside, &path)
+        });
+        if let Err(error) = written {
+            tracing::debug!(plugin = plugin.name(), %error, "registrations are not kept");
+        }
+    }
+
+    /// Removes what nothing has used for a month. Blocks.
+    pub(crate) fn clean(&self) {
+        for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let modified = entry.metadata().and_then(|facts| facts.modified());
+            if modified.is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago > MAX_AGE)) {
+                // Somebody else may have removed it.
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    fn path(&self, plugin: &Plugin, digest: &Digest) -> PathBuf {
+        let mut hasher = blake3::Hasher::new();
+        let scope = format!("{:?}", plugin.key.scope);
+        let config = plugin.config().to_string();
+        let bytes = |path: &'_ Path| path.as_os_str().as_encoded_bytes().to_vec();
+        let parts = [
+            self.build.as_bytes(),
+            digest.as_bytes(),
+            plugin.name().as_bytes(),
+            scope.as_bytes(),
+            config.as_bytes(),
+            &bytes(&plugin.path),
+            &bytes(&plugin.shared.profile_dir),
+        ];
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        self.dir.join(format!("{}.json", &hasher.finalize().to_hex()[..32]))
+    }
+}
+
+/// The form in a file: all that does not follow from the plugin itself.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    tools: Vec<KeptTool>,
+    hooks: Vec<HookRegistration>,
+    commands: Vec<CommandRegistration>,
+    subagents: Vec<KeptSubagent>,
+    resources: Vec<KeptResource>,
+    prompts: Vec<PromptRegistration>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptTool {
+    name: ToolName,
+    label: String,
+    description: String,
+    input: Value,
+    output: Option<Value>,
+    parallelizable: bool,
+    cache_ttl: Option<Duration>,
+    timeout: Option<Duration>,
+    annotations: Annotations,
+    needs: Needs,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptSubagent {
+    name: String,
+    description: String,
+    system_prompt: String,
+    tools: Option<Vec<String>>,
+    model: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptResource {
+    address: String,
+    is_template: bool,
+    about: About,
+    mime_type: Option<String>,
+    completes: bool,
+}
+
+impl Kept {
+    fn of(registrations: &Registrations) -> Self {
+        let tools = registrations.tools.iter().map(|(spec, needs)| KeptTool {
+            name: spec.name.clone(),
+            label: spec.label.clone(),
+            description: spec.description.clone(),
+            input: spec.input.as_value().clone(),
+            output: spec.output.as_ref().map(|schema| schema.as_value().clone()),
+            parallelizable: spec.parallelizable,
+            cache_ttl: spec.cache_ttl,
+            timeout: spec.timeout,
+            annotations: spec.annotations,
+            needs: *needs,
+        });
+        let subagents = registrations.subagents.iter().map(|subagent| KeptSubagent {
+            name: subagent.name.clone(),
+            description: subagent.description.clone(),
+            system_prompt: subagent.system_prompt.clone(),
+            tools: subagent.tools.clone(),
+            model: subagent.model.clone(),
+        });
+        let resources = registrations.resources.iter().map(|resource| KeptResource {
+            address: resource.address.as_str().to_owned(),
+            is_template: matches!(resource.address, Address::Template(_)),
+            about: resource.about.clone(),
+            mime_type: resource.mime_type.clone(),
+            completes: resource.completes,
+        });
+        Self {
+            tools: tools.collect(),
+            hooks: registrations.hooks.clone(),
+            commands: registrations.commands.clone(),
+            subagents: subagents.collect(),
+            resources: resources.collect(),
+            prompts: registrations.prompts.clone(),
+        }
+    }
+
+    fn registrations(self, plugin: &Plugin) -> Option<Registrations> {
+        let tools = self.tools.into_iter().map(|tool| tool.spec(plugin)).collect::<Option<_>>()?;
+        let subagents = self.subagents.into_iter().map(|subagent| Subagent {
+            name: subagent.name,
+            plugin: plugin.name().to_owned(),
+            scope: plugin.key.scope.clone(),
+            description: subagent.description,
+            system_prompt: subagent.system_prompt,
+            tools: subagent.tools,
+            model: subagent.model,
+        });
+        let resources = self.resources.into_iter().map(|resource| {
+            let address = match resource.is_template {
+                true => Address::Template(Template::parse(&resource.address).ok()?),
+                false => Address::Uri(resource.address),
+            };
+            let KeptResource { about, mime_type, completes, .. } = resource;
+            Some(ResourceRegistration { address, about, mime_type, completes })
+        });
+        Some(Registrations {
+            tools,
+            hooks: self.hooks,
+            commands: self.commands,
+            subagents: subagents.collect(),
+            resources: resources.collect::<Option<_>>()?,
+            prompts: self.prompts,
+        })
+    }
+}
+
+impl KeptTool {
+    fn spec(self, plugin: &Plugin) -> Option<(ToolSpec, Needs)> {
+        let spec = ToolSpec {
+            name: self.name,
+            label: self.label,
+            description: self.description,
+            input: Schema::compile_input(self.input).ok()?,
+            output: self.output.map(Schema::compile).transpose().ok()?,
+            source: plugin.source(),
+            origin: plugin.origin,
+            parallelizable: self.parallelizable,
+            permissions: self.needs.categories(),
+            cache_ttl: self.cache_ttl,
+            timeout: self.timeout,
+            annotations: self.annotations,
+            version: plugin.manifest.version.clone(),
+        };
+        Some((spec, self.needs))
+    }
+}
+
+impl Needs {
+    /// The categories that such a tool may name.
+    pub(crate) fn categories(self) -> Vec<Category> {
+        match self {
+            Self::Default => vec![Category::Plugin],
+            Self::None => Vec::new(),
+            Self::Told => Category::ALL.to_vec(),
+        }
+    }
+}
