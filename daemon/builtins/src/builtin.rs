@@ -56,7 +56,12 @@ pub(crate) const CHANGES: Annotations =
     Annotations { read_only: false, destructive: true, idempotent: false, open_world: false };
 
 pub(crate) fn make<B: Builtin>(shared: &Arc<Shared>) -> Arc<dyn Tool> {
-    Arc::new(Adapter { spec: spec::<B>(), tool: B::new(shared.clone()) })
+    make_described::<B>(shared, B::FACTS.description.to_owned())
+}
+
+/// The same, for a tool whose description depends on what there is.
+pub(crate) fn make_described<B: Builtin>(shared: &Arc<Shared>, description: String) -> Arc<dyn Tool> {
+    Arc::new(Adapter { spec: ToolSpec { description, ..spec::<B>() }, tool: B::new(shared.clone()) })
 }
 
 fn spec<B: Builtin>() -> ToolSpec {

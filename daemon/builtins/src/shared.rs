@@ -1,22 +1,28 @@
 //! What the built-in tools have in common. One for each daemon.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toold_engine::cx::Cx;
+use toold_engine::session::Session;
 use toold_host::environment::Environment;
+use toold_host::sandbox::Sandbox;
+use toold_proto::tool::SessionId;
 
+use crate::agents::Agents;
 use crate::buffers::Buffers;
 use crate::journal::Journal;
 use crate::shells::Shells;
+use crate::skills::SkillPlaces;
 use crate::stamps::Stamps;
+use crate::web::Web;
 
 /// The places and variables that the daemon gives its built-in tools.
 pub struct Shared {
     /// What programs get, before the session adds its own.
     pub environment: Environment,
-    /// Holds a folder for each session, with its long outputs; `None` when there is no such place.
-    spool: Option<PathBuf>,
+    pub(crate) places: Places,
     next_file: AtomicU64,
     pub(crate) stamps: Stamps,
     pub(crate) journal: Journal,
@@ -24,28 +30,63 @@ pub struct Shared {
     pub buffers: Buffers,
     /// The commands in the background.
     pub shells: Shells,
+    /// What confines commands.
+    pub sandbox: Arc<Sandbox>,
+    /// How the web is reached, and searched.
+    pub web: Web,
+    /// The sub-agents that there are.
+    pub agents: Agents,
+}
+
+/// Where the daemon keeps what built-in tools make; `None` for what is then not kept.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Long results: `SPOOL/SESSION/...`. A session may read what lies in its own folder there without asking;
+    /// whoever closes the session removes it.
+    pub spool: Option<PathBuf>,
+    /// What was in files before they were changed: `UNDO/SESSION/...`, no tool's to read.
+    pub undo: Option<PathBuf>,
+    /// What a session has to do and remembers: `SESSIONS/SESSION/...`.
+    pub sessions: Option<PathBuf>,
+    /// The user's memories, for all projects.
+    pub memories: Option<PathBuf>,
+    pub skills: SkillPlaces,
 }
 
 impl Shared {
-    /// `spool` is where the daemon keeps long results: `SPOOL/SESSION/...`. A session may read what lies
-    /// in its own folder there without asking; whoever closes the session removes it. `undo` is where it keeps what
-    /// was in files before they were changed: `UNDO/SESSION/...`, no tool's to read.
-    pub fn new(environment: Environment, spool: Option<PathBuf>, undo: Option<PathBuf>) -> Self {
-        let spool = spool.map(|spool| toold_host::files::resolve(&spool, Path::new("/")).unwrap_or(spool));
+    pub fn new(environment: Environment, mut places: Places) -> Self {
+        let resolved = |place: PathBuf| toold_host::files::resolve(&place, Path::new("/")).unwrap_or(place);
+        places.spool = places.spool.map(resolved);
         Self {
             environment,
-            spool,
             next_file: AtomicU64::new(1),
             stamps: Stamps::default(),
-            journal: Journal::new(undo),
+            journal: Journal::new(places.undo.clone()),
             buffers: Buffers::default(),
             shells: Shells::default(),
+            sandbox: Arc::default(),
+            web: Web::default(),
+            agents: Agents::default(),
+            places,
         }
+    }
+
+    pub fn skill_places(&self) -> &SkillPlaces {
+        &self.places.skills
     }
 
     /// The folder of the call's session in the spool.
     pub(crate) fn session_spool(&self, cx: &Cx) -> Option<PathBuf> {
-        self.spool.as_ref().map(|spool| spool.join(cx.session.id.as_str()))
+        self.places.spool.as_ref().map(|spool| spool.join(cx.session.id.as_str()))
+    }
+
+    /// Where a session's list and memories are kept.
+    pub(crate) fn session_folder(&self, session: &Session) -> Option<PathBuf> {
+        self.folder_of(&session.id)
+    }
+
+    pub(crate) fn folder_of(&self, session: &SessionId) -> Option<PathBuf> {
+        self.places.sessions.as_ref().map(|sessions| sessions.join(session.as_str()))
     }
 
     /// A path for a long output of this call. Nothing is made there.

@@ -1,21 +1,33 @@
-//! `subagent`: gives a piece of work to an agent of a frontend.
+//! `subagent`: gives a piece of work to another agent: a frontend's, else a program's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{bail, ensure};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 use toold_engine::cx::Cx;
+use toold_engine::execute::Principal;
 use toold_engine::need::Need;
-use toold_engine::tool::ToolOutput;
+use toold_engine::tool::{ToolError, ToolOutput};
+use toold_host::process::{self, Command, Ending, Finished};
 use toold_proto::provide::Role;
 use toold_proto::tool::{Annotations, Category};
 
+use crate::agents::{AgentType, agent_types, with_command};
+use crate::blocking::{blocking, with_heartbeat};
 use crate::builtin::{Builtin, Facts};
 use crate::shared::Shared;
 
+/// How long a program may take, where the configuration says nothing.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+/// In the environment of a sub-agent's program: how deep it is.
+const DEPTH: &str = "TOOLD_AGENT_DEPTH";
+
 /// What `subagent` takes.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// Which kind of sub-agent.
@@ -26,7 +38,9 @@ pub(crate) struct Input {
     prompt: String,
 }
 
-pub(crate) struct Subagent;
+pub(crate) struct Subagent {
+    shared: Arc<Shared>,
+}
 
 impl Builtin for Subagent {
     type Input = Input;
@@ -37,12 +51,12 @@ impl Builtin for Subagent {
         description: "Gives a piece of work to a sub-agent and waits for its answer. Several may run at once.",
         parallelizable: true,
         permissions: &[Category::Agent],
-        timeout: None,
+        timeout: Some(MAX_TIMEOUT),
         annotations: Annotations { read_only: false, destructive: true, idempotent: false, open_world: true },
     };
 
-    fn new(_: Arc<Shared>) -> Self {
-        Self
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
     async fn needs(&self, input: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
@@ -51,9 +65,139 @@ impl Builtin for Subagent {
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
         ensure!(!input.prompt.trim().is_empty(), "the prompt says nothing: a sub-agent knows nothing else");
-        match cx.run_role(Role::Agent, serde_json::to_value(&input)?).await {
-            Some(output) => Ok(output?),
-            None => bail!("no frontend is connected that runs sub-agents: do the work here"),
+        // A program that was started for a tool may be a sub-agent itself.
+        ensure!(
+            cx.caller.principal != Principal::ToolDescendant,
+            "a sub-agent gives no work to sub-agents: do the work here"
+        );
+        let (shared, project) = (self.shared.clone(), cx.session.project.clone());
+        let types = blocking(cx, move |_| Ok(agent_types(&shared, &project))).await?;
+        let kind = with_command(&types, &input.r#type);
+        if let Some(output) = cx.run_role(Role::Agent, for_frontend(&input, kind.as_ref())).await {
+            return Ok(output?);
+        }
+        match kind {
+            Some(AgentType { command: Some(command), .. }) if command.is_empty() => {
+                bail!("the command of sub-agent {} is empty in the configuration", input.r#type)
+            }
+            Some(kind @ AgentType { command: Some(_), .. }) => self.run_program(&input, kind, cx).await,
+            Some(_) => bail!(
+                "no frontend is connected that runs sub-agents, and no program is configured \
+                 ([subagents.default] command = [\"...\", \"{{prompt}}\"]): do the work here"
+            ),
+            None if types.is_empty() => {
+                bail!("no frontend is connected that runs sub-agents, and none are configured: do the work here")
+            }
+            None => {
+                let names: Vec<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
+                bail!("there is no sub-agent {}; there are: {}", input.r#type, names.join(", "))
+            }
         }
     }
+}
+
+impl Subagent {
+    async fn run_program(&self, input: &Input, kind: AgentType, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let words = kind.command.clone().unwrap_or_default();
+        let (program, arguments) = words.split_first().expect("an empty command was refused before");
+        let filled = Filled::new(input, &kind, cx);
+        let environment = self.shared.environment.clone().with(&cx.session.env).with(&kind.env).with([(DEPTH, "1")]);
+        let mut command = Command::new(filled.word(program), &cx.cwd, environment)
+            .args(arguments.iter().map(|argument| filled.word(argument)));
+        if !words.iter().any(|word| word.contains("{prompt}")) {
+            command.stdin = Some(filled.prompt.clone().into_bytes());
+        }
+        command.timeout = Some(kind.timeout.unwrap_or(DEFAULT_TIMEOUT));
+        command.keep = cx.engine.settings.load().max_result_text.saturating_sub(1024);
+        let work = process::run(command, &cx.cancel, |stream, text| cx.output(stream, text));
+        let finished = with_heartbeat(cx, work).await?;
+        if finished.ending == Ending::Cancelled && !cx.timed_out() {
+            return Err(ToolError::Cancelled.into());
+        }
+        Ok(answer(&finished, &kind.name))
+    }
+}
+
+/// What a frontend is told: the work, and what is known of the kind.
+fn for_frontend(input: &Input, kind: Option<&AgentType>) -> serde_json::Value {
+    let mut value = json!({"type": input.r#type, "description": input.description, "prompt": input.prompt});
+    if let Some(kind) = kind {
+        value["system_prompt"] = json!(kind.system_prompt);
+        value["tools"] = json!(kind.tools);
+        value["model"] = json!(kind.model);
+    }
+    value
+}
+
+/// What stands for the names in braces.
+struct Filled {
+    values: [(&'static str, String); 6],
+    /// The prompt, with the system prompt where no argument takes that.
+    prompt: String,
+}
+
+impl Filled {
+    fn new(input: &Input, kind: &AgentType, cx: &Cx) -> Self {
+        let takes_system = kind.command.iter().flatten().any(|word| word.contains("{system_prompt}"));
+        let prompt = match takes_system || kind.system_prompt.is_empty() {
+            true => input.prompt.clone(),
+            false => format!("{}\n\n{}", kind.system_prompt, input.prompt),
+        };
+        let values = [
+            ("{prompt}", prompt.clone()),
+            ("{system_prompt}", kind.system_prompt.clone()),
+            ("{description}", input.description.clone()),
+            ("{type}", kind.name.clone()),
+            ("{model}", kind.model.clone().unwrap_or_default()),
+            ("{session_id}", cx.session.id.to_string()),
+        ];
+        Self { values, prompt }
+    }
+
+    /// A word of the command with its values: from left to right, so that what is put in is not looked at again.
+    fn word(&self, word: &str) -> String {
+        let mut filled = String::new();
+        let mut rest = word;
+        while let Some(at) = rest.find('{') {
+            filled.push_str(&rest[..at]);
+            rest = &rest[at..];
+            match self.values.iter().find(|(name, _)| rest.starts_with(name)) {
+                Some((name, value)) => {
+                    filled.push_str(value);
+                    rest = &rest[name.len()..];
+                }
+                None => {
+                    filled.push('{');
+                    rest = &rest[1..];
+                }
+            }
+        }
+        filled + rest
+    }
+}
+
+fn answer(finished: &Finished, name: &str) -> ToolOutput {
+    let said = finished.stdout.to_text();
+    let mut text = said.trim_end().to_owned();
+    let failed = finished.ending != Ending::Exited || finished.code != Some(0);
+    if failed {
+        let complaint = finished.stderr.to_text();
+        let how = match (finished.ending, finished.code) {
+            (Ending::TimedOut | Ending::Cancelled, _) => "was ended when its time was over".to_owned(),
+            (Ending::Exited, Some(code)) => format!("ended with exit code {code}"),
+            (Ending::Exited, None) => "was ended by a signal".to_owned(),
+        };
+        let complaint = complaint.trim_end();
+        let complaint = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text.push_str(&format!("{gap}[sub-agent {name} {how}{complaint}]"));
+    } else if text.is_empty() {
+        text = format!("[sub-agent {name} said nothing]");
+    }
+    let mut output = ToolOutput::text(text);
+    output.is_error = failed;
+    if finished.ending != Ending::Exited {
+        output = output.with("timed_out", true);
+    }
+    output
 }

@@ -1,8 +1,12 @@
 //! `todo`: what the session has to do, as the model sees it.
 
-use std::sync::{Arc, Mutex};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
@@ -13,6 +17,7 @@ use toold_proto::event::What;
 use toold_proto::todo::{TodoItem, TodoPriority, TodoStatus};
 use toold_proto::tool::Annotations;
 
+use crate::blocking::blocking;
 use crate::builtin::{Builtin, Facts};
 use crate::shared::Shared;
 
@@ -25,20 +30,34 @@ pub(crate) struct Input {
     items: Vec<TodoItem>,
 }
 
-pub(crate) struct Todo;
-
-/// The list of a session, kept by the session.
-#[derive(Default)]
-struct List(Mutex<Vec<TodoItem>>);
-
-/// What the session has to do.
-pub fn items(session: &Session) -> Vec<TodoItem> {
-    session.slot::<List>().0.lock().expect("no code panics while it holds this lock").clone()
+pub(crate) struct Todo {
+    shared: Arc<Shared>,
 }
 
-/// Replaces the list without telling anybody, such as when a session is taken up again.
-pub fn restore(session: &Session, items: Vec<TodoItem>) {
-    *session.slot::<List>().0.lock().expect("no code panics while it holds this lock") = items;
+/// Longer lists are no lists of ours.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// What the session has to do; an empty list where nobody said. Blocks.
+pub fn items(shared: &Shared, session: &Session) -> Vec<TodoItem> {
+    let Some(file) = file(shared, session) else { return Vec::new() };
+    let mut text = String::new();
+    let read = fs::File::open(file).and_then(|file| file.take(MAX_FILE).read_to_string(&mut text));
+    read.ok().and_then(|_| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+fn file(shared: &Shared, session: &Session) -> Option<PathBuf> {
+    Some(shared.session_folder(session)?.join("todo.json"))
+}
+
+/// Keeps the list beyond the daemon.
+fn keep(shared: &Shared, session: &Session, items: &[TodoItem]) -> anyhow::Result<()> {
+    let Some(file) = file(shared, session) else { return Ok(()) };
+    let folder = file.parent().context("the list lies in a folder")?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // Written beside and renamed: a list is there whole, or as it was.
+    let beside = folder.join("todo.json.new");
+    fs::write(&beside, serde_json::to_vec(items)?)?;
+    Ok(fs::rename(beside, file)?)
 }
 
 impl Builtin for Todo {
@@ -55,8 +74,8 @@ impl Builtin for Todo {
         annotations: Annotations { read_only: false, destructive: false, idempotent: true, open_world: false },
     };
 
-    fn new(_: Arc<Shared>) -> Self {
-        Self
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
     async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
@@ -66,11 +85,16 @@ impl Builtin for Todo {
     async fn run(&self, Input { items }: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let empty = items.iter().position(|item| item.content.trim().is_empty());
         ensure!(empty.is_none(), "item {} says nothing", empty.unwrap_or_default() + 1);
-        restore(&cx.session, items.clone());
+        let (shared, session, kept) = (self.shared.clone(), cx.session.clone(), items.clone());
+        let kept = blocking(cx, move |_| Ok(keep(&shared, &session, &kept).err())).await?;
         let text = describe(&items);
         let value = serde_json::to_value(&items)?;
         cx.engine.events.emit(What::TodoChanged { session_id: cx.session.id.clone(), items });
-        Ok(ToolOutput::text(text).with("items", value))
+        let mut output = ToolOutput::text(text).with("items", value);
+        if let Some(error) = kept {
+            output = output.with("not_kept", format!("{error:#}"));
+        }
+        Ok(output)
     }
 }
 

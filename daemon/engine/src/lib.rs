@@ -22,6 +22,7 @@ pub mod policy;
 pub mod progress;
 pub mod prompts;
 pub mod questions;
+pub mod redact;
 pub mod registry;
 pub mod roles;
 pub mod sampling;

@@ -124,7 +124,7 @@ impl Decision {
 /// `grants` are those that hold now.
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
     // 1. What nothing lifts.
-    if let Some(rule) = hard_deny(policy, need) {
+    if let Some(rule) = hard_deny(policy, subject, need) {
         return Decision::new(Verdict::Deny, rule);
     }
     // 2. Explicit denials.
@@ -210,8 +210,13 @@ impl Rule {
     }
 }
 
+/// Whether a path names what is known to hold secrets, which no tool reads.
+pub fn is_secret(path: &Path) -> bool {
+    secrets::secret_name(path).is_some()
+}
+
 /// What no rule and no mode lifts.
-fn hard_deny(policy: &Policy, need: &Need) -> Option<String> {
+fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
     if let Some(reason) = &need.forbidden {
         return Some(reason.clone());
     }
@@ -226,7 +231,7 @@ fn hard_deny(policy: &Policy, need: &Need) -> Option<String> {
     if let Some(private) = policy.private.iter().find(|private| path.starts_with(private)) {
         return Some(format!("the daemon's own files ({})", private.display()));
     }
-    if need.category == Category::FileWrite {
+    if need.category == Category::FileWrite && !(keeps_memories(subject) && secrets::is_memory(path)) {
         if let Some(control) = policy.control.iter().find(|control| path.starts_with(control)) {
             return Some(format!("control files ({})", control.display()));
         }
@@ -237,12 +242,18 @@ fn hard_deny(policy: &Policy, need: &Need) -> Option<String> {
     secrets::secret_name(path).map(|pattern| format!("secrets ({pattern})"))
 }
 
+/// Memories lie among the control files. These two tools write them and nothing else, with leave as for any file.
+fn keeps_memories(subject: &Subject) -> bool {
+    subject.origin == Origin::Builtin && matches!(subject.tool.as_str(), "remember" | "forget")
+}
+
 fn by_mode(policy: &Policy, subject: &Subject, need: &Need) -> Option<Decision> {
     match subject.mode {
         Mode::Default => None,
         Mode::Yolo => Some(Decision::new(Verdict::Allow, "mode yolo")),
         Mode::Plan => match need.category {
             Category::FileRead => None,
+            Category::Shell if need.harmless => None,
             // What a plugin's tool does is judged need by need; what the others do, nobody sees.
             Category::Plugin
                 if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin | Origin::ProjectPlugin) =>
@@ -268,6 +279,7 @@ fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
         Category::FileRead if is_inside(policy, subject, need) => Verdict::Allow,
         Category::Plugin if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin) => Verdict::Allow,
         Category::Agent => Verdict::Allow,
+        Category::Shell if need.harmless => Verdict::Allow,
         Category::Network => Verdict::Deny,
         Category::FileRead | Category::FileWrite | Category::Shell | Category::Mcp | Category::Plugin => Verdict::Ask,
     }

@@ -142,7 +142,9 @@ impl Snapshot {
 
     fn of(sources: &HashMap<SourceKey, Owned>, revision: u64) -> Self {
         let mut ordered: Vec<(&SourceKey, &Owned)> = sources.iter().collect();
-        ordered.sort_by_key(|(_, owned)| (owned.origin, owned.since));
+        // What the daemon has for one project stands in for what it has for all.
+        let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == Scope::Global;
+        ordered.sort_by_key(|(key, owned)| (owned.origin, general(key), owned.since));
         let view = |sees: &dyn Fn(&Scope) -> bool| {
             let mut tools = BTreeMap::new();
             for (_, owned) in ordered.iter().filter(|(key, _)| sees(&key.scope)) {
@@ -229,12 +231,14 @@ fn apply(sources: &mut HashMap<SourceKey, Owned>, change: Change, revision: u64)
     }
 }
 
-/// A source of the same or an earlier origin, in a scope that overlaps, that has the name.
+/// A source of the same or an earlier origin, in a scope that overlaps, that has the name. A built-in source of the
+/// same name is the same source for another project.
 fn holder(sources: &HashMap<SourceKey, Owned>, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
     let overlaps = |other: &Scope| *other == Scope::Global || key.scope == Scope::Global || *other == key.scope;
     sources
         .iter()
         .filter(|(other, owned)| *other != key && owned.origin <= origin && overlaps(&other.scope))
+        .filter(|(other, _)| !(key.kind == SourceKind::Builtin && other.kind == key.kind && other.name == key.name))
         .flat_map(|(_, owned)| &owned.tools)
         .find(|tool| tool.spec().name == *name)
         .map(|tool| tool.spec().source.clone())

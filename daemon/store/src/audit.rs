@@ -11,9 +11,9 @@ use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
 use crate::columns::{from_count, from_time, to_count, to_time};
-use crate::redact::redact;
 use crate::writer::{Message, Pushed};
 use crate::{Retention, Store, StoreError};
+use toold_engine::redact::redact;
 
 const DEFAULT_LIMIT: u64 = 100;
 const MAX_LIMIT: u64 = 1_000;

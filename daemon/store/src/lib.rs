@@ -13,7 +13,6 @@ mod audit;
 mod grants;
 mod health;
 mod plugin_values;
-pub mod redact;
 pub mod sessions;
 pub mod trust;
 

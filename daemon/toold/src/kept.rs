@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use toold_builtins::memories;
 use toold_engine::Engine;
 use toold_engine::session::{Filter, Session};
 use toold_proto::tool::SessionId;
@@ -81,8 +82,11 @@ impl State {
 
     /// Forgets a session, and what was granted for it. True when it was kept.
     pub async fn forget_session(&self, id: &SessionId) -> bool {
-        let (engine, id) = (self.engine.clone(), id.clone());
+        let (engine, builtins, id) = (self.engine.clone(), self.builtins.clone(), id.clone());
         let forgotten = self.with_store(move |store| {
+            if let Err(error) = memories::forget_session(&builtins, &id) {
+                tracing::warn!(session = %id, %error, "what the session remembered stays");
+            }
             if engine.grants.forget_session(&id) {
                 engine.policy_changed();
             }

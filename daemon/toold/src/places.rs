@@ -5,6 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use toold_builtins::skills::SkillPlaces;
 
 /// The folders of one daemon. Read from the environment once, in `main`; tests make their own.
 #[derive(Clone, Debug)]
@@ -46,6 +47,11 @@ impl Places {
         self.state.join("toold.db")
     }
 
+    /// What plugins registered, so that those that did not change are there at once.
+    pub fn registrations(&self) -> PathBuf {
+        self.state.join("registrations")
+    }
+
     pub fn spool(&self) -> PathBuf {
         self.state.join("spool")
     }
@@ -53,6 +59,21 @@ impl Places {
     /// What was in files before tools changed them.
     pub fn undo(&self) -> PathBuf {
         self.state.join("undo")
+    }
+
+    /// What sessions have to do and remember.
+    pub fn sessions(&self) -> PathBuf {
+        self.state.join("sessions")
+    }
+
+    pub fn of_builtins(&self) -> toold_builtins::shared::Places {
+        toold_builtins::shared::Places {
+            spool: Some(self.spool()),
+            undo: Some(self.undo()),
+            sessions: Some(self.sessions()),
+            memories: Some(self.config.join("memories")),
+            skills: SkillPlaces { config: Some(self.config.join("skills")), home: self.home.clone() },
+        }
     }
 }
 

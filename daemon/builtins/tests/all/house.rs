@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toold_builtins::shared::Shared;
+use toold_builtins::shared::{Places, Shared};
+use toold_builtins::skills::SkillPlaces;
 use toold_engine::Engine;
 use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
 use toold_engine::policy::pattern::Pattern;
@@ -29,6 +30,16 @@ pub(crate) struct House {
     _folder: tempfile::TempDir,
 }
 
+fn places(top: &Path) -> Places {
+    Places {
+        spool: Some(top.join("spool")),
+        undo: Some(top.join("undo")),
+        sessions: Some(top.join("sessions")),
+        memories: Some(top.join("config/toold/memories")),
+        skills: SkillPlaces { config: Some(top.join("config/toold/skills")), home: Some(top.join("home")) },
+    }
+}
+
 impl House {
     /// In mode `yolo`, so that a test of a tool need not speak of leave.
     pub(crate) fn new() -> Self {
@@ -45,7 +56,7 @@ impl House {
         std::fs::create_dir(&root).unwrap();
         let engine = Arc::new(Engine::new("test"));
         let environment = Environment::inherited(std::env::vars_os());
-        let shared = Arc::new(Shared::new(environment, Some(top.join("spool")), Some(top.join("undo"))));
+        let shared = Arc::new(Shared::new(environment, places(&top)));
         let key = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
         engine.registry.put(key, Origin::Builtin, toold_builtins::all(&shared)).unwrap();
         let session = session("s1", &root);

@@ -1,13 +1,17 @@
 //! The built-in tools, called as callers call them: through the engine.
 
+mod agents;
 mod bash;
 mod buffers;
 mod change;
 mod grep;
 mod house;
+mod memory;
 mod model;
 mod names;
 mod read;
 mod ripgrep;
 mod shells;
+mod skills;
 mod todo;
+mod web;

@@ -15,12 +15,12 @@ async fn the_list_is_replaced_and_belongs_to_its_session() {
     let result = house.call("todo", json!({"items": list})).await;
     assert_eq!(result.text(), "[x] Read the code\n[>] Fix it (high)\n[ ] Test it");
     assert_eq!(result.metadata["items"], list);
-    let kept = items(&house.session);
+    let kept = items(&house.shared, &house.session);
     assert_eq!((kept.len(), kept[1].status), (3, TodoStatus::InProgress));
     let (other, _) = house.engine.sessions.open(session("s2", &house.root));
-    assert!(items(&other).is_empty());
+    assert!(items(&house.shared, &other).is_empty());
     assert_eq!(house.ok("todo", json!({"items": []})).await, "the list is empty");
-    assert!(items(&house.session).is_empty());
+    assert!(items(&house.shared, &house.session).is_empty());
 }
 
 #[tokio::test]

@@ -70,6 +70,18 @@ pub(super) fn control_name(path: &Path) -> Option<&'static str> {
     [".toold", ".hygge", ".aiexclude", ".toolignore"].into_iter().find(|name| has_part(path, name))
 }
 
+/// Whether a file is a memory by its place: `.toold/memories/NAME.md` of a project, or `toold/memories/NAME.md` of
+/// the user's configuration.
+pub(super) fn is_memory(path: &Path) -> bool {
+    let Some(folder) = path.parent() else { return false };
+    let above = folder.parent().and_then(Path::file_name);
+    path.extension().is_some_and(|ending| ending == "md")
+        && folder.file_name().is_some_and(|name| name == "memories")
+        && above.is_some_and(|name| name == ".toold" || name == "toold")
+        // No other control folder on the way.
+        && folder.parent().and_then(Path::parent).is_some_and(|top| control_name(top).is_none())
+}
+
 fn has_part(path: &Path, name: &str) -> bool {
     path.components().any(|part| matches!(part, Component::Normal(part) if part.eq_ignore_ascii_case(name)))
 }
@@ -77,6 +89,22 @@ fn has_part(path: &Path, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memories_are_known_by_their_place() {
+        assert!(is_memory(Path::new("/p/.toold/memories/a.md")));
+        assert!(is_memory(Path::new("/home/u/.config/toold/memories/a.md")));
+        for other in [
+            "/p/.toold/plugins/a.md",
+            "/p/.toold/memories/deep/a.md",
+            "/p/.toold/memories/a.lua",
+            "/p/.toold/plugins/.toold/memories/a.md",
+            "/p/memories/a.md",
+            "/memories/a.md",
+        ] {
+            assert!(!is_memory(Path::new(other)), "{other}");
+        }
+    }
 
     #[test]
     fn secrets_are_known_by_name_and_place() {

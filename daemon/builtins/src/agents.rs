@@ -1,0 +1,153 @@
+//! The kinds of sub-agents: of the configuration, of Markdown files, of plugins. The first of a name counts.
+//!
+//! Markdown files are the ones that other agents know: a front matter with `name`, `description`, `tools` and
+//! `model`, and the system prompt as their text. They start no program: only the configuration names those.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, RwLock};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toold_host::exclude::Exclusions;
+use toold_host::files;
+
+use crate::front_matter::split;
+use crate::shared::Shared;
+
+/// The kind whose command runs those that have none.
+pub const DEFAULT: &str = "default";
+const PROJECT_FOLDERS: [&str; 2] = [".toold/agents", ".claude/agents"];
+const MAX_BYTES: u64 = 256 * 1024;
+const MAX_FILES: usize = 200;
+
+/// A kind of sub-agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentType {
+    pub name: String,
+    pub description: String,
+    pub system_prompt: String,
+    /// Names of tools that it may use; `None` for all. Whoever runs it holds it to them.
+    pub tools: Option<Vec<String>>,
+    pub model: Option<String>,
+    /// A program and its arguments; see [`crate::subagent`] for what is put into them.
+    pub command: Option<Vec<String>>,
+    pub env: BTreeMap<String, String>,
+    pub timeout: Option<Duration>,
+    /// `config`, a file, or `plugin NAME`.
+    pub origin: String,
+}
+
+/// What plugins register, asked anew each time: they are reloaded.
+type OfPlugins = Box<dyn Fn() -> Vec<AgentType> + Send + Sync>;
+
+/// The kinds that do not lie in files.
+#[derive(Default)]
+pub struct Agents {
+    configured: RwLock<Arc<Vec<AgentType>>>,
+    plugins: OnceLock<OfPlugins>,
+}
+
+impl Agents {
+    /// Replaces those of the configuration.
+    pub fn configure(&self, types: Vec<AgentType>) {
+        *self.configured.write().expect("no code panics while it holds this lock") = Arc::new(types);
+    }
+
+    /// Said once, when the plugins' host is there.
+    pub fn ask_plugins(&self, of_plugins: impl Fn() -> Vec<AgentType> + Send + Sync + 'static) {
+        // A second word would be a second host.
+        let _ = self.plugins.set(Box::new(of_plugins));
+    }
+
+    fn configured(&self) -> Arc<Vec<AgentType>> {
+        self.configured.read().expect("no code panics while it holds this lock").clone()
+    }
+}
+
+/// All kinds for somebody who works in `project`, by name. Blocks.
+pub fn agent_types(shared: &Shared, project: &Path) -> Vec<AgentType> {
+    let mut types: Vec<AgentType> = shared.agents.configured().to_vec();
+    let mut exclusions = Exclusions::default();
+    for folder in PROJECT_FOLDERS {
+        types.extend(of_folder(&project.join(folder), &mut exclusions));
+    }
+    if let Some(home) = &shared.places.skills.home {
+        types.extend(of_folder(&home.join(".claude/agents"), &mut exclusions));
+    }
+    if let Some(of_plugins) = shared.agents.plugins.get() {
+        types.extend(of_plugins());
+    }
+    let mut names = BTreeSet::new();
+    types.retain(|kind| names.insert(kind.name.clone()));
+    types.sort_by(|a, b| a.name.cmp(&b.name));
+    types
+}
+
+/// The kind of this name, with the default's command where it has none.
+pub(crate) fn with_command(types: &[AgentType], name: &str) -> Option<AgentType> {
+    let mut found = types.iter().find(|kind| kind.name == name)?.clone();
+    if found.command.is_none()
+        && let Some(default) = types.iter().find(|kind| kind.name == DEFAULT)
+    {
+        found.command = default.command.clone();
+        found.env = default.env.clone();
+        found.timeout = found.timeout.or(default.timeout);
+    }
+    Some(found)
+}
+
+fn of_folder(folder: &Path, exclusions: &mut Exclusions) -> Vec<AgentType> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|file| file.extension().is_some_and(|ending| ending == "md"))
+        .collect();
+    files.sort();
+    files.truncate(MAX_FILES);
+    files.iter().filter_map(|file| load(folder, file, exclusions)).collect()
+}
+
+#[derive(Debug, Deserialize)]
+struct Front {
+    name: Option<String>,
+    description: Option<String>,
+    tools: Option<Names>,
+    model: Option<String>,
+}
+
+/// A list, or names with commas.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Names {
+    List(Vec<String>),
+    Text(String),
+}
+
+/// `None` for a file that is no agent: `.claude/agents` holds notes, too.
+fn load(folder: &Path, file: &Path, exclusions: &mut Exclusions) -> Option<AgentType> {
+    let real = file.canonicalize().ok()?;
+    if !real.starts_with(folder.canonicalize().ok()?) || exclusions.reason(&real, false).is_some() {
+        return None;
+    }
+    let mut text = String::new();
+    files::open(&real).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    let split = split::<Front>(&text).ok()?;
+    let Front { name, description, tools, model } = split.front;
+    let name = name.or_else(|| Some(file.file_stem()?.to_str()?.to_owned()))?;
+    let tools = tools.map(|tools| match tools {
+        Names::List(names) => names,
+        Names::Text(names) => names.split(',').map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()).collect(),
+    });
+    Some(AgentType {
+        name,
+        description: description?,
+        system_prompt: split.body.trim().to_owned(),
+        tools,
+        model: model.filter(|model| model != "inherit"),
+        origin: real.display().to_string(),
+        ..AgentType::default()
+    })
+}

@@ -1,0 +1,120 @@
+//! Markdown files with YAML between two lines of dashes at their top: skills, agents, memories.
+
+use serde::de::DeserializeOwned;
+
+/// What a file says of itself, and its text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Split<T> {
+    pub(crate) front: T,
+    pub(crate) body: String,
+}
+
+/// What is wrong with a front matter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Broken {
+    pub(crate) message: String,
+    /// From 1, in the file.
+    pub(crate) line: Option<u64>,
+}
+
+/// Reads a file. Without a front matter, `T` is read from nothing.
+///
+/// Files in the wild often hold values with a colon that YAML wants in quotes: what cannot be read is read once
+/// more with such values in quotes.
+///
+/// # Errors
+/// When the front matter has no end, is no YAML, or does not fit `T`.
+pub(crate) fn split<T: DeserializeOwned>(text: &str) -> Result<Split<T>, Broken> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let Some((front, body)) = parts(text)? else {
+        return Ok(Split { front: read("{}")?, body: text.to_owned() });
+    };
+    let front = read(front).or_else(|broken| read(&quoted(front)).map_err(|_| broken))?;
+    Ok(Split { front, body: body.to_owned() })
+}
+
+/// The text between the dashes, and what follows; `None` where there are none.
+fn parts(text: &str) -> Result<Option<(&str, &str)>, Broken> {
+    let Some(rest) = text.strip_prefix("---").and_then(after_line_end) else { return Ok(None) };
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return Ok(Some((&rest[..at], &rest[at + line.len()..])));
+        }
+        at += line.len();
+    }
+    let message = "the front matter has no end: a line of three dashes is missing".to_owned();
+    Err(Broken { message, line: Some(1) })
+}
+
+fn after_line_end(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches([' ', '\t', '\r']);
+    text.strip_prefix('\n')
+}
+
+fn read<T: DeserializeOwned>(yaml: &str) -> Result<T, Broken> {
+    // Nothing but white space is no mapping.
+    let yaml = if yaml.trim().is_empty() { "{}" } else { yaml };
+    serde_saphyr::from_str(yaml).map_err(|error| {
+        // The line of dashes stands before.
+        let line = error.location().map(|location| location.line() + 1);
+        let message = error.to_string();
+        Broken { message: message.lines().next().unwrap_or("no YAML").to_owned(), line }
+    })
+}
+
+/// The values of top-level keys in quotes, where they hold a colon or another sign that YAML gives a meaning.
+fn quoted(yaml: &str) -> String {
+    let line = |line: &str| {
+        let plain = || line.to_owned();
+        let Some((key, value)) = line.split_once(": ") else { return plain() };
+        let is_key = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+        let value = value.trim();
+        let is_marked = value.starts_with(['"', '\'', '[', '{', '|', '>']);
+        match is_key && !value.is_empty() && !is_marked {
+            // A JSON string is a YAML string.
+            true => format!("{key}: {}", serde_json::Value::from(value)),
+            false => plain(),
+        }
+    };
+    yaml.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    type Front = BTreeMap<String, String>;
+
+    #[track_caller]
+    fn check(text: &str, front: &[(&str, &str)], body: &str) {
+        let front: Front = front.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(split::<Front>(text), Ok(Split { front, body: body.to_owned() }), "{text}");
+    }
+
+    #[test]
+    fn a_front_matter_and_a_text() {
+        check("---\nname: a\n---\ntext\n", &[("name", "a")], "text\n");
+        check("\u{feff}---\r\nname: a\r\n---\r\ntext", &[("name", "a")], "text");
+        check("---\n---\ntext", &[], "text");
+        check("text\n---\n", &[], "text\n---\n");
+        check("", &[], "");
+        check("---\nname: a\nabout: |\n  one\n  two\n---\n", &[("about", "one\ntwo\n"), ("name", "a")], "");
+    }
+
+    #[test]
+    fn values_with_colons_are_read_all_the_same() {
+        check("---\nname: a\nabout: Use this: always\n---\n", &[("about", "Use this: always"), ("name", "a")], "");
+        check("---\nabout: say \"x\": @now\n---\n", &[("about", "say \"x\": @now")], "");
+    }
+
+    #[test]
+    fn what_is_broken_says_where() {
+        let broken = |text: &str| split::<Front>(text).unwrap_err();
+        assert_eq!(broken("---\nname: a\n").line, Some(1));
+        assert_eq!(broken("---\nname: a\nlist: [1,\n---\n").line.map(|line| line >= 3), Some(true));
+        assert!(split::<Front>("---\nname: [a]\n---\n").is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! What agents are to remember: Markdown files with a front matter, one for each memory.
+//!
+//! Those of a session are kept by the daemon and go with it; those of a project lie in its `.toold/memories`, where
+//! people see, edit and commit them; those for all projects in the user's configuration. Any `.md` file there is a
+//! memory. Nothing is kept in memory: what is on the disk is what is remembered.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, bail, ensure};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toold_engine::redact::redact;
+use toold_engine::session::Session;
+use toold_engine::time::rfc3339;
+use toold_host::files::{self, OpenError};
+use toold_host::replace::{Expected, remove, replace};
+
+use crate::front_matter::split;
+use crate::shared::Shared;
+
+/// Of one memory, in bytes.
+pub(crate) const MAX_BYTES: usize = 8 * 1024;
+/// In one place.
+const MAX_MEMORIES: usize = 500;
+/// Of the words in a file's name.
+const MAX_SLUG: usize = 40;
+
+/// Who remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryScope {
+    /// This conversation.
+    #[default]
+    Session,
+    /// All who work in this project.
+    Project,
+    /// All of this user's agents.
+    Global,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory {
+    /// The file's name without its ending.
+    pub id: String,
+    pub scope: MemoryScope,
+    pub file: PathBuf,
+    pub content: String,
+    /// RFC 3339; of files that say nothing, when they were last changed.
+    pub created_at: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Front {
+    created_at: Option<String>,
+}
+
+/// The folder of a scope; `None` where the daemon has none.
+pub(crate) fn folder(shared: &Shared, session: &Session, scope: MemoryScope) -> Option<PathBuf> {
+    match scope {
+        MemoryScope::Session => Some(shared.session_folder(session)?.join("memories")),
+        MemoryScope::Project => Some(session.project.join(".toold/memories")),
+        MemoryScope::Global => shared.places.memories.clone(),
+    }
+}
+
+/// What is remembered for a session: its own, its project's, the user's; the oldest first in each. Files that
+/// cannot be read are passed over. Blocks.
+pub fn memories(shared: &Shared, session: &Session) -> Vec<Memory> {
+    let scopes = [MemoryScope::Session, MemoryScope::Project, MemoryScope::Global];
+    scopes.into_iter().flat_map(|scope| of_scope(shared, session, scope)).collect()
+}
+
+fn of_scope(shared: &Shared, session: &Session, scope: MemoryScope) -> Vec<Memory> {
+    let Some(folder) = folder(shared, session, scope) else { return Vec::new() };
+    let files = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut memories: Vec<Memory> = files
+        .filter(|file| file.extension().is_some_and(|ending| ending == "md"))
+        .take(MAX_MEMORIES)
+        .filter_map(|file| load(&folder, file, scope))
+        .collect();
+    memories.sort_by(|a, b| (&a.created_at, &a.id).cmp(&(&b.created_at, &b.id)));
+    memories
+}
+
+fn load(folder: &Path, file: PathBuf, scope: MemoryScope) -> Option<Memory> {
+    let id = file.file_stem()?.to_str()?.to_owned();
+    let resolved = files::resolve(&file, Path::new("/")).ok()?;
+    // A link must not show what lies elsewhere.
+    let folder = files::resolve(folder, Path::new("/")).ok()?;
+    (resolved.parent() == Some(&folder)).then_some(())?;
+    let mut opened = files::open(&resolved).ok()?;
+    let changed = opened.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let mut text = String::new();
+    (&mut opened).take(4 * MAX_BYTES as u64).read_to_string(&mut text).ok()?;
+    let split = split::<Front>(&text).ok()?;
+    let created_at = split.front.created_at.unwrap_or_else(|| rfc3339(changed));
+    Some(Memory { id, scope, file: resolved, content: split.body.trim().to_owned(), created_at })
+}
+
+/// A memory that is to be kept: where, and as what.
+pub(crate) struct Plan {
+    pub(crate) id: String,
+    pub(crate) file: PathBuf,
+    pub(crate) text: String,
+}
+
+/// # Errors
+/// Nothing, too much, or what looks like a secret.
+pub(crate) fn plan(shared: &Shared, session: &Session, content: &str, scope: MemoryScope) -> anyhow::Result<Plan> {
+    let content = content.trim();
+    ensure!(!content.is_empty(), "the memory says nothing");
+    ensure!(content.len() <= MAX_BYTES, "{} bytes are too much for one memory: at most {MAX_BYTES}", content.len());
+    ensure!(
+        redact(content) == content,
+        "this looks like a secret, and memories are read by every agent: remember where it is kept, not what it is"
+    );
+    let folder = folder(shared, session, scope).context("there is no place for memories of this scope")?;
+    let folder = files::resolve(&folder, Path::new("/"))?;
+    // The same words are the same memory.
+    let id = format!("{}-{}", slug(content), &blake3::hash(content.as_bytes()).to_hex()[..8]);
+    let text = format!("---\ncreated_at: {}\n---\n{content}\n", rfc3339(SystemTime::now()));
+    Ok(Plan { file: folder.join(format!("{id}.md")), id, text })
+}
+
+/// The first words, as a file's name.
+fn slug(content: &str) -> String {
+    let mut slug = String::new();
+    for word in content.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+        if slug.len() + word.len() > MAX_SLUG {
+            break;
+        }
+        if !slug.is_empty() {
+            slug.push('-');
+        }
+        slug.push_str(&word.to_ascii_lowercase());
+    }
+    if slug.is_empty() { "memory".to_owned() } else { slug }
+}
+
+/// Writes a memory; false when it is there already. Blocks.
+pub(crate) fn keep(plan: &Plan) -> anyhow::Result<bool> {
+    let folder = plan.file.parent().context("a memory lies in a folder")?;
+    let there = fs::read_dir(folder).into_iter().flatten().count();
+    if plan.file.exists() {
+        return Ok(false);
+    }
+    ensure!(there < MAX_MEMORIES, "there are {there} memories already: forget some first");
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(folder)
+        .with_context(|| format!("can't make {}", folder.display()))?;
+    replace(&plan.file, plan.text.as_bytes(), Expected::Absent)?;
+    Ok(true)
+}
+
+/// The memory of this id, the nearest scope first. Blocks.
+///
+/// # Errors
+/// When there is none; says which there are.
+pub(crate) fn find(shared: &Shared, session: &Session, id: &str) -> anyhow::Result<Memory> {
+    let memories = memories(shared, session);
+    if let Some(memory) = memories.iter().find(|memory| memory.id == id) {
+        return Ok(memory.clone());
+    }
+    let known: Vec<&str> = memories.iter().map(|memory| memory.id.as_str()).take(50).collect();
+    match known.is_empty() {
+        true => bail!("there is no memory {id}, and no other"),
+        false => bail!("there is no memory {id}; there are: {}", known.join(", ")),
+    }
+}
+
+/// Removes a memory's file. Blocks.
+pub(crate) fn drop_file(memory: &Memory) -> anyhow::Result<()> {
+    let file: File = match files::open(&memory.file) {
+        Ok(file) => file,
+        Err(OpenError::NotFound(_)) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(remove(&memory.file, &file)?)
+}
+
+/// Removes what sessions left that nobody has touched for `age`. Blocks.
+pub fn clean(sessions: &Path, age: std::time::Duration) {
+    let oldest = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+    for entry in fs::read_dir(sessions).into_iter().flatten().flatten() {
+        let changed = entry.metadata().and_then(|metadata| metadata.modified());
+        if changed.is_ok_and(|changed| changed < oldest) {
+            // One that cannot be removed is tried again at the next start.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Removes what a session remembered, and its list of things to do. Blocks.
+pub fn forget_session(shared: &Shared, session: &toold_proto::tool::SessionId) -> io::Result<()> {
+    let Some(folder) = shared.folder_of(session) else { return Ok(()) };
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,84 @@
+//! `remember`: keeps a fact for later conversations, or for this one.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolOutput;
+use toold_host::exclude::Exclusions;
+use toold_host::files;
+use toold_proto::tool::{Annotations, Category};
+
+use crate::blocking::blocking;
+use crate::builtin::{Builtin, Facts};
+use crate::diff::diff;
+use crate::memories::{MemoryScope, Plan, keep, plan};
+use crate::paths;
+use crate::shared::Shared;
+
+/// What `remember` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The fact, in words that stand by themselves; at most 8 KiB.
+    content: String,
+    /// `session` for this conversation, `project` for all who work in this project, `global` for all of the
+    /// user's agents.
+    #[serde(default)]
+    scope: MemoryScope,
+}
+
+pub(crate) struct Remember {
+    shared: Arc<Shared>,
+}
+
+impl Builtin for Remember {
+    type Input = Input;
+
+    const NAME: &'static str = "remember";
+    const FACTS: Facts = Facts {
+        label: "Remember a fact",
+        description: "Keeps a fact, for this conversation, for the project or for all of the user's agents. Not for \
+                      secrets. Gives the memory_id by which `forget` removes it.",
+        parallelizable: false,
+        permissions: &[Category::FileWrite],
+        timeout: None,
+        annotations: Annotations { read_only: false, destructive: false, idempotent: true, open_world: false },
+    };
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let plan = plan(&self.shared, &cx.session, &input.content, input.scope)?;
+        Ok(need(&plan, input.scope, cx).into_iter().collect())
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let plan = plan(&self.shared, &cx.session, &input.content, input.scope)?;
+        // Judged again: a link on the way may lead elsewhere by now.
+        if let Some(need) = need(&plan, input.scope, cx) {
+            cx.require(need).await?;
+        }
+        blocking(cx, move |_| {
+            let words = if keep(&plan)? { "remembered as" } else { "known already as" };
+            Ok(ToolOutput::text(format!("{words} {}", plan.id))
+                .with("memory_id", plan.id.as_str())
+                .with("path", plan.file.to_string_lossy().as_ref()))
+        })
+        .await
+    }
+}
+
+/// A session's own memories are the daemon's files, and nobody's leave is needed.
+fn need(plan: &Plan, scope: MemoryScope, cx: &Cx) -> Option<Need> {
+    if scope == MemoryScope::Session {
+        return None;
+    }
+    let mut need = files::write_need(&plan.file, &mut Exclusions::default());
+    need.diff = Some(diff(None, &plan.text, &paths::shown(&plan.file, &cx.cwd)).text);
+    Some(need)
+}

@@ -1,0 +1,129 @@
+//! `skill`: the text of a skill.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::{Tool, ToolOutput};
+
+use crate::blocking::blocking;
+use crate::builtin::{Builtin, Facts, READS, make_described};
+use crate::shared::Shared;
+use crate::skills::{Skill, Skills, find_skills};
+
+/// What the tool says of skills takes no more of the model's context.
+const MAX_LISTED: usize = 8 * 1024;
+/// Files beside the text that are named.
+const MAX_FILES: usize = 50;
+
+/// What `skill` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The skill's name.
+    name: String,
+}
+
+pub(crate) struct SkillTool {
+    shared: Arc<Shared>,
+}
+
+/// The tool, whose description lists these skills.
+pub fn tool(shared: &Arc<Shared>, skills: &Skills) -> Arc<dyn Tool> {
+    make_described::<SkillTool>(shared, description(skills))
+}
+
+fn description(skills: &Skills) -> String {
+    let mut text = SkillTool::FACTS.description.to_owned();
+    if skills.skills.is_empty() {
+        text.push_str(" There are none yet.");
+        return text;
+    }
+    text.push_str(" There are:");
+    for (at, skill) in skills.skills.iter().enumerate() {
+        let line = format!("\n- {}: {}", skill.name, skill.description.replace('\n', " "));
+        if text.len() + line.len() > MAX_LISTED {
+            text.push_str(&format!("\n- and {} more", skills.skills.len() - at));
+            break;
+        }
+        text.push_str(&line);
+    }
+    text
+}
+
+impl Builtin for SkillTool {
+    type Input = Input;
+
+    const NAME: &'static str = "skill";
+    const FACTS: Facts = Facts {
+        label: "Learn a skill",
+        description: "Gives the text of a skill: how something is done here. Ask for it before you begin such work.",
+        parallelizable: true,
+        permissions: &[],
+        timeout: None,
+        annotations: READS,
+    };
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+        // A skill is there to be shown; what is kept from tools is none.
+        Ok(Vec::new())
+    }
+
+    async fn run(&self, Input { name }: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let (shared, cwd, project) = (self.shared.clone(), cx.cwd.clone(), cx.session.project.clone());
+        blocking(cx, move |_| {
+            let skills = find_skills(&shared.places.skills, Some((&cwd, &project)));
+            match skills.find(&name) {
+                Some(skill) => Ok(output(skill)),
+                None => Ok(ToolOutput::error(unknown(&name, &skills))),
+            }
+        })
+        .await
+    }
+}
+
+fn output(skill: &Skill) -> ToolOutput {
+    let mut text = skill.text.trim_end().to_owned();
+    if let Some(folder) = &skill.folder {
+        let files = files_beside(folder);
+        text.push_str(&format!("\n\n[the skill's folder is {}", folder.display()));
+        if !files.is_empty() {
+            text.push_str(&format!("; it holds {}", files.join(", ")));
+        }
+        text.push(']');
+    }
+    ToolOutput::text(text).with("file", skill.file.to_string_lossy().as_ref()).with("scope", skill.whose.as_str())
+}
+
+/// What lies beside the text, down to one level, sorted.
+fn files_beside(folder: &Path) -> Vec<String> {
+    let entries = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    };
+    let mut names = Vec::new();
+    for path in entries(folder) {
+        let below = if path.is_dir() && !path.is_symlink() { entries(&path) } else { vec![path] };
+        let relative = below.iter().filter_map(|path| path.strip_prefix(folder).ok()?.to_str());
+        names.extend(relative.filter(|name| *name != "SKILL.md").map(str::to_owned));
+    }
+    names.truncate(MAX_FILES);
+    names
+}
+
+fn unknown(name: &str, skills: &Skills) -> String {
+    if skills.skills.is_empty() {
+        return format!("there is no skill {name}, and no other");
+    }
+    let names: Vec<&str> = skills.skills.iter().map(|skill| skill.name.as_str()).collect();
+    format!("there is no skill {name}; there are: {}", names.join(", "))
+}

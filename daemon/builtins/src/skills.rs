@@ -1,0 +1,282 @@
+//! Skills: texts that tell an agent how something is done, found in the usual folders.
+//!
+//! A skill is a folder with a `SKILL.md` (the Agent Skills specification), or a flat `NAME.md`. The nearest of a
+//! name counts: from the working folder up to the project's, then the user's. Nothing is kept: what is on the disk
+//! when somebody asks is what there is.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toold_host::exclude::Exclusions;
+use toold_host::files;
+
+use crate::front_matter::{Broken, Split, split};
+
+/// Below a project, the first before the others.
+const PROJECT_FOLDERS: [&str; 3] = [".toold/skills", ".agents/skills", ".claude/skills"];
+/// Below the home folder.
+const HOME_FOLDERS: [&str; 2] = [".agents/skills", ".claude/skills"];
+/// Longer ones would fill the model's context.
+const MAX_BYTES: u64 = 256 * 1024;
+/// In one folder.
+const MAX_SKILLS: usize = 500;
+const MAX_NAME: usize = 64;
+const MAX_DESCRIPTION: usize = 1024;
+/// How far up a working folder is looked in.
+const MAX_LEVELS: usize = 32;
+
+/// Where a user's own skills are.
+#[derive(Clone, Debug, Default)]
+pub struct SkillPlaces {
+    /// The daemon's own, such as `~/.config/toold/skills`.
+    pub config: Option<PathBuf>,
+    pub home: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    Project,
+    User,
+}
+
+impl Whose {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skill {
+    pub name: String,
+    pub description: String,
+    pub whose: Whose,
+    /// The text; its folder may hold more.
+    pub file: PathBuf,
+    /// `None` for a flat file.
+    pub folder: Option<PathBuf>,
+    pub text: String,
+}
+
+/// A file that was meant to be a skill.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BrokenSkill {
+    pub file: PathBuf,
+    /// From 1.
+    pub line: Option<u64>,
+    pub message: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Skills {
+    /// By name.
+    pub skills: Vec<Skill>,
+    pub broken: Vec<BrokenSkill>,
+    /// Files whose name a nearer skill has.
+    pub shadowed: Vec<PathBuf>,
+}
+
+impl Skills {
+    pub fn find(&self, name: &str) -> Option<&Skill> {
+        self.skills.iter().find(|skill| skill.name == name)
+    }
+}
+
+/// What a skill's file says of itself. Fields of other agents are let pass.
+#[derive(Debug, Deserialize)]
+struct Front {
+    name: Option<String>,
+    description: Option<String>,
+}
+
+/// All skills for somebody who works in `cwd` of `project`; `None` for nobody in particular. Blocks.
+pub fn find_skills(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Skills {
+    let mut found = Skills::default();
+    let mut names = BTreeSet::new();
+    let mut exclusions = Exclusions::default();
+    for (whose, folder) in folders(places, work) {
+        for file in candidates(&folder) {
+            match load(&folder, &file, whose, &mut exclusions) {
+                Ok(skill) if names.insert(skill.name.clone()) => found.skills.push(skill),
+                Ok(skill) => found.shadowed.push(skill.file),
+                Err(Broken { message, line }) => found.broken.push(BrokenSkill { file, line, message }),
+            }
+        }
+    }
+    found.skills.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// The folders of skills, the nearest first.
+fn folders(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Vec<(Whose, PathBuf)> {
+    let mut folders = Vec::new();
+    if let Some((cwd, project)) = work {
+        let levels = cwd.ancestors().take(MAX_LEVELS).take_while(|level| level.starts_with(project));
+        // A session that works elsewhere than in its project has the project's all the same.
+        let levels: Vec<&Path> = if cwd.starts_with(project) { levels.collect() } else { vec![project] };
+        for level in levels {
+            folders.extend(PROJECT_FOLDERS.iter().map(|name| (Whose::Project, level.join(name))));
+        }
+    }
+    folders.extend(places.config.iter().map(|folder| (Whose::User, folder.clone())));
+    let home = places.home.iter();
+    folders.extend(home.flat_map(|home| HOME_FOLDERS.iter().map(|name| (Whose::User, home.join(name)))));
+    // The home folder may be the project.
+    let mut seen = BTreeSet::new();
+    folders.retain(|(_, folder)| seen.insert(folder.clone()));
+    folders
+}
+
+/// The files of a folder that are meant to be skills, sorted.
+fn candidates(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+        .filter_map(|entry| {
+            let path = entry.path();
+            if path.is_dir() {
+                let file = path.join("SKILL.md");
+                return file.symlink_metadata().is_ok().then_some(file);
+            }
+            path.extension().is_some_and(|ending| ending == "md").then_some(path)
+        })
+        .collect();
+    files.sort();
+    files.truncate(MAX_SKILLS);
+    files
+}
+
+fn load(folder: &Path, file: &Path, whose: Whose, exclusions: &mut Exclusions) -> Result<Skill, Broken> {
+    let broken = |message: String| Broken { message, line: None };
+    // A link is followed within the folder of skills and nowhere else: a project must not show what lies outside.
+    let real = file.canonicalize().map_err(|error| broken(format!("can't be read: {error}")))?;
+    let inside = match whose {
+        Whose::Project => folder.canonicalize().is_ok_and(|folder| real.starts_with(folder)),
+        Whose::User => true,
+    };
+    if !inside {
+        return Err(broken(format!("leads out of {}", folder.display())));
+    }
+    if let Some(reason) = exclusions.reason(&real, false) {
+        return Err(broken(format!("is kept from tools by {reason}")));
+    }
+    let mut opened = files::open(&real).map_err(|error| broken(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let size = (&mut opened).take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    size.map_err(|error| broken(format!("can't be read: {error}")))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(broken(format!("is longer than {} KiB", MAX_BYTES / 1024)));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| broken("is no UTF-8".to_owned()))?;
+    let Split { front, body } = split::<Front>(&text)?;
+    let own_folder = file.file_name().filter(|name| *name == "SKILL.md").and(file.parent()).map(Path::to_owned);
+    let named_by = own_folder.as_deref().unwrap_or(file);
+    let place_name = named_by.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = front.name.unwrap_or_else(|| place_name.clone());
+    check_name(&name).map_err(broken)?;
+    if own_folder.is_some() && name != place_name {
+        return Err(broken(format!("is named {name:?}, and its folder {place_name:?}: both must be the same")));
+    }
+    let description = front.description.unwrap_or_else(|| first_line(&body));
+    let description = description.trim();
+    if description.is_empty() {
+        return Err(broken("has no description: nobody knows when to use it".to_owned()));
+    }
+    let description: String = description.chars().take(MAX_DESCRIPTION).collect();
+    Ok(Skill { name, description, whose, file: real, folder: own_folder, text: body })
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(fits) {
+        return Err(format!("the name {name:?} is not of 1 to {MAX_NAME} small letters, digits and hyphens"));
+    }
+    Ok(())
+}
+
+/// The first line with words, without the signs of a heading.
+fn first_line(text: &str) -> String {
+    text.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty()).unwrap_or("").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    struct House {
+        _keep: tempfile::TempDir,
+        root: PathBuf,
+    }
+
+    impl House {
+        fn new() -> Self {
+            let keep = tempfile::tempdir().unwrap();
+            let root = keep.path().canonicalize().unwrap();
+            fs::create_dir_all(root.join("project/src")).unwrap();
+            Self { _keep: keep, root }
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn skills(&self) -> Skills {
+            let places =
+                SkillPlaces { config: Some(self.root.join("config/skills")), home: Some(self.root.join("home")) };
+            find_skills(&places, Some((&self.root.join("project/src"), &self.root.join("project"))))
+        }
+    }
+
+    #[test]
+    fn the_nearest_of_a_name_counts() {
+        let house = House::new();
+        house.write("home/.claude/skills/commit/SKILL.md", "---\nname: commit\ndescription: user's\n---\n");
+        house.write("project/.claude/skills/commit/SKILL.md", "---\nname: commit\ndescription: project's\n---\n");
+        house.write("project/src/.agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: near\n---\nText");
+        house.write("config/skills/flat.md", "# How to be flat\n\nBe flat.\n");
+        let skills = house.skills();
+        let seen: Vec<_> =
+            skills.skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
+        assert_eq!(seen, [("commit", "near"), ("flat", "How to be flat")]);
+        assert_eq!((skills.skills[0].whose, skills.skills[1].whose), (Whose::Project, Whose::User));
+        assert_eq!(skills.shadowed.len(), 2);
+        assert_eq!(skills.broken, []);
+    }
+
+    #[test]
+    fn what_is_broken_is_told_and_hides_nothing_else() {
+        let house = House::new();
+        house.write("project/.agents/skills/good/SKILL.md", "---\nname: good\ndescription: Says: good things\n---\nx");
+        house.write("project/.agents/skills/other/SKILL.md", "---\nname: else\ndescription: x\n---\n");
+        house.write("project/.agents/skills/Upper.md", "text");
+        house.write("project/.agents/skills/open/SKILL.md", "---\nname: open\n");
+        house.write("project/.agents/skills/empty.md", "");
+        house.write("secret.md", "outside");
+        symlink(house.root.join("secret.md"), house.root.join("project/.agents/skills/link.md")).unwrap();
+        house.write("project/.aiexclude", "hidden.md\n");
+        house.write("project/.agents/skills/hidden.md", "text");
+        let skills = house.skills();
+        assert_eq!(skills.skills.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["good"]);
+        assert_eq!(skills.skills[0].description, "Says: good things");
+        let told = |name: &str| {
+            let broken = skills.broken.iter().find(|broken| broken.file.ends_with(name));
+            broken.unwrap_or_else(|| panic!("{name}: {:?}", skills.broken)).message.clone()
+        };
+        assert!(told("other/SKILL.md").contains("its folder"));
+        assert!(told("Upper.md").contains("small letters"));
+        assert!(told("open/SKILL.md").contains("no end"));
+        assert!(told("empty.md").contains("no description"));
+        assert!(told("link.md").contains("leads out"));
+        assert!(told("hidden.md").contains(".aiexclude"));
+    }
+}

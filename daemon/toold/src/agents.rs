@@ -1,0 +1,86 @@
+//! The sub-agents of the user's configuration.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_builtins::agents::AgentType;
+
+use crate::daemon::State;
+
+/// `[subagents.NAME]`: a kind of sub-agent. The command of `[subagents.default]` serves the kinds that have none.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SubagentConfig {
+    /// For the model that chooses.
+    pub description: String,
+    pub system_prompt: String,
+    /// Names of tools that it may use; all when absent.
+    pub tools: Option<Vec<String>>,
+    pub model: Option<String>,
+    /// The program and its arguments. `{prompt}`, `{system_prompt}`, `{description}`, `{type}`, `{model}` and
+    /// `{session_id}` are put in; without `{prompt}` the prompt comes on stdin. What it writes to stdout is the answer.
+    pub command: Option<Vec<String>>,
+    /// Added to the program's environment.
+    pub env: BTreeMap<String, String>,
+    /// How long the program may take, in milliseconds: 600000 when absent, at most 3600000.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Gives the built-in tool the sub-agents that are configured now, and goes on with each change.
+pub fn follow(state: &Arc<State>) {
+    let asked = Arc::downgrade(state);
+    state.builtins.agents.ask_plugins(move || asked.upgrade().map(|state| of_plugins(&state)).unwrap_or_default());
+    configure(state);
+    let mut loaded = state.loaded_changes();
+    let (stop, following) = (state.engine.stop.clone(), state.clone());
+    state.engine.tasks.spawn(async move {
+        loop {
+            let changed = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                changed = loaded.changed() => changed,
+            };
+            if changed.is_err() {
+                return;
+            }
+            configure(&following);
+        }
+    });
+}
+
+fn configure(state: &State) {
+    let loaded = state.loaded();
+    let types = loaded.config.subagents.iter().map(|(name, config)| to_type(name, config));
+    state.builtins.agents.configure(types.collect());
+}
+
+fn to_type(name: &str, config: &SubagentConfig) -> AgentType {
+    AgentType {
+        name: name.to_owned(),
+        description: config.description.clone(),
+        system_prompt: config.system_prompt.clone(),
+        tools: config.tools.clone(),
+        model: config.model.clone(),
+        command: config.command.clone(),
+        env: config.env.clone(),
+        timeout: config.timeout_ms.map(|ms| Duration::from_millis(ms.min(3_600_000))),
+        origin: "config".to_owned(),
+    }
+}
+
+fn of_plugins(state: &State) -> Vec<AgentType> {
+    let subagents = state.plugins.subagents();
+    let types = subagents.iter().map(|subagent| AgentType {
+        name: subagent.name.clone(),
+        description: subagent.description.clone(),
+        system_prompt: subagent.system_prompt.clone(),
+        tools: subagent.tools.clone(),
+        model: subagent.model.clone(),
+        origin: format!("plugin {}", subagent.plugin),
+        ..AgentType::default()
+    });
+    types.collect()
+}

@@ -1,0 +1,91 @@
+//! `skills.*`, `memories.list` and `todo.list`: what a session knows, remembers and has to do.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_builtins::memories::{Memory, MemoryScope, memories};
+use toold_builtins::skills::{Skill, Skills, find_skills};
+use toold_builtins::todo;
+use toold_engine::session::Session;
+use toold_proto::method::{MemoriesList, SkillsGet, SkillsList, TodosList};
+use toold_proto::skill::{
+    BrokenSkill, GetSkill, MemoryInfo, MemoryList, OfSession, SkillInfo, SkillList, SkillText, TodoList,
+};
+use toold_proto::tool::SessionId;
+
+use crate::daemon::State;
+use crate::rpc::error::{internal, unknown};
+use crate::rpc::{Request, Right, add_async};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    add_async::<SkillsList, _>(module, Right::Anyone, |request, params: OfSession| async move {
+        let Skills { skills, broken, shadowed } = skills(&request, params.session_id.as_ref()).await?;
+        let broken = broken.into_iter().map(|broken| BrokenSkill {
+            path: show(&broken.file),
+            line: broken.line,
+            message: broken.message,
+        });
+        Ok(SkillList {
+            skills: skills.iter().map(describe).collect(),
+            broken: broken.collect(),
+            shadowed: shadowed.iter().map(|file| show(file)).collect(),
+        })
+    })?;
+    add_async::<SkillsGet, _>(module, Right::Anyone, |request, params: GetSkill| async move {
+        let skills = skills(&request, params.session_id.as_ref()).await?;
+        let skill = skills.find(&params.name).ok_or_else(|| unknown("skill", &params.name))?;
+        Ok(SkillText { skill: describe(skill), text: skill.text.clone() })
+    })?;
+    add_async::<MemoriesList, _>(module, Right::Anyone, |request, params: OfSession| async move {
+        let session = request.session(params.session_id.as_ref())?;
+        let builtins = request.state.builtins.clone();
+        let memories = blocking(move || memories(&builtins, &session)).await?;
+        Ok(MemoryList { memories: memories.into_iter().map(remembered).collect() })
+    })?;
+    add_async::<TodosList, _>(module, Right::Anyone, |request, params: OfSession| async move {
+        let session = request.session(params.session_id.as_ref())?;
+        let builtins = request.state.builtins.clone();
+        Ok(TodoList { items: blocking(move || todo::items(&builtins, &session)).await? })
+    })
+}
+
+async fn skills(request: &Request, session: Option<&SessionId>) -> Result<Skills, ErrorObjectOwned> {
+    let session: Arc<Session> = request.session(session)?;
+    let builtins = request.state.builtins.clone();
+    blocking(move || find_skills(builtins.skill_places(), Some((&session.cwd, &session.project)))).await
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
+}
+
+fn describe(skill: &Skill) -> SkillInfo {
+    SkillInfo {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        scope: skill.whose.as_str().to_owned(),
+        path: show(&skill.file),
+        folder: skill.folder.as_deref().map(show),
+    }
+}
+
+fn remembered(memory: Memory) -> MemoryInfo {
+    let scope = match memory.scope {
+        MemoryScope::Session => "session",
+        MemoryScope::Project => "project",
+        MemoryScope::Global => "global",
+    };
+    MemoryInfo {
+        path: show(&memory.file),
+        memory_id: memory.id,
+        scope: scope.to_owned(),
+        content: memory.content,
+        created_at: memory.created_at,
+    }
+}
+
+fn show(path: &Path) -> String {
+    path.display().to_string()
+}
