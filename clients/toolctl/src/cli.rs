@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    approve, audit, call, completions, connect, doctor, events, list, man, mcp, parse, permissions, plugins, prompt,
-    schema, sessions, shells, status, stop, tools, undo, watch,
+    approve, audit, call, completions, config, connect, doctor, events, list, man, mcp, parse, permissions, plugins,
+    prompt, schema, sessions, shells, status, stop, tools, undo, watch,
 };
 use crate::view;
 
@@ -65,6 +65,7 @@ pub(crate) enum Command {
     Undo(undo::Undo),
     Prompt(prompt::Prompt),
     Parse(parse::Parse),
+    Config(config::Config),
     Doctor(doctor::Doctor),
     Stop(stop::Stop),
     Connect(connect::Connect),
@@ -94,6 +95,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Undo(undo) => undo::run(undo, globals).await,
         Command::Prompt(prompt) => prompt::run(prompt, globals).await,
         Command::Parse(parse) => parse::run(parse, globals).await,
+        Command::Config(config) => config::run(config, globals).await,
         Command::Doctor(doctor) => doctor::run(doctor, globals).await,
         Command::Stop(stop) => stop::run(stop, globals).await,
         Command::Connect(connect) => connect::run(connect, globals).await,

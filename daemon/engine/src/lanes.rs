@@ -94,8 +94,8 @@ impl Drop for LaneGuard {
 
 /// How many calls may be in flight, those that wait included.
 pub struct Limits {
-    pub per_connection: usize,
-    pub in_all: usize,
+    per_connection: AtomicUsize,
+    in_all: AtomicUsize,
     now: Arc<AtomicUsize>,
 }
 
@@ -107,15 +107,22 @@ impl Default for Limits {
 
 impl Limits {
     pub fn new(per_connection: usize, in_all: usize) -> Self {
-        Self { per_connection, in_all, now: Arc::default() }
+        Self { per_connection: per_connection.into(), in_all: in_all.into(), now: Arc::default() }
+    }
+
+    /// Other limits, from the next call on.
+    pub fn set(&self, per_connection: usize, in_all: usize) {
+        self.per_connection.store(per_connection, Ordering::Relaxed);
+        self.in_all.store(in_all, Ordering::Relaxed);
     }
 
     /// A place for one more call, or the limit that is reached, in words.
     pub fn admit(&self, connection: &Arc<AtomicUsize>) -> Result<Admitted, String> {
-        let mine = Counted::enter(connection, self.per_connection)
-            .ok_or_else(|| format!("{} calls of this connection are in flight already", self.per_connection))?;
-        let all = Counted::enter(&self.now, self.in_all)
-            .ok_or_else(|| format!("{} calls are in flight in all", self.in_all))?;
+        let (per_connection, in_all) =
+            (self.per_connection.load(Ordering::Relaxed), self.in_all.load(Ordering::Relaxed));
+        let mine = Counted::enter(connection, per_connection)
+            .ok_or_else(|| format!("{per_connection} calls of this connection are in flight already"))?;
+        let all = Counted::enter(&self.now, in_all).ok_or_else(|| format!("{in_all} calls are in flight in all"))?;
         Ok(Admitted { _counted: [mine, all] })
     }
 }

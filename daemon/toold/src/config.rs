@@ -1,25 +1,46 @@
-//! The configuration file, `config.toml`.
+//! The configuration: the user's `config.toml`, and what stands over it.
 //!
-//! Read whole or not at all: a file that cannot be read leaves the defaults, and the policy closed.
+//! Read whole or not at all: a file that cannot be read leaves the defaults, and the policy closed. What a
+//! project's own file says is [`project`]; what becomes of both is [`crate::in_force`].
+
+pub mod command;
+mod nearest;
+pub mod overrides;
+pub mod project;
+pub mod read;
+pub mod schema;
+pub mod show;
+pub mod watch;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use toold_engine::Settings;
 use toold_engine::hooks::Hook;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
+use toold_engine::registry::Scope;
 use toold_host::environment::Environment;
+use toold_host::sandbox::Rules;
+use toold_proto::config::ConfigEntry;
 
+use crate::agents::SubagentConfig;
+use crate::config::overrides::overrides;
+use crate::config::read::{Read, Text, read};
+use crate::daemon::Options;
 use crate::hooks::{self, HookConfig};
 use crate::mcp_servers::McpConfig;
 use crate::places::Places;
+use crate::sandbox::SandboxConfig;
+use crate::web::{NetworkConfig, WebConfig};
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub plugins: PluginsConfig,
@@ -28,12 +49,17 @@ pub struct Config {
     pub spool: SpoolConfig,
     pub cache: CacheConfig,
     pub audit: AuditConfig,
+    pub sandbox: SandboxConfig,
+    #[schemars(with = "Vec<HookConfig>")]
     pub hooks: Vec<Spanned<HookConfig>>,
     pub mcp: McpConfig,
+    pub network: NetworkConfig,
+    pub web: WebConfig,
+    pub subagents: BTreeMap<String, SubagentConfig>,
 }
 
 /// `[plugins]`, and `[plugins.NAME]` for each plugin's own table, which it sees as `hygge.config`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PluginsConfig {
     /// Folders and files beside the user's plugin folder; `~/` is the home folder.
@@ -43,25 +69,36 @@ pub struct PluginsConfig {
     /// Names of bundled plugins that are.
     pub bundled: Vec<String>,
     #[serde(flatten)]
+    #[schemars(with = "BTreeMap<String, serde_json::Map<String, serde_json::Value>>")]
     pub tables: BTreeMap<String, toml::Table>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PermissionConfig {
+    /// Who may do what. The more specific rule counts; `deny` counts before all others.
+    #[schemars(with = "Vec<RuleConfig>")]
     pub rules: Vec<Spanned<RuleConfig>>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
+    /// Calls in flight, those that wait included, of one connection.
     pub calls_per_connection: usize,
+    /// Calls in flight in all.
     pub calls: usize,
+    /// A longer message is refused.
     pub message_bytes: usize,
+    /// Text of a result; what is longer is cut, and kept whole in a file.
     pub result_bytes: usize,
+    /// Subscriptions of one connection.
     pub subscriptions_per_connection: u32,
+    /// For tools that name no limit of their own.
     pub timeout_ms: u64,
+    /// No call may ask for more.
     pub max_timeout_ms: u64,
+    /// What a plugin's machine may use, unless its manifest says otherwise. Counts from the next start on.
     pub vm_memory_mib: usize,
 }
 
@@ -80,10 +117,12 @@ impl Default for LimitsConfig {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpoolConfig {
+    /// Files of long results go at this age.
     pub max_age_hours: u64,
+    /// The oldest of them go when there is more.
     pub max_mib: u64,
 }
 
@@ -94,10 +133,12 @@ impl Default for SpoolConfig {
 }
 
 /// How long the audit log is kept; sessions that nobody uses go at the same age.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
+    /// Rows go at this age. Counts from the next start on.
     pub max_age_days: u64,
+    /// The oldest rows go when there are more. Counts from the next start on.
     pub max_rows: u64,
 }
 
@@ -108,10 +149,10 @@ impl Default for AuditConfig {
 }
 
 /// `[cache]`: results of tools that say that they may be served again.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
-    /// What they may take in all; 0 keeps none.
+    /// What they may take in all; 0 keeps none. Counts from the next start on.
     pub max_mib: u64,
 }
 
@@ -121,56 +162,70 @@ impl Default for CacheConfig {
     }
 }
 
-/// What became of reading the file.
+/// What became of reading the configuration.
 #[derive(Clone, Default)]
 pub struct Loaded {
     pub config: Config,
     /// The file, if there is one.
     pub file: Option<PathBuf>,
+    /// The user's rules, and what holds whatever they say.
     pub policy: Policy,
     pub hooks: Vec<Arc<dyn Hook>>,
+    /// What confines commands.
+    pub sandbox: Rules,
+    /// What is set, and where.
+    pub entries: Vec<ConfigEntry>,
     /// What is wrong, in words for people.
     pub problems: Vec<String>,
 }
 
-/// Reads the file and makes a policy of its rules. Never fails: what is wrong is told, and denies.
-pub fn load(places: &Places, file: &Path, environment: &Environment) -> Loaded {
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Loaded { policy: base_policy(places), ..Loaded::default() };
-        }
-        Err(error) => return broken(places, file, format!("can't read {}: {error}", file.display())),
+/// Reads the file with what stands over it, and makes a policy of its rules. Never fails: what is wrong is told, and
+/// denies. Blocks.
+pub fn load(options: &Options) -> Loaded {
+    let file = options.config_file();
+    let shown = file.display().to_string();
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => Some(text),
+        // A file that was named has to be there.
+        Err(error) if error.kind() == ErrorKind::NotFound && options.config.is_none() => None,
+        Err(error) => return broken(options, vec![format!("can't read {shown}: {error}")], Vec::new()),
     };
-    match toml::from_str::<Config>(&text) {
-        Ok(config) => {
-            let rules = config.permission.rules.iter().map(|rule| {
-                let line = line_of(&text, rule);
-                let place = RulePlace {
-                    origin: format!("{}:{line}", file.display()),
-                    project: None,
-                    trusted: true,
-                    base: None,
-                    home: places.home.clone(),
-                };
-                (rule.get_ref().clone(), place)
-            });
-            let mut policy = base_policy(places).with_rules(rules);
-            let mut hooks = Vec::new();
-            for hook in &config.hooks {
-                match hooks::read(hook.get_ref(), environment) {
-                    Ok(hook) => hooks.push(hook),
-                    // A hook that should stand in the way and cannot closes the policy instead.
-                    Err(error) => {
-                        policy.broken.push(format!("{}:{}: {error:#}", file.display(), line_of(&text, hook)));
-                    }
-                }
-            }
-            let problems = policy.broken.clone();
-            Loaded { config, file: Some(file.to_owned()), policy, hooks, problems }
+    let (overrides, mut problems) = overrides(&options.environment, &options.set);
+    let source =
+        Text { name: &shown, text: text.as_deref().unwrap_or_default(), overrides: &overrides, sections: None };
+    let Read { config, entries } = read(source);
+    let config = match config {
+        Ok(config) if problems.is_empty() => config,
+        Ok(_) => return broken(options, problems, entries),
+        Err(found) => {
+            problems.extend(found);
+            return broken(options, problems, entries);
         }
-        Err(error) => broken(places, file, format!("{}: {error}", file.display())),
+    };
+    let rules = config.permission.rules.iter().map(|rule| {
+        let place = RulePlace {
+            origin: source.place(Some(rule.span())),
+            project: None,
+            trusted: true,
+            base: None,
+            home: options.places.home.clone(),
+        };
+        (rule.get_ref().clone(), place)
+    });
+    let mut policy = base_policy(&options.places).with_rules(rules);
+    let environment = Environment::inherited(options.environment.iter().cloned());
+    let mut hooks = Vec::new();
+    for hook in &config.hooks {
+        match hooks::read(hook.get_ref(), Scope::Global, &environment) {
+            Ok(hook) => hooks.push(hook),
+            // A hook that should stand in the way and cannot closes the policy instead.
+            Err(error) => policy.broken.push(format!("{}: {error:#}", source.place(Some(hook.span())))),
+        }
     }
+    let sandbox = config.sandbox.rules(&options.places);
+    policy.broken.extend(sandbox.refused.iter().map(|why| format!("{shown}: sandbox: {why}")));
+    let problems = policy.broken.clone();
+    Loaded { config, file: text.is_some().then_some(file), policy, hooks, sandbox, entries, problems }
 }
 
 impl Config {
@@ -198,16 +253,10 @@ fn line_of<T>(text: &str, table: &Spanned<T>) -> usize {
     text[..table.span().start].matches('\n').count() + 1
 }
 
-fn broken(places: &Places, file: &Path, problem: String) -> Loaded {
-    let mut policy = base_policy(places);
-    policy.broken.push(problem.clone());
-    Loaded {
-        config: Config::default(),
-        file: Some(file.to_owned()),
-        policy,
-        hooks: Vec::new(),
-        problems: vec![problem],
-    }
+fn broken(options: &Options, problems: Vec<String>, entries: Vec<ConfigEntry>) -> Loaded {
+    let mut policy = base_policy(&options.places);
+    policy.broken.extend(problems.iter().cloned());
+    Loaded { file: Some(options.config_file()), policy, entries, problems, ..Loaded::default() }
 }
 
 /// What holds whatever the file says: no tool touches what controls the daemon.
@@ -215,20 +264,41 @@ fn base_policy(places: &Places) -> Policy {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let spool = real(places.state.clone()).join("spool");
     let home = places.home.clone().map(real);
-    Policy { control: vec![real(places.config.clone()), spool], home, ..Policy::default() }
+    let mcp = crate::mcp_servers::kept(&Places { state: real(places.state.clone()), ..places.clone() });
+    Policy { control: vec![real(places.config.clone()), spool, mcp], home, ..Policy::default() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn loaded(text: &str) -> Loaded {
+    fn options(dir: &Path, set: &[&str]) -> Options {
+        Options {
+            places: Places { config: dir.into(), state: dir.join("state"), home: Some("/home/u".into()) },
+            config: None,
+            set: set.iter().map(|flag| (*flag).to_owned()).collect(),
+            plugins: Vec::new(),
+            socket: None,
+            environment: vec![("TOOLD_LIMITS_RESULT_BYTES".into(), "9".into())],
+        }
+    }
+
+    fn loaded_with(text: &str, set: &[&str]) -> Loaded {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("config.toml");
-        std::fs::write(&file, text).unwrap();
-        let places =
-            Places { config: dir.path().into(), state: dir.path().join("state"), home: Some("/home/u".into()) };
-        load(&places, &file, &Environment::default())
+        std::fs::write(dir.path().join("config.toml"), text).unwrap();
+        load(&options(dir.path(), set))
+    }
+
+    fn loaded(text: &str) -> Loaded {
+        loaded_with(text, &[])
+    }
+
+    #[track_caller]
+    fn check_problem(text: &str, words: &[&str]) {
+        let loaded = loaded(text);
+        let problem = loaded.problems.first().expect("a problem");
+        assert!(words.iter().all(|word| problem.contains(word)), "{problem}");
+        assert_eq!(loaded.policy.broken, loaded.problems);
     }
 
     #[test]
@@ -242,10 +312,38 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_told_with_their_line_and_close_the_policy() {
-        let loaded = loaded("[limits]\ncals = 7\n");
-        assert!(loaded.problems[0].contains("line 2") && loaded.problems[0].contains("cals"), "{:?}", loaded.problems);
-        assert_eq!(loaded.policy.broken.len(), 1);
+    fn mistakes_are_told_with_their_line_and_the_nearest_name_and_close_the_policy() {
+        check_problem("\n[limits]\ncals = 7\n", &["config.toml:3: ", "unknown key cals in [limits]", "perhaps calls"]);
+        check_problem("[limit]\ncalls = 7\n", &["config.toml:1: ", "perhaps limits"]);
+        check_problem("[plugins]\npahts = []\n", &["config.toml:2: ", "perhaps paths"]);
+        check_problem("[limits]\ncalls = \"many\"\n", &["config.toml:2: limits.calls: ", "string"]);
+        check_problem("[limits]\ncalls = 7\ncalls = 8\n", &["config.toml:3: ", "duplicate"]);
+        let hook = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"x\"]\n";
+        check_problem(&format!("{hook}mode = \"asink\"\n"), &["config.toml:4: hooks: ", "perhaps async"]);
+        check_problem(&format!("{hook}tymeout_ms = 1\n"), &["config.toml:4: ", "perhaps timeout_ms"]);
+        check_problem("[[hooks]]\nevent = \"pre_tool\"\n", &["config.toml:1: hooks: ", "command"]);
+    }
+
+    #[test]
+    fn all_unknown_keys_are_told_at_once() {
+        let problems = loaded("[limits]\na = 1\n[spool]\nb = 2\n").problems;
+        assert!(problems.len() == 2 && problems[1].contains(":4: "), "{problems:?}");
+    }
+
+    #[test]
+    fn the_environment_stands_over_the_file_and_flags_over_both() {
+        let text = "[limits]\nresult_bytes = 1\ncalls = 2\ntimeout_ms = 3\n";
+        let loaded = loaded_with(text, &["limits.calls=8", "plugins.disabled=[\"a\"]"]);
+        assert_eq!(loaded.problems, Vec::<String>::new());
+        let limits = &loaded.config.limits;
+        assert_eq!((limits.result_bytes, limits.calls, limits.timeout_ms), (9, 8, 3));
+        assert_eq!(loaded.config.plugins.disabled, ["a"]);
+        let origin = |key: &str| loaded.entries.iter().find(|entry| entry.key == key).unwrap().origin.clone();
+        assert_eq!(origin("limits.result_bytes"), "environment TOOLD_LIMITS_RESULT_BYTES");
+        assert_eq!(origin("limits.calls"), "flag --set limits.calls=8");
+        assert!(origin("limits.timeout_ms").ends_with("config.toml:4"));
+        let wrong = loaded_with("", &["limits.calls=many"]);
+        assert!(wrong.problems[0].starts_with("flag --set limits.calls=many: limits.calls: "), "{:?}", wrong.problems);
     }
 
     #[test]
@@ -260,5 +358,12 @@ mod tests {
             "{:?}",
             loaded.problems
         );
+    }
+
+    #[test]
+    fn what_is_secret_by_its_name_is_not_shown() {
+        let entries = loaded("[plugins.w]\napi_key = \"abc\"\ncity = \"Bonn\"\n").entries;
+        let shown = serde_json::to_string(&entries).unwrap();
+        assert!(!shown.contains("abc") && shown.contains("Bonn"), "{shown}");
     }
 }

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use arc_swap::ArcSwap;
 use jsonrpsee::core::server::Methods;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toold_builtins::memories;
 use toold_builtins::shared::Shared;
 use toold_engine::Engine;
 use toold_engine::cache::Cache;
@@ -22,19 +22,23 @@ use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::stamps::Disk;
 use toold_lua::host::PluginHost;
+use toold_mcp::client::McpServers;
 use toold_mcp::server::Mcp;
 use toold_proto::event::What;
 use toold_proto::tool::{SessionId, SourceKind};
 use toold_store::Store;
 
+use crate::config::watch::ConfigWatch;
 use crate::config::{self, Loaded};
 use crate::connection::{self, ConnectionLimits, Served, Stream};
 use crate::frontends::Frontends;
+use crate::in_force::InForce;
 use crate::kept;
 use crate::peer::Peer;
 use crate::places::Places;
 use crate::project::project_of;
 use crate::rpc;
+use crate::skills::SkillTools;
 use crate::spool::SpoolDir;
 
 /// What a daemon is started with.
@@ -43,12 +47,21 @@ pub struct Options {
     pub places: Places,
     /// Another configuration file than the usual one.
     pub config: Option<PathBuf>,
+    /// `KEY=VALUE` flags, which stand over the file and the environment.
+    pub set: Vec<String>,
     /// Plugin folders and files beside those of the configuration.
     pub plugins: Vec<PathBuf>,
     /// What `daemon.status` shows; `None` for a daemon on stdio.
     pub socket: Option<PathBuf>,
     /// The variables of the daemon's process, from which those of its children are chosen.
     pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Options {
+    /// The configuration file, whether or not it is there.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.clone().unwrap_or_else(|| self.places.config_file())
+    }
 }
 
 /// A running daemon. Stop it with [`Daemon::stop`]; dropping it leaves its tasks to the runtime.
@@ -63,13 +76,17 @@ pub struct Daemon {
 pub struct State {
     pub engine: Arc<Engine>,
     pub plugins: PluginHost,
+    pub mcp_servers: Arc<McpServers>,
     pub store: Arc<Store>,
     pub frontends: Arc<Frontends>,
     /// What the built-in tools have in common.
     pub builtins: Arc<Shared>,
+    pub skill_tools: SkillTools,
     pub options: Options,
-    /// What the configuration says now; replaced as a whole.
-    loaded: ArcSwap<Loaded>,
+    pub(crate) in_force: InForce,
+    pub(crate) watch: ConfigWatch,
+    /// Files that no tool may read: the database and the socket's folder.
+    pub(crate) own_files: Vec<PathBuf>,
     pub started: Instant,
     limits: ConnectionLimits,
     connections: TaskTracker,
@@ -87,20 +104,21 @@ pub const DRAIN: Duration = Duration::from_secs(5);
 impl Daemon {
     /// Starts everything but the transport. Plugins load in the background.
     pub fn start(options: Options) -> anyhow::Result<Self> {
-        let file = options.config.clone().unwrap_or_else(|| options.places.config_file());
         let environment = Environment::inherited(options.environment.iter().cloned());
-        let loaded = config::load(&options.places, &file, &environment);
+        let loaded = config::load(&options);
         for problem in &loaded.problems {
             tracing::error!(problem, "the configuration is not whole");
         }
         let store = Arc::new(kept::open(&options, &loaded));
         let frontends = Arc::<Frontends>::default();
-        let mut engine = new_engine(&options, &loaded, &store)?;
+        let own_files = own_files(&options)?;
+        let mut engine = new_engine(&options, &loaded, &store);
         engine.roles = Some(frontends.clone());
         let engine = Arc::new(engine);
         let source = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
-        engine.hooks.replace(&crate::hooks::source(), loaded.hooks.clone());
-        let builtins = Arc::new(Shared::new(environment, Some(options.places.spool()), Some(options.places.undo())));
+        engine.hooks.replace(&crate::hooks::source(Scope::Global), loaded.hooks.clone());
+        let builtins = Arc::new(Shared::new(environment, options.places.of_builtins()));
+        builtins.sandbox.replace(loaded.sandbox.clone());
         engine
             .registry
             .put(source, Origin::Builtin, toold_builtins::all(&builtins))
@@ -109,20 +127,25 @@ impl Daemon {
             0 => {}
             ended => tracing::warn!(ended, "processes in the background of a daemon that was killed are ended"),
         });
-        let plugins = crate::plugins::start(&options, &loaded, &engine, &store)?;
+        let plugins = crate::plugins::start(&options, &loaded, &engine, &store, &builtins.sandbox, &builtins.web.http)?;
         let limits = ConnectionLimits {
             max_message: loaded.config.limits.message_bytes,
             max_subscriptions: loaded.config.limits.subscriptions_per_connection,
             ..ConnectionLimits::default()
         };
+        let mcp_servers = McpServers::new(&engine, crate::mcp_servers::options(&options));
         let state = Arc::new(State {
             engine,
             plugins,
+            mcp_servers,
             store,
             frontends,
             builtins,
+            skill_tools: SkillTools::default(),
             options,
-            loaded: ArcSwap::from_pointee(loaded),
+            in_force: InForce::new(loaded),
+            watch: ConfigWatch::start(),
+            own_files,
             started: Instant::now(),
             limits,
             connections: TaskTracker::new(),
@@ -131,6 +154,12 @@ impl Daemon {
             cancel: CancellationToken::new(),
             drain: std::sync::Mutex::new(DRAIN),
         });
+        state.put_all_in_force();
+        state.follow_configuration();
+        crate::mcp_servers::follow(&state);
+        crate::agents::follow(&state);
+        crate::web::follow(&state);
+        crate::skills::follow(&state);
         state.clean_spool();
         let methods = rpc::methods(state.clone())?;
         let mcp = crate::mcp::new(&state);
@@ -152,7 +181,8 @@ impl Daemon {
             let Served { connection, other } = serving.await;
             state.builtins.buffers.clear_connection(id);
             if let Some(session) = connection.own_session() {
-                state.engine.sessions.close(session);
+                state.close_session(session);
+                state.forget_session(session).await;
                 let session_id = session.clone();
                 state.engine.events.emit(What::SessionClosed { session_id });
             }
@@ -182,7 +212,7 @@ impl Daemon {
         state.cancel.cancel();
         state.engine.stop.cancel();
         state.connections.wait().await;
-        state.plugins.stop().await;
+        tokio::join!(state.plugins.stop(), state.mcp_servers.stop());
         state.engine.tasks.close();
         let grace = state.engine.settings.load().grace + Duration::from_secs(1);
         if tokio::time::timeout(grace, state.engine.tasks.wait()).await.is_err() {
@@ -193,6 +223,26 @@ impl Daemon {
 }
 
 impl State {
+    /// Reads configurations anew when their files change, until the daemon stops.
+    fn follow_configuration(self: &Arc<Self>) {
+        self.watch.follow(&self.options.config_file());
+        let (state, stop) = (self.clone(), self.stopping.clone());
+        let tasks = self.engine.tasks.clone();
+        self.engine.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = state.watch.changed() => {}
+                }
+                let state = state.clone();
+                let read = tasks.spawn_blocking(move || state.reload_changed());
+                if let Err(error) = read.await {
+                    tracing::error!(%error, "a configuration could not be read anew");
+                }
+            }
+        });
+    }
+
     /// Tells the daemon to stop, with so much time for calls in flight.
     pub fn shut_down(&self, drain: Duration) {
         *self.drain.lock().expect("no code panics while it holds this lock") = drain;
@@ -216,6 +266,10 @@ impl State {
     /// A number that no other connection has.
     pub(crate) fn next_connection(&self) -> u64 {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn tracker(&self) -> &TaskTracker {
+        &self.connections
     }
 
     pub fn connections(&self) -> u64 {
@@ -246,11 +300,6 @@ impl State {
         }))
     }
 
-    /// The configuration in service. Ask anew where it matters: it is replaced when the file changes.
-    pub fn loaded(&self) -> Arc<Loaded> {
-        self.loaded.load_full()
-    }
-
     /// Where plugins are looked for, first to last.
     pub fn plugin_dirs(&self) -> Vec<PathBuf> {
         crate::plugins::dirs(&self.options, &self.loaded())
@@ -261,6 +310,8 @@ impl State {
         let dirs = [places.spool(), places.undo()];
         let loaded = self.loaded();
         let spool = &loaded.config.spool;
+        let (sessions, days) = (places.sessions(), loaded.config.audit.max_age_days);
+        let sessions_age = Duration::from_secs(days.saturating_mul(24 * 3600));
         let (age, bytes) = (Duration::from_secs(spool.max_age_hours * 3600), spool.max_mib * 1024 * 1024);
         self.engine.tasks.spawn_blocking(move || {
             for dir in dirs {
@@ -268,6 +319,7 @@ impl State {
                     tracing::warn!(%error, dir = %dir.display(), "can't remove what is old");
                 }
             }
+            memories::clean(&sessions, sessions_age);
         });
     }
 }
@@ -308,21 +360,23 @@ fn fill_random(buffer: &mut [u8]) {
     }
 }
 
-fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> anyhow::Result<Engine> {
+fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> Engine {
     let mut engine = Engine::new(&random_hex(8));
     engine.limits = Limits::new(loaded.config.limits.calls_per_connection, loaded.config.limits.calls);
     engine.settings.store(Arc::new(loaded.config.settings()));
     engine.spool = Some(Arc::new(SpoolDir::new(options.places.spool())));
     engine.cache = Cache::new(loaded.config.cache.max_mib << 20, Some(Arc::new(Disk)));
     kept::lend(store, &mut engine);
-    let mut policy = loaded.policy.clone();
+    engine
+}
+
+/// What no tool may read: the database with what SQLite keeps beside it, and the folder of the socket.
+fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let state = real(&options.places.state);
-    // The last two are what SQLite keeps beside it.
-    policy.private.extend(["toold.db", "toold.db-wal", "toold.db-shm"].map(|name| state.join(name)));
+    let mut own: Vec<PathBuf> = ["toold.db", "toold.db-wal", "toold.db-shm", "registrations"].map(|name| state.join(name)).into();
     if let Some(socket) = &options.socket {
-        policy.private.push(real(socket.parent().context("the socket's path has no folder")?));
+        own.push(real(socket.parent().context("the socket's path has no folder")?));
     }
-    engine.policy.store(Arc::new(policy));
-    Ok(engine)
+    Ok(own)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
@@ -20,26 +21,33 @@ use toold_proto::hook::HookDecision;
 use toold_proto::tool::SourceKind;
 
 /// One `[[hooks]]` of the configuration.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HookConfig {
+    /// When it runs: before or after a call, before or after a message of a frontend.
+    #[schemars(extend("enum" = ["pre_tool", "post_tool", "pre_message", "post_message"]))]
     pub event: String,
     /// The program and its arguments; no shell.
     pub command: Vec<String>,
+    /// What messages call it; the program when absent.
     pub name: Option<String>,
     /// Names or globs of tools; all when absent.
     pub tools: Option<Vec<String>>,
+    /// Lower runs first.
     #[serde(default)]
     pub priority: i64,
+    /// `async` never delays a call, and what it answers counts for nothing.
     #[serde(default)]
     pub mode: HookMode,
+    /// How long it may take.
     #[serde(default = "default_timeout")]
     pub timeout_ms: u64,
+    /// What becomes of a call whose hook fails.
     #[serde(default)]
     pub fail: OnFailure,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookMode {
     #[default]
@@ -47,7 +55,7 @@ pub enum HookMode {
     Async,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// The call goes on.
@@ -61,9 +69,9 @@ fn default_timeout() -> u64 {
     10_000
 }
 
-/// The identity of the configuration as a source of hooks.
-pub fn source() -> SourceKey {
-    SourceKey { kind: SourceKind::Builtin, name: "configuration".into(), scope: Scope::Global }
+/// The identity of a configuration as a source of hooks: the user's, or a project's.
+pub fn source(scope: Scope) -> SourceKey {
+    SourceKey { kind: SourceKind::Builtin, name: "configuration".into(), scope }
 }
 
 struct CommandHook {
@@ -76,7 +84,7 @@ struct CommandHook {
 ///
 /// # Errors
 /// An event that there is not, no command, a glob that cannot be read.
-pub fn read(config: &HookConfig, environment: &Environment) -> anyhow::Result<Arc<dyn Hook>> {
+pub fn read(config: &HookConfig, scope: Scope, environment: &Environment) -> anyhow::Result<Arc<dyn Hook>> {
     let event = HookEvent::parse(&config.event).with_context(|| {
         format!("{:?} is no event: expected pre_tool, post_tool, pre_message or post_message", config.event)
     })?;
@@ -90,7 +98,7 @@ pub fn read(config: &HookConfig, environment: &Environment) -> anyhow::Result<Ar
     });
     let spec = HookSpec {
         name: config.name.clone().unwrap_or_else(|| program.clone()),
-        source: source(),
+        source: source(scope),
         event,
         priority: config.priority,
         asynchronous: config.mode == HookMode::Async,

@@ -3,6 +3,7 @@
 //! Read [`daemon`] for what there is, [`transport`] and [`connection`] for how a request comes in,
 //! and [`rpc`] for what each method does. What happens to a call is `toold-engine`'s.
 
+pub mod agents;
 pub mod authors;
 pub mod config;
 pub mod connection;
@@ -10,6 +11,7 @@ pub mod daemon;
 pub mod framing;
 pub mod frontends;
 pub mod hooks;
+pub mod in_force;
 pub mod kept;
 pub mod logging;
 pub mod mcp;
@@ -19,5 +21,9 @@ pub mod places;
 pub mod plugins;
 pub mod project;
 pub mod rpc;
+pub mod sandbox;
+pub mod skills;
 pub mod spool;
 pub mod transport;
+pub mod trust;
+pub mod web;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use toold::config::command;
 use toold::daemon::{Daemon, Options};
 use toold::logging;
 use toold::peer::Peer;
@@ -37,6 +38,11 @@ enum Command {
         #[command(subcommand)]
         what: PluginCommand,
     },
+    /// What can be told of configurations apart from the daemon
+    Config {
+        #[command(subcommand)]
+        what: ConfigCommand,
+    },
     /// Serve every client of this user on a Unix socket
     Serve {
         /// Where the socket is; else $TOOLD_SOCKET, else below $XDG_RUNTIME_DIR or $XDG_STATE_HOME
@@ -58,17 +64,41 @@ enum PluginCommand {
     Test { path: PathBuf },
 }
 
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// Print every mistake of a file, or of the whole configuration; exit status 1 when there is one
+    Check {
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        sources: Sources,
+    },
+    /// Print where the configuration file is
+    Path {
+        #[command(flatten)]
+        sources: Sources,
+    },
+    /// Print the JSON Schema of configuration files
+    Schema,
+}
+
 #[derive(Args, Clone)]
 struct Sources {
     /// Another configuration file than $XDG_CONFIG_HOME/toold/config.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// A key of the configuration, over the file and the environment, as limits.calls=100; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// A plugin folder or file beside the configured ones; may be repeated
     #[arg(long, value_name = "PATH")]
     plugins: Vec<PathBuf>,
 }
 
 fn main() -> ExitCode {
+    // Before anything is set up that a confined program must not inherit.
+    if let Some(failed) = toold_host::sandbox::helper::run_if_asked(std::env::args_os()) {
+        return failed;
+    }
     let cli = Cli::parse();
     match run(cli) {
         Ok(code) => code,
@@ -96,6 +126,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             runtime()?.block_on(serve(&socket, options, detached))
         }
         Some(Command::Plugin { what }) => author(&what),
+        Some(Command::Config { what }) => configuration(what, places),
         None if cli.stdio => {
             raise_open_files();
             let options = options(places()?, cli.sources, None)?;
@@ -116,12 +147,25 @@ fn author(what: &PluginCommand) -> anyhow::Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+fn configuration(what: ConfigCommand, places: impl Fn() -> anyhow::Result<Places>) -> anyhow::Result<ExitCode> {
+    match what {
+        ConfigCommand::Check { file, sources } => {
+            let good = command::check(&options(places()?, sources, None)?, file)?;
+            return Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        ConfigCommand::Path { sources } => command::print_path(&options(places()?, sources, None)?)?,
+        ConfigCommand::Schema => command::print_schema()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn options(places: Places, sources: Sources, socket: Option<&Path>) -> anyhow::Result<Options> {
     let absolute = |path: PathBuf| std::path::absolute(&path).with_context(|| format!("can't use {}", path.display()));
     Ok(Options {
         places,
         config: sources.config.map(absolute).transpose()?,
         plugins: sources.plugins.into_iter().map(absolute).collect::<anyhow::Result<_>>()?,
+        set: sources.set,
         socket: socket.map(Path::to_owned),
         environment: std::env::vars_os().collect(),
     })
@@ -147,7 +191,7 @@ async fn serve(path: &Path, options: Options, detached: bool) -> anyhow::Result<
     tracing::info!(socket = %socket.path().display(), pid = std::process::id(), "serving");
     tokio::select! {
         () = socket.accept(&daemon) => {}
-        signal = signals.next() => tracing::info!(signal, "stopping"),
+        signal = signals.stop(&daemon) => tracing::info!(signal, "stopping"),
     }
     // A second signal: do not wait for calls in flight.
     daemon.stop(async { _ = signals.next().await }).await;
@@ -163,7 +207,7 @@ async fn serve_stdio(options: Options) -> anyhow::Result<ExitCode> {
     let daemon = Daemon::start(options)?;
     tokio::select! {
         () = daemon.serve_here(Stdio::open()?, peer) => {}
-        signal = signals.next() => tracing::info!(signal, "stopping"),
+        signal = signals.stop(&daemon) => tracing::info!(signal, "stopping"),
     }
     daemon.stop(std::future::ready(())).await;
     Ok(ExitCode::SUCCESS)
@@ -184,15 +228,35 @@ fn adopt_orphans() {
     }
 }
 
-/// What tells the daemon to stop.
+/// What tells the daemon to stop, or to read its configuration anew.
 struct Signals {
     term: Signal,
     int: Signal,
+    hup: Signal,
 }
 
 impl Signals {
     fn install() -> anyhow::Result<Self> {
-        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            hup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Reads the configuration anew at each SIGHUP; gives the name of the first other signal.
+    async fn stop(&mut self, daemon: &Daemon) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return "SIGTERM",
+                _ = self.int.recv() => return "SIGINT",
+                _ = self.hup.recv() => {
+                    let state = daemon.state.clone();
+                    // Fails when it panicked, which is told already.
+                    let _ = tokio::task::spawn_blocking(move || state.reload_all()).await;
+                }
+            }
+        }
     }
 
     /// The next one's name.

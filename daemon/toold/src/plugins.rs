@@ -1,43 +1,106 @@
 //! Which plugins the Lua host loads, and with what.
 
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toold_engine::Engine;
+use toold_engine::registry::Scope;
 use toold_host::environment::Environment;
-use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
+use toold_host::http::Http;
+use toold_host::sandbox::Sandbox;
+use toold_lua::content::{Digest, Trust};
+use toold_lua::host::{Arrangement, DirKind, PluginDir, PluginHost, PluginHostOptions};
+use toold_store::trust::{Switch, TrustKind};
+use toold_lua::registrations::KeptRegistrations;
 use toold_store::{Store, StoreError};
 
-use crate::config::{Loaded, expand_home};
+use crate::config::project::ProjectFile;
+use crate::config::{Loaded, PluginsConfig, expand_home};
 use crate::daemon::Options;
 
-/// Starts the host; plugins load in the background.
+/// Starts the host; what it loads is [`arrangement`]'s to say.
 pub fn start(
     options: &Options,
     loaded: &Loaded,
     engine: &Arc<Engine>,
     store: &Arc<Store>,
+    sandbox: &Arc<Sandbox>,
+    http: &Arc<Http>,
 ) -> anyhow::Result<PluginHost> {
-    let mut host = PluginHostOptions::new(engine.clone(), folders(options, loaded));
-    let plugins = &loaded.config.plugins;
+    let now = arrangement(options, loaded, store, &[]);
+    let mut host = PluginHostOptions::new(engine.clone(), now.dirs);
     host.memory = loaded.config.limits.vm_memory_mib << 20;
-    host.disabled = plugins.disabled.iter().cloned().collect();
-    host.enabled = plugins.bundled.iter().cloned().collect();
+    host.disabled =
+        now.disabled.into_iter().filter(|(scope, _)| *scope == Scope::Global).map(|(_, name)| name).collect();
+    host.enabled = now.enabled;
+    host.config = now.tables.get(&Scope::Global).cloned().unwrap_or_default();
     host.profile_dir = options.places.config.clone();
+    host.registrations = Some(registrations(options));
     host.store = Some(Arc::new(PluginStore(store.clone())));
+    host.trust = Arc::new(StoredTrust(store.clone()));
+    host.sandbox = sandbox.clone();
+    host.http = http.clone();
     host.environment = Environment::inherited(options.environment.iter().cloned());
-    for (name, table) in &plugins.tables {
-        let table = serde_json::to_value(table).with_context(|| format!("[plugins.{name}] has no form in JSON"))?;
-        host.config.insert(name.clone(), table);
-    }
     PluginHost::start(host).context("can't start the Lua host")
 }
 
-/// Where plugins are looked for, first to last.
+/// What is to be loaded: by the user's configuration, by those of projects, and by what persons switched.
+pub fn arrangement(
+    options: &Options,
+    loaded: &Loaded,
+    store: &Store,
+    projects: &[(PathBuf, Option<Arc<ProjectFile>>)],
+) -> Arrangement {
+    let plugins = &loaded.config.plugins;
+    let mut dirs = folders(options, loaded);
+    let mut tables = HashMap::from([(Scope::Global, tables_of(plugins))]);
+    let mut disabled: HashSet<(Scope, String)> =
+        plugins.disabled.iter().map(|name| (Scope::Global, name.clone())).collect();
+    let mut enabled: HashSet<String> = plugins.bundled.iter().cloned().collect();
+    for (project, trusted) in projects {
+        let scope = Scope::Project(project.clone());
+        let named = trusted.as_ref().map(|file| paths_of(file, options)).unwrap_or_default();
+        let paths = folders_of(project).into_iter().chain(named);
+        dirs.extend(paths.map(|path| PluginDir { path, kind: DirKind::Project { project: project.clone() } }));
+        if let Some(file) = trusted {
+            tables.insert(scope.clone(), tables_of(&file.config.plugins));
+            disabled.extend(file.config.plugins.disabled.iter().map(|name| (scope.clone(), name.clone())));
+        }
+    }
+    let switches = store.plugin_switches().unwrap_or_else(|error| {
+        tracing::warn!(%error, "can't tell which plugins were switched off");
+        Vec::new()
+    });
+    for Switch { project, plugin, on } in switches {
+        let scope = project.map_or(Scope::Global, Scope::Project);
+        match on {
+            // What a configuration disables stays so.
+            true if scope == Scope::Global => _ = enabled.insert(plugin),
+            true => {}
+            false => _ = disabled.insert((scope, plugin)),
+        }
+    }
+    Arrangement { dirs, tables, disabled, enabled }
+}
+
+/// Where the user's plugins are looked for, first to last.
 pub fn dirs(options: &Options, loaded: &Loaded) -> Vec<PathBuf> {
     folders(options, loaded).into_iter().map(|dir| dir.path).collect()
+}
+
+/// The folders of a project that plugins lie in, whether or not they are there.
+pub fn folders_of(project: &Path) -> [PathBuf; 2] {
+    [project.join(".toold/plugins"), project.join(".hygge/plugins")]
+}
+
+/// The folders and files that a project's configuration names beside them.
+pub fn paths_of(file: &ProjectFile, options: &Options) -> Vec<PathBuf> {
+    let home = options.places.home.as_deref();
+    let paths = file.config.plugins.paths.iter();
+    paths.map(|path| file.project.join(expand_home(path, home))).collect()
 }
 
 /// The user's folder, then what the configuration names, then what the command line does.
@@ -47,6 +110,39 @@ fn folders(options: &Options, loaded: &Loaded) -> Vec<PluginDir> {
     let named = configured.chain(options.plugins.iter().cloned());
     let user = PluginDir { path: options.places.user_plugins(), kind: DirKind::User };
     std::iter::once(user).chain(named.map(|path| PluginDir { path, kind: DirKind::Configured })).collect()
+}
+
+fn tables_of(plugins: &PluginsConfig) -> Map<String, Value> {
+    let tables = plugins.tables.iter().filter_map(|(name, table)| match serde_json::to_value(table) {
+        Ok(table) => Some((name.clone(), table)),
+        Err(error) => {
+            tracing::warn!(plugin = name, %error, "the plugin's table has no form in JSON");
+            None
+        }
+    });
+    tables.collect()
+}
+
+/// What persons trust, as the database has it.
+struct StoredTrust(Arc<Store>);
+
+impl Trust for StoredTrust {
+    fn is_trusted(&self, plugin: &Path, digest: &Digest) -> bool {
+        match self.0.trusted(plugin, TrustKind::Plugin) {
+            Ok(trusted) => trusted.is_some_and(|trusted| trusted.digest == digest.to_hex().as_str()),
+            Err(error) => {
+                tracing::warn!(plugin = %plugin.display(), %error, "can't tell whether it is trusted");
+                false
+            }
+        }
+    }
+}
+
+/// Where it is kept what plugins registered. Another build of the daemon may understand their scripts otherwise.
+fn registrations(options: &Options) -> KeptRegistrations {
+    let program = std::env::current_exe().and_then(|path| path.metadata());
+    let facts = program.map(|facts| (facts.len(), facts.modified().ok()));
+    KeptRegistrations { dir: options.places.registrations(), build: format!("{} {facts:?}", env!("CARGO_PKG_VERSION")) }
 }
 
 /// The daemon's store, as the Lua host knows it.

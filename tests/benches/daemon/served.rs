@@ -65,6 +65,7 @@ pub(crate) fn daemon(dir: &Path) {
         let daemon = Daemon::start(Options {
             places: Places { config: dir.join("config"), state: dir.join("state"), home: None },
             config: None,
+            set: Vec::new(),
             plugins: Vec::new(),
             socket: Some(socket.path().to_owned()),
             environment: Vec::new(),

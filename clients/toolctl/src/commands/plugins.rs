@@ -11,7 +11,7 @@ use toold_proto::method::{PluginsList, PluginsReload};
 use toold_proto::plugin::{Plugin, PluginError, PluginList, PluginStatus, ReloadPlugins};
 
 use crate::cli::Globals;
-use crate::commands::author;
+use crate::commands::{author, trust};
 use crate::exit::{NOT_RUN, OK};
 use crate::output::{self, BAD, DIM, one_line, plain, print_json};
 use crate::{completion, connection, table};
@@ -35,6 +35,18 @@ enum Action {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
         name: Option<String>,
     },
+    /// Look at what a project brings, its configuration and its plugins, and let it count
+    Trust(trust::Trust),
+    /// Switch a plugin on, for good
+    Enable {
+        #[arg(add = ArgValueCompleter::new(completion::plugins))]
+        name: String,
+    },
+    /// Switch a plugin off, for good
+    Disable {
+        #[arg(add = ArgValueCompleter::new(completion::plugins))]
+        name: String,
+    },
     /// Make a folder with a tool that works, its test, and settings for lua-language-server
     New {
         name: String,
@@ -51,19 +63,27 @@ enum Action {
 }
 
 pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> {
-    let action = args.action.unwrap_or(Action::List);
+    let action = match args.action.unwrap_or(Action::List) {
+        Action::Trust(trust) => return trust::trust(trust, args.json, globals).await,
+        action => action,
+    };
     match &action {
         Action::New { name, dir } => return author::new(name, dir),
         Action::Check { path } => return author::run_toold("check", path),
         Action::Test { path } => return author::run_toold("test", path),
         Action::Types => return author::types(),
-        Action::List | Action::Reload { .. } => {}
+        Action::List | Action::Reload { .. } | Action::Trust(_) | Action::Enable { .. } | Action::Disable { .. } => {}
     }
     let client = connection::open(globals).await?;
     let (list, failure) = match action {
-        Action::New { .. } | Action::Check { .. } | Action::Test { .. } | Action::Types | Action::List => {
-            (client.call::<PluginsList>(NoParams {}).await?, OK)
-        }
+        Action::Enable { name } => (trust::switch(name, true, globals).await?, OK),
+        Action::Disable { name } => (trust::switch(name, false, globals).await?, OK),
+        Action::New { .. }
+        | Action::Check { .. }
+        | Action::Test { .. }
+        | Action::Types
+        | Action::Trust(_)
+        | Action::List => (client.call::<PluginsList>(NoParams {}).await?, OK),
         Action::Reload { name } => {
             let list = client.call::<PluginsReload>(ReloadPlugins { name: name.clone() }).await?;
             let meant = |plugin: &Plugin| name.as_ref().is_none_or(|name| *name == plugin.name);

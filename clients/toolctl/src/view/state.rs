@@ -190,6 +190,7 @@ impl State {
             Happened::PluginLoaded { .. }
             | Happened::PluginFailed { .. }
             | Happened::PluginUntrusted { .. }
+            | Happened::PluginUntrusted { .. }
             | Happened::PluginUnloaded { .. } => {
                 self.outdated.insert(What::Plugins);
             }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toold_proto::permission::{RuleInfo, Verdict};
 use toold_proto::tool::Category;
@@ -10,12 +11,17 @@ use crate::policy::pattern::{Pattern, escape_glob};
 use crate::policy::{Broken, Policy, Rule, ToolGlobs};
 
 /// One `[[permission.rules]]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
+    #[schemars(extend("enum" = Category::ALL))]
     pub category: String,
+    /// `**` matches everything of its category. Else of a command: words, quoted as for a shell, `*` for any text
+    /// within one, as the last word for any further ones. Of a file: a glob over its path. Of the network: `host` or
+    /// `host:port`. Of all else: a glob over the name.
     pub pattern: String,
     /// `allow`, `ask` or `deny`.
+    #[schemars(extend("enum" = ["allow", "ask", "deny"]))]
     pub action: String,
     /// Only for these tools, as globs; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,6 +45,9 @@ pub struct RulePlace {
     /// What `~` means.
     pub home: Option<PathBuf>,
 }
+
+/// What a project loses when it cannot be told which category a rule of its was for.
+const UNKNOWN: [Category; 4] = [Category::FileWrite, Category::Shell, Category::Network, Category::Mcp];
 
 impl Policy {
     /// Adds the rules to what is there. One that cannot be read is told in `broken` and denies.
@@ -64,7 +73,7 @@ impl Policy {
         let told = format!("{}: {reason}", place.origin);
         let categories = match (Category::parse(&config.category), &place.project) {
             (Some(category), _) => vec![category],
-            (None, Some(_)) => vec![Category::FileWrite, Category::Shell, Category::Network, Category::Mcp],
+            (None, Some(_)) => UNKNOWN.to_vec(),
             (None, None) => Vec::new(),
         };
         let rule = format!("a rule that cannot be read: {told}");
@@ -74,6 +83,13 @@ impl Policy {
         let project = place.project;
         let closed = |category| Broken { category, project: project.clone(), rule: rule.clone() };
         self.closed.extend(categories.into_iter().map(closed));
+    }
+
+    /// A project's configuration cannot be read, and may have denied anything: all that needs leave is denied there.
+    pub fn close_project(&mut self, project: &Path, problem: &str) {
+        let rule = format!("a configuration that cannot be read: {problem}");
+        let closed = |category| Broken { category, project: Some(project.to_owned()), rule: rule.clone() };
+        self.closed.extend(UNKNOWN.map(closed));
     }
 
     /// What could not be read, as `permissions.list` shows it.
@@ -92,7 +108,8 @@ impl Policy {
 }
 
 impl Rule {
-    fn describe(&self) -> RuleInfo {
+    /// As `permissions.list` shows it.
+    pub fn describe(&self) -> RuleInfo {
         RuleInfo {
             category: self.category,
             pattern: self.pattern.as_str().to_owned(),

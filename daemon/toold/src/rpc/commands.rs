@@ -6,6 +6,9 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::json;
 use toold_engine::execute::execute_tool;
+use toold_engine::registry::Scope;
+use toold_engine::session::Session;
+use toold_lua::command::Command;
 use toold_proto::call::Execute;
 use toold_proto::command::{CommandInfo, CommandList, RunCommand, SubagentInfo, SubagentList};
 use toold_proto::method::{CommandsList, CommandsRun, SubagentsList};
@@ -18,20 +21,19 @@ use crate::rpc::{Request, Right, add_async};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add_async::<CommandsList, _>(module, Right::Anyone, |request, _| async move {
+        let session = request.session(None)?;
         request.state.plugins.settled().await;
         let commands = request.state.plugins.commands();
-        let shown = commands.iter().map(|command| CommandInfo {
-            name: command.name.clone(),
-            description: command.description.clone(),
-            plugin: command.plugin.clone(),
-        });
-        Ok(CommandList { commands: shown.collect() })
+        let seen = commands.iter().filter(|command| is_seen(&command.scope, &session));
+        Ok(CommandList { commands: seen.map(command_info).collect() })
     })?;
     add_async::<CommandsRun, _>(module, Right::Anyone, run)?;
     add_async::<SubagentsList, _>(module, Right::Anyone, |request, _| async move {
+        let session = request.session(None)?;
         request.state.plugins.settled().await;
         let subagents = request.state.plugins.subagents();
-        let shown = subagents.iter().map(|subagent| SubagentInfo {
+        let seen = subagents.iter().filter(|subagent| is_seen(&subagent.scope, &session));
+        let shown = seen.map(|subagent| SubagentInfo {
             name: subagent.name.clone(),
             description: subagent.description.clone(),
             system_prompt: subagent.system_prompt.clone(),
@@ -43,12 +45,26 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
     })
 }
 
+pub(super) fn command_info(command: &Command) -> CommandInfo {
+    CommandInfo { name: command.name.clone(), description: command.description.clone(), plugin: command.plugin.clone() }
+}
+
+/// Whether what belongs to a project, or to all, is in the session's view.
+pub(super) fn is_seen(scope: &Scope, session: &Session) -> bool {
+    match scope {
+        Scope::Global => true,
+        Scope::Project(project) => *project == session.project,
+    }
+}
+
 /// Runs a command as a call: with hooks, permissions, progress, and a row in the audit log.
 async fn run(request: Request, params: RunCommand) -> Result<ToolResult, ErrorObjectOwned> {
+    let session = request.session(params.session_id.as_ref())?;
     request.state.plugins.settled().await;
     let name = params.name.trim_start_matches('/');
     let commands = request.state.plugins.commands();
-    let command = commands.iter().find(|command| command.name == name).ok_or_else(|| unknown("command", name))?;
+    let mut seen = commands.iter().filter(|command| is_seen(&command.scope, &session));
+    let command = seen.find(|command| command.name == name).ok_or_else(|| unknown("command", name))?;
     let call = to_call(
         &request,
         Execute {

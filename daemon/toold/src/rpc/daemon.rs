@@ -5,13 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jsonrpsee::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_proto::config::{ProjectConfig, ShownConfig};
 use toold_proto::daemon::{DaemonStatus, Done, PluginCounts, Shutdown};
-use toold_proto::method::{DaemonGetStatus, DaemonPing, DaemonShutdown, Method, RpcDiscover, describe_all};
+use toold_proto::method::{
+    DaemonGetConfig, DaemonGetStatus, DaemonPing, DaemonReload, DaemonShutdown, Method, RpcDiscover, describe_all,
+};
 use toold_proto::openrpc;
 use toold_proto::plugin::PluginStatus;
 
+use crate::config::show::with_defaults;
 use crate::daemon::{DRAIN, State};
-use crate::rpc::{Right, add};
+use crate::rpc::error::internal;
+use crate::rpc::{Request, Right, add, add_async};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add::<DaemonPing>(module, Right::Anyone, |_, _| Ok(Done {}))?;
@@ -21,12 +27,35 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
         request.state.shut_down(drain);
         Ok(Done {})
     })?;
+    add::<DaemonGetConfig>(module, Right::Decider, |request, _| shown_config(&request))?;
+    add_async::<DaemonReload, _>(module, Right::Decider, |request, _| async move {
+        let state = request.state.clone();
+        let read = tokio::task::spawn_blocking(move || state.reload_all()).await;
+        read.map_err(|error| internal(&error.to_string()))
+    })?;
     // Only what is registered by now is told, so this comes last.
     let mut served: Vec<&'static str> = module.method_names().collect();
     served.push(RpcDiscover::NAME);
     debug_assert!(served.iter().all(|name| describe_all().iter().any(|described| described.name == *name)));
     let document = openrpc::document(env!("CARGO_PKG_VERSION"), |name| served.contains(&name));
     add::<RpcDiscover>(module, Right::Anyone, move |_, _| Ok(document.clone()))
+}
+
+fn shown_config(request: &Request) -> Result<ShownConfig, ErrorObjectOwned> {
+    let session = request.session(None)?;
+    let state = &request.state;
+    let file = state.project_file(&session.project).filter(|(file, _)| file.digest.is_some());
+    Ok(ShownConfig {
+        file: state.options.config_file().display().to_string(),
+        entries: with_defaults(&state.loaded().entries),
+        project: file.map(|(file, trusted)| ProjectConfig {
+            file: file.path.display().to_string(),
+            trusted,
+            entries: file.entries.clone(),
+            problems: file.problems.clone(),
+        }),
+        problems: state.user_config_problems(),
+    })
 }
 
 fn status(state: &State) -> DaemonStatus {
@@ -57,7 +86,7 @@ fn status(state: &State) -> DaemonStatus {
         plugins,
         memory_bytes: resident_bytes(),
         open_files: std::fs::read_dir("/proc/self/fd").ok().map(|fds| fds.count() as u64),
-        problems: state.loaded().problems.iter().cloned().chain(state.store.problems()).collect(),
+        problems: state.config_problems().into_iter().chain(state.store.problems()).collect(),
     }
 }
 

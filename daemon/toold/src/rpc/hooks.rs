@@ -10,12 +10,15 @@ use toold_proto::method::{HooksList, HooksRun};
 use toold_proto::tool::Source;
 
 use crate::daemon::State;
+use crate::rpc::commands::is_seen;
 use crate::rpc::{Request, Right, add, add_async};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add::<HooksList>(module, Right::Anyone, |request, _| {
+        let session = request.session(None)?;
         let hooks = request.state.engine.hooks.snapshot();
-        Ok(HookList { hooks: hooks.iter().map(|hook| describe(hook.spec())).collect() })
+        let seen = hooks.iter().map(|hook| hook.spec()).filter(|spec| is_seen(&spec.source.scope, &session));
+        Ok(HookList { hooks: seen.map(describe).collect() })
     })?;
     add_async::<HooksRun, _>(module, Right::Anyone, run)
 }
@@ -30,7 +33,7 @@ async fn run(request: Request, asked: RunHooks) -> Result<HookAction, ErrorObjec
     Ok(engine.hooks.message(event, &session, asked.message, &engine.tasks).await)
 }
 
-fn describe(spec: &HookSpec) -> HookInfo {
+pub(super) fn describe(spec: &HookSpec) -> HookInfo {
     HookInfo {
         name: spec.name.clone(),
         event: spec.event.as_str().to_owned(),

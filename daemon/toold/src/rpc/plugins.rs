@@ -1,29 +1,138 @@
 //! `plugins.*`
 
+use std::path::Path;
 use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
+use toold_lua::content::Content;
 use toold_lua::host::UnknownPlugin;
-use toold_proto::method::{PluginsList, PluginsReload};
-use toold_proto::plugin::{PluginList, ReloadPlugins};
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{PluginsDisable, PluginsEnable, PluginsList, PluginsReload, PluginsShow, PluginsTrust};
+use toold_proto::plugin::{NamePlugin, Plugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins, TrustReport};
+use toold_proto::tool::SourceKind;
+use toold_store::trust::Switch;
 
 use crate::daemon::State;
-use crate::rpc::error::unknown;
-use crate::rpc::{Request, Right, add_async};
+use crate::rpc::commands::{command_info, is_seen};
+use crate::rpc::error::{internal, invalid_params, refused, unknown};
+use crate::rpc::hooks::describe;
+use crate::rpc::{Request, Right, add_async, client_name};
+use crate::trust::{TrustError, files_of};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
-    add_async::<PluginsList, _>(module, Right::Anyone, |request, _| async move {
-        request.state.plugins.settled().await;
-        Ok(PluginList { plugins: request.state.plugins.list().to_vec() })
-    })?;
-    add_async::<PluginsReload, _>(module, Right::Decider, reload)
+    add_async::<PluginsList, _>(module, Right::Anyone, |request, _: NoParams| async move { list(&request).await })?;
+    add_async::<PluginsShow, _>(module, Right::Anyone, show)?;
+    add_async::<PluginsReload, _>(module, Right::Decider, reload)?;
+    add_async::<PluginsEnable, _>(module, Right::Decider, |request, named| switch(request, named, true))?;
+    add_async::<PluginsDisable, _>(module, Right::Decider, |request, named| switch(request, named, false))?;
+    add_async::<PluginsTrust, _>(module, Right::Decider, trust)
+}
+
+/// Those that the caller's session sees, or would see.
+async fn list(request: &Request) -> Result<PluginList, ErrorObjectOwned> {
+    let session = request.session(None)?;
+    request.state.plugins.settled().await;
+    Ok(visible(&request.state, &session.project))
+}
+
+fn visible(state: &State, project: &Path) -> PluginList {
+    let all = state.plugins.list();
+    let seen = all.iter().filter(|plugin| plugin.project.as_deref().is_none_or(|of| Path::new(of) == project));
+    PluginList { plugins: seen.cloned().collect() }
+}
+
+/// The plugin of that name in the caller's view; the one that serves, where one is shadowed.
+async fn find(request: &Request, name: &str) -> Result<Plugin, ErrorObjectOwned> {
+    let plugins = list(request).await?.plugins;
+    plugins.into_iter().find(|plugin| plugin.name == name).ok_or_else(|| unknown("plugin", name))
+}
+
+async fn show(request: Request, named: NamePlugin) -> Result<PluginDetails, ErrorObjectOwned> {
+    let plugin = find(&request, &named.name).await?;
+    let state = request.state.clone();
+    let session = request.session(None)?;
+    let snapshot = state.engine.registry.snapshot();
+    let specs = snapshot.view(&session.project).iter().map(|tool| tool.spec());
+    let own = specs.filter(|spec| spec.source.kind == SourceKind::Plugin && spec.source.name == plugin.name);
+    let tools = own.map(|spec| spec.describe()).collect();
+    let hooks = state.engine.hooks.snapshot();
+    let hooks = hooks.iter().map(|hook| hook.spec()).filter(|spec| {
+        spec.source.kind == SourceKind::Plugin
+            && spec.source.name == plugin.name
+            && is_seen(&spec.source.scope, &session)
+    });
+    let hooks = hooks.map(describe).collect();
+    let commands = state.plugins.commands();
+    let commands = commands.iter().filter(|command| command.plugin == plugin.name && is_seen(&command.scope, &session));
+    let commands = commands.map(command_info).collect();
+    let subagents = state.plugins.subagents();
+    let subagents = subagents.iter().filter(|one| one.plugin == plugin.name && is_seen(&one.scope, &session));
+    let subagents = subagents.map(|subagent| subagent.name.clone()).collect();
+    let path = plugin.path.clone();
+    let of_project = plugin.project.is_some();
+    let (files, trusted) = blocking(move || {
+        let path = Path::new(&path);
+        // What cannot be read is told with the plugin.
+        let files = Content::read(path).map(|content| files_of(&content)).unwrap_or_default();
+        (files, of_project.then(|| state.plugin_trusted_by(path)).flatten())
+    })
+    .await?;
+    Ok(PluginDetails { plugin, tools, hooks, commands, subagents, files, trusted })
 }
 
 async fn reload(request: Request, reload: ReloadPlugins) -> Result<PluginList, ErrorObjectOwned> {
+    let session = request.session(None)?;
     let plugins = &request.state.plugins;
     plugins.settled().await;
     let reloaded = plugins.reload(reload.name.as_deref()).await;
-    let plugins = reloaded.map_err(|UnknownPlugin(name)| unknown("plugin", &name))?;
-    Ok(PluginList { plugins })
+    reloaded.map_err(|UnknownPlugin(name)| unknown("plugin", &name))?;
+    Ok(visible(&request.state, &session.project))
+}
+
+async fn switch(request: Request, named: NamePlugin, on: bool) -> Result<PluginList, ErrorObjectOwned> {
+    let plugin = find(&request, &named.name).await?;
+    let state = request.state.clone();
+    let project = plugin.project.clone().map(Into::into);
+    let disabled = match &project {
+        None => state.loaded().config.plugins.disabled.clone(),
+        Some(project) => {
+            let configs = state.trusted_configs();
+            let own = configs.iter().find(|file| file.project == *project);
+            own.map(|file| file.config.plugins.disabled.clone()).unwrap_or_default()
+        }
+    };
+    if on && disabled.contains(&plugin.name) {
+        let words = format!("{} is disabled by the configuration ([plugins] disabled): take it out there", plugin.name);
+        return Err(refused("disabled_by_config", &words));
+    }
+    let kept = blocking(move || {
+        let kept = state.store.set_plugin_switch(&Switch { project, plugin: plugin.name, on });
+        kept.map(|()| state.decisions_changed())
+    });
+    kept.await?.map_err(|error| refused("not_kept", &error.to_string()))?;
+    list(&request).await
+}
+
+async fn trust(request: Request, params: TrustPlugins) -> Result<TrustReport, ErrorObjectOwned> {
+    let (state, by) = (request.state.clone(), client_name(&request));
+    let trusted = blocking(move || match params.preview {
+        true => state.trustable(&params.path),
+        false => state.trust(&params.path, params.expect.as_ref(), by),
+    });
+    let report = trusted.await?.map_err(|error| match &error {
+        TrustError::Relative(_) | TrustError::Unreadable { .. } | TrustError::NotOfAProject { .. } => {
+            invalid_params(&format!("path: {error}"))
+        }
+        TrustError::Changed { .. } => refused("changed", &error.to_string()),
+        TrustError::Broken { .. } => refused("broken", &error.to_string()),
+        TrustError::Store(_) => refused("not_kept", &error.to_string()),
+    })?;
+    // Who trusts something expects it to serve.
+    request.state.plugins.settled().await;
+    Ok(report)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
 }

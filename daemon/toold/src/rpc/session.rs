@@ -40,7 +40,7 @@ fn enter(request: &Request, session: Session) -> Arc<Session> {
 
 /// Puts a new session where others find it.
 pub(super) fn publish(request: &Request, session: Session) -> Arc<Session> {
-    let (session, there) = request.state.engine.sessions.open(session);
+    let (session, there) = request.state.open_session(session);
     if !there {
         *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock") = request.kind();
         request
@@ -171,7 +171,7 @@ async fn close(request: Request, close: CloseSession) -> Result<ClosedSession, E
         return if forgotten { Ok(ClosedSession { cancelled: 0 }) } else { Err(unknown("session", id.as_str())) };
     };
     may_use(&request, &session)?;
-    let cancelled = state.engine.sessions.close(&id).unwrap_or(0);
+    let cancelled = state.close_session(&id).unwrap_or(0);
     state.forget_session(&id).await;
     state.engine.events.emit(What::SessionClosed { session_id: id });
     Ok(ClosedSession { cancelled })

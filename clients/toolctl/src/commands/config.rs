@@ -1,0 +1,207 @@
+//! `toolctl config`: what is configured, where, and what is wrong with it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use toold_client::start::find_program;
+use toold_proto::config::{ConfigEntry, ShownConfig};
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{DaemonGetConfig, DaemonReload};
+
+use crate::cli::Globals;
+use crate::connection;
+use crate::exit::{NOT_RUN, OK, TOOL_ERROR};
+use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, print_json};
+
+/// Show, edit and check the configuration
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show what is in force, the user's and that of the current folder's project
+    Show {
+        /// Where each value comes from: a default, a file and line, the environment, a flag
+        #[arg(long)]
+        origin: bool,
+        /// Only keys that begin with this
+        key: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Open the file in $VISUAL or $EDITOR, and check it afterwards
+    Edit {
+        /// The configuration of the current folder's project
+        #[arg(long)]
+        project: bool,
+    },
+    /// Print every mistake of a file, or of the whole configuration; exit status 1 when there is one
+    Check { file: Option<PathBuf> },
+    /// Print where the configuration file is
+    Path,
+    /// Print the JSON Schema of configuration files, for editors
+    Schema,
+    /// Read the files anew, whole or not at all; exit status 3 when what was read before stays
+    Reload,
+}
+
+pub(crate) async fn run(args: Config, globals: &Globals) -> anyhow::Result<u8> {
+    match args.action {
+        Action::Show { origin, key, json } => show(globals, origin, key.as_deref(), json).await,
+        Action::Edit { project } => edit(project),
+        Action::Check { file: None } => run_toold(&["check"]),
+        Action::Check { file: Some(file) } => {
+            let file = file.to_str().context("the file's name is no text")?.to_owned();
+            run_toold(&["check", "--", &file])
+        }
+        Action::Path => run_toold(&["path"]),
+        Action::Schema => run_toold(&["schema"]),
+        Action::Reload => reload(globals).await,
+    }
+}
+
+async fn show(globals: &Globals, origin: bool, key: Option<&str>, json: bool) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let mut config = client.call::<DaemonGetConfig>(NoParams {}).await?;
+    let wanted = |entry: &ConfigEntry| key.is_none_or(|key| entry.key.starts_with(key));
+    config.entries.retain(wanted);
+    if let Some(project) = &mut config.project {
+        project.entries.retain(wanted);
+    }
+    if json {
+        print_json(&config)?;
+        return Ok(OK);
+    }
+    let mut out = output::stdout();
+    out.write_all(render(&config, origin).as_bytes())?;
+    out.flush()?;
+    Ok(OK)
+}
+
+fn render(config: &ShownConfig, origin: bool) -> String {
+    let mut text = String::new();
+    for problem in &config.problems {
+        text.push_str(&format!("{BAD}not in force:{BAD:#} {}\n", plain(problem)));
+    }
+    config.entries.iter().for_each(|entry| text.push_str(&line(entry, origin)));
+    if let Some(project) = &config.project {
+        let state = match project.trusted {
+            true => format!("{GOOD}trusted{GOOD:#}"),
+            false => format!("{WARN}not trusted: only what it denies or asks counts{WARN:#}"),
+        };
+        text.push_str(&format!("\n{BOLD}{}{BOLD:#} {state}\n", one_line(&project.file)));
+        for problem in &project.problems {
+            text.push_str(&format!("{BAD}denies:{BAD:#} {}\n", plain(problem)));
+        }
+        project.entries.iter().for_each(|entry| text.push_str(&line(entry, origin)));
+    }
+    text
+}
+
+fn line(entry: &ConfigEntry, origin: bool) -> String {
+    let from = if origin { format!("  {DIM}{}{DIM:#}", one_line(&entry.origin)) } else { String::new() };
+    format!("{NAME}{}{NAME:#} = {}{from}\n", one_line(&entry.key), one_line(&entry.value.to_string()))
+}
+
+async fn reload(globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let reloaded = client.call::<DaemonReload>(NoParams {}).await?;
+    let mut err = output::stderr();
+    for problem in &reloaded.problems {
+        writeln!(err, "{BAD}{}{BAD:#}", plain(problem))?;
+    }
+    if !reloaded.applied {
+        writeln!(err, "what was read before stays in force")?;
+        return Ok(NOT_RUN);
+    }
+    if !reloaded.needs_restart.is_empty() {
+        writeln!(
+            err,
+            "{WARN}counts after `toolctl stop` and the next start:{WARN:#} {}",
+            reloaded.needs_restart.join(", ")
+        )?;
+    }
+    Ok(OK)
+}
+
+fn edit(project: bool) -> anyhow::Result<u8> {
+    let file = if project { project_file()? } else { PathBuf::from(ask_toold(&["path"])?.trim_end()) };
+    if !file.exists() {
+        begin(&file)?;
+    }
+    let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    // As other programs do it: the variable may hold arguments.
+    let status = Command::new("sh").args(["-c", &format!("{editor} \"$1\""), "sh"]).arg(&file).status();
+    let status = status.with_context(|| format!("can't run {editor}"))?;
+    if !status.success() {
+        bail!("{editor} ended with {status}");
+    }
+    let file = file.to_str().context("the file's name is no text")?.to_owned();
+    run_toold(&["check", "--", &file])
+}
+
+/// A new file knows its schema, for editors that heed it.
+fn begin(file: &Path) -> anyhow::Result<()> {
+    let folder = file.parent().context("the file is in no folder")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+    let schema = folder.join("config.schema.json");
+    std::fs::write(&schema, ask_toold(&["schema"])?).with_context(|| format!("can't write {}", schema.display()))?;
+    std::fs::write(file, "#:schema ./config.schema.json\n").with_context(|| format!("can't write {}", file.display()))
+}
+
+/// The nearest folder that is a project, as the daemon sees it.
+fn project_file() -> anyhow::Result<PathBuf> {
+    let cwd = std::env::current_dir().context("can't tell the current folder")?;
+    let marked = |mark: &str| cwd.ancestors().find(|folder| folder.join(mark).exists());
+    let project = marked(".toold").or_else(|| marked(".git")).unwrap_or(&cwd);
+    Ok(project.join(".toold/config.toml"))
+}
+
+/// Runs `toold config ...`, whose words go straight to the terminal.
+fn run_toold(arguments: &[&str]) -> anyhow::Result<u8> {
+    let program = find_program()?;
+    let status = Command::new(&program).arg("config").args(arguments).status();
+    let status = status.with_context(|| format!("can't run {}", program.display()))?;
+    Ok(if status.success() { OK } else { TOOL_ERROR })
+}
+
+fn ask_toold(arguments: &[&str]) -> anyhow::Result<String> {
+    let program = find_program()?;
+    let output = Command::new(&program).arg("config").args(arguments).output();
+    let output = output.with_context(|| format!("can't run {}", program.display()))?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_trusted_is_told_as_such() {
+        let entry = |key: &str, value: u64, origin: &str| json!({"key": key, "value": value, "origin": origin});
+        let config = serde_json::from_value(json!({
+            "file": "/c/config.toml",
+            "entries": [entry("limits.calls", 7, "/c/config.toml:2"), entry("cache.max_mib", 64, "default")],
+            "project": {"file": "/p/.toold/config.toml", "trusted": false, "entries": []},
+        }))
+        .unwrap();
+        let text = anstream::adapter::strip_str(&render(&config, true)).to_string();
+        assert_eq!(
+            text,
+            "limits.calls = 7  /c/config.toml:2\ncache.max_mib = 64  default\n\n\
+             /p/.toold/config.toml not trusted: only what it denies or asks counts\n"
+        );
+    }
+}

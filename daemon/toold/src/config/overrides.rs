@@ -1,0 +1,104 @@
+//! What stands over the file: variables of the environment, then flags.
+
+use std::ffi::OsString;
+
+use crate::config::nearest::perhaps;
+use crate::config::schema::{Leaf, leaves};
+
+/// One key with a value from elsewhere than a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// As `limits.calls`.
+    pub key: String,
+    pub value: String,
+    /// The value is text, quotes or not.
+    pub text: bool,
+    /// For people: the variable, or the flag.
+    pub origin: String,
+}
+
+/// The overrides of an environment and of `--set KEY=VALUE` flags, those that count more last; and what is wrong.
+///
+/// The variable of `limits.calls` is `TOOLD_LIMITS_CALLS`. An empty one counts as none.
+pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec<Override>, Vec<String>) {
+    let leaves: Vec<Leaf> = leaves().into_iter().filter(|leaf| leaf.scalar).collect();
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    let variables: Vec<String> = leaves.iter().map(|leaf| variable(&leaf.key)).collect();
+    let mut sections: Vec<&str> =
+        leaves.iter().filter_map(|leaf| leaf.key.split_once('.')).map(|(section, _)| section).collect();
+    sections.dedup();
+    for (name, value) in environment {
+        let Some(name) = name.to_str().filter(|_| !value.is_empty()) else { continue };
+        let Some(rest) = name.strip_prefix("TOOLD_") else { continue };
+        let in_section = |section: &&str| {
+            let after = rest.strip_prefix(section.to_uppercase().as_str());
+            after.is_some_and(|after| after.starts_with('_'))
+        };
+        match variables.iter().position(|known| known == name) {
+            Some(place) => found.push(Override {
+                key: leaves[place].key.clone(),
+                value: value.to_string_lossy().into_owned(),
+                text: leaves[place].text,
+                origin: format!("environment {name}"),
+            }),
+            // Others of the same beginning are not ours to judge.
+            None if sections.iter().any(in_section) => {
+                let known = variables.iter().map(String::as_str);
+                problems.push(format!("environment {name}: there is no such key{}", perhaps(name, known)));
+            }
+            None => {}
+        }
+    }
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    for flag in flags {
+        let Some((key, value)) = flag.split_once('=') else {
+            problems.push(format!("flag --set {flag}: expected KEY=VALUE, as limits.calls=100"));
+            continue;
+        };
+        let leaf = leaves.iter().find(|leaf| leaf.key == key.trim());
+        let Some(leaf) = leaf else {
+            let known = leaves.iter().map(|leaf| leaf.key.as_str());
+            problems.push(format!("flag --set {flag}: there is no key {key}{}", perhaps(key, known)));
+            continue;
+        };
+        found.push(Override {
+            key: leaf.key.clone(),
+            value: value.trim().to_owned(),
+            text: leaf.text,
+            origin: format!("flag --set {flag}"),
+        });
+    }
+    (found, problems)
+}
+
+fn variable(key: &str) -> String {
+    format!("TOOLD_{}", key.replace('.', "_").to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(environment: &[(&str, &str)], flags: &[&str]) -> (Vec<(String, String)>, Vec<String>) {
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let flags: Vec<_> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let (found, problems) = overrides(&environment, &flags);
+        (found.into_iter().map(|found| (found.key, found.value)).collect(), problems)
+    }
+
+    #[test]
+    fn flags_come_after_the_environment() {
+        let (found, problems) = of(&[("TOOLD_LIMITS_CALLS", "7"), ("TOOLD_SOCKET", "/s")], &["limits.calls=8"]);
+        let pair = |value: &str| ("limits.calls".to_owned(), value.to_owned());
+        assert_eq!((found, problems), (vec![pair("7"), pair("8")], vec![]));
+    }
+
+    #[test]
+    fn what_is_spelt_wrong_is_told_with_what_was_perhaps_meant() {
+        let (found, problems) = of(&[("TOOLD_LIMITS_CALS", "7")], &["limit.calls=8", "x"]);
+        assert_eq!(found, []);
+        assert!(problems[0].contains("perhaps TOOLD_LIMITS_CALLS"), "{problems:?}");
+        assert!(problems[1].contains("perhaps limits.calls"), "{problems:?}");
+        assert!(problems[2].contains("KEY=VALUE"), "{problems:?}");
+    }
+}

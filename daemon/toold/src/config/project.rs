@@ -1,0 +1,138 @@
+//! What a project says in its `.toold/config.toml`.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toold_engine::policy::Policy;
+use toold_engine::policy::rules::{RuleConfig, RulePlace, read_rule};
+use toold_proto::config::ConfigEntry;
+use toold_proto::permission::{RuleInfo, Verdict};
+
+use crate::config::Config;
+use crate::config::read::{Read, Text, read};
+
+/// What a project may configure. All but rules that deny or ask counts only once a person trusts it.
+pub const SECTIONS: &[&str] = &["permission", "hooks", "plugins", "mcp"];
+
+/// A larger file is no configuration.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A project's configuration file, as it was read.
+#[derive(Clone, Debug)]
+pub struct ProjectFile {
+    /// The project's real path.
+    pub project: PathBuf,
+    pub path: PathBuf,
+    /// Of its bytes, in hexadecimal digits; `None` when there is no file.
+    pub digest: Option<String>,
+    pub bytes: u64,
+    pub config: Config,
+    pub entries: Vec<ConfigEntry>,
+    /// What is wrong, in words for people. It takes what needs leave away from the project.
+    pub problems: Vec<String>,
+    text: String,
+}
+
+/// Where the file of a project lies.
+pub fn file_of(project: &Path) -> PathBuf {
+    project.join(".toold/config.toml")
+}
+
+impl ProjectFile {
+    /// Reads the file. Never fails: what is wrong is told, and denies. Blocks.
+    pub fn read(project: &Path) -> Self {
+        let path = file_of(project);
+        let mut file = Self {
+            project: project.to_owned(),
+            path: path.clone(),
+            digest: None,
+            bytes: 0,
+            config: Config::default(),
+            entries: Vec::new(),
+            problems: Vec::new(),
+            text: String::new(),
+        };
+        let shown = path.display().to_string();
+        let bytes = match read_bounded(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return file,
+            Err(error) => {
+                file.problems.push(format!("can't read {shown}: {error}"));
+                return file;
+            }
+        };
+        file.digest = Some(blake3::hash(&bytes).to_hex().to_string());
+        file.bytes = bytes.len() as u64;
+        match String::from_utf8(bytes) {
+            Ok(text) => {
+                let read: Read = read(Text { name: &shown, text: &text, overrides: &[], sections: Some(SECTIONS) });
+                file.entries = read.entries;
+                match read.config {
+                    Ok(config) => file.config = config,
+                    Err(problems) => file.problems = problems,
+                }
+                file.text = text;
+            }
+            Err(error) => file.problems.push(format!("{shown}: {error}")),
+        }
+        file
+    }
+
+    /// Adds the file's rules to a policy. `trusted`: those that allow, too.
+    pub fn add_rules(&self, policy: Policy, home: Option<&Path>, trusted: bool) -> Policy {
+        let mut policy = policy.with_rules(self.rules(home, trusted));
+        self.problems.iter().for_each(|problem| policy.close_project(&self.project, problem));
+        policy
+    }
+
+    /// Adds only the rules that allow: those of a version that was trusted before another one came.
+    pub fn add_allows(&self, policy: Policy, home: Option<&Path>) -> Policy {
+        let allows = self
+            .rules(home, true)
+            .filter(|(rule, place)| read_rule(rule, place).is_ok_and(|rule| rule.action == Verdict::Allow));
+        policy.with_rules(allows.collect::<Vec<_>>())
+    }
+
+    /// The line on which a table of the file begins.
+    pub fn line_of<T>(&self, table: &Spanned<T>) -> usize {
+        crate::config::line_of(&self.text, table)
+    }
+
+    /// The rules that allow something, which a person should see before trusting them.
+    pub fn allows(&self, home: Option<&Path>) -> Vec<RuleInfo> {
+        let rules = self.rules(home, true).filter_map(|(rule, place)| read_rule(&rule, &place).ok());
+        rules.filter(|rule| rule.action == Verdict::Allow).map(|rule| rule.describe()).collect()
+    }
+
+    /// What counts only once it is trusted, beside the rules that allow.
+    pub fn settings(&self) -> Vec<ConfigEntry> {
+        self.entries.iter().filter(|entry| !entry.key.starts_with("permission.rules[")).cloned().collect()
+    }
+
+    fn rules(&self, home: Option<&Path>, trusted: bool) -> impl Iterator<Item = (RuleConfig, RulePlace)> {
+        self.config.permission.rules.iter().map(move |rule| {
+            let line = self.line_of(rule);
+            let origin = format!("{}:{line}", self.path.display());
+            (Spanned::get_ref(rule).clone(), self.place(origin, home, trusted))
+        })
+    }
+
+    fn place(&self, origin: String, home: Option<&Path>, trusted: bool) -> RulePlace {
+        RulePlace {
+            origin,
+            project: Some(self.project.clone()),
+            trusted,
+            base: Some(self.project.clone()),
+            home: home.map(Path::to_owned),
+        }
+    }
+}
+
+fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    let facts = path.metadata()?;
+    if !facts.is_file() || facts.len() > MAX_BYTES {
+        return Err(std::io::Error::other(format!("it is no file of at most {MAX_BYTES} bytes")));
+    }
+    std::fs::read(path)
+}

@@ -1,0 +1,27 @@
+//! The configuration as a list of keys, those that nobody set too.
+
+use serde_json::Value;
+use toold_proto::config::ConfigEntry;
+
+use crate::config::schema::leaves;
+
+/// What is set, and the defaults of all else, in the order of the schema.
+pub fn with_defaults(set: &[ConfigEntry]) -> Vec<ConfigEntry> {
+    let mut left: Vec<&ConfigEntry> = set.iter().collect();
+    let mut all = Vec::new();
+    for leaf in leaves() {
+        let of_leaf = |entry: &&&ConfigEntry| {
+            entry.key == leaf.key || entry.key.strip_prefix(&leaf.key).is_some_and(|rest| rest.starts_with('['))
+        };
+        let found: Vec<&ConfigEntry> = left.iter().filter(of_leaf).copied().collect();
+        left.retain(|entry| !found.contains(entry));
+        match found.is_empty() {
+            false => all.extend(found.into_iter().cloned()),
+            true if leaf.default == Value::Null => {}
+            true => all.push(ConfigEntry { key: leaf.key, value: leaf.default, origin: "default".to_owned() }),
+        }
+    }
+    // Tables with names that people chose.
+    all.extend(left.into_iter().cloned());
+    all
+}

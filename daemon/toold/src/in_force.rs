@@ -1,0 +1,307 @@
+//! What is in force: the configurations of the user and of every open project, made into rules, hooks and plugins.
+//!
+//! All of it is replaced, never changed in place. What a project's file denies or asks counts while the project is
+//! open; all else in it only as a person trusted it last.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use tokio::sync::watch;
+use toold_engine::policy::Policy;
+use toold_engine::registry::Scope;
+use toold_engine::session::Session;
+use toold_host::environment::Environment;
+use toold_proto::config::{ConfigEntry, ReloadedConfig};
+use toold_proto::event::What;
+use toold_proto::tool::SessionId;
+
+use crate::config::project::ProjectFile;
+use crate::config::{self, Loaded};
+use crate::daemon::State;
+use crate::hooks;
+
+/// How many projects without a session stay open: the next session there finds its plugins loaded.
+const LINGERING: usize = 16;
+
+/// Keys that count only once the daemon is started anew.
+const AT_START: &[&str] = &["audit.max_age_days", "audit.max_rows", "cache.max_mib", "limits.vm_memory_mib"];
+
+/// The configurations, as they were read last.
+pub struct InForce {
+    loaded: watch::Sender<Arc<Loaded>>,
+    /// What is wrong with a newer file, which is not in force.
+    rejected: Mutex<Vec<String>>,
+    /// Held while anything is put in force, so that it is done in the order of the changes.
+    projects: Mutex<BTreeMap<PathBuf, Open>>,
+    /// Grows when a project's configuration is another one.
+    changes: watch::Sender<u64>,
+}
+
+/// A project that sessions work in, or did lately.
+struct Open {
+    sessions: usize,
+    left: Instant,
+    file: Arc<ProjectFile>,
+    /// The file as a person trusted it last.
+    trusted: Option<Arc<ProjectFile>>,
+}
+
+impl Open {
+    fn is_trusted(&self) -> bool {
+        self.trusted.as_ref().is_some_and(|trusted| trusted.digest == self.file.digest)
+    }
+}
+
+type Projects<'p> = MutexGuard<'p, BTreeMap<PathBuf, Open>>;
+
+impl InForce {
+    pub fn new(loaded: Loaded) -> Self {
+        Self {
+            loaded: watch::Sender::new(Arc::new(loaded)),
+            rejected: Mutex::default(),
+            projects: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    fn lock(&self) -> Projects<'_> {
+        self.projects.lock().expect("no code panics while it holds this lock")
+    }
+
+    fn rejected(&self) -> MutexGuard<'_, Vec<String>> {
+        self.rejected.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl State {
+    /// The user's configuration in service. Ask anew where it matters: it is replaced when the file changes.
+    pub fn loaded(&self) -> Arc<Loaded> {
+        self.in_force.loaded.borrow().clone()
+    }
+
+    /// Tells when the user's configuration was replaced.
+    pub fn loaded_changes(&self) -> watch::Receiver<Arc<Loaded>> {
+        self.in_force.loaded.subscribe()
+    }
+
+    /// Tells when what projects configure was replaced; see [`State::trusted_configs`].
+    pub fn project_changes(&self) -> watch::Receiver<u64> {
+        self.in_force.changes.subscribe()
+    }
+
+    /// The configurations of open projects, each as a person trusted it last.
+    pub fn trusted_configs(&self) -> Vec<Arc<ProjectFile>> {
+        self.in_force.lock().values().filter_map(|open| open.trusted.clone()).collect()
+    }
+
+    /// The configuration of a project as it is now, and whether it is trusted; `None` while the project is not open.
+    pub fn project_file(&self, project: &Path) -> Option<(Arc<ProjectFile>, bool)> {
+        self.in_force.lock().get(project).map(|open| (open.file.clone(), open.is_trusted()))
+    }
+
+    /// What is wrong with the configurations, in words for people: the newest files', in force or not.
+    pub fn config_problems(&self) -> Vec<String> {
+        let mut problems = self.user_config_problems();
+        problems.extend(self.in_force.lock().values().flat_map(|open| open.file.problems.clone()));
+        problems
+    }
+
+    /// The same of the user's configuration alone.
+    pub fn user_config_problems(&self) -> Vec<String> {
+        let rejected = self.in_force.rejected().clone();
+        if rejected.is_empty() { self.loaded().problems.clone() } else { rejected }
+    }
+
+    /// Enters a session, or gives the one of that id that is there; true when it was there. What its project denies
+    /// counts from then on. Reads a small file when the project is a new one.
+    pub fn open_session(&self, session: Session) -> (Arc<Session>, bool) {
+        let project = session.project.clone();
+        self.enter(&project);
+        let (session, there) = self.engine.sessions.open(session);
+        if there {
+            self.leave(&project);
+        }
+        (session, there)
+    }
+
+    /// Closes a session and cancels its calls; gives how many. `None` for an unknown one.
+    pub fn close_session(&self, id: &SessionId) -> Option<u64> {
+        let session = self.engine.sessions.find(id)?;
+        let cancelled = self.engine.sessions.close(id)?;
+        self.leave(&session.project);
+        Some(cancelled)
+    }
+
+    fn enter(&self, project: &Path) {
+        let mut projects = self.in_force.lock();
+        if let Some(open) = projects.get_mut(project) {
+            open.sessions += 1;
+            return;
+        }
+        let file = Arc::new(ProjectFile::read(project));
+        let trusted = self.is_trusted_config(&file).then(|| file.clone());
+        tell(&file);
+        projects.insert(project.to_owned(), Open { sessions: 1, left: Instant::now(), file, trusted });
+        self.watch.follow(&config::project::file_of(project));
+        self.put_in_force(&projects);
+    }
+
+    fn leave(&self, project: &Path) {
+        let mut projects = self.in_force.lock();
+        if let Some(open) = projects.get_mut(project) {
+            open.sessions = open.sessions.saturating_sub(1);
+            open.left = Instant::now();
+        }
+        let mut unused: Vec<(Instant, PathBuf)> = projects
+            .iter()
+            .filter(|(_, open)| open.sessions == 0)
+            .map(|(path, open)| (open.left, path.clone()))
+            .collect();
+        if unused.len() <= LINGERING {
+            return;
+        }
+        unused.sort();
+        for (_, path) in &unused[..unused.len() - LINGERING] {
+            projects.remove(path);
+            self.engine.hooks.replace(&hooks::source(Scope::Project(path.clone())), Vec::new());
+            self.watch.forget(&config::project::file_of(path));
+        }
+        self.put_in_force(&projects);
+    }
+
+    /// Reads the user's configuration anew. Whole or not at all: while anything is wrong with it, what was read before
+    /// stays in force. Blocks.
+    pub fn reload(&self) -> ReloadedConfig {
+        let next = Arc::new(config::load(&self.options));
+        let file = self.options.config_file().display().to_string();
+        let changed = |problems: Vec<String>| What::ConfigChanged { file: file.clone(), project: None, problems };
+        if !next.problems.is_empty() {
+            let problems = next.problems.clone();
+            for problem in &problems {
+                tracing::error!(problem, "the configuration stays as it was");
+            }
+            *self.in_force.rejected() = problems.clone();
+            self.engine.events.emit(changed(problems.clone()));
+            return ReloadedConfig { applied: false, problems, needs_restart: Vec::new() };
+        }
+        let projects = self.in_force.lock();
+        let before = self.in_force.loaded.send_replace(next.clone());
+        self.in_force.rejected().clear();
+        self.engine.settings.store(Arc::new(next.config.settings()));
+        self.engine.limits.set(next.config.limits.calls_per_connection, next.config.limits.calls);
+        self.engine.hooks.replace(&hooks::source(Scope::Global), next.hooks.clone());
+        self.builtins.sandbox.replace(next.sandbox.clone());
+        self.put_in_force(&projects);
+        drop(projects);
+        let needs_restart = differing(&before.entries, &next.entries, AT_START);
+        tracing::info!(file, ?needs_restart, "the configuration was read anew");
+        self.engine.events.emit(changed(Vec::new()));
+        ReloadedConfig { applied: true, problems: Vec::new(), needs_restart }
+    }
+
+    /// Reads the file of an open project anew, and looks whether it is trusted now. Blocks.
+    pub fn reload_project(&self, project: &Path) {
+        let file = Arc::new(ProjectFile::read(project));
+        let trusted = self.is_trusted_config(&file);
+        let mut projects = self.in_force.lock();
+        let Some(open) = projects.get_mut(project) else { return };
+        if open.file.digest == file.digest && open.file.problems == file.problems && open.is_trusted() == trusted {
+            return;
+        }
+        tell(&file);
+        let problems = file.problems.clone();
+        if trusted {
+            open.trusted = Some(file.clone());
+        }
+        open.file = file;
+        self.put_in_force(&projects);
+        drop(projects);
+        let (file, project) = (config::project::file_of(project).display().to_string(), project.display().to_string());
+        self.engine.events.emit(What::ConfigChanged { file, project: Some(project), problems });
+    }
+
+    /// Reads everything anew, whether it changed or not; the answer is of the user's configuration. Blocks.
+    pub fn reload_all(&self) -> ReloadedConfig {
+        let reloaded = self.reload();
+        let open: Vec<PathBuf> = self.in_force.lock().keys().cloned().collect();
+        open.iter().for_each(|project| self.reload_project(project));
+        reloaded
+    }
+
+    /// Reads anew what changed since it was read: the user's file and those of all open projects. Blocks.
+    pub fn reload_changed(&self) {
+        if self.watch.take_change(&self.options.config_file()) {
+            self.reload();
+        }
+        let open: Vec<PathBuf> = self.in_force.lock().keys().cloned().collect();
+        for project in open {
+            if self.watch.take_change(&config::project::file_of(&project)) {
+                self.reload_project(&project);
+            }
+        }
+    }
+
+    /// Looks again at what persons trust, and which plugins they switched.
+    pub fn decisions_changed(&self) {
+        let projects = self.in_force.lock();
+        self.put_in_force(&projects);
+    }
+
+    /// Puts what was read at the start in force.
+    pub(crate) fn put_all_in_force(&self) {
+        self.put_in_force(&self.in_force.lock());
+    }
+
+    fn put_in_force(&self, projects: &BTreeMap<PathBuf, Open>) {
+        let loaded = self.loaded();
+        let environment = Environment::inherited(self.options.environment.iter().cloned());
+        let home = self.options.places.home.as_deref();
+        let mut policy: Policy = loaded.policy.clone();
+        policy.private.extend(self.own_files.iter().cloned());
+        policy.control.extend(crate::plugins::dirs(&self.options, &loaded));
+        for (project, open) in projects {
+            policy = open.file.add_rules(policy, home, open.is_trusted());
+            let Some(trusted) = &open.trusted else { continue };
+            if !open.is_trusted() {
+                policy = trusted.add_allows(policy, home);
+            }
+            policy.control.extend(crate::plugins::paths_of(trusted, &self.options));
+            let scope = Scope::Project(project.clone());
+            let mut made = Vec::new();
+            for hook in &trusted.config.hooks {
+                match hooks::read(hook.get_ref(), scope.clone(), &environment) {
+                    Ok(hook) => made.push(hook),
+                    // A hook that should stand in the way and cannot closes the policy instead.
+                    Err(error) => {
+                        let line = trusted.line_of(hook);
+                        policy.close_project(project, &format!("{}:{line}: {error:#}", trusted.path.display()));
+                    }
+                }
+            }
+            self.engine.hooks.replace(&hooks::source(scope), made);
+        }
+        self.engine.policy.store(Arc::new(policy));
+        self.engine.policy_changed();
+        let trusted: Vec<(PathBuf, Option<Arc<ProjectFile>>)> =
+            projects.iter().map(|(project, open)| (project.clone(), open.trusted.clone())).collect();
+        let arrangement = crate::plugins::arrangement(&self.options, &loaded, &self.store, &trusted);
+        self.plugins.arrange(|now| *now = arrangement);
+        self.in_force.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+fn tell(file: &ProjectFile) {
+    for problem in &file.problems {
+        tracing::warn!(project = %file.project.display(), problem, "what needs leave is denied in this project");
+    }
+}
+
+/// Those of the keys whose values differ.
+fn differing(before: &[ConfigEntry], after: &[ConfigEntry], keys: &[&str]) -> Vec<String> {
+    let value = |entries: &[ConfigEntry], key: &str| {
+        entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.clone())
+    };
+    keys.iter().filter(|key| value(before, key) != value(after, key)).map(|key| (*key).to_owned()).collect()
+}
