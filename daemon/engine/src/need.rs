@@ -20,11 +20,22 @@ pub struct Need {
     /// Set by whoever resolved the target when no rule and no mode may allow it: the reason, such as
     /// the line of an ignore file.
     pub forbidden: Option<String>,
+    /// Shell only: what runs is confined so that it can change nothing, and nobody need be asked.
+    pub harmless: bool,
 }
 
 impl Need {
     pub fn new(category: Category, target: impl Into<String>) -> Self {
-        Self { category, target: target.into(), reason: None, command: None, diff: None, words: None, forbidden: None }
+        Self {
+            category,
+            target: target.into(),
+            reason: None,
+            command: None,
+            diff: None,
+            words: None,
+            forbidden: None,
+            harmless: false,
+        }
     }
 
     pub fn because(mut self, reason: impl Into<String>) -> Self {

@@ -12,6 +12,7 @@ pub mod http;
 pub mod kept;
 pub mod process;
 pub mod replace;
+pub mod sandbox;
 pub mod shell_grammar;
 pub mod stamps;
 

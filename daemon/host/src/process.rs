@@ -24,6 +24,7 @@ use toold_proto::shell::TerminalSize;
 use crate::descendants;
 use crate::environment::Environment;
 use crate::kept::Kept;
+use crate::sandbox::Confinement;
 use crate::terminal;
 use crate::utf8::Decoder;
 
@@ -46,6 +47,8 @@ pub struct Command {
     /// A terminal of its own instead of pipes, of this size, which may change while it runs. All that it
     /// writes is stdout then. Without input it finds its input at the end and is not echoed to.
     pub terminal: Option<watch::Receiver<TerminalSize>>,
+    /// What confines it. Then it cannot be told from outside whether the program itself could be started.
+    pub confinement: Option<Confinement>,
 }
 
 impl Command {
@@ -60,6 +63,7 @@ impl Command {
             grace: Duration::from_secs(1),
             keep: 1024 * 1024,
             terminal: None,
+            confinement: None,
         }
     }
 
@@ -274,6 +278,13 @@ fn prepare(command: &Command) -> Result<Prepared, StartError> {
     let mark = descendants::new_mark();
     let setsid = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists());
     let mut system = match setsid {
+        // It makes a session of its own before it becomes the program.
+        _ if let Some(confinement) = &command.confinement => {
+            let (helper, arguments) = confinement.wrap(&path);
+            let mut system = tokio::process::Command::new(helper);
+            system.args(arguments);
+            system
+        }
         // It leads a session of its own by its terminal.
         _ if command.terminal.is_some() => tokio::process::Command::new(&path),
         // Without a terminal to read from, a program that asks for a password fails instead of stopping.

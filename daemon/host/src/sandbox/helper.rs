@@ -1,0 +1,72 @@
+//! The process between the daemon and a confined program: the daemon's own binary once more, which gives up
+//! what the program shall not have, and becomes the program. There is no thread and nothing open in it yet.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::Confinement;
+
+/// The first argument that asks for this.
+pub const NAME: &str = "sandbox-exec";
+/// The daemon's own binary, also when it was replaced since the daemon started.
+pub(crate) const PROGRAM: &str = "/proc/self/exe";
+/// How its complaints begin.
+pub(crate) const SAYS: &str = "toold: no sandbox: ";
+/// As shells say that a command could not be run.
+const FAILED: u8 = 126;
+
+/// Runs as this process if the arguments of the process say so, and comes back only when that fails. Must be
+/// called before there is any other thread.
+pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    arguments.next();
+    if arguments.next()? != NAME {
+        return None;
+    }
+    let error = match read(arguments) {
+        Ok((confinement, program, rest)) => become_confined(&confinement, program, rest),
+        Err(error) => error,
+    };
+    eprintln!("{SAYS}{error}");
+    Some(ExitCode::from(FAILED))
+}
+
+fn read(
+    mut arguments: impl Iterator<Item = OsString>,
+) -> Result<(Confinement, PathBuf, impl Iterator<Item = OsString>), String> {
+    let mut confinement = Confinement::default();
+    loop {
+        let flag = arguments.next().ok_or("expected -- and a program")?;
+        let mut path = || arguments.next().map(PathBuf::from).ok_or(format!("{} takes a path", flag.display()));
+        match flag.to_str() {
+            Some("--network") => confinement.network = true,
+            Some("--write") => confinement.writable.push(path()?),
+            Some("--protect") => confinement.protected.push(path()?),
+            Some("--mask") => confinement.masked.push(path()?),
+            Some("--") => return Ok((confinement, path()?, arguments)),
+            Some(_) | None => return Err(format!("{} is no flag", flag.display())),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn become_confined(confinement: &Confinement, program: PathBuf, rest: impl Iterator<Item = OsString>) -> String {
+    // At a terminal it leads a session already.
+    let _ = rustix::process::setsid();
+    let temp = match super::kernel::confine(confinement) {
+        Ok(temp) => temp,
+        Err(error) => return error,
+    };
+    let mut command = std::process::Command::new(&program);
+    command.args(rest);
+    if let Some(temp) = temp {
+        command.env("TMPDIR", temp);
+    }
+    format!("can't run {}: {}", program.display(), command.exec())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn become_confined(_: &Confinement, _: PathBuf, _: impl Iterator<Item = OsString>) -> String {
+    "this system has neither Landlock nor seccomp".to_owned()
+}
