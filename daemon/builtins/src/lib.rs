@@ -10,6 +10,7 @@ pub mod journal;
 pub mod shared;
 pub mod shells;
 pub mod todo;
+pub mod web;
 
 mod bash;
 mod bash_output;
@@ -22,6 +23,8 @@ mod list;
 mod question;
 mod read;
 mod subagent;
+mod web_fetch;
+mod web_search;
 mod write;
 
 mod blocking;
@@ -57,6 +60,8 @@ pub fn all(shared: &Arc<Shared>) -> Vec<Arc<dyn Tool>> {
         make::<bash::Bash>(shared),
         make::<bash_output::BashOutput>(shared),
         make::<kill_shell::KillShell>(shared),
+        make::<web_fetch::WebFetch>(shared),
+        make::<web_search::WebSearch>(shared),
         make::<todo::Todo>(shared),
         make::<question::Question>(shared),
         make::<subagent::Subagent>(shared),

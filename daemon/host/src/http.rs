@@ -42,7 +42,6 @@ pub fn tls_config() -> Result<rustls::ClientConfig, String> {
 /// Only public addresses are connected to, and those that the configuration names; no proxy is used and no
 /// cookies are kept. `gzip` and `br` are undone.
 pub struct Http {
-    guard: Arc<Guard>,
     clients: Clients,
 }
 
@@ -148,6 +147,11 @@ impl Response {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
+
+    /// The usual words for the status, such as `Not Found`.
+    pub fn status_text(&self) -> Option<&'static str> {
+        http::StatusCode::from_u16(self.status).ok()?.canonical_reason()
+    }
 }
 
 impl Http {
@@ -157,15 +161,19 @@ impl Http {
 
     /// With another way from names to addresses.
     pub fn with_lookup(guard: Guard, lookup: Arc<dyn Lookup>) -> Self {
-        let guard = Arc::new(guard);
         let user_agent = concat!("toold/", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { clients: Clients::new(lookup, guard.clone(), user_agent), guard }
+        Self { clients: Clients::new(lookup, guard, user_agent) }
+    }
+
+    /// What may be reached from now on. Requests that are under way go on; no connection is used again.
+    pub fn set_guard(&self, guard: Guard) {
+        self.clients.set_guard(guard);
     }
 
     /// What the request needs leave for, before anything is resolved. A redirect may need more: then
     /// [`Http::send`] asks.
     pub fn need(&self, request: &Request) -> Need {
-        Target::of(&request.url).need(&self.guard, reason(request, None))
+        Target::of(&request.url).need(&self.clients.guard(), reason(request, None))
     }
 
     /// Sends the request, follows its redirects, and reads the answer. A body that does not end well is given
@@ -185,11 +193,12 @@ impl Http {
         let mut asked: Option<Target> = None;
         loop {
             let target = Target::of(&request.url);
-            if let Some(refused) = target.forbidden(&self.guard) {
+            let guard = self.clients.guard();
+            if let Some(refused) = target.forbidden(&guard) {
                 return Err(HttpError::Private(refused));
             }
             if asked.as_ref() != Some(&target) {
-                let need = target.need(&self.guard, reason(&request, visited.last().map(String::as_str)));
+                let need = target.need(&guard, reason(&request, visited.last().map(String::as_str)));
                 requester.require(need).await.map_err(HttpError::Leave)?;
             }
             let answer = self.exchange(&request, &target, &mut clock).await?;

@@ -1,7 +1,7 @@
 //! The clients underneath, which connect, encrypt, and undo compression.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rustls::ClientConfig;
@@ -22,26 +22,37 @@ const MAX_CLIENTS: usize = 16;
 /// One client for each port: a resolver is told a name only, and what may be reached depends on the port.
 pub(super) struct Clients {
     lookup: Arc<dyn Lookup>,
-    guard: Arc<Guard>,
     user_agent: String,
     made: Mutex<Made>,
 }
 
-#[derive(Default)]
 struct Made {
+    guard: Arc<Guard>,
     /// Reads the system's certificates, so it is made for the first request and not at start.
     tls: Option<ClientConfig>,
     by_port: HashMap<u16, reqwest::Client>,
 }
 
 impl Clients {
-    pub(super) fn new(lookup: Arc<dyn Lookup>, guard: Arc<Guard>, user_agent: String) -> Self {
-        Self { lookup, guard, user_agent, made: Mutex::default() }
+    pub(super) fn new(lookup: Arc<dyn Lookup>, guard: Guard, user_agent: String) -> Self {
+        let made = Made { guard: Arc::new(guard), tls: None, by_port: HashMap::new() };
+        Self { lookup, user_agent, made: Mutex::new(made) }
+    }
+
+    pub(super) fn guard(&self) -> Arc<Guard> {
+        self.lock().guard.clone()
+    }
+
+    /// Their connections go to what another guard has let pass.
+    pub(super) fn set_guard(&self, guard: Guard) {
+        let mut made = self.lock();
+        made.guard = Arc::new(guard);
+        made.by_port.clear();
     }
 
     /// Blocks for a moment when it is the first.
     pub(super) fn for_port(&self, port: u16) -> Result<reqwest::Client, String> {
-        let mut made = self.made.lock().expect("no code panics while it holds this lock");
+        let mut made = self.lock();
         if let Some(client) = made.by_port.get(&port) {
             return Ok(client.clone());
         }
@@ -49,7 +60,7 @@ impl Clients {
             Some(tls) => tls.clone(),
             None => made.tls.insert(tls()?).clone(),
         };
-        let resolver = GuardedResolver { lookup: self.lookup.clone(), guard: self.guard.clone(), port };
+        let resolver = GuardedResolver { lookup: self.lookup.clone(), guard: made.guard.clone(), port };
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             // A proxy would resolve names by itself, and see no guard.
@@ -70,6 +81,10 @@ impl Clients {
         }
         made.by_port.insert(port, client.clone());
         Ok(client)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().expect("no code panics while it holds this lock")
     }
 }
 

@@ -44,6 +44,15 @@ impl Guard {
         allowed.collect::<Result<_, _>>().map(|allowed| Self { allowed })
     }
 
+    /// The same, and one entry more.
+    ///
+    /// # Errors
+    /// As [`Guard::parse`].
+    pub fn and(&self, entry: &str) -> Result<Self, String> {
+        let more = Self::parse(&[entry.to_owned()])?;
+        Ok(Self { allowed: self.allowed.iter().cloned().chain(more.allowed).collect() })
+    }
+
     /// Whether this address may be reached as `host` (its name, or the address itself) at `port`.
     pub(super) fn admits(&self, address: IpAddr, host: &str, port: u16) -> bool {
         is_public(address) || self.allowed.iter().any(|allowed| allowed.admits(address, host, port))

@@ -199,6 +199,17 @@ async fn what_is_not_public_can_be_allowed_by_port() {
 }
 
 #[tokio::test]
+async fn what_may_be_reached_can_change_while_connections_are_open() {
+    let server = Server::of(answer("200 OK", &[], "kept open")).await;
+    let http = local();
+    assert!(get(&http, &server.url("/")).await.is_ok());
+    http.set_guard(Guard::default());
+    assert!(matches!(get(&http, &server.url("/")).await, Err(HttpError::Private(_))));
+    http.set_guard(guard(&["127.0.0.0/8"]));
+    assert!(get(&http, &server.url("/")).await.is_ok());
+}
+
+#[tokio::test]
 async fn an_unknown_name_is_told() {
     let http = Http::with_lookup(Guard::default(), names(&[]));
     let error = get(&http, "http://nowhere.test/").await.unwrap_err();

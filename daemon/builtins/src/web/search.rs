@@ -1,0 +1,214 @@
+//! The services that search: a SearXNG instance, Brave's API, or a command of the user's own.
+
+mod answers;
+mod domains;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::ToolError;
+use toold_host::environment::Environment;
+use toold_host::http::request::Request;
+use toold_host::http::{Ending, Http, Limits, Response};
+use toold_host::process::{self, Command, Ending as ProcessEnding};
+use toold_proto::tool::Category;
+use url::Url;
+
+use crate::web::Fetching;
+pub(crate) use crate::web::search::answers::Found;
+pub(crate) use crate::web::search::domains::Domains;
+
+/// Where Brave's API is, unless the configuration says otherwise.
+pub const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
+const MAX_BYTES: usize = 2 * 1024 * 1024;
+/// As many as a service gives at once: what filters leave is what the caller gets.
+const ASK_FOR: usize = 20;
+
+/// A service to search with.
+pub struct Search {
+    pub service: Service,
+    /// May reach the service wherever it is, beside what all tools may reach.
+    pub http: Http,
+    pub timeout: Duration,
+}
+
+pub enum Service {
+    /// The address of the instance, without `/search`.
+    Searxng {
+        url: Url,
+    },
+    Brave {
+        url: Url,
+        key: Key,
+    },
+    /// The program and its arguments, in which `{query}` and `{max_results}` stand for what they say. It
+    /// prints JSON: a list of objects with `url`, `title` and `snippet`, or an object with such a list as
+    /// `results`.
+    Command {
+        command: Vec<String>,
+    },
+}
+
+/// A secret that a service wants.
+pub enum Key {
+    Value(String),
+    /// Read for each search, so that it may be replaced.
+    File(PathBuf),
+    /// What has to be set.
+    Missing(String),
+}
+
+/// What is searched for.
+pub(crate) struct Query {
+    pub(crate) text: String,
+    pub(crate) max_results: usize,
+    pub(crate) domains: Domains,
+}
+
+impl Search {
+    pub(crate) fn name(&self) -> &'static str {
+        match self.service {
+            Service::Searxng { .. } => "searxng",
+            Service::Brave { .. } => "brave",
+            Service::Command { .. } => "command",
+        }
+    }
+
+    /// What the search needs leave for: the network, at the service's host or by the command's name.
+    pub(crate) fn need(&self, query: &Query) -> anyhow::Result<Need> {
+        match &self.service {
+            Service::Searxng { .. } | Service::Brave { .. } => Ok(self.http.need(&self.request(query, None)?)),
+            Service::Command { command } => {
+                let program = command.first().context("the command is empty")?;
+                let name = program.rsplit('/').next().unwrap_or(program);
+                let reason = format!("search by the configured command for {:?}", query.text);
+                Ok(Need::new(Category::Network, name).because(reason))
+            }
+        }
+    }
+
+    /// All that the service gives, unfiltered.
+    ///
+    /// # Errors
+    /// No answer, an answer that cannot be read, or one that says no; in words that say what to do.
+    pub(crate) async fn run(&self, query: &Query, environment: &Environment, cx: &Cx) -> anyhow::Result<Vec<Found>> {
+        let key = match &self.service {
+            Service::Searxng { .. } => None,
+            Service::Brave { key, .. } => Some(key.read().await?),
+            Service::Command { command } => return self.run_command(command, query, environment, cx).await,
+        };
+        let request = self.request(query, key)?;
+        let limits = Limits { timeout: self.timeout, max_bytes: MAX_BYTES, ..Limits::default() };
+        let response =
+            self.http.send(request, limits, &Fetching::new(cx), &cx.cancel).await.map_err(ToolError::from)?;
+        match (&self.service, response.status) {
+            (_, 200) => {}
+            (Service::Searxng { url }, 403) => bail!(
+                "{url} answers 403 Forbidden: an instance gives results to programs only if its settings.yml names \
+                 json in search.formats"
+            ),
+            (_, 429) => bail!("the search service has been asked too often (429): try again later"),
+            _ => bail!("the search service says {}{}", status(&response), answers::complaint(&response.body)),
+        }
+        match response.ending {
+            Ending::Whole => {}
+            Ending::Stopped => return Err(ToolError::Cancelled.into()),
+            Ending::TooLong => bail!("the answer of the search service is over {MAX_BYTES} bytes"),
+            Ending::TimedOut => bail!("the answer of the search service took over {} ms", self.timeout.as_millis()),
+            Ending::Broken(reason) => bail!("the answer of the search service broke off: {reason}"),
+        }
+        match self.service {
+            Service::Brave { .. } => answers::brave(&response.body),
+            Service::Searxng { .. } | Service::Command { .. } => answers::searxng(&response.body),
+        }
+        .context("the answer of the search service cannot be read")
+    }
+
+    fn request(&self, query: &Query, key: Option<String>) -> anyhow::Result<Request> {
+        let text = query.domains.with_operators(&query.text);
+        let mut headers = vec![("Accept".to_owned(), "application/json".to_owned())];
+        let url = match &self.service {
+            Service::Searxng { url } => {
+                let mut url = url.clone();
+                url.path_segments_mut()
+                    .map_err(|()| ToolError::Told(format!("{} is no base", self.name())))?
+                    .pop_if_empty()
+                    .push("search");
+                url.query_pairs_mut().append_pair("q", &text).append_pair("format", "json");
+                url
+            }
+            Service::Brave { url, .. } => {
+                headers.extend(key.map(|key| ("X-Subscription-Token".to_owned(), key)));
+                let mut url = url.clone();
+                url.query_pairs_mut()
+                    .append_pair("q", &text)
+                    .append_pair("count", &ASK_FOR.to_string())
+                    .append_pair("text_decorations", "false");
+                url
+            }
+            Service::Command { .. } => bail!("a command makes no request"),
+        };
+        Ok(Request::new("GET", url.as_str(), &headers, None)?)
+    }
+
+    async fn run_command(
+        &self,
+        command: &[String],
+        query: &Query,
+        environment: &Environment,
+        cx: &Cx,
+    ) -> anyhow::Result<Vec<Found>> {
+        let text = query.domains.with_operators(&query.text);
+        // An argument of its own that begins with a dash would be taken as an option.
+        let text = if text.starts_with('-') { format!(" {text}") } else { text };
+        let fill = |argument: &String| {
+            let number = ASK_FOR.to_string();
+            argument.replace("{max_results}", &number).replace("{query}", &text)
+        };
+        let program = command.first().context("the command is empty")?;
+        let arguments: Vec<String> = command[1..].iter().map(fill).collect();
+        let mut run = Command::new(program, &cx.cwd, environment.clone()).args(&arguments);
+        run.timeout = Some(self.timeout);
+        run.keep = MAX_BYTES;
+        let finished = process::run(run, &cx.cancel, |_, _| {})
+            .await
+            .with_context(|| format!("can't run {program}, the command that searches"))?;
+        let complaint = finished.stderr.to_text();
+        match (finished.ending, finished.code) {
+            (ProcessEnding::Exited, Some(0)) => {}
+            (ProcessEnding::Exited, code) => {
+                let code = code.map_or("by a signal".to_owned(), |code| format!("with status {code}"));
+                bail!("{program}, the command that searches, ended {code}: {}", complaint.trim());
+            }
+            (ProcessEnding::TimedOut, _) => bail!("{program} took over {} ms", self.timeout.as_millis()),
+            (ProcessEnding::Cancelled, _) => return Err(ToolError::Cancelled.into()),
+        }
+        answers::command(finished.stdout.to_text().as_bytes())
+            .with_context(|| format!("what {program} printed cannot be read"))
+    }
+}
+
+impl Key {
+    async fn read(&self) -> anyhow::Result<String> {
+        match self {
+            Self::Value(key) => Ok(key.clone()),
+            Self::File(path) => {
+                let key = tokio::fs::read_to_string(path)
+                    .await
+                    .with_context(|| format!("can't read the key of the search service from {}", path.display()))?;
+                Ok(key.trim().to_owned())
+            }
+            Self::Missing(what) => bail!("the search service wants a key: {what}"),
+        }
+    }
+}
+
+fn status(response: &Response) -> String {
+    match response.status_text() {
+        Some(text) => format!("{} {text}", response.status),
+        None => response.status.to_string(),
+    }
+}

@@ -1,0 +1,313 @@
+//! `web_fetch`: a page of the web, as a reader wants it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::tool::{ToolError, ToolOutput};
+use toold_host::http::request::Request;
+use toold_host::http::{Ending, Limits, Response};
+use toold_proto::tool::{Annotations, Block, Category};
+
+use crate::blocking::{blocking, with_heartbeat};
+use crate::builtin::{Builtin, Facts, READS};
+use crate::shared::Shared;
+use crate::web::Fetching;
+use crate::web::decode::{Decoded, decode};
+use crate::web::page::{self, Form};
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_BYTES: usize = 5 * 1024 * 1024;
+const MAX_BYTES: usize = 20 * 1024 * 1024;
+/// Models take no larger ones.
+const MAX_IMAGE: usize = 5 * 1024 * 1024;
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Of the body of an answer that says that something is wrong.
+const ERROR_TEXT: usize = 2000;
+const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5";
+
+/// What `web_fetch` takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What to fetch: an http or https URL.
+    url: String,
+    /// `markdown` (the default) and `text` convert HTML, the readable part of it where there is one; `raw`
+    /// gives it as it came.
+    #[serde(default)]
+    format: Format,
+    /// How much of the body to read; 5242880 when absent, at most 20971520.
+    #[schemars(range(min = 1, max = 20_971_520))]
+    max_bytes: Option<u64>,
+    /// Milliseconds until it is given up; 30000 when absent, at most 110000.
+    #[schemars(range(min = 1, max = 110_000))]
+    timeout_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    #[default]
+    Markdown,
+    Text,
+    Raw,
+}
+
+pub(crate) struct WebFetch {
+    shared: Arc<Shared>,
+}
+
+impl Builtin for WebFetch {
+    type Input = Input;
+
+    const NAME: &'static str = "web_fetch";
+    const FACTS: Facts = Facts {
+        label: "Fetch a web page",
+        description: "Fetches a URL and gives the page as Markdown, its readable part where it has one. JSON and other \
+                      text is given as it is, images are shown. Redirects are followed. Addresses of this machine and \
+                      of private networks are refused unless the configuration allows them.",
+        parallelizable: true,
+        permissions: &[Category::Network],
+        timeout: None,
+        annotations: Annotations { open_world: true, ..READS },
+    };
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn needs(&self, input: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+        Ok(vec![self.shared.web.http.need(&request(&input.url)?)])
+    }
+
+    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let limits = Limits {
+            timeout: input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis),
+            max_bytes: input.max_bytes.map_or(DEFAULT_BYTES, |bytes| bytes.min(MAX_BYTES as u64) as usize),
+            ..Limits::default()
+        };
+        let fetching = Fetching::new(cx);
+        let work = self.shared.web.http.send(request(&input.url)?, limits, &fetching, &cx.cancel);
+        let response = with_heartbeat(cx, work).await.map_err(ToolError::from)?;
+        if response.ending == Ending::Stopped && !cx.timed_out() {
+            return Err(ToolError::Cancelled.into());
+        }
+        if response.ending == Ending::Stopped {
+            // There is a moment left to hand in what came, and none to convert it.
+            return Ok(shown(response, input.format, None));
+        }
+        let format = input.format;
+        blocking(cx, move |cancel| Ok(shown(response, format, Some(cancel)))).await
+    }
+}
+
+fn request(url: &str) -> Result<Request, ToolError> {
+    Ok(Request::new("GET", url, &[("Accept".to_owned(), ACCEPT.to_owned())], None)?)
+}
+
+/// What a body is.
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    Html,
+    Text,
+    Image(&'static str),
+    /// By the name of its type.
+    Binary(String),
+}
+
+/// The media type of a header, in lower case, and its charset.
+fn media_type(header: Option<&str>) -> (Option<String>, Option<String>) {
+    let Some(header) = header else { return (None, None) };
+    let mut parts = header.split(';');
+    let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+    let charset = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').to_owned())
+    });
+    (Some(essence).filter(|essence| !essence.is_empty()), charset)
+}
+
+/// The bytes decide where they are clear, the header else.
+fn kind(media_type: Option<&str>, body: &[u8]) -> Kind {
+    let found = infer::get(body);
+    if let Some(image) = found.and_then(|found| IMAGES.into_iter().find(|image| *image == found.mime_type())) {
+        return Kind::Image(image);
+    }
+    if let Some(found) = found.filter(|found| found.matcher_type() != infer::MatcherType::Text) {
+        return Kind::Binary(found.mime_type().to_owned());
+    }
+    match media_type {
+        Some("text/html" | "application/xhtml+xml") => Kind::Html,
+        None | Some("application/octet-stream" | "text/plain" | "unknown/unknown") if looks_like_html(body) => {
+            Kind::Html
+        }
+        _ => Kind::Text,
+    }
+}
+
+fn looks_like_html(body: &[u8]) -> bool {
+    let start = body.trim_ascii_start();
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    let begins = |with: &[u8]| start.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    begins(b"<!doctype html") || begins(b"<html")
+}
+
+/// What the caller gets of an answer. Without `cancel` nothing is converted.
+fn shown(response: Response, format: Format, cancel: Option<&tokio_util::sync::CancellationToken>) -> ToolOutput {
+    let (media_type, charset) = media_type(response.header("content-type"));
+    let whole = response.ending == Ending::Whole;
+    let kind = kind(media_type.as_deref(), &response.body);
+    let mut output = match (&kind, response.header("content-encoding")) {
+        // What compresses in another way than was asked for sends what nobody can read.
+        (_, Some(encoding)) if !encoding.eq_ignore_ascii_case("identity") => {
+            ToolOutput::error(format!("the body came compressed with {encoding}, which is not understood: not shown"))
+        }
+        (Kind::Image(image), _) if whole && response.body.len() <= MAX_IMAGE => {
+            let data = base64::engine::general_purpose::STANDARD.encode(&response.body);
+            let mut output = ToolOutput::text(format!("{image}, {} bytes", response.body.len()));
+            output.content.push(Block::Image { data, mime_type: (*image).to_owned() });
+            output
+        }
+        (Kind::Image(image), _) => binary(image, &response),
+        (Kind::Binary(found), _) => binary(found, &response),
+        (Kind::Html | Kind::Text, _) => match decode(&response.body, charset.as_deref(), whole, kind == Kind::Html) {
+            None => binary(media_type.as_deref().unwrap_or("of an unknown kind"), &response),
+            Some(decoded) => text(decoded, &response, kind == Kind::Html, format, cancel),
+        },
+    };
+    if let Some(note) = note(&response) {
+        output.content.push(Block::text(note));
+    }
+    if response.status >= 400 {
+        let status = status_words(&response);
+        let start =
+            output.content.iter().find_map(Block::as_text).map(|text| cut(text, ERROR_TEXT)).unwrap_or_default();
+        output.content = vec![Block::text(format!("{status}: {}\n\n{start}", response.url))];
+        output.is_error = true;
+    }
+    if !response.redirects.is_empty() {
+        output = output.with("redirects", response.redirects.clone());
+    }
+    if let Some(header) = response.header("content-type") {
+        output = output.with("content_type", header);
+    }
+    output
+        .with("url", response.url.as_str())
+        .with("status", response.status)
+        .with("bytes", response.body.len())
+        .with("truncated", !whole)
+}
+
+fn text(
+    Decoded { text, charset }: Decoded,
+    response: &Response,
+    is_html: bool,
+    format: Format,
+    cancel: Option<&tokio_util::sync::CancellationToken>,
+) -> ToolOutput {
+    let form = match format {
+        Format::Markdown => Some(Form::Markdown),
+        Format::Text => Some(Form::Text),
+        Format::Raw => None,
+    };
+    let output = match (form, cancel) {
+        (Some(form), Some(cancel)) if is_html => match page::read(&text, &response.url, form, cancel) {
+            Ok(page) => {
+                let mut output = ToolOutput::text(with_head(&page, response)).with("readable_part", page.is_part);
+                if let Some(title) = page.title {
+                    output = output.with("title", title);
+                }
+                output
+            }
+            Err(error) => {
+                let mut output = ToolOutput::text(format!("[shown as it came: {error:#}]"));
+                output.content.push(Block::text(text));
+                output
+            }
+        },
+        _ if text.is_empty() => ToolOutput::text("[the body is empty]"),
+        _ => ToolOutput::text(text),
+    };
+    output.with("charset", charset)
+}
+
+/// The title, and the place where it is another one than was asked for, above the text.
+fn with_head(page: &page::Page, response: &Response) -> String {
+    let mut head = String::new();
+    if let Some(title) = &page.title {
+        head.push_str(&format!("Title: {title}\n"));
+    }
+    if !response.redirects.is_empty() {
+        head.push_str(&format!("URL: {}\n", response.url));
+    }
+    let body = if page.text.is_empty() { "[the page has no text]" } else { &page.text };
+    if head.is_empty() { body.to_owned() } else { format!("{head}\n{body}") }
+}
+
+fn binary(name: &str, response: &Response) -> ToolOutput {
+    let bytes = response.body.len();
+    let size = if response.ending == Ending::Whole { format!("{bytes} bytes") } else { format!("over {bytes} bytes") };
+    ToolOutput::error(format!("{} is no text ({name}, {size}): not shown", response.url)).with("binary", true)
+}
+
+/// Why it is not all, and what can be done.
+fn note(response: &Response) -> Option<String> {
+    let bytes = response.body.len();
+    match &response.ending {
+        Ending::Whole => None,
+        Ending::TooLong if bytes < MAX_BYTES => {
+            Some(format!("[cut after {bytes} bytes; for more set max_bytes, at most {MAX_BYTES}]"))
+        }
+        Ending::TooLong => Some(format!("[cut after {bytes} bytes, the most that is read]")),
+        Ending::TimedOut | Ending::Stopped => {
+            Some(format!("[the time was over after {bytes} bytes; for more set timeout_ms]"))
+        }
+        Ending::Broken(reason) => Some(format!("[broke off after {bytes} bytes: {reason}]")),
+    }
+}
+
+fn status_words(response: &Response) -> String {
+    match response.status_text() {
+        Some(text) => format!("{} {text}", response.status),
+        None => response.status.to_string(),
+    }
+}
+
+fn cut(text: &str, max: usize) -> String {
+    match text.len() > max {
+        true => format!("{}...", &text[..text.floor_char_boundary(max)]),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_media_type_is_read_in_any_spelling() {
+        let read = |header| media_type(Some(header));
+        let is = |essence: &str, charset: Option<&str>| (Some(essence.to_owned()), charset.map(str::to_owned));
+        assert_eq!(read("text/html"), is("text/html", None));
+        assert_eq!(read("Text/HTML ; Charset = \"UTF-8\""), is("text/html", Some("UTF-8")));
+        assert_eq!(read("text/html; boundary=x;charset=latin1"), is("text/html", Some("latin1")));
+        assert_eq!(read(" ; charset=x"), (None, Some("x".to_owned())));
+        assert_eq!(media_type(None), (None, None));
+    }
+
+    #[test]
+    fn bytes_tell_more_than_headers() {
+        let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+        assert_eq!(kind(Some("text/html"), png), Kind::Image("image/png"));
+        assert_eq!(kind(Some("text/html"), b"%PDF-1.7"), Kind::Binary("application/pdf".into()));
+        assert_eq!(kind(Some("text/html"), b"plain"), Kind::Html);
+        assert_eq!(kind(None, b" <!DOCTYPE HTML><p>x"), Kind::Html);
+        assert_eq!(kind(None, b"plain"), Kind::Text);
+        assert_eq!(kind(Some("application/json"), b"{}"), Kind::Text);
+        assert_eq!(kind(Some("image/svg+xml"), b"<svg></svg>"), Kind::Text);
+    }
+}

@@ -1,0 +1,425 @@
+//! `web_fetch` and `web_search` against servers of the test's own.
+
+#[allow(dead_code, reason = "the tests of the client underneath use the rest")]
+#[path = "../../../host/tests/http/server.rs"]
+mod server;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toold_builtins::web::Searching;
+use toold_builtins::web::search::{Key, Search, Service};
+use toold_engine::progress::ProgressSink;
+use toold_host::http::guard::Guard;
+use toold_host::http::{Http, target};
+use toold_proto::call::Progress;
+use toold_proto::permission::Verdict;
+use toold_proto::tool::{Block, Category, ToolResult};
+
+use crate::house::House;
+use server::{Server, Step, answer, ok, redirect};
+
+/// A house whose tools may reach this machine.
+fn house() -> House {
+    let house = House::new();
+    house.shared.web.http.set_guard(Guard::parse(&["127.0.0.1".to_owned()]).unwrap());
+    house
+}
+
+async fn fetch(bytes: impl Into<Vec<u8>>) -> ToolResult {
+    let server = Server::of(bytes).await;
+    house().call("web_fetch", json!({"url": server.url("/page")})).await
+}
+
+#[track_caller]
+fn check(result: &ToolResult, is_error: bool, parts: &[&str]) {
+    let text = result.text();
+    assert_eq!(result.is_error, is_error, "{text}");
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is missing in: {text}");
+    }
+}
+
+const PAGE: &str = "<!doctype html><title>The page</title><h1>Head</h1><p>Some <b>bold</b> <a href=/x>link</a></p>";
+
+#[tokio::test]
+async fn a_page_is_given_as_markdown_text_or_as_it_came() {
+    let house = house();
+    let server = Server::of(ok("text/html; charset=utf-8", PAGE)).await;
+    let result = house.call("web_fetch", json!({"url": server.url("/page")})).await;
+    let link = server.url("/x");
+    assert_eq!(result.text(), format!("Title: The page\n\n# Head\n\nSome **bold** [link]({link})"));
+    let metadata = &result.metadata;
+    assert_eq!(metadata["url"], server.url("/page"));
+    assert_eq!((&metadata["status"], &metadata["title"]), (&json!(200), &json!("The page")));
+    assert_eq!((&metadata["content_type"], &metadata["charset"]), (&json!("text/html; charset=utf-8"), &json!("UTF-8")));
+    assert_eq!((&metadata["bytes"], &metadata["truncated"]), (&json!(PAGE.len()), &json!(false)));
+    let text = house.ok("web_fetch", json!({"url": server.url("/"), "format": "text"})).await;
+    assert_eq!(text, "Title: The page\n\nHead\n\nSome bold link");
+    assert_eq!(house.ok("web_fetch", json!({"url": server.url("/"), "format": "raw"})).await, PAGE);
+}
+
+#[tokio::test]
+async fn other_text_is_given_as_it_is() {
+    let body = "{\"a\":  [1, 2],\n \"b\": \"<p>\"}";
+    assert_eq!(fetch(ok("application/json", body)).await.text(), body);
+    assert_eq!(fetch(ok("text/plain", "a <b> c")).await.text(), "a <b> c");
+    assert_eq!(fetch(answer("200 OK", &[("Connection", "close")], "# no type")).await.text(), "# no type");
+    assert_eq!(fetch(answer("200 OK", &[], "<HTML><p>no type, but HTML")).await.text(), "no type, but HTML");
+    assert_eq!(fetch(ok("image/svg+xml", "<svg><text>x</text></svg>")).await.text(), "<svg><text>x</text></svg>");
+}
+
+#[tokio::test]
+async fn images_are_shown_and_other_bytes_are_named() {
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01";
+    let result = fetch(ok("text/html", png)).await;
+    check(&result, false, &["image/png, 24 bytes"]);
+    assert!(matches!(&result.content[1], Block::Image { mime_type, .. } if mime_type == "image/png"));
+    check(&fetch(ok("text/plain", b"%PDF-1.7\n\xff\xfe")).await, true, &["application/pdf", "not shown"]);
+    check(&fetch(ok("text/html", b"\x00\x01\x02\x03")).await, true, &["is no text (text/html, 4 bytes): not shown"]);
+    let large = [png.to_vec(), vec![0; 6 << 20]].concat();
+    let server = Server::of(ok("image/png", large)).await;
+    let arguments = json!({"url": server.url("/"), "max_bytes": 10_000_000});
+    check(&house().call("web_fetch", arguments).await, true, &["image/png", "not shown"]);
+}
+
+#[tokio::test]
+async fn encodings_are_told_by_header_page_and_bytes() {
+    let latin = b"<p>gr\xfcn und wei\xdf";
+    check(&fetch(ok("text/html; charset=ISO-8859-1", latin)).await, false, &["grün und weiß"]);
+    check(&fetch(ok("text/html; charset=utf-8", latin)).await, false, &["grün und weiß"]);
+    check(&fetch(ok("text/html; charset=nonsense", latin)).await, false, &["grün und weiß"]);
+    check(&fetch(ok("text/html; charset=ISO-8859-1", "<p>grün")).await, false, &["grün"]);
+    let page = b"<meta charset=windows-1251><p>\xcf\xf0\xe8\xe2\xe5\xf2";
+    check(&fetch(ok("text/html", page)).await, false, &["Привет"]);
+    check(&fetch(ok("text/plain", b"\xff\xfeh\0i\0")).await, false, &["hi"]);
+}
+
+#[tokio::test]
+async fn statuses_that_are_errors_are_told_with_the_start_of_the_body() {
+    let result = fetch(answer("404 Not Found", &[("Content-Type", "text/html")], "<h1>No such page</h1>")).await;
+    check(&result, true, &["404 Not Found: http://127.0.0.1:", "# No such page"]);
+    assert_eq!(result.metadata["status"], 404);
+    let long = "x".repeat(100_000);
+    let result = fetch(answer("500 Oops", &[("Content-Type", "text/plain")], long)).await;
+    check(&result, true, &["500 Internal Server Error", "xxx..."]);
+    assert!(result.text().len() < 3000);
+    check(&fetch(answer("599 Odd", &[], "")).await, true, &["599: http://"]);
+}
+
+#[tokio::test]
+async fn an_empty_body_is_told() {
+    check(&fetch(ok("text/plain", "")).await, false, &["[the body is empty]"]);
+    check(&fetch("HTTP/1.1 204 No Content\r\n\r\n").await, false, &["[the body is empty]"]);
+    check(&fetch(ok("text/html", "<title>T</title>")).await, false, &["Title: T", "[the page has no text]"]);
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_told() {
+    for bytes in ["", "garbage\n\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "<html>HTTP/0.9"] {
+        check(&fetch(bytes).await, true, &["http://127.0.0.1:", "/page: "]);
+    }
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
+    check(&fetch(long).await, true, &["http://127.0.0.1:"]);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_shown_as_far_as_it_came() {
+    for bytes in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nthe start",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nthe start\r\nnonsense\r\n",
+    ] {
+        let result = fetch(bytes).await;
+        check(&result, false, &["the start", "[broke off after 9 bytes: "]);
+        assert_eq!(result.metadata["truncated"], true);
+    }
+    let gzip = answer("200 OK", &[("Content-Encoding", "gzip"), ("Connection", "close")], "not gzip");
+    check(&fetch(gzip).await, false, &["[broke off after 0 bytes: "]);
+    let other = answer("200 OK", &[("Content-Encoding", "zstd")], "\u{28}\u{b5}");
+    check(&fetch(other).await, true, &["compressed with zstd"]);
+}
+
+#[tokio::test]
+async fn a_long_body_is_cut_with_a_word_how_to_go_on() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n";
+    let server = Server::start(move |_| vec![Step::Send(head.into()), Step::Flood("üü\n".repeat(100).into())]).await;
+    let result = house().call("web_fetch", json!({"url": server.url("/"), "max_bytes": 1001})).await;
+    check(&result, false, &["üü\n", "[cut after 1001 bytes; for more set max_bytes, at most 20971520]"]);
+    assert!(!result.text().contains('\u{fffd}'), "{}", result.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_is_given_up() {
+    let server = Server::start(|_| vec![Step::Hang]).await;
+    let text = house().bad("web_fetch", json!({"url": server.url("/"), "timeout_ms": 5000})).await;
+    assert_eq!(text, "no answer within 5000 ms");
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe start";
+    let server = Server::start(move |_| vec![Step::Send(head.into()), Step::Hang]).await;
+    let result = house().call("web_fetch", json!({"url": server.url("/")})).await;
+    check(&result, false, &["the start", "[the time was over after 9 bytes; for more set timeout_ms]"]);
+}
+
+#[tokio::test]
+async fn a_cancelled_fetch_ends() {
+    let house = house();
+    let call = house.prepare("web_fetch", json!({"url": ""}));
+    let cancel = call.cancel.clone();
+    let server = Server::start(move |_| {
+        cancel.cancel();
+        vec![Step::Hang]
+    })
+    .await;
+    let call = toold_engine::execute::Call { arguments: json!({"url": server.url("/")}), ..call };
+    assert!(house.run(call).await.is_err());
+}
+
+#[tokio::test]
+async fn a_page_that_would_break_the_converter_is_shown_as_it_came() {
+    let result = fetch(ok("text/html", "<b><i>".repeat(5000) + "deep")).await;
+    check(&result, false, &["[shown as it came: the elements of the page nest deeper than 512 levels]", "<b><i>"]);
+}
+
+#[tokio::test]
+async fn urls_that_cannot_be_requested_are_told_without_leave() {
+    let house = House::strict();
+    for url in ["file:///etc/passwd", "ftp://a.example/", "nonsense", "http://u:secret@a.example/", "http://"] {
+        let text = house.bad("web_fetch", json!({"url": url})).await;
+        assert!(text.contains("cannot be requested") && !text.contains("secret"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_in_every_mode() {
+    let house = House::new();
+    for url in ["http://127.0.0.1:1/", "http://2130706433/", "http://0x7f.1/", "http://[::ffff:10.0.0.1]/", "http://[::1]"] {
+        let text = house.bad("web_fetch", json!({"url": url})).await;
+        assert!(text.contains("not allowed: network") && text.contains("no public address"), "{text}");
+    }
+    let text = house.bad("web_fetch", json!({"url": "http://localhost:1/"})).await;
+    assert!(text.starts_with("refused: localhost is at "), "{text}");
+}
+
+#[tokio::test]
+async fn hosts_are_judged_before_anything_is_sent_and_again_for_each_redirect() {
+    let last = Server::of(ok("text/plain", "at last")).await;
+    let first = Server::of(redirect("302 Found", &last.url("/end"))).await;
+    let house = House::strict();
+    house.shared.web.http.set_guard(Guard::parse(&["127.0.0.1".to_owned()]).unwrap());
+    let arguments = json!({"url": first.url("/")});
+    let text = house.bad("web_fetch", arguments.clone()).await;
+    assert!(text.contains(&format!("not allowed: network {}", first.address)), "{text}");
+    assert!(first.requests().is_empty());
+    house.rule(Category::Network, &first.address.to_string(), Verdict::Allow);
+    let text = house.bad("web_fetch", arguments.clone()).await;
+    assert!(text.contains(&format!("not allowed: network {}", last.address)), "{text}");
+    assert!(last.requests().is_empty());
+    house.rule(Category::Network, &last.address.to_string(), Verdict::Allow);
+    let result = house.call("web_fetch", arguments).await;
+    assert_eq!(result.text(), "at last");
+    assert_eq!(result.metadata["redirects"], json!([first.url("/")]));
+    assert_eq!(result.metadata["url"], last.url("/end"));
+}
+
+#[tokio::test]
+async fn redirects_to_where_nothing_may_go_are_told() {
+    let circle = fetch(redirect("301 Moved", "/page")).await;
+    check(&circle, true, &["in a circle"]);
+    check(&fetch(redirect("302 Found", "file:///etc/passwd")).await, true, &["file is not allowed"]);
+    check(&fetch(redirect("302 Found", "http://169.254.169.254/latest")).await, true, &["no public address"]);
+    let page = Server::of(ok("text/html", PAGE)).await;
+    check(&fetch(redirect("308 Permanent", &page.url("/new"))).await, false, &["URL: http://127.0.0.1:", "/new\n"]);
+}
+
+/// Keeps what a call tells.
+#[derive(Default)]
+struct Heard(Mutex<Vec<Progress>>);
+
+impl ProgressSink for Heard {
+    fn send(&self, _: u64, progress: &Progress) {
+        self.0.lock().unwrap().push(progress.clone());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_caller_hears_how_far_it_is() {
+    let server = Server::start(|_| vec![Step::Hang]).await;
+    let house = house();
+    let mut call = house.prepare("web_fetch", json!({"url": server.url("/")}));
+    let heard = Arc::<Heard>::default();
+    call.progress = vec![heard.clone()];
+    house.run(call).await.unwrap();
+    assert!(!heard.0.lock().unwrap().is_empty());
+}
+
+fn searxng(server: &Server) -> Service {
+    Service::Searxng { url: target::parse(&server.url("/")).unwrap() }
+}
+
+/// A house that searches with this.
+fn searching(service: Service) -> House {
+    let house = House::new();
+    let http = Http::new(Guard::parse(&["127.0.0.1".to_owned()]).unwrap());
+    let search = Search { service, http, timeout: Duration::from_secs(15) };
+    house.shared.web.set_searching(Searching::Set(Arc::new(search)));
+    house
+}
+
+/// As an instance answers, cut to two results.
+fn searxng_answer() -> Value {
+    json!({
+        "query": "rust traits", "number_of_results": 0,
+        "results": [
+            {"url": "https://doc.rust-lang.org/book/traits.html", "title": "Traits - The Rust Book",
+             "content": "A trait defines the functionality a type has", "publishedDate": null, "thumbnail": null,
+             "engine": "brave", "template": "default.html", "parsed_url": ["https", "doc.rust-lang.org", "", "", "", ""],
+             "img_src": "", "priority": "", "engines": ["brave", "mojeek"], "positions": [1, 2], "score": 3.0,
+             "category": "general"},
+            {"url": "https://notrust-lang.org/", "title": "Ads &amp; more", "content": "", "engine": "mojeek",
+             "publishedDate": "2024-05-01T00:00:00", "engines": ["mojeek"], "positions": [3], "score": 0.3,
+             "category": "general"}
+        ],
+        "answers": [], "corrections": [], "infoboxes": [], "suggestions": ["rust trait objects"],
+        "unresponsive_engines": [["duckduckgo", "CAPTCHA"]]
+    })
+}
+
+#[tokio::test]
+async fn a_searxng_instance_is_asked() {
+    let server = Server::of(ok("application/json", searxng_answer().to_string())).await;
+    let house = searching(searxng(&server));
+    let result = house.call("web_search", json!({"query": "rust traits & \"more\""})).await;
+    assert_eq!(
+        result.text(),
+        "1. Traits - The Rust Book\n   https://doc.rust-lang.org/book/traits.html\n   A trait defines the functionality a \
+         type has\n\n2. Ads & more\n   https://notrust-lang.org/"
+    );
+    assert_eq!(
+        result.structured.unwrap()["results"][1],
+        json!({"title": "Ads & more", "url": "https://notrust-lang.org/", "snippet": "", "published": "2024-05-01T00:00:00"})
+    );
+    assert!(server.requests()[0].starts_with("GET /search?q=rust+traits+%26+%22more%22&format=json HTTP/1.1"));
+}
+
+#[tokio::test]
+async fn results_are_filtered_by_domain_and_number() {
+    let server = Server::of(ok("application/json", searxng_answer().to_string())).await;
+    let house = searching(searxng(&server));
+    let text = house.ok("web_search", json!({"query": "rust", "allowed_domains": ["rust-lang.org"]})).await;
+    assert!(text.contains("doc.rust-lang.org") && !text.contains("notrust"), "{text}");
+    assert!(server.requests()[0].contains("q=rust+site%3Arust-lang.org&"), "{:?}", server.requests());
+    let text = house.ok("web_search", json!({"query": "rust", "blocked_domains": ["rust-lang.org"]})).await;
+    assert!(text.starts_with("1. Ads & more"), "{text}");
+    let text = house.ok("web_search", json!({"query": "rust", "allowed_domains": ["other.example"]})).await;
+    assert_eq!(text, "nothing was found for \"rust\"; the domains left out 2 results");
+    let text = house.ok("web_search", json!({"query": "rust", "max_results": 1})).await;
+    assert!(text.contains("1. ") && !text.contains("2. "), "{text}");
+    let text = house.bad("web_search", json!({"query": "rust", "allowed_domains": ["https://x.example/"]})).await;
+    assert!(text.contains("is no domain"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_instance_is_told() {
+    for (bytes, part) in [
+        (answer("403 Forbidden", &[], "no"), "names json in search.formats"),
+        (answer("429 Too Many Requests", &[], ""), "asked too often"),
+        (answer("500 Internal Server Error", &[], "{\"error\": \"broken\"}"), "500 Internal Server Error: broken"),
+        (ok("text/html", "<html>"), "cannot be read"),
+        (ok("application/json", "{}"), "it has no results"),
+        (ok("application/json", "{\"results\": [], \"unresponsive_engines\": [[\"x\", \"CAPTCHA\"]]}"), "x: CAPTCHA"),
+        (answer("200 OK", &[], vec![b' '; 3 << 20]), "over 2097152 bytes"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{".to_vec(), "broke off"),
+    ] {
+        let server = Server::of(bytes).await;
+        let text = searching(searxng(&server)).bad("web_search", json!({"query": "x"})).await;
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+fn brave(server: &Server, key: Key) -> Service {
+    Service::Brave { url: target::parse(&server.url("/res/v1/web/search")).unwrap(), key }
+}
+
+#[tokio::test]
+async fn brave_is_asked_with_its_key() {
+    let body = json!({
+        "type": "search", "query": {"original": "rust", "more_results_available": true},
+        "mixed": {"type": "mixed", "main": [{"type": "web", "index": 0, "all": false}]},
+        "web": {"type": "search", "family_friendly": true, "results": [
+            {"title": "Rust", "url": "https://rust-lang.org/", "is_source_local": false, "language": "en",
+             "description": "A language <strong>empowering</strong> everyone", "page_age": "2025-01-15T00:00:00",
+             "profile": {"name": "Rust", "url": "https://rust-lang.org/"}, "type": "search_result"}
+        ]}
+    });
+    let server = Server::of(ok("application/json", body.to_string())).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    std::fs::write(&file, "the key\n").unwrap();
+    for key in [Key::Value("the key".into()), Key::File(file)] {
+        let house = searching(brave(&server, key));
+        let text = house.ok("web_search", json!({"query": "rust"})).await;
+        assert_eq!(text, "1. Rust\n   https://rust-lang.org/\n   A language empowering everyone");
+        let request = server.requests().pop().unwrap();
+        assert!(request.starts_with("GET /res/v1/web/search?q=rust&count=20&text_decorations=false HTTP/1.1"), "{request}");
+        assert!(request.contains("x-subscription-token: the key\r\n"), "{request}");
+    }
+    let nothing = Server::of(ok("application/json", "{\"type\": \"search\", \"query\": {\"original\": \"x\"}}")).await;
+    let house = searching(brave(&nothing, Key::Value("k".into())));
+    assert_eq!(house.ok("web_search", json!({"query": "x"})).await, "nothing was found for \"x\"");
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_or_missing_is_told() {
+    let body = json!({"type": "ErrorResponse", "time": 1, "error": {
+        "id": "x", "status": 422, "code": "SUBSCRIPTION_TOKEN_INVALID",
+        "detail": "The provided subscription token is invalid."}});
+    let server = Server::of(answer("422 Unprocessable Entity", &[], body.to_string())).await;
+    let house = searching(brave(&server, Key::Value("wrong".into())));
+    let text = house.bad("web_search", json!({"query": "x"})).await;
+    assert!(text.contains("422") && text.contains("token is invalid") && !text.contains("wrong"), "{text}");
+    let house = searching(brave(&server, Key::Missing("KEY is not set".into())));
+    assert!(house.bad("web_search", json!({"query": "x"})).await.contains("KEY is not set"));
+    let house = searching(brave(&server, Key::File("/no/such/file".into())));
+    assert!(house.bad("web_search", json!({"query": "x"})).await.contains("/no/such/file"));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_command_searches() {
+    let run = |script: &str| {
+        let command = ["bash", "-c", script, "search", "{query}", "{max_results}"].map(str::to_owned).to_vec();
+        searching(Service::Command { command })
+    };
+    let script = "printf '[{\"title\": \"%s\", \"link\": \"https://a.example/%s\", \"abstract\": \"s\"}]' \"$1\" \"$2\"";
+    let text = run(script).ok("web_search", json!({"query": "a b; $(id)"})).await;
+    assert_eq!(text, "1. a b; $(id)\n   https://a.example/20\n   s");
+    // It is no option, whatever it begins with.
+    let text = run("printf '{\"results\": [{\"url\": \"https://a.example/\", \"title\": \"x%sx\"}]}' \"$1\"")
+        .ok("web_search", json!({"query": "--help"}))
+        .await;
+    assert!(text.starts_with("1. x --helpx"), "{text}");
+    assert!(run("echo oops >&2; exit 3").bad("web_search", json!({"query": "x"})).await.contains("with status 3: oops"));
+    assert!(run("echo no json").bad("web_search", json!({"query": "x"})).await.contains("expected JSON"));
+    let missing = searching(Service::Command { command: vec!["/no/such/program".into(), "{query}".into()] });
+    assert!(missing.bad("web_search", json!({"query": "x"})).await.contains("can't run /no/such/program"));
+}
+
+#[tokio::test]
+async fn a_search_is_judged_by_the_service_s_host() {
+    let server = Server::of(ok("application/json", searxng_answer().to_string())).await;
+    let house = searching(searxng(&server));
+    house.rule(Category::Network, &server.address.to_string(), Verdict::Deny);
+    let text = house.bad("web_search", json!({"query": "x"})).await;
+    assert!(text.contains(&format!("not allowed: network {}", server.address)), "{text}");
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn without_a_service_the_result_says_how_to_set_one() {
+    let house = House::strict();
+    let text = house.bad("web_search", json!({"query": "x"})).await;
+    assert!(text.contains("[web.search]") && text.contains("searxng") && text.contains("brave"), "{text}");
+    house.shared.web.set_searching(Searching::Broken("url: no host".into()));
+    assert!(house.bad("web_search", json!({"query": "x"})).await.contains("url: no host"));
+    assert!(house.bad("web_search", json!({"query": "  "})).await.contains("the query is empty"));
+}

@@ -1,0 +1,157 @@
+//! `[network]` and `[web]`: what tools may reach, and what they search with.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use toold_builtins::web::Searching;
+use toold_builtins::web::search::{BRAVE, Key, Search, Service};
+use toold_host::http::guard::Guard;
+use toold_host::http::{Http, target};
+
+use crate::config::expand_home;
+use crate::daemon::State;
+
+/// `[network]`: what requests of tools and plugins may reach.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkConfig {
+    /// What may be reached although it is not public: networks (`10.0.0.0/8`), addresses and hosts (`127.0.0.1:8080`,
+    /// `*.corp.example`). Leave is asked for there as anywhere.
+    #[serde(deserialize_with = "checked")]
+    pub allow_private: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebConfig {
+    pub search: SearchConfig,
+}
+
+/// `[web.search]`: what `web_search` asks.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SearchConfig {
+    /// Without it `web_search` says how to set it.
+    pub kind: Option<SearchKind>,
+    /// Of `searxng`: the instance, wherever it is. Of `brave`: another address than the usual one.
+    pub url: Option<String>,
+    /// The variable of the daemon's environment that holds the key of `brave`.
+    pub api_key_env: Option<String>,
+    /// The file that holds it; read for each search.
+    pub api_key_file: Option<String>,
+    /// Of `command`: the program and its arguments, in which `{query}` and `{max_results}` are put in. It prints JSON:
+    /// objects with `url`, `title` and `snippet`, in a list or as `results`.
+    pub command: Vec<String>,
+    /// How long a search may take.
+    pub timeout_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchKind {
+    Searxng,
+    Brave,
+    Command,
+}
+
+impl Default for SearchConfig {
+    fn default() -> Self {
+        Self { kind: None, url: None, api_key_env: None, api_key_file: None, command: Vec::new(), timeout_ms: 15_000 }
+    }
+}
+
+fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let entries = Vec::<String>::deserialize(deserializer)?;
+    Guard::parse(&entries).map_err(serde::de::Error::custom)?;
+    Ok(entries)
+}
+
+/// Gives the tools of the web what is configured now, and goes on with each change.
+pub fn follow(state: &Arc<State>) {
+    configure(state);
+    let mut loaded = state.loaded_changes();
+    let (stop, following) = (state.engine.stop.clone(), state.clone());
+    state.engine.tasks.spawn(async move {
+        loop {
+            let changed = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                changed = loaded.changed() => changed,
+            };
+            if changed.is_err() {
+                return;
+            }
+            configure(&following);
+        }
+    });
+}
+
+fn configure(state: &State) {
+    let loaded = state.loaded();
+    let config = &loaded.config;
+    let guard = Guard::parse(&config.network.allow_private).unwrap_or_default();
+    let web = &state.builtins.web;
+    web.set_searching(searching(&config.web.search, &guard, state));
+    web.http.set_guard(guard);
+}
+
+fn searching(config: &SearchConfig, guard: &Guard, state: &State) -> Searching {
+    let Some(kind) = config.kind else { return Searching::Unset };
+    match search(kind, config, guard, state) {
+        Ok(search) => Searching::Set(Arc::new(search)),
+        Err(error) => {
+            let words = format!("[web.search] of the configuration: {error:#}");
+            tracing::warn!("{words}");
+            Searching::Broken(words)
+        }
+    }
+}
+
+fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, state: &State) -> anyhow::Result<Search> {
+    let parse = |url: &str| target::parse(url).context("url");
+    let service = match kind {
+        SearchKind::Searxng => {
+            let url = config.url.as_deref().context("searxng wants a url, such as https://searx.example.org")?;
+            Service::Searxng { url: parse(url)? }
+        }
+        SearchKind::Brave => {
+            Service::Brave { url: parse(config.url.as_deref().unwrap_or(BRAVE))?, key: key(config, state)? }
+        }
+        SearchKind::Command => {
+            ensure!(!config.command.is_empty(), "command wants a command: a program and its arguments");
+            ensure!(config.command.iter().any(|word| word.contains("{query}")), "command: no argument has {{query}}");
+            Service::Command { command: config.command.clone() }
+        }
+    };
+    let url = match &service {
+        Service::Searxng { url } | Service::Brave { url, .. } => Some(url),
+        Service::Command { .. } => None,
+    };
+    // Who names a service means to reach it, on this machine too.
+    let place = url.and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
+    let guard = match place {
+        Some(place) => guard.and(&place).map_err(anyhow::Error::msg)?,
+        None => guard.clone(),
+    };
+    Ok(Search { service, http: Http::new(guard), timeout: Duration::from_millis(config.timeout_ms) })
+}
+
+fn key(config: &SearchConfig, state: &State) -> anyhow::Result<Key> {
+    match (&config.api_key_env, &config.api_key_file) {
+        (Some(_), Some(_)) => bail!("either api_key_env or api_key_file, not both"),
+        (Some(name), None) => {
+            let (wanted, variables) = (OsString::from(name), &state.options.environment);
+            let value = variables.iter().find(|(known, _)| *known == wanted).and_then(|(_, value)| value.to_str());
+            Ok(match value.map(str::trim).filter(|value| !value.is_empty()) {
+                Some(value) => Key::Value(value.to_owned()),
+                None => Key::Missing(format!("the daemon was started without {name} in its environment")),
+            })
+        }
+        (None, Some(file)) => Ok(Key::File(expand_home(file, state.options.places.home.as_deref()))),
+        (None, None) => bail!("brave wants a key: set api_key_env or api_key_file"),
+    }
+}
