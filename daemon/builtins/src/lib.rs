@@ -3,12 +3,16 @@
 //! [`all`] is the list. A tool is one file: a struct for its input, whose doc comments become the schema,
 //! the facts about it, what it needs leave for, and `run`. [`builtin`] makes an engine's tool of that.
 
+pub mod agents;
 pub mod bash_input;
 pub mod buffers;
 pub mod builtin;
 pub mod journal;
+pub mod memories;
 pub mod shared;
 pub mod shells;
+pub mod skill;
+pub mod skills;
 pub mod todo;
 pub mod web;
 
@@ -16,12 +20,14 @@ mod bash;
 mod bash_output;
 mod compact;
 mod edit;
+mod forget;
 mod glob;
 mod grep;
 mod kill_shell;
 mod list;
 mod question;
 mod read;
+mod remember;
 mod subagent;
 mod web_fetch;
 mod web_search;
@@ -32,6 +38,7 @@ mod change;
 mod diff;
 mod document;
 mod edits;
+mod front_matter;
 mod judge;
 mod lines;
 mod near;
@@ -64,6 +71,8 @@ pub fn all(shared: &Arc<Shared>) -> Vec<Arc<dyn Tool>> {
         make::<web_search::WebSearch>(shared),
         make::<todo::Todo>(shared),
         make::<question::Question>(shared),
+        make::<remember::Remember>(shared),
+        make::<forget::Forget>(shared),
         make::<subagent::Subagent>(shared),
         make::<compact::Compact>(shared),
     ]
