@@ -319,7 +319,7 @@ mod tests {
         check_problem("[limits]\ncalls = \"many\"\n", &["config.toml:2: limits.calls: ", "string"]);
         check_problem("[limits]\ncalls = 7\ncalls = 8\n", &["config.toml:3: ", "duplicate"]);
         let hook = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"x\"]\n";
-        check_problem(&format!("{hook}mode = \"asink\"\n"), &["config.toml:4: hooks: ", "perhaps async"]);
+        check_problem(&format!("{hook}mode = \"asink\"\n"), &["config.toml:4: hooks.mode: ", "perhaps async"]);
         check_problem(&format!("{hook}tymeout_ms = 1\n"), &["config.toml:4: ", "perhaps timeout_ms"]);
         check_problem("[[hooks]]\nevent = \"pre_tool\"\n", &["config.toml:1: hooks: ", "command"]);
     }

@@ -147,13 +147,6 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
             (WARN, format!("{} waits for trust {DIM}{}{DIM:#}", one_line(plugin), one_line(path)))
         }
         What::PluginUnloaded { plugin, .. } => (WARN, one_line(plugin)),
-        What::PluginUntrusted { plugin, path } => {
-            (WARN, format!("{} {DIM}{}{DIM:#}", one_line(plugin), one_line(path)))
-        }
-        What::ConfigChanged { file, problems, .. } => match problems.first() {
-            Some(problem) => (BAD, one_line(problem)),
-            None => (NAME, one_line(file)),
-        },
         What::ConfigChanged { file, problems, .. } => match problems.first() {
             Some(problem) => (BAD, format!("{}: {}", one_line(file), one_line(problem))),
             None => (GOOD, one_line(file)),

@@ -190,7 +190,6 @@ impl State {
             Happened::PluginLoaded { .. }
             | Happened::PluginFailed { .. }
             | Happened::PluginUntrusted { .. }
-            | Happened::PluginUntrusted { .. }
             | Happened::PluginUnloaded { .. } => {
                 self.outdated.insert(What::Plugins);
             }
