@@ -85,19 +85,34 @@ impl Builtin for Bash {
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
-        Ok(needs(&input.command, &cwd, input.description.as_deref()))
+        let mut needs = needs(&input.command, &cwd, input.description.as_deref());
+        let rules = self.shared.sandbox.rules();
+        if let Some(confined) = rules.describe() {
+            for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
+                let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
+                need.reason = Some(format!("{reason}[sandbox: {confined}]"));
+                need.harmless = rules.eases();
+            }
+        }
+        Ok(needs)
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let cwd = folder(&input, cx)?;
         let environment = self.shared.environment.clone().with(&cx.session.env);
         let mut command = Command::shell(&input.command, cwd, environment);
+        command.confinement = self.shared.sandbox.confine(cx)?;
+        let sandbox = command.confinement.as_ref().map(|confinement| confinement.words.clone());
+        let with_sandbox = |output: ToolOutput| match &sandbox {
+            Some(sandbox) => output.with("sandbox", sandbox.as_str()),
+            None => output,
+        };
         if input.background {
             command.timeout = input.timeout_ms.map(Duration::from_millis);
             let shell = self.shared.shells.start(cx, command, &input.command, input.terminal())?;
             let words =
                 format!("{0} runs in the background: see its output with bash_output, shell_id {0}", shell.id());
-            return Ok(ToolOutput::text(words).with("shell_id", shell.id()));
+            return Ok(with_sandbox(ToolOutput::text(words).with("shell_id", shell.id())));
         }
         let time = input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         command.timeout = Some(time);
@@ -119,7 +134,7 @@ impl Builtin for Bash {
         if finished.ending == Ending::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }
-        Ok(output(&finished, &kept, time))
+        Ok(with_sandbox(output(&finished, &kept, time, sandbox.as_deref())))
     }
 }
 
@@ -146,7 +161,7 @@ pub(crate) fn folder(input: &Input, cx: &Cx) -> anyhow::Result<PathBuf> {
     Ok(cwd)
 }
 
-fn output(finished: &Finished, kept: &Kept, time: Duration) -> ToolOutput {
+fn output(finished: &Finished, kept: &Kept, time: Duration, sandbox: Option<&str>) -> ToolOutput {
     let mut text = with_cut(kept);
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
@@ -161,6 +176,9 @@ fn output(finished: &Finished, kept: &Kept, time: Duration) -> ToolOutput {
     }
     if finished.left_behind {
         notes.push("processes that it left behind were ended; to keep them running set background".to_owned());
+    }
+    if let Some(sandbox) = sandbox.filter(|_| finished.code != Some(0)) {
+        notes.push(format!("it ran in a sandbox: {sandbox}"));
     }
     if text.is_empty() && notes.is_empty() {
         notes.push("no output".to_owned());

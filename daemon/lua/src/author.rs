@@ -248,6 +248,7 @@ fn shared(engine: Arc<Engine>) -> std::io::Result<Arc<Shared>> {
         store: None,
         environment: Environment::default(),
         http: Arc::new(Http::new(Guard::default())),
+        sandbox: Arc::default(),
         kept: None,
         stop: CancellationToken::new(),
     }))

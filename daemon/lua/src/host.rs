@@ -17,6 +17,7 @@ use toold_engine::registry::Scope;
 use toold_host::environment::Environment;
 use toold_host::http::Http;
 use toold_host::http::guard::Guard;
+use toold_host::sandbox::Sandbox;
 use toold_proto::plugin::Plugin as Description;
 
 use crate::brake::Watchdog;
@@ -83,6 +84,8 @@ pub struct PluginHostOptions {
     pub environment: Environment,
     /// What `hygge.http` makes requests with.
     pub http: Arc<Http>,
+    /// What confines the programs that plugins run.
+    pub sandbox: Arc<Sandbox>,
     /// Where it is kept what plugins registered, so that those that did not change need no machine before their
     /// first call; `None` when it is not kept.
     pub registrations: Option<KeptRegistrations>,
@@ -118,6 +121,7 @@ impl PluginHostOptions {
             store: None,
             environment: Environment::default(),
             http: Arc::new(Http::new(Guard::default())),
+            sandbox: Arc::default(),
             registrations: None,
             disabled: HashSet::new(),
             enabled: HashSet::new(),
@@ -174,6 +178,7 @@ impl PluginHost {
             store: options.store,
             environment: options.environment,
             http: options.http,
+            sandbox: options.sandbox,
             kept: options.registrations,
             stop: stop.clone(),
         });

@@ -16,6 +16,7 @@ use toold_engine::registry::{Scope, SourceKey};
 use toold_engine::tool::{Origin, ToolSpec};
 use toold_host::environment::Environment;
 use toold_host::http::Http;
+use toold_host::sandbox::Sandbox;
 use toold_proto::tool::{Source, SourceKind, ToolName};
 
 use crate::brake::Watchdog;
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     /// What programs get, and `os.getenv` tells.
     pub(crate) environment: Environment,
     pub(crate) http: Arc<Http>,
+    /// What confines the programs that scripts run.
+    pub(crate) sandbox: Arc<Sandbox>,
     /// Where registrations are kept; `None` when they are not.
     pub(crate) kept: Option<KeptRegistrations>,
     /// Fires when the host stops.

@@ -11,8 +11,10 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_host::files;
 use toold_host::process::{Command, Ending, Finished, run};
+use toold_host::sandbox::Sandbox;
 use toold_host::shell_grammar;
 use toold_proto::call::Stream;
+use toold_proto::tool::Category;
 
 use super::{Asked, Module, Reply};
 use crate::args::text;
@@ -80,6 +82,7 @@ struct Program {
     cx: Arc<Cx>,
     command: Command,
     needs: Vec<Need>,
+    sandbox: Arc<Sandbox>,
 }
 
 impl Program {
@@ -121,7 +124,7 @@ impl Program {
         }
         let line: Vec<String> = std::iter::once(&name).chain(&words).map(|word| quoted(word)).collect();
         let needs = shell_grammar::needs(&line.join(" "), &command.cwd);
-        Ok(Self { call: asked.call.clone(), cx, command, needs })
+        Ok(Self::confined(asked, cx, command, needs))
     }
 
     /// Of one line for the shell.
@@ -133,12 +136,24 @@ impl Program {
         let mut command = Command::shell(&line, &cx.cwd, environment);
         command.keep = KEEP;
         let needs = shell_grammar::needs(&line, &cx.cwd);
-        Ok(Self { call: asked.call.clone(), cx, command, needs })
+        Ok(Self::confined(asked, cx, command, needs))
+    }
+
+    fn confined(asked: &Asked, cx: Arc<Cx>, command: Command, mut needs: Vec<Need>) -> Self {
+        let sandbox = asked.home.plugin.shared.sandbox.clone();
+        let rules = sandbox.rules();
+        if let Some(confined) = rules.describe() {
+            for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
+                need.reason = Some(format!("[sandbox: {confined}]"));
+                need.harmless = rules.eases();
+            }
+        }
+        Self { call: asked.call.clone(), cx, command, needs, sandbox }
     }
 
     /// A refusal is a result with code 1, a program that cannot be started an error.
     async fn run(self, on_output: impl FnMut(Stream, &str) + Send) -> Result<Reply, String> {
-        let Self { call, cx, mut command, needs } = self;
+        let Self { call, cx, mut command, needs, sandbox } = self;
         for need in needs {
             match call.require(need).await {
                 Ok(()) => {}
@@ -146,6 +161,7 @@ impl Program {
                 Err(other) => return Err(other.to_string()),
             }
         }
+        command.confinement = sandbox.confine(&cx).map_err(|error| format!("hygge.exec: {error}"))?;
         // The call's own limit stops the script; this one only leaves it time to say what came before.
         let remaining = call.brake.remaining().saturating_sub(Duration::from_millis(50));
         command.timeout = Some(command.timeout.unwrap_or(remaining));

@@ -1,0 +1,89 @@
+//! `[sandbox]`: what confines the commands of `bash` and of plugins.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_host::sandbox::{Mode, Rules};
+
+use crate::config::expand_home;
+use crate::places::Places;
+
+/// What confines the commands of `bash` and of plugins. Hooks are the user's own commands, and are not confined.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SandboxConfig {
+    pub mode: SandboxMode,
+    /// Commands reach the network. What listens on a Unix socket they never reach.
+    pub network: bool,
+    /// Folders that commands may change beside the session's, with the mode `workspace-write`; `~/` is the home
+    /// folder.
+    pub writable: Vec<String>,
+    /// Nobody is asked for a command that can change nothing. Only with the mode `read-only` without the network.
+    pub ease: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// Commands may do what the user may.
+    #[default]
+    Off,
+    /// They change nothing.
+    ReadOnly,
+    /// They change what is in the session's folders, but for what controls the daemon.
+    WorkspaceWrite,
+}
+
+impl SandboxConfig {
+    /// As rules, tried out on this system. Blocks for some milliseconds where there is a sandbox.
+    pub fn rules(&self, places: &Places) -> Rules {
+        let mode = match self.mode {
+            SandboxMode::Off => Mode::Off,
+            SandboxMode::ReadOnly => Mode::ReadOnly,
+            SandboxMode::WorkspaceWrite => Mode::WorkspaceWrite,
+        };
+        let home = places.home.as_ref().map(|home| home.canonicalize().unwrap_or_else(|_| home.clone()));
+        let writable: Vec<PathBuf> = self.writable.iter().map(|path| expand_home(path, home.as_deref())).collect();
+        let mut rules = Rules { mode, network: self.network, writable, ease: self.ease, home, refused: None };
+        rules.refused = self.mistake(&rules).map_or_else(|| rules.try_out().err(), Some);
+        rules
+    }
+
+    fn mistake(&self, rules: &Rules) -> Option<String> {
+        if let Some(path) = rules.writable.iter().find(|path| !path.is_absolute()) {
+            return Some(format!("writable: {} is no absolute path", path.display()));
+        }
+        if self.mode != SandboxMode::WorkspaceWrite && !self.writable.is_empty() {
+            return Some("writable is for the mode workspace-write".to_owned());
+        }
+        let harmless = self.mode == SandboxMode::ReadOnly && !self.network;
+        (self.ease && !harmless).then(|| "ease is for the mode read-only without the network".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, problem: Option<&str>) {
+        let config: SandboxConfig = toml::from_str(text).unwrap();
+        let rules = Rules { writable: config.writable.iter().map(PathBuf::from).collect(), ..Rules::default() };
+        assert_eq!(config.mistake(&rules).as_deref(), problem);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_told() {
+        check("", None);
+        check("mode = \"read-only\"\nease = true", None);
+        check("mode = \"workspace-write\"\nwritable = [\"/a\"]", None);
+        check(
+            "mode = \"read-only\"\nease = true\nnetwork = true",
+            Some("ease is for the mode read-only without the network"),
+        );
+        check("mode = \"workspace-write\"\nease = true", Some("ease is for the mode read-only without the network"));
+        check("mode = \"read-only\"\nwritable = [\"/a\"]", Some("writable is for the mode workspace-write"));
+        check("mode = \"workspace-write\"\nwritable = [\"a\"]", Some("writable: a is no absolute path"));
+    }
+}
