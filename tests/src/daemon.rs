@@ -100,6 +100,11 @@ impl TestDaemon {
     pub fn restart(&mut self, signal: &str) {
         self.signal(signal);
         self.wait();
+        self.start_again();
+    }
+
+    /// Starts another daemon in the folders of one that has ended.
+    pub fn start_again(&mut self) {
         self.child = self.setup.serve();
         self.wait_until_it_listens();
     }

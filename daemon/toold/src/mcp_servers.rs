@@ -1,9 +1,25 @@
 //! `[mcp]` of the configuration, and the MCP servers that it mounts.
+//!
+//! `import` reads the files of other programs, `expand` puts variables in.
+
+mod expand;
+mod import;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toold_engine::registry::Scope;
+use toold_host::environment::Environment;
+use toold_mcp::client::McpOptions;
+use toold_mcp::client::config::{Reach, ServerConfig};
+
+use crate::config::expand_home;
+use crate::daemon::{Options, State};
+use crate::places::Places;
 
 use crate::mcp::{McpClientConfig, MetaToolsConfig};
 
@@ -85,5 +101,257 @@ impl Default for McpServerConfig {
             enabled: true,
             tools: McpToolFilter::default(),
         }
+    }
+}
+
+/// What all servers of a daemon have in common.
+pub fn options(options: &Options) -> McpOptions {
+    let home = options.places.home.clone().filter(|home| home.is_dir());
+    McpOptions {
+        kept: kept(&options.places),
+        environment: Environment::inherited(options.environment.iter().cloned()),
+        home: home.unwrap_or_else(|| "/".into()),
+    }
+}
+
+/// Where the last known tools of servers are kept. Whoever could write there could make a tool look unchanged.
+pub fn kept(places: &Places) -> PathBuf {
+    places.state.join("mcp")
+}
+
+/// Mounts what the configurations say, those of projects as far as they are trusted, and follows them as they change.
+pub fn follow(state: &Arc<State>) {
+    configure(state);
+    let (mut loaded, mut projects) = (state.loaded_changes(), state.project_changes());
+    let (stop, following) = (state.engine.stop.clone(), state.clone());
+    state.engine.tasks.spawn(async move {
+        loop {
+            let changed = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                changed = loaded.changed() => changed,
+                changed = projects.changed() => changed,
+            };
+            if changed.is_err() {
+                return;
+            }
+            let state = following.clone();
+            // Fails only when the runtime stops.
+            let _ = tokio::task::spawn_blocking(move || configure(&state)).await;
+        }
+    });
+}
+
+fn configure(state: &State) {
+    let home = state.options.places.home.as_deref();
+    let environment = &state.options.environment;
+    let var = |name: &str| {
+        let found = environment.iter().find(|(known, _)| known == name);
+        found.and_then(|(_, value)| value.to_str()).map(str::to_owned)
+    };
+    let mut all = mounts(&state.loaded().config.mcp, &Scope::Global, home, &var);
+    for project in state.trusted_configs() {
+        let scope = Scope::Project(project.project.clone());
+        let theirs = mounts(&project.config.mcp, &scope, home, &var);
+        all.servers.extend(theirs.servers);
+        all.problems.extend(theirs.problems);
+    }
+    for problem in &all.problems {
+        tracing::warn!(problem, "not all MCP servers are mounted");
+    }
+    state.mcp_servers.configure(all.servers);
+}
+
+/// The servers that a configuration mounts. What is wrong with one is told in its own state; `problems` are of
+/// files.
+pub struct Mounts {
+    pub servers: Vec<ServerConfig>,
+    pub problems: Vec<String>,
+}
+
+/// Reads `[mcp]` and the files that it imports. `scope` says who sees the servers; `var` is the daemon's
+/// environment.
+pub fn mounts(config: &McpConfig, scope: &Scope, home: Option<&Path>, var: &dyn Fn(&str) -> Option<String>) -> Mounts {
+    let mut mounts = Mounts { servers: Vec::new(), problems: Vec::new() };
+    for (name, server) in &config.servers {
+        mounts.add(server_config(name, server, scope, home, var));
+    }
+    for file in &config.import {
+        let path = expand_home(file, home);
+        match import::read(&path) {
+            Ok(imported) => {
+                for (name, server) in imported {
+                    let read = match server {
+                        Ok(server) => server_config(&name, &server, scope, home, var),
+                        Err(why) => unusable(&name, scope, why),
+                    };
+                    mounts.add(read);
+                }
+            }
+            Err(error) => mounts.problems.push(format!("{error:#}")),
+        }
+    }
+    mounts
+}
+
+impl Mounts {
+    /// The first of a name counts.
+    fn add(&mut self, server: ServerConfig) {
+        if !self.servers.iter().any(|known| known.name == server.name) {
+            self.servers.push(server);
+        }
+    }
+}
+
+fn server_config(
+    name: &str,
+    config: &McpServerConfig,
+    scope: &Scope,
+    home: Option<&Path>,
+    var: &dyn Fn(&str) -> Option<String>,
+) -> ServerConfig {
+    let reach = match reach(config, home, var) {
+        Ok(_) if !is_name(name) => {
+            Reach::Unusable { why: "its name is longer than 64 characters, or has some that cannot be shown".into() }
+        }
+        Ok(reach) => reach,
+        Err(why) => Reach::Unusable { why },
+    };
+    ServerConfig {
+        name: name.to_owned(),
+        scope: scope.clone(),
+        reach,
+        enabled: config.enabled,
+        idle_timeout: Some(config.idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis),
+        timeout: config.timeout_ms.map(Duration::from_millis),
+        start_timeout: Duration::from_millis(config.start_timeout_ms),
+        allow: config.tools.allow.clone(),
+        deny: config.tools.deny.clone(),
+    }
+}
+
+fn unusable(name: &str, scope: &Scope, why: String) -> ServerConfig {
+    let nothing = McpServerConfig::default();
+    ServerConfig { reach: Reach::Unusable { why }, ..server_config(name, &nothing, scope, None, &|_| None) }
+}
+
+/// What a target of rules and grants may begin with: `NAME/tool`.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 64 && !name.contains('/') && !name.chars().any(char::is_control)
+}
+
+fn reach(config: &McpServerConfig, home: Option<&Path>, var: &dyn Fn(&str) -> Option<String>) -> Result<Reach, String> {
+    for glob in config.tools.allow.iter().flatten().chain(&config.tools.deny) {
+        globset::Glob::new(glob).map_err(|error| format!("tools: {error}"))?;
+    }
+    let text = |text: &str| expand::variables(text, var);
+    let texts = |map: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
+        map.iter().map(|(name, value)| Ok((name.clone(), text(value)?))).collect()
+    };
+    let path = |given: &str| -> Result<PathBuf, String> {
+        let path = expand_home(&text(given)?, home);
+        if path.is_absolute() { Ok(path) } else { Err(format!("{given:?} is no absolute path")) }
+    };
+    match (&config.command, &config.url, &config.socket) {
+        (Some(program), None, None) => {
+            let program = text(program)?;
+            let program = if program.starts_with("~/") { path(&program)?.display().to_string() } else { program };
+            if program.contains('/') && !program.starts_with('/') {
+                return Err(format!("{program:?} is neither a name nor an absolute path"));
+            }
+            let args = config.args.iter().map(|arg| text(arg)).collect::<Result<_, _>>()?;
+            let cwd = config.cwd.as_deref().map(path).transpose()?;
+            Ok(Reach::Stdio { program, args, env: texts(&config.env)?, cwd })
+        }
+        (None, Some(url), None) => {
+            let url = text(url)?;
+            if !url.starts_with("http://") && !url.starts_with("https://") {
+                return Err(format!("{url:?} is no address of http or https"));
+            }
+            Ok(Reach::Http { url, headers: texts(&config.headers)? })
+        }
+        (None, None, Some(socket)) => Ok(Reach::Socket { path: path(socket)? }),
+        (None, None, None) => Err("none of command, url and socket says how it is reached".into()),
+        _ => Err("more than one of command, url and socket says how it is reached".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(toml: &str) -> Vec<ServerConfig> {
+        let config: McpConfig = toml::from_str(toml).unwrap();
+        let var = |name: &str| (name == "TOKEN").then(|| "secret".to_owned());
+        mounts(&config, &Scope::Global, Some(Path::new("/home/u")), &var).servers
+    }
+
+    #[track_caller]
+    fn check_unusable(toml: &str, words: &str) {
+        match &read(&format!("[servers.a]\n{toml}"))[0].reach {
+            Reach::Unusable { why } => assert!(why.contains(words), "{why}"),
+            other => panic!("{other:?} should not be usable"),
+        }
+    }
+
+    #[test]
+    fn variables_and_the_home_folder_are_put_in() {
+        let servers = read(
+            "[servers.web]\nurl = \"https://x.example/mcp\"\nheaders = { Authorization = \"Bearer ${env:TOKEN}\" }\n\
+             [servers.files]\ncommand = \"~/bin/files\"\nargs = [\"${env:DIR:-/srv}\"]\ncwd = \"~/w\"\n",
+        );
+        let Reach::Stdio { program, args, cwd, .. } = &servers[0].reach else { panic!("{servers:?}") };
+        let expected = ("/home/u/bin/files", vec!["/srv".to_owned()], Some(PathBuf::from("/home/u/w")));
+        assert_eq!((program.as_str(), args.clone(), cwd.clone()), expected);
+        let Reach::Http { headers, .. } = &servers[1].reach else { panic!("{servers:?}") };
+        assert_eq!(headers["Authorization"], "Bearer secret");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told_and_hurts_no_other() {
+        check_unusable("", "none of");
+        check_unusable("command = \"a\"\nurl = \"http://x\"", "more than one");
+        check_unusable("command = \"bin/a\"", "absolute");
+        check_unusable("socket = \"run/a\"", "absolute");
+        check_unusable("url = \"ftp://x\"", "http");
+        check_unusable("command = \"a\"\nargs = [\"${env:NOT_THERE}\"]", "NOT_THERE");
+        check_unusable("command = \"a\"\ntools = { deny = [\"[\"] }", "tools");
+    }
+
+    #[test]
+    fn servers_of_other_programs_are_taken_and_ours_comes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mcp.json");
+        let json = r#"{
+            // As VS Code allows.
+            "mcpServers": {
+                "a": {"command": "theirs"},
+                "b": {"command": "b", "args": ["${env:TOKEN}", "//no comment"], "disabled": true},
+                "c": {"type": "http", "url": "http://127.0.0.1:1/", "headers": {"X": "1"}},
+                "old": {"type": "sse", "url": "http://127.0.0.1:1/"},
+                "self": {"command": "/usr/bin/toolctl", "args": ["mcp"]},
+                "odd": 7,
+            },
+        }"#;
+        std::fs::write(&file, json).unwrap();
+        let toml = format!("import = [\"/not/there.json\", {:?}]\n[servers.a]\ncommand = \"ours\"\n", file);
+        let servers = read(&toml);
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c", "odd", "old"]);
+        assert!(matches!(&servers[0].reach, Reach::Stdio { program, .. } if program == "ours"));
+        assert!(matches!(&servers[1].reach, Reach::Stdio { args, .. } if *args == ["secret", "//no comment"]));
+        assert!(!servers[1].enabled && matches!(servers[2].reach, Reach::Http { .. }));
+        assert!(matches!(servers[3].reach, Reach::Unusable { .. }));
+        assert!(matches!(&servers[4].reach, Reach::Unusable { why } if why.contains("sse")));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_a_problem_with_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mcp.json");
+        std::fs::write(&file, "{\"mcpServers\": [").unwrap();
+        let config = McpConfig { import: vec![file.display().to_string()], ..McpConfig::default() };
+        let mounts = mounts(&config, &Scope::Global, None, &|_| None);
+        assert!(mounts.servers.is_empty() && mounts.problems[0].contains("mcp.json"), "{:?}", mounts.problems);
     }
 }

@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod files;
 mod hooks;
+mod mcp;
 mod permissions;
 mod plugins;
 mod prompt;
@@ -48,6 +49,7 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     events::register(&mut module)?;
     prompt::register(&mut module)?;
     plugins::register(&mut module)?;
+    mcp::register(&mut module)?;
     cache::register(&mut module)?;
     audit::register(&mut module)?;
     daemon::register(&mut module)?;

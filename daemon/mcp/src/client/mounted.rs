@@ -1,12 +1,13 @@
 //! The life of one mounted server: it is started by the first call, ended when nobody calls, and started again
 //! when it died, each time a little later.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FusedFuture};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use rmcp::RoleClient;
 use rmcp::service::Peer;
@@ -274,7 +275,9 @@ impl Mounted {
         let began = Instant::now();
         self.starts.fetch_add(1, Ordering::Relaxed);
         self.chatter.forget();
-        let ended = self.serve(&owner).await;
+        // A panic must not leave behind a server that starts for ever.
+        let ended = AssertUnwindSafe(self.serve(&owner)).catch_unwind().await;
+        let ended = ended.unwrap_or_else(|_| Err("it could not be kept".to_owned()));
         let phase = match ended {
             Ok(()) => Phase::Stopped,
             Err(why) => {
@@ -352,9 +355,10 @@ impl Mounted {
         service: Service,
         talker: &mut Option<Talker>,
     ) -> Option<String> {
+        lock(&self.busy).last = Instant::now();
         // Held, since changes are told for as long as it is.
         let _subscription = connect::subscribe(&live.peer).await;
-        let mut over = Box::pin(service.waiting());
+        let mut over = Box::pin(service.waiting().fuse());
         let mut refreshing: Option<BoxFuture<'_, Result<(), String>>> = None;
         let why = loop {
             let idle_at = self.idle_at();
@@ -389,7 +393,9 @@ impl Mounted {
             }
         };
         live.closing.cancel();
-        let _ = timeout(LET_GO, over).await;
+        if !over.is_terminated() {
+            let _ = timeout(LET_GO, over).await;
+        }
         why
     }
 

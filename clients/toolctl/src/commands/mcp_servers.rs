@@ -1,0 +1,137 @@
+//! `toolctl mcp servers` and `toolctl mcp restart`: the MCP servers that the daemon mounts.
+
+use std::io::Write;
+
+use clap::Args;
+use comfy_table::{Cell, Color};
+use toold_proto::daemon::NoParams;
+use toold_proto::mcp::{McpServer, McpServerList, McpServerState, RestartMcpServer};
+use toold_proto::method::{McpRestart, McpServersList};
+
+use crate::cli::Globals;
+use crate::exit::{NOT_RUN, OK};
+use crate::output::{self, BAD, DIM, one_line, print_json};
+use crate::{connection, table};
+
+/// List the MCP servers that the daemon mounts; those that do not run with the reason
+#[derive(Debug, Args)]
+pub(crate) struct Servers {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Start a mounted MCP server anew, however often it failed; exit status 3 when it does not run then
+#[derive(Debug, Args)]
+pub(crate) struct Restart {
+    name: String,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn list(args: &Servers, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let list = client.call::<McpServersList>(NoParams {}).await?;
+    show(&list, args.json)?;
+    if list.servers.is_empty() && !args.json {
+        writeln!(output::stderr(), "no MCP servers: [mcp.servers.NAME] in the configuration mounts one")?;
+    }
+    Ok(OK)
+}
+
+pub(crate) async fn restart(args: &Restart, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let list = client.call::<McpRestart>(RestartMcpServer { name: args.name.clone() }).await?;
+    show(&list, args.json)?;
+    let runs = |server: &McpServer| server.state == McpServerState::Running;
+    Ok(if list.servers.iter().all(runs) { OK } else { NOT_RUN })
+}
+
+fn show(list: &McpServerList, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        return print_json(list);
+    }
+    let mut out = output::stdout();
+    out.write_all(render(list, table::terminal_width()).as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+fn render(list: &McpServerList, width: Option<u16>) -> String {
+    if list.servers.is_empty() {
+        return String::new();
+    }
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["SERVER", "STATE", "PID", "TOOLS", "CALLS", "BAD", "UP", "BY"]));
+    for server in &list.servers {
+        let color = match server.state {
+            McpServerState::Running => Color::Green,
+            McpServerState::Failed => Color::Red,
+            McpServerState::Starting => Color::Yellow,
+            McpServerState::Stopped | McpServerState::Disabled => Color::Reset,
+        };
+        rows.add_row([
+            table::name(&one_line(&server.name)),
+            Cell::new(server.state.as_str()).fg(color),
+            Cell::new(server.pid.map(|pid| pid.to_string()).unwrap_or_default()),
+            Cell::new(server.tools.len()),
+            Cell::new(server.calls),
+            Cell::new(server.bad_calls),
+            Cell::new(server.uptime_s.map(span).unwrap_or_default()),
+            Cell::new(one_line(&server.transport)),
+        ]);
+    }
+    let mut text = table::render(&rows);
+    for server in &list.servers {
+        let name = one_line(&server.name);
+        if let Some(error) = &server.error {
+            text.push_str(&format!("{BAD}{name}{BAD:#}: {}\n", one_line(error)));
+        }
+        for problem in &server.problems {
+            text.push_str(&format!("{DIM}{name}: {}{DIM:#}\n", one_line(problem)));
+        }
+    }
+    text
+}
+
+/// In its largest whole unit.
+fn span(seconds: f64) -> String {
+    let seconds = seconds as u64;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_run_says_why() {
+        let nothing = json!({"problems": [], "running": 0, "starts": 1, "stderr": [], "calls": 0, "bad_calls": 0});
+        let server = |own: serde_json::Value| {
+            let mut server = nothing.clone();
+            server.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+            server
+        };
+        let list = serde_json::from_value(json!({"servers": [
+            server(json!({"name": "files", "state": "running", "transport": "stdio", "pid": 4321, "uptime_s": 4000.0,
+                "calls": 12, "bad_calls": 1, "tools": ["files_read", "files_write"], "problems": ["a\nb is left out"]})),
+            server(json!({"name": "web", "state": "failed", "transport": "http", "tools": [], "error": "no such host"})),
+        ]}))
+        .unwrap();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&render(&list, None)).to_string(), @r"
+         SERVER  STATE    PID   TOOLS  CALLS  BAD  UP   BY
+         files   running  4321  2      12     1    1 h  stdio
+         web     failed         0      0      0         http
+        files: a b is left out
+        web: no such host
+        ");
+    }
+}

@@ -1,0 +1,36 @@
+//! `mcp.*`: the mounted servers.
+
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_mcp::client::UnknownServer;
+use toold_proto::mcp::{McpServer, McpServerList, RestartMcpServer};
+use toold_proto::method::{McpRestart, McpServersList};
+
+use crate::daemon::State;
+use crate::rpc::error::unknown;
+use crate::rpc::{Request, Right, add, add_async, may_decide};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    add::<McpServersList>(module, Right::Anyone, |request, _| {
+        let mut servers = request.state.mcp_servers.list();
+        if !may_decide(&request) {
+            servers.iter_mut().for_each(hide);
+        }
+        Ok(McpServerList { servers })
+    })?;
+    add_async::<McpRestart, _>(module, Right::Decider, restart)
+}
+
+async fn restart(request: Request, named: RestartMcpServer) -> Result<McpServerList, ErrorObjectOwned> {
+    let servers = request.state.mcp_servers.restart(&named.name).await;
+    let servers = servers.map_err(|UnknownServer(name)| unknown("mcp_server", &name))?;
+    Ok(McpServerList { servers })
+}
+
+/// What a server writes may hold what only persons should see.
+fn hide(server: &mut McpServer) {
+    server.stderr.clear();
+    server.error = server.error.take().map(|_| "it does not run".to_owned());
+}

@@ -1,0 +1,456 @@
+//! Mounted MCP servers: shared, bounded, and no trouble to others when they are trouble. The server of these tests
+//! is `mcp/stand_in.py`, which misbehaves when it is told to.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, until};
+
+const ALLOW: &str = "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"**\"\naction = \"allow\"\n";
+
+fn stand_in() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("mcp/stand_in.py").display().to_string()
+}
+
+/// A server of this name that is the stand-in with these options.
+fn server(name: &str, options: &[&str], more: &str) -> String {
+    let args: Vec<String> = std::iter::once(stand_in()).chain(options.iter().map(|text| text.to_string())).collect();
+    format!("[mcp.servers.{name}]\ncommand = \"python3\"\nargs = {}\n{more}\n", json!(args))
+}
+
+fn mounted(options: &[&str]) -> TestDaemon {
+    let daemon = Setup::new().config(&(ALLOW.to_owned() + &server("s", options, ""))).start();
+    learned(&mut daemon.connect(), "s_echo");
+    daemon
+}
+
+/// Waits until a tool is in the list.
+#[track_caller]
+fn learned(wire: &mut Wire, tool: &str) {
+    until(&format!("{tool} is listed"), || wire.call("tools.schema", json!({"name": tool})).get("result").map(|_| ()));
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+fn servers(wire: &mut Wire) -> Vec<Value> {
+    wire.result("mcp.servers", json!({}))["servers"].as_array().unwrap().clone()
+}
+
+fn only(wire: &mut Wire) -> Value {
+    let mut all = servers(wire);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+/// Waits until the only server is in this state, and gives it.
+#[track_caller]
+fn in_state(wire: &mut Wire, state: &str) -> Value {
+    until(&format!("the server is {state}"), || Some(only(wire)).filter(|server| server["state"] == state))
+}
+
+/// The next form that a person is asked to fill in.
+#[track_caller]
+fn asked(wire: &mut Wire) -> Value {
+    loop {
+        let mut event = wire.notification("questions.event")["result"].take();
+        if event["type"] == "asked" {
+            return event["request"].take();
+        }
+    }
+}
+
+fn seen(wire: &mut Wire) -> Value {
+    serde_json::from_str(text(&wire.tool("s_where", json!({})))).unwrap()
+}
+
+fn names(wire: &mut Wire) -> Vec<String> {
+    let listed = wire.result("tools.list", json!({}));
+    let of_mcp = listed["tools"].as_array().unwrap().iter().filter(|tool| tool["source"]["kind"] == "mcp");
+    of_mcp.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn one_process_serves_every_frontend_and_sees_none_of_them() {
+    let daemon = mounted(&[]);
+    let other = daemon.setup.path("other");
+    std::fs::create_dir(&other).unwrap();
+    let (mut one, mut two) = (daemon.connect(), Wire::connect(&daemon.socket()));
+    two.result("session.open", json!({"cwd": other, "env": {"SECRET_OF_TWO": "x"}}));
+    let (a, b) = (seen(&mut one), seen(&mut two));
+    assert_eq!(a["pid"], b["pid"]);
+    assert_eq!(a["pid"], only(&mut one)["pid"]);
+    let shown = b.to_string();
+    for hidden in ["SECRET_OF_TWO", "TOOLD_LOG", "TOOLD_SOCKET", other.to_str().unwrap(), daemon.work().to_str().unwrap()] {
+        assert!(!shown.contains(hidden), "{hidden} is known to the server: {shown}");
+    }
+    assert_eq!(b["cwd"], json!(daemon.setup.path("home")));
+    assert_eq!(text(&two.tool("s_roots", json!({}))), "{\"roots\": []}");
+}
+
+#[test]
+fn tools_have_names_schemas_and_claims_of_their_server() {
+    let daemon = mounted(&[]);
+    let mut wire = daemon.connect();
+    let tool = wire.result("tools.schema", json!({"name": "s_echo"}));
+    assert_eq!((&tool["label"], &tool["permissions"]), (&json!("Echo"), &json!(["mcp"])));
+    assert_eq!(tool["source"], json!({"kind": "mcp", "name": "s"}));
+    assert_eq!((&tool["annotations"]["read_only"], &tool["parallelizable"]), (&json!(true), &json!(true)));
+    let mapped = wire.result("tools.schema", json!({"name": "s_read_file"}));
+    assert_eq!(mapped["label"], "readFile");
+    assert_eq!(text(&wire.tool("s_read_file", json!({}))), "readFile was called");
+    assert_eq!(wire.tool("s_counts", json!({"n": 4}))["structured"], json!({"n": 4}));
+    let wrong = wire.tool("s_counts", json!({"n": "four"}));
+    assert_eq!(wrong["is_error"], true, "its own schema does not allow it: {wrong}");
+    let refused = wire.tool("s_refuse", json!({}));
+    assert!(refused["is_error"] == true && text(&refused).contains("not today"), "{refused}");
+}
+
+#[test]
+fn nothing_starts_for_a_list_once_it_is_known() {
+    let mut daemon = mounted(&[]);
+    let mut wire = daemon.connect();
+    let known = names(&mut wire);
+    drop(wire);
+    daemon.restart("TERM");
+    let mut wire = daemon.connect();
+    assert_eq!(names(&mut wire), known);
+    let server = only(&mut wire);
+    assert_eq!((&server["state"], &server["starts"]), (&json!("stopped"), &json!(0)));
+    assert_eq!(text(&wire.tool("s_echo", json!({"text": "hi"}))), "hi");
+    assert_eq!(only(&mut wire)["starts"], 1);
+}
+
+#[test]
+fn progress_goes_to_the_caller_alone_and_in_order() {
+    let daemon = mounted(&[]);
+    let (mut one, mut two) = (daemon.connect(), daemon.connect());
+    let steps = |n: u32| json!({"name": "s_steps", "arguments": {"n": n}, "progress": true});
+    let (a, b) = (one.request("tools.execute", steps(50)), two.request("tools.execute", steps(7)));
+    for (wire, id, n) in [(&mut one, a, 50), (&mut two, b, 7)] {
+        for step in 1..=n {
+            let told = wire.notification("tools.progress");
+            assert_eq!((&told["kind"], &told["message"]), (&json!("update"), &json!(format!("step {step}"))));
+        }
+        assert_eq!(text(&wire.answer(id)["result"]), "done");
+    }
+    let status = one.call("daemon.ping", json!({}));
+    assert_eq!(status["result"], json!({}), "no progress is left over");
+}
+
+#[test]
+fn answers_find_their_calls_in_any_order() {
+    let daemon = mounted(&[]);
+    let (mut one, mut two) = (daemon.connect(), daemon.connect());
+    let hold = |key: &str| json!({"name": "s_hold", "arguments": {"key": key}});
+    let (a, b) = (one.request("tools.execute", hold("a")), one.request("tools.execute", hold("b")));
+    until("both are held", || (only(&mut two)["running"] == 2).then_some(()));
+    for (key, id) in [("b", b), ("a", a)] {
+        until("it is held", || (text(&two.tool("s_release", json!({"key": key}))) == "released").then_some(()));
+        assert_eq!(text(&one.answer(id)["result"]), key);
+    }
+}
+
+#[test]
+fn a_call_ends_when_its_caller_says_so_and_the_server_hears_of_it() {
+    let daemon = mounted(&[]);
+    let (mut wire, mut other) = (daemon.connect(), daemon.connect());
+    let id = wire.request("tools.execute", json!({"name": "s_hang", "call_id": "c", "progress": true}));
+    wire.notification("tools.progress");
+    wire.result("tools.cancel", json!({"call_id": "c"}));
+    assert_eq!(wire.answer(id)["error"]["code"], -32800);
+    let params = json!({"name": "s_hang", "timeout_ms": 50});
+    assert_eq!(wire.result("tools.execute", params)["metadata"]["timed_out"], true);
+    until("the server was told of both", || {
+        let told: Vec<String> = serde_json::from_str(text(&other.tool("s_cancelled", json!({})))).unwrap();
+        (told == ["the caller gave the call up", "the call's time is over"]).then_some(())
+    });
+    // It never answers those, and serves on.
+    assert_eq!(only(&mut wire)["running"], 0);
+    assert_eq!(text(&wire.tool("s_echo", json!({"text": "on"}))), "on");
+}
+
+#[test]
+fn a_server_that_dies_is_started_again_and_keeps_its_tools() {
+    let daemon = mounted(&[]);
+    let (mut wire, mut other) = (daemon.connect(), daemon.connect());
+    let before = seen(&mut wire)["pid"].clone();
+    let waits = other.request("tools.execute", json!({"name": "s_hang"}));
+    until("it hangs", || (only(&mut wire)["running"] == 1).then_some(()));
+    let dead = wire.tool("s_die", json!({"of": "shame"}));
+    assert_eq!(dead["is_error"], true);
+    assert!(text(&dead).contains("status 3") && text(&dead).contains("dying of shame"), "{dead}");
+    assert_eq!(other.answer(waits)["result"]["is_error"], true);
+    assert_eq!(only(&mut wire)["state"], "failed");
+    assert!(names(&mut wire).contains(&"s_echo".to_owned()));
+    assert_ne!(seen(&mut wire)["pid"], before);
+    // Who dies again and again is left alone for a while, which is told at once.
+    wire.tool("s_die", json!({}));
+    let refused = wire.tool("s_echo", json!({}));
+    assert!(text(&refused).contains("tried again"), "{refused}");
+    assert!(only(&mut wire)["retry_ms"].as_u64() > Some(0));
+    let restarted = wire.result("mcp.restart", json!({"name": "s"}));
+    assert_eq!(restarted["servers"][0]["state"], "running");
+    assert_eq!(text(&wire.tool("s_echo", json!({"text": "back"}))), "back");
+    assert_eq!(wire.error("mcp.restart", json!({"name": "x"}))["code"], -32004);
+}
+
+#[test]
+fn what_a_server_writes_beside_the_protocol_is_no_matter() {
+    let daemon = mounted(&[]);
+    let mut wire = daemon.connect();
+    assert_eq!(text(&wire.tool("s_flood", json!({}))), "flooded");
+    assert_eq!(text(&wire.tool("s_garbage", json!({}))), "tidy again");
+    assert_eq!(text(&wire.tool("s_echo", json!({"text": "x"}))), "x");
+    until("the end of the flood is kept", || {
+        let tail = only(&mut wire)["stderr"].as_array().unwrap().clone();
+        tail.last().is_some_and(|line| line.as_str().unwrap().starts_with("flood 19999")).then_some(())
+    });
+    assert!(daemon.log().matches("flood ").count() < 1000, "the log has a bound");
+}
+
+#[test]
+fn servers_that_never_start_delay_nobody() {
+    let config = ALLOW.to_owned()
+        + &server("mute", &["--mute"], "start_timeout_ms = 300")
+        + &server("dead", &["--die"], "")
+        + "[mcp.servers.none]\ncommand = \"no-such-program\"\n[mcp.servers.off]\ncommand = \"x\"\nenabled = false\n"
+        + "[mcp.servers.odd]\n"
+        + &server("s", &[], "");
+    let daemon = Setup::new().config(&config).start();
+    let mut wire = daemon.connect();
+    assert!(wire.result("tools.list", json!({}))["tools"].as_array().unwrap().len() > 5);
+    learned(&mut wire, "s_echo");
+    assert_eq!(text(&wire.tool("s_echo", json!({"text": "x"}))), "x");
+    for (at, name, state, words) in [
+        (0, "dead", "failed", "no reason to live"),
+        (1, "mute", "failed", "300 ms"),
+        (2, "none", "failed", "no-such-program"),
+        (3, "odd", "failed", "none of command"),
+        (4, "off", "disabled", ""),
+        (5, "s", "running", ""),
+    ] {
+        until(&format!("{name} is {state}"), || {
+            let server = servers(&mut wire).remove(at);
+            assert_eq!(server["name"], name);
+            let error = server["error"].as_str().unwrap_or_default().to_owned();
+            (server["state"] == state && error.contains(words)).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_changed_list_is_a_new_revision_and_changed_tools_lose_their_grants() {
+    let setup = Setup::new();
+    let list = setup.path("tools.json");
+    let write = |tools: Value| std::fs::write(&list, tools.to_string()).unwrap();
+    let tool = |name: &str, description: &str| json!({"name": name, "description": description});
+    write(json!([tool("old", "Reads."), tool("same", "Reads.")]));
+    let daemon = setup.config(&server("s", &["--list", list.to_str().unwrap()], "")).start();
+    let mut wire = daemon.connect();
+    learned(&mut wire, "s_old");
+    for name in ["old", "same", "announce"] {
+        let grant = json!({"category": "mcp", "pattern": format!("s/{name}"), "action": "allow", "scope": "always"});
+        wire.result("permissions.grant", grant);
+        assert_eq!(wire.tool(&format!("s_{name}"), json!({}))["is_error"], false);
+    }
+    let subscription = wire.result("events.subscribe", json!({"kinds": ["tools.changed"]}));
+    write(json!([tool("old", "Reads, and sends it away."), tool("same", "Reads."), tool("fresh", "")]));
+    wire.tool("s_announce", json!({}));
+    let event = wire.notification("events.event");
+    assert_eq!(event["subscription"], subscription);
+    let (added, changed) = (&event["result"]["added"], &event["result"]["changed"]);
+    assert_eq!((added, changed), (&json!(["s_fresh"]), &json!(["s_old"])), "{event}");
+    let refused = wire.tool("s_old", json!({}));
+    assert_eq!(refused["metadata"]["permission"]["target"], "s/old", "{refused}");
+    assert_eq!(wire.tool("s_same", json!({}))["is_error"], false);
+    // Announcing what is not so changes nothing.
+    let revision = wire.result("tools.list", json!({}))["revision"].clone();
+    wire.tool("s_announce", json!({}));
+    wire.tool("s_announce", json!({}));
+    assert_eq!(wire.result("tools.list", json!({}))["revision"], revision);
+}
+
+#[test]
+fn a_tool_that_changed_while_its_server_was_down_is_not_called_as_it_was_seen() {
+    let setup = Setup::new();
+    let list = setup.path("tools.json");
+    std::fs::write(&list, json!([{"name": "t", "description": "Reads."}]).to_string()).unwrap();
+    let mut daemon = setup.config(&(ALLOW.to_owned() + &server("s", &["--list", list.to_str().unwrap()], ""))).start();
+    learned(&mut daemon.connect(), "s_t");
+    daemon.signal("TERM");
+    daemon.wait();
+    std::fs::write(&list, json!([{"name": "t", "description": "Sends it away."}]).to_string()).unwrap();
+    daemon.start_again();
+    let mut wire = daemon.connect();
+    let called = wire.tool("s_t", json!({}));
+    assert!(called["is_error"] == true && text(&called).contains("changed"), "{called}");
+    assert_eq!(text(&wire.tool("s_t", json!({}))), "t was called");
+}
+
+#[test]
+fn hostile_lists_are_cut_to_what_can_be_used() {
+    let daemon = mounted(&["--hostile", "--tools", "3000"]);
+    let mut wire = daemon.connect();
+    let names = names(&mut wire);
+    assert_eq!(names.len(), 512);
+    let server = only(&mut wire);
+    assert!(server["problems"].to_string().contains("512"), "{server}");
+    drop(wire);
+    drop(daemon);
+
+    let daemon = mounted(&["--hostile"]);
+    let mut wire = daemon.connect();
+    for (name, label) in [("s_______etc", "../../etc"), ("s_gr__e", "größe"), ("s_long", "long")] {
+        assert_eq!(wire.result("tools.schema", json!({"name": name}))["label"], label);
+    }
+    assert_eq!(wire.result("tools.schema", json!({"name": "s_hidden"}))["description"], "Harmless.");
+    let long = wire.result("tools.schema", json!({"name": "s_long"}));
+    assert!(long["description"].as_str().unwrap().len() < 40_000);
+    let all = self::names(&mut wire);
+    let twins: Vec<&String> = all.iter().filter(|name| name.starts_with("s_read_file")).collect();
+    assert_eq!(twins.len(), 2, "readFile and read-file have names that tell them apart: {twins:?}");
+    assert!(!all.iter().any(|name| name == "s_typed" || name == "s_away"));
+    assert!(all.iter().all(|name| name.len() <= 64));
+}
+
+#[test]
+fn a_server_that_nobody_calls_is_stopped_with_all_that_it_started() {
+    let config = ALLOW.to_owned() + &server("s", &[], "idle_timeout_ms = 200");
+    let daemon = Setup::new().config(&config).start();
+    let mut wire = daemon.connect();
+    learned(&mut wire, "s_echo");
+    let child = text(&wire.tool("s_leave_child", json!({}))).to_owned();
+    in_state(&mut wire, "stopped");
+    assert!(!Path::new("/proc").join(&child).exists(), "{child} lives on");
+    assert_eq!(text(&wire.tool("s_echo", json!({"text": "again"}))), "again");
+}
+
+#[test]
+fn a_server_asks_the_person_at_the_frontend_that_called() {
+    for options in [&[][..], &["--modern"][..]] {
+        let daemon = mounted(options);
+        let mut wire = daemon.connect();
+        wire.result("questions.subscribe", json!({}));
+        let id = wire.request("tools.execute", json!({"name": "s_ask"}));
+        let asked = asked(&mut wire);
+        assert_eq!(asked["question"], "The MCP server s asks: Which color?");
+        assert_eq!(asked["schema"]["required"], json!(["color"]));
+        wire.result("questions.reply", json!({"request_id": asked["request_id"], "content": {"color": "red"}}));
+        let result = wire.answer(id)["result"].take();
+        assert!(text(&result).contains("\"accept\"") && text(&result).contains("red"), "{result}");
+        assert_eq!(only(&mut wire)["protocol"], if options.is_empty() { "2025-11-25" } else { "2026-07-28" });
+        // With calls of two sessions under way, the older way does not say whose question it is.
+        let mut other = daemon.connect();
+        other.request("tools.execute", json!({"name": "s_hang"}));
+        until("it hangs", || (only(&mut wire)["running"] == 1).then_some(()));
+        let id = wire.request("tools.execute", json!({"name": "s_ask"}));
+        if options.is_empty() {
+            let result = wire.answer(id)["result"].take();
+            assert!(text(&result).contains("\"cancel\""), "{result}");
+        } else {
+            let asked = asked(&mut wire);
+            wire.result("questions.reply", json!({"request_id": asked["request_id"], "declined": true}));
+            let result = wire.answer(id)["result"].take();
+            assert!(text(&result).contains("\"decline\""), "{result}");
+        }
+    }
+}
+
+#[test]
+fn the_newer_way_is_spoken_where_it_is_understood() {
+    let daemon = mounted(&["--modern"]);
+    let mut wire = daemon.connect();
+    assert_eq!(text(&wire.tool("s_echo", json!({"text": "x"}))), "x");
+    let id = wire.request("tools.execute", json!({"name": "s_steps", "arguments": {"n": 3}, "progress": true}));
+    assert_eq!(wire.notification("tools.progress")["message"], "step 1");
+    assert_eq!(text(&wire.answer(id)["result"]), "done");
+}
+
+#[test]
+fn a_call_needs_leave_for_its_server_and_tool() {
+    let config = server("s", &[], "tools = { deny = [\"die\", \"f*\"] }")
+        + "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"s/echo\"\naction = \"allow\"\n"
+        + "[[permission.rules]]\ncategory = \"mcp\"\npattern = \"s/r*\"\naction = \"deny\"\n";
+    let daemon = Setup::new().config(&config).start();
+    let mut wire = daemon.connect();
+    learned(&mut wire, "s_echo");
+    assert_eq!(wire.tool("s_echo", json!({}))["is_error"], false);
+    for (tool, target) in [("s_roots", "s/roots"), ("s_where", "s/where")] {
+        let refused = wire.tool(tool, json!({}));
+        let permission = &refused["metadata"]["permission"];
+        assert_eq!((&permission["category"], &permission["target"]), (&json!("mcp"), &json!(target)), "{refused}");
+    }
+    assert_eq!(wire.error("tools.schema", json!({"name": "s_die"}))["code"], -32001);
+    assert_eq!(wire.error("tools.schema", json!({"name": "s_flood"}))["code"], -32001);
+}
+
+#[test]
+fn a_unix_socket_and_the_file_of_another_program_lead_to_servers() {
+    let setup = Setup::new();
+    let socket = setup.path("server.sock");
+    let json = json!({"mcpServers": {
+        "theirs": {"command": "python3", "args": [stand_in(), "--tools", "1"], "env": {"HELLO": "${env:LC_ALL}"}},
+        "toold": {"command": "toolctl", "args": ["mcp"]}
+    }});
+    std::fs::write(setup.path("home/mcp.json"), json.to_string()).unwrap();
+    let config = format!("[mcp]\nimport = [\"~/mcp.json\"]\n[mcp.servers.sock]\nsocket = {socket:?}\n{ALLOW}");
+    let mut listening = setup.command(Path::new("python3"));
+    let mut child = listening.args([&stand_in(), "--socket", socket.to_str().unwrap()]).spawn().unwrap();
+    until("it listens", || socket.exists().then_some(()));
+    let daemon = setup.config(&config).start();
+    let mut wire = daemon.connect();
+    learned(&mut wire, "sock_echo");
+    learned(&mut wire, "theirs_t0");
+    assert_eq!(text(&wire.tool("sock_echo", json!({"text": "x"}))), "x");
+    assert!(text(&wire.tool("theirs_where", json!({}))).contains("\"HELLO\": \"C.UTF-8\""));
+    assert_eq!(servers(&mut wire).len(), 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("it is known to be gone", || (servers(&mut wire)[0]["state"] == "failed").then_some(()));
+}
+
+#[test]
+fn what_a_killed_daemon_left_of_a_server_is_ended_by_the_next() {
+    let mut daemon = mounted(&[]);
+    let pid = seen(&mut daemon.connect())["pid"].clone();
+    daemon.restart("KILL");
+    until("it is gone", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z")).then_some(())
+    });
+}
+
+#[test]
+fn a_server_is_a_tool_and_decides_nothing() {
+    let setup = Setup::new();
+    let socket = setup.path("run/toold.sock");
+    let program = format!(
+        "import json, socket, sys\n\
+         s = socket.socket(socket.AF_UNIX); s.connect({socket:?})\n\
+         s.sendall(b'{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"mcp.restart\",\"params\":{{\"name\":\"s\"}}}}\\n')\n\
+         print(s.makefile().readline(), file=sys.stderr)\n\
+         sys.stdin.read()\n"
+    );
+    let config = format!("[mcp.servers.s]\ncommand = \"python3\"\nargs = [\"-c\", {}]\n", json!(program));
+    let daemon = setup.config(&config).start();
+    let mut wire = daemon.connect();
+    until("it was refused", || only(&mut wire)["stderr"].to_string().contains("-32002").then_some(()));
+}
+
+#[test]
+fn toolctl_shows_the_servers_and_starts_them_anew() {
+    let daemon = mounted(&[]);
+    let shown = daemon.toolctl(&["mcp", "servers"]);
+    let table = String::from_utf8(shown.stdout).unwrap();
+    assert!(table.contains("SERVER") && table.contains("running") && table.contains("17"), "{table}");
+    let json: Value = serde_json::from_slice(&daemon.toolctl(&["mcp", "servers", "--json"]).stdout).unwrap();
+    assert_eq!(json["servers"][0]["name"], "s");
+    let restarted = daemon.toolctl(&["mcp", "restart", "s"]);
+    assert!(restarted.status.success(), "{restarted:?}");
+    let other = daemon.toolctl(&["mcp", "servers", "--json"]);
+    let other: Value = serde_json::from_slice(&other.stdout).unwrap();
+    assert_ne!(other["servers"][0]["pid"], json["servers"][0]["pid"]);
+    assert_eq!(daemon.toolctl(&["mcp", "restart", "x"]).status.code(), Some(3));
+}
