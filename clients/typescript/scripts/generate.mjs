@@ -4,12 +4,10 @@
 //   node scripts/generate.mjs --check [TOOLD]   fails when the file is not what it would write
 //
 // TOOLD is the daemon's program: $TOOLD when it is not given, else target/debug/toold.
-import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+
+import { askPrivately, programOf } from "./daemon.mjs";
 
 // Types that deserve a name, by the place in the document where they are found: a method and what to go through,
 // `[]` being the items of an array and a number one of several forms. Any other place with a schema of the same form gets the name too. Those that
@@ -53,30 +51,6 @@ const NAMES = [
 ];
 
 const OUTPUT = fileURLToPath(new URL("../src/protocol.ts", import.meta.url));
-
-/** Asks a private daemon, in folders of its own, what it serves. */
-async function discover(toold) {
-  const home = mkdtempSync(join(tmpdir(), "toold-discover-"));
-  const env = { PATH: process.env.PATH, HOME: home, LC_ALL: "C.UTF-8" };
-  const daemon = spawn(toold, ["--stdio"], { env, cwd: home, stdio: ["pipe", "pipe", "inherit"] });
-  const ended = new Promise((resolve, reject) => daemon.on("error", reject).on("close", resolve));
-  try {
-    daemon.stdin.write('{"jsonrpc":"2.0","id":1,"method":"rpc.discover"}\n');
-    const lines = createInterface({ input: daemon.stdout });
-    const line = await Promise.race([
-      new Promise((resolve) => lines.once("line", resolve)),
-      ended.then(() => Promise.reject(new Error(`${toold} ended without an answer`))),
-    ]);
-    daemon.stdin.end();
-    await ended;
-    const answer = JSON.parse(line);
-    if (answer.error) throw new Error(`rpc.discover: ${answer.error.message}`);
-    return answer.result;
-  } finally {
-    daemon.kill();
-    rmSync(home, { recursive: true, force: true });
-  }
-}
 
 /** The TypeScript for schemas, with the names that were given so far. */
 class Printer {
@@ -266,11 +240,7 @@ function generate(document) {
 }
 
 const check = process.argv.includes("--check");
-const toold =
-  process.argv.slice(2).find((argument) => !argument.startsWith("--")) ??
-  process.env.TOOLD ??
-  fileURLToPath(new URL("../../../target/debug/toold", import.meta.url));
-const text = generate(await discover(toold));
+const text = generate(await askPrivately(programOf(process.argv), "rpc.discover"));
 if (!check) {
   writeFileSync(OUTPUT, text);
 } else if (readFileSync(OUTPUT, "utf8") !== text) {

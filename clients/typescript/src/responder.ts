@@ -70,9 +70,9 @@ function responder<S extends "permissions" | "questions", P extends { request_id
       if (!over.signal.aborted) log(`the callback for ${subject} failed: ${(error as Error).message ?? error}`);
       reply = onFailure();
     }
-    if (over.signal.aborted) return;
+    // One that is left to others is still told when it is over.
+    if (over.signal.aborted || reply === undefined) return;
     open.delete(prompt.request_id);
-    if (reply === undefined) return;
     try {
       await connection.request(`${subject}.reply`, { ...reply, request_id: prompt.request_id });
     } catch (error) {

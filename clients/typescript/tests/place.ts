@@ -2,15 +2,16 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { test as nodeTest, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { connect, NotRunning, type Client, type ClientOptions } from "toold";
 
+const REPOSITORY = repository(import.meta.dirname);
 /** The folder of the package. */
-export const PACKAGE = resolve(import.meta.dirname, "../..");
-export const TOOLD = process.env["TOOLD"] ?? resolve(PACKAGE, "../../target/debug/toold");
+export const PACKAGE = join(REPOSITORY, "clients/typescript");
+export const TOOLD = process.env["TOOLD"] ?? join(REPOSITORY, "target/debug/toold");
 /** No wait in any test is longer, in milliseconds; what takes this long does not come. */
 export const PATIENCE = 30_000;
 
@@ -46,6 +47,10 @@ hygge.register_tool{
 }
 `;
 
+function repository(folder: string): string {
+  return existsSync(join(folder, "Cargo.toml")) ? folder : repository(dirname(folder));
+}
+
 /** Asks again and again until there is an answer. For what no event tells; all else waits for its event. */
 export async function until(what: string, ask: () => boolean): Promise<void> {
   const start = performance.now();
@@ -71,7 +76,7 @@ export class Place {
   };
   readonly #outside = { ...process.env };
   readonly #cwd = process.cwd();
-  readonly #clients: Client[] = [];
+  readonly #clients: { close(): Promise<void> }[] = [];
 
   constructor() {
     for (const folder of [this.plugins, this.work, join(this.root, "run"), join(this.root, "home")]) {
@@ -90,9 +95,14 @@ export class Place {
     const { session = true, ...others } = options;
     const fail = (message: string) => assert.fail(`logged: ${message}`);
     const client = await connect({ toold: TOOLD, socket: this.socket, log: fail, ...others });
-    this.#clients.push(client);
+    this.adopt(client);
     if (session) await client.openSession({ cwd: this.work });
     return client;
+  }
+
+  /** Closes something before the daemon is stopped. */
+  adopt(client: { close(): Promise<void> }): void {
+    this.#clients.push(client);
   }
 
   configure(toml: string): void {

@@ -110,13 +110,16 @@ test("an ask ends with its call", async (t) => {
 
 test("an ask that is left to others can be seen and answered by them", async (t) => {
   const here = place(t);
-  const client = await here.client({ onPermission: () => undefined });
+  const over = signal();
+  const onPermission = (_: Ask, ended: AbortSignal) => ended.addEventListener("abort", () => over.fire());
+  const client = await here.client({ onPermission: (ask, ended) => void onPermission(ask, ended) });
   const other = await here.client();
   const events = await other.events({ kinds: "permission.asked" });
   const running = client.execute("bash", { command: "touch x" });
   await events.next();
   const { asks } = await other.request("permissions.pending");
   await other.request("permissions.reply", { request_id: asks[0]!.request_id, action: "allow" });
+  await over.promise;
   assert.equal((await running).is_error, false);
 });
 
