@@ -1,0 +1,88 @@
+/**
+ * The extension's beginning and end.
+ *
+ * The files beside this one know no vscode and are tested against the daemon alone; those in `ui` put what they say
+ * into the window.
+ */
+import * as vscode from "vscode";
+
+import { lend } from "./lent.js";
+import { Link, type Part } from "./link.js";
+import { Asks } from "./ui/asks.js";
+import { watchBuffers } from "./ui/buffers.js";
+import { registerChatTools } from "./ui/chat.js";
+import { registerCommands } from "./ui/commands.js";
+import { editor } from "./ui/editor.js";
+import { registerMcp } from "./ui/mcp.js";
+import { answerQuestion } from "./ui/questions.js";
+import { linkSettings } from "./ui/settings.js";
+import { showStatus } from "./ui/status.js";
+import { Texts } from "./ui/texts.js";
+import { showTrees } from "./ui/trees.js";
+
+/** What `activate` gives to other extensions, and to tests. */
+export interface Api {
+  link: Link;
+  /** Connects if need be. Rejects when no daemon can be reached. */
+  open(): Promise<void>;
+}
+
+let current: Link | undefined;
+
+export function activate(context: vscode.ExtensionContext): Api {
+  const output = vscode.window.createOutputChannel("toold", { log: true });
+  const changed = new vscode.EventEmitter<Part>();
+  const texts = new Texts();
+  const log = (message: string) => output.warn(message);
+  const asks = new Asks(texts, log);
+  const link: Link = new Link({
+    ...linkSettings(),
+    folders: (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath),
+    onPermission: (ask, over) => asks.answer(link, ask, over),
+    onQuestion: answerQuestion,
+    onChange: (part) => changed.fire(part),
+    log,
+  });
+  current = link;
+
+  let opened: Promise<void> | undefined;
+  const open = () => {
+    opened ??= (async () => {
+      await link.open();
+      await lend(link.client, editor);
+    })().catch((error: unknown) => {
+      opened = undefined;
+      throw error;
+    });
+    return opened;
+  };
+
+  context.subscriptions.push(
+    output,
+    changed,
+    texts,
+    showStatus(link, changed.event),
+    ...showTrees(link, changed.event),
+    ...registerCommands(link, open, asks, texts),
+    ...registerChatTools(link, open, context.extension.packageJSON),
+    ...watchBuffers(link, changed.event, log),
+    registerMcp(context.extension.packageJSON.version),
+    changed.event((part) => {
+      if (part === "connection") void vscode.commands.executeCommand("setContext", "toold.connected", link.connected);
+    }),
+    vscode.workspace.onDidChangeConfiguration(async (event) => {
+      if (!event.affectsConfiguration("toold")) return;
+      const reload = "Reload Window";
+      const chosen = await vscode.window.showInformationMessage("The settings of toold hold after a reload.", reload);
+      if (chosen === reload) await vscode.commands.executeCommand("workbench.action.reloadWindow");
+    }),
+  );
+  // A window without a daemon is an ordinary one: the status bar says so, and no message is in the way.
+  open().catch((error: Error) => log(error.message));
+  return { link, open };
+}
+
+export async function deactivate(): Promise<void> {
+  await current?.close();
+  current = undefined;
+}

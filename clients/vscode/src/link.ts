@@ -1,0 +1,153 @@
+/** The window's link to the daemon: the client, and what the views show of what it told. Knows no vscode. */
+import { Client, TooldError, type Ask, type ClientOptions, type Event, type Plugin, type Tool } from "toold";
+
+/** What may have changed; views that show it look again. */
+export type Part = "connection" | "calls" | "asks" | "tools" | "plugins";
+
+export interface RunningCall {
+  call_id: string;
+  session_id: string;
+  tool: string;
+}
+
+export interface LinkOptions extends Omit<ClientOptions, "name" | "onConnection" | "log"> {
+  /** The folders of the window; the session works in the first. */
+  folders: string[];
+  onChange: (part: Part) => void;
+  log: (message: string) => void;
+}
+
+export class Link {
+  readonly client: Client;
+  tools: Tool[] = [];
+  plugins: Plugin[] = [];
+  /** Calls of all sessions that began while this window looked. */
+  readonly running = new Map<string, RunningCall>();
+  /** What waits for a person's answer. */
+  readonly asks = new Map<string, Ask>();
+  readonly #options: LinkOptions;
+  #following: Promise<void> | undefined;
+  #opening: Promise<void> | undefined;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    const { folders: _, onChange: __, ...client } = options;
+    this.client = new Client({ ...client, name: "vscode", onConnection: (connected) => this.#connection(connected) });
+  }
+
+  get connected(): boolean {
+    return this.client.connected;
+  }
+
+  /** The daemon's socket. */
+  get socket(): string {
+    return this.client.socket;
+  }
+
+  /** Connects, opens the window's session and follows what happens. Does nothing when that is done already. */
+  open(): Promise<void> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async close(): Promise<void> {
+    await this.client.close();
+    await this.#following;
+  }
+
+  /** The asks that wait, the oldest first, with those that are over taken away. */
+  asked(ask: Ask, over: AbortSignal): void {
+    this.asks.set(ask.request_id, ask);
+    this.#options.onChange("asks");
+    const end = () => {
+      if (this.asks.delete(ask.request_id)) this.#options.onChange("asks");
+    };
+    if (over.aborted) end();
+    else over.addEventListener("abort", end, { once: true });
+  }
+
+  /** An ask was answered here. */
+  answered(ask: Ask): void {
+    if (this.asks.delete(ask.request_id)) this.#options.onChange("asks");
+  }
+
+  async #open(): Promise<void> {
+    const [cwd, ...roots] = this.#options.folders;
+    await this.client.openSession({ cwd: cwd ?? process.env["HOME"] ?? "/", roots });
+    const events = await this.client.events({
+      kinds: ["tools.changed", "plugin.loaded", "plugin.failed", "plugin.unloaded", "call.started", "call.finished"],
+    });
+    this.#following = (async () => {
+      for await (const event of events) this.#follow(event);
+    })();
+    await Promise.all([this.#loadTools(), this.#loadPlugins()]);
+  }
+
+  #follow(event: Event): void {
+    switch (event.kind) {
+      case "tools.changed":
+        void this.#loadTools();
+        break;
+      case "plugin.loaded":
+      case "plugin.failed":
+      case "plugin.unloaded":
+        void this.#loadPlugins();
+        break;
+      case "call.started": {
+        const { call_id, session_id, tool } = event;
+        this.running.set(`${session_id}/${call_id}`, { call_id, session_id, tool });
+        this.#options.onChange("calls");
+        break;
+      }
+      case "call.finished":
+        this.running.delete(`${event.session_id}/${event.call_id}`);
+        this.#options.onChange("calls");
+        break;
+      case "lagged":
+        // The end of a call may be among what is lost.
+        this.running.clear();
+        this.#options.onChange("calls");
+        void this.#loadTools();
+        void this.#loadPlugins();
+        break;
+      default:
+        break;
+    }
+  }
+
+  #connection(connected: boolean): void {
+    this.running.clear();
+    this.asks.clear();
+    if (!connected) {
+      this.tools = [];
+      this.plugins = [];
+    } else if (this.#following !== undefined) {
+      void this.#loadTools();
+      void this.#loadPlugins();
+    }
+    for (const part of ["connection", "calls", "asks", "tools", "plugins"] as const) this.#options.onChange(part);
+  }
+
+  async #loadTools(): Promise<void> {
+    await this.#load(async () => (this.tools = await this.client.tools()), "tools");
+  }
+
+  async #loadPlugins(): Promise<void> {
+    await this.#load(async () => (this.plugins = (await this.client.request("plugins.list")).plugins), "plugins");
+  }
+
+  async #load(load: () => Promise<unknown>, part: Part): Promise<void> {
+    try {
+      // What asks in the background must not start a daemon that somebody has stopped.
+      if (!this.connected) return;
+      await load();
+      this.#options.onChange(part);
+    } catch (error) {
+      if (!(error instanceof TooldError)) throw error;
+      this.#options.log(`can't list the ${part}: ${error.message}`);
+    }
+  }
+}

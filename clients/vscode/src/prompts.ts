@@ -1,0 +1,79 @@
+/** Asks and questions in words and buttons. Knows no vscode. */
+import type { Answer, Ask, Question, Reply, Scope } from "toold";
+
+export interface Button {
+  title: string;
+  reply: Reply;
+}
+
+export interface AskView {
+  message: string;
+  buttons: Button[];
+}
+
+const SCOPES: Record<Scope, string> = {
+  once: "once",
+  session: "for this session",
+  project: "in this project",
+  always: "always",
+};
+
+/** What a notification says of an ask, and what its buttons answer: one for each suggestion. */
+export function askView(ask: Ask): AskView {
+  const chain = ask.chain?.length ? ` through ${ask.chain.join(", ")}` : "";
+  const who = ask.source.kind === "builtin" ? ask.tool : `${ask.tool} (${ask.source.kind} ${ask.source.name})`;
+  const line = ask.command !== undefined && ask.command !== ask.target ? `, of: ${ask.command}` : "";
+  const reason = ask.reason ? ` (${ask.reason})` : "";
+  const buttons: Button[] = [{ title: "Allow once", reply: { action: "allow", scope: "once" } }];
+  for (const { scope, pattern } of ask.suggestions) {
+    const what = pattern === ask.target ? "" : ` ${shortened(pattern, ask.cwd, "./")}`;
+    buttons.push({ title: `Allow${what} ${SCOPES[scope]}`, reply: { action: "allow", scope, pattern } });
+  }
+  buttons.push({ title: "Deny", reply: { action: "deny" } });
+  return { message: `${who}${chain} wants ${verb(ask)}: ${shortened(ask.target, ask.cwd)}${line}${reason}`, buttons };
+}
+
+function verb(ask: Ask): string {
+  switch (ask.category) {
+    case "file.read":
+      return "to read";
+    case "file.write":
+      return "to write";
+    case "shell":
+      return "to run";
+    case "network":
+      return "to reach";
+    case "mcp":
+      return "to call";
+    case "agent":
+      return "to start the agent";
+    case "plugin":
+      return "to use";
+  }
+}
+
+/** A path within the folder that the call works in, as people there would write it. */
+function shortened(text: string, cwd: string, here = ""): string {
+  return text.startsWith(`${cwd}/`) ? here + text.slice(cwd.length + 1) : text;
+}
+
+export interface Pick {
+  label: string;
+  detail?: string;
+  /** The option; absent for an answer in own words. */
+  id?: string;
+}
+
+/** What a question offers to choose from. */
+export function picks(question: Question): Pick[] {
+  const options: Pick[] = question.options.map(({ id, label, description }) => ({ label, detail: description, id }));
+  if (question.allow_other && options.length > 0) options.push({ label: "Something else...", detail: "In your own words" });
+  return options;
+}
+
+/** The answer that a choice is, or "words" when the person wants to type one. */
+export function answerOf(chosen: readonly Pick[] | undefined): Answer | "words" {
+  if (chosen === undefined || chosen.length === 0) return { cancelled: true };
+  if (chosen.some((pick) => pick.id === undefined)) return "words";
+  return { answer_ids: chosen.map((pick) => pick.id!) };
+}

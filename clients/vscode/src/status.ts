@@ -1,0 +1,37 @@
+/** What the item in the status bar says. Knows no vscode. */
+
+export interface Status {
+  connected: boolean;
+  running: number;
+  asks: number;
+}
+
+export interface StatusView {
+  text: string;
+  tooltip: string;
+  /** The command that a click runs. */
+  command: "toold.connect" | "toold.answer" | "toold.cancel" | "toold.call";
+  /** Whether somebody waits for the person. */
+  warning: boolean;
+}
+
+export function statusView({ connected, running, asks }: Status): StatusView {
+  if (!connected) {
+    const tooltip = "No daemon is connected. Click to connect, and to start it when there is none.";
+    return { text: "$(debug-disconnect) toold", tooltip, command: "toold.connect", warning: false };
+  }
+  const calls = running === 0 ? "" : ` $(sync~spin) ${running}`;
+  const told = `${count(running, "call runs", "calls run")}, ${count(asks, "ask waits", "asks wait")}.`;
+  if (asks > 0) {
+    const text = `$(bell-dot) toold ${asks}${calls}`;
+    return { text, tooltip: `${told} Click to answer.`, command: "toold.answer", warning: true };
+  }
+  if (running > 0) {
+    return { text: `$(tools) toold${calls}`, tooltip: `${told} Click to cancel one.`, command: "toold.cancel", warning: false };
+  }
+  return { text: "$(tools) toold", tooltip: "Connected. Click to call a tool.", command: "toold.call", warning: false };
+}
+
+function count(n: number, one: string, many: string): string {
+  return n === 1 ? `1 ${one}` : `${n} ${many}`;
+}

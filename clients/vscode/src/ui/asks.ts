@@ -1,0 +1,87 @@
+/** Permission asks as notifications, with a button for each suggestion and a diff editor for what would be written. */
+import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
+
+import { UnknownId, type Ask, type Reply } from "toold";
+import * as vscode from "vscode";
+
+import { sides } from "../diff.js";
+import type { Link } from "../link.js";
+import { askView } from "../prompts.js";
+import type { Texts } from "./texts.js";
+
+const SHOW_DIFF = "Show the Diff";
+
+export class Asks {
+  readonly #texts: Texts;
+  readonly #log: (message: string) => void;
+
+  constructor(texts: Texts, log: (message: string) => void) {
+    this.#texts = texts;
+    this.#log = log;
+  }
+
+  /** For `Link`: shows an ask. A notification that is put away leaves it to others, and to `answerOne`. */
+  async answer(link: Link, ask: Ask, over: AbortSignal): Promise<Reply | undefined> {
+    link.asked(ask, over);
+    over.addEventListener("abort", () => void this.#close(ask), { once: true });
+    const reply = await this.#prompt(ask);
+    if (reply !== undefined && !over.aborted) {
+      link.answered(ask);
+      await this.#close(ask);
+    } else if (reply !== undefined) {
+      void vscode.window.showInformationMessage("This was answered elsewhere, or its call has ended.");
+    }
+    return reply;
+  }
+
+  /** The command: shows what waits once more. */
+  async answerOne(link: Link): Promise<void> {
+    const waiting = [...link.asks.values()].map((ask) => ({ label: askView(ask).message, detail: ask.cwd, ask }));
+    if (waiting.length === 0) {
+      void vscode.window.showInformationMessage("Nothing waits for an answer.");
+      return;
+    }
+    const title = "What is asked";
+    const chosen = waiting.length === 1 ? waiting[0] : await vscode.window.showQuickPick(waiting, { title });
+    const reply = chosen && (await this.#prompt(chosen.ask));
+    if (!chosen || !reply) return;
+    try {
+      await link.client.request("permissions.reply", { ...reply, request_id: chosen.ask.request_id });
+      link.answered(chosen.ask);
+    } catch (error) {
+      if (!(error instanceof UnknownId)) throw error;
+      void vscode.window.showInformationMessage("This was answered elsewhere, or its call has ended.");
+    }
+    await this.#close(chosen.ask);
+  }
+
+  async #prompt(ask: Ask): Promise<Reply | undefined> {
+    const { message, buttons } = askView(ask);
+    const titles = [...buttons.map(({ title }) => title), ...(ask.diff === undefined ? [] : [SHOW_DIFF])];
+    for (;;) {
+      const chosen = await vscode.window.showWarningMessage(message, ...titles);
+      if (chosen !== SHOW_DIFF) return buttons.find(({ title }) => title === chosen)?.reply;
+      await this.#showDiff(ask);
+    }
+  }
+
+  async #showDiff(ask: Ask): Promise<void> {
+    // A file that is not there yet is empty.
+    const current = await readFile(ask.target, "utf8").catch(() => "");
+    const { before, after } = sides(ask.diff ?? "", current);
+    const name = basename(ask.target);
+    const left = this.#texts.put(`${ask.request_id}/before/${name}`, before);
+    const right = this.#texts.put(`${ask.request_id}/after/${name}`, after);
+    const title = `${name}: what ${ask.tool} would write`;
+    await vscode.commands.executeCommand("vscode.diff", left, right, title, { preview: true, preserveFocus: true });
+  }
+
+  async #close(ask: Ask): Promise<void> {
+    try {
+      await this.#texts.drop(ask.request_id);
+    } catch (error) {
+      this.#log(`can't close the diff of ${ask.target}: ${(error as Error).message}`);
+    }
+  }
+}

@@ -1,0 +1,144 @@
+/** The commands of `package.json`. */
+import { text, type ToolResult } from "toold";
+import * as vscode from "vscode";
+
+import { argumentsOf, fieldsOf, type Field } from "../form.js";
+import type { Link } from "../link.js";
+import type { Node } from "../nodes.js";
+import type { Asks } from "./asks.js";
+import type { Texts } from "./texts.js";
+
+export function registerCommands(
+  link: Link,
+  open: () => Promise<void>,
+  asks: Asks,
+  texts: Texts,
+): vscode.Disposable[] {
+  const commands: Record<string, (node?: Node) => Promise<void>> = {
+    "toold.connect": open,
+    "toold.call": async (node) => {
+      await open();
+      await call(link, texts, node?.name);
+    },
+    "toold.cancel": () => cancel(link),
+    "toold.answer": () => asks.answerOne(link),
+    "toold.reloadPlugin": async (node) => {
+      await open();
+      await reloadPlugin(link, node?.name);
+    },
+    "toold.openPlugin": async (node) => {
+      if (node?.file) await vscode.window.showTextDocument(vscode.Uri.file(node.file.path));
+    },
+    "toold.showLog": () => showLog(link),
+  };
+  return Object.entries(commands).map(([name, run]) => {
+    return vscode.commands.registerCommand(name, async (node?: Node) => {
+      try {
+        await run(node);
+      } catch (error) {
+        void vscode.window.showErrorMessage(`toold: ${(error as Error).message}`);
+      }
+    });
+  });
+}
+
+/** Calls a tool with a form of its schema, and shows the result. */
+async function call(link: Link, texts: Texts, name: string | undefined): Promise<void> {
+  const tool = link.tools.find((each) => each.name === name) ?? (await pickTool(link));
+  if (!tool) return;
+  const fields = fieldsOf(tool.input_schema);
+  const typed = await fillIn(tool.name, fields);
+  if (!typed) return;
+  const result = await vscode.window.withProgress(
+    { location: vscode.ProgressLocation.Notification, title: tool.name, cancellable: true },
+    async (progress, token) => {
+      const controller = new AbortController();
+      const cancelled = token.onCancellationRequested(() => controller.abort());
+      try {
+        return await link.client.execute(tool.name, argumentsOf(fields, typed), {
+          signal: controller.signal,
+          onProgress(told) {
+            const message = told.kind === "update" ? told.message : told.text.trimEnd().split("\n").at(-1);
+            const increment = told.kind === "update" && told.total ? 100 / told.total : undefined;
+            progress.report({ message, increment });
+          },
+        });
+      } catch (error) {
+        if (controller.signal.aborted) return undefined;
+        throw error;
+      } finally {
+        cancelled.dispose();
+      }
+    },
+  );
+  if (result) await showResult(texts, tool.name, result);
+}
+
+async function pickTool(link: Link) {
+  const items = link.tools.map((tool) => ({ label: tool.name, description: tool.source.name, detail: tool.label, tool }));
+  const chosen = await vscode.window.showQuickPick(items, { title: "Which tool?", matchOnDescription: true });
+  return chosen?.tool;
+}
+
+/** One question for each field; `undefined` when the person has left. */
+async function fillIn(tool: string, fields: readonly Field[]): Promise<string[] | undefined> {
+  const typed: string[] = [];
+  for (const [i, field] of fields.entries()) {
+    const title = `${tool} (${i + 1}/${fields.length}): ${field.name}${field.required ? "" : ", may be left out"}`;
+    const value = field.choices
+      ? await choose(field, field.choices, title)
+      : await vscode.window.showInputBox({
+          title,
+          prompt: field.description,
+          value: field.value,
+          ignoreFocusOut: true,
+          validateInput: (text) => field.problem(text),
+        });
+    if (value === undefined) return undefined;
+    typed.push(value);
+  }
+  return typed;
+}
+
+async function choose(field: Field, choices: string[], title: string): Promise<string | undefined> {
+  const items = choices.map((value) => ({ label: value === "" ? "(leave out)" : value, value }));
+  const chosen = await vscode.window.showQuickPick(items, { title, placeHolder: field.description, ignoreFocusOut: true });
+  return chosen?.value;
+}
+
+async function showResult(texts: Texts, tool: string, result: ToolResult): Promise<void> {
+  const written = text(result);
+  if (result.is_error) void vscode.window.showWarningMessage(`${tool}: ${written.split("\n")[0]}`);
+  const uri = texts.put(`results/${result.call_id}/${tool}`, written);
+  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: true });
+}
+
+async function cancel(link: Link): Promise<void> {
+  const items = [...link.running.values()].map((call) => ({ label: call.tool, description: call.call_id, call }));
+  if (items.length === 0) {
+    void vscode.window.showInformationMessage("No call runs.");
+    return;
+  }
+  const chosen = items.length === 1 ? items[0] : await vscode.window.showQuickPick(items, { title: "Cancel which call?" });
+  if (!chosen) return;
+  const { call_id, session_id } = chosen.call;
+  await link.client.cancel(call_id, { sessionId: session_id });
+}
+
+async function reloadPlugin(link: Link, name: string | undefined): Promise<void> {
+  let plugin = name;
+  if (plugin === undefined) {
+    const items = link.plugins.map(({ name, status, path }) => ({ label: name, description: status, detail: path }));
+    plugin = (await vscode.window.showQuickPick(items, { title: "Reload which plugin?" }))?.label;
+  }
+  if (plugin === undefined) return;
+  const { plugins } = await link.client.request("plugins.reload", { name: plugin });
+  const error = plugins.find((each) => each.name === plugin)?.error;
+  if (error) void vscode.window.showErrorMessage(`${plugin}: ${error.message}`);
+  else void vscode.window.setStatusBarMessage(`${plugin} is loaded`, 3000);
+}
+
+async function showLog(link: Link): Promise<void> {
+  const uri = vscode.Uri.file(`${link.socket}.log`);
+  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: true });
+}

@@ -1,0 +1,18 @@
+/** The daemon as an MCP server for chat: the tools of plugins come and go, which `package.json` cannot declare. */
+import * as vscode from "vscode";
+
+import { flag, socketEnvironment, toolctl } from "./settings.js";
+
+export function registerMcp(version: string): vscode.Disposable {
+  return vscode.lm.registerMcpServerDefinitionProvider("toold.mcp", {
+    provideMcpServerDefinitions() {
+      const program = toolctl();
+      if (program === undefined || !flag("mcp")) return [];
+      const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+      const args = ["mcp", ...(folder ? ["--cwd", folder.fsPath] : [])];
+      const server = new vscode.McpStdioServerDefinition("toold", program, args, socketEnvironment(), version);
+      server.cwd = folder;
+      return [server];
+    },
+  });
+}

@@ -1,0 +1,328 @@
+/**
+ * The bundled extension beside the real daemon, in a stand-in for VS Code.
+ *
+ * What a person would see stands in the README, between marks, and is compared with what is shown here. With UPDATE=1
+ * the README is written instead.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, symlinkSync, mkdirSync, writeFileSync } from "node:fs";
+import Module, { createRequire } from "node:module";
+import { join } from "node:path";
+
+import { text } from "toold";
+import type * as vscode from "vscode";
+
+import { PACKAGE, place, signal, test, TOOLD, type Place } from "../../typescript/tests/place.js";
+import type { Api } from "../src/extension.js";
+import { CancellationTokenSource, Range, StandIn, Uri } from "./stand-in.js";
+
+const SOURCE = join(PACKAGE, "../vscode");
+/** The extension that is tested: the one that lies here, or one that was packed. */
+const EXTENSION = process.env["EXTENSION"] ?? SOURCE;
+const MANIFEST = JSON.parse(readFileSync(join(EXTENSION, "package.json"), "utf8")) as {
+  main: string;
+  version: string;
+  contributes: {
+    commands: { command: string }[];
+    languageModelTools: { name: string; inputSchema: object }[];
+    views: { toold: { id: string }[] };
+    menus: Record<string, { command: string }[]>;
+    mcpServerDefinitionProviders: { id: string }[];
+  };
+};
+const BUNDLE = join(EXTENSION, MANIFEST.main);
+
+/** Activates the bundle in a window of the place's work folder. */
+async function activate(here: Place, settings: Record<string, unknown> = {}): Promise<{ window: StandIn; api: Api }> {
+  const window = new StandIn(here.work);
+  Object.assign(window.settings, { "toold.socket": here.socket, "toold.program": TOOLD }, settings);
+  const require = createRequire(import.meta.url);
+  const loader = Module as unknown as { _load: (request: string, ...others: unknown[]) => unknown };
+  const load = loader._load;
+  loader._load = (request, ...others) => (request === "vscode" ? window.api : load.call(loader, request, ...others));
+  delete require.cache[BUNDLE];
+  const extension = require(BUNDLE) as {
+    activate(context: vscode.ExtensionContext): Api;
+    deactivate(): Promise<void>;
+  };
+  loader._load = load;
+  const context = { subscriptions: [] as vscode.Disposable[], extension: { packageJSON: MANIFEST } };
+  const api = extension.activate(context as Partial<vscode.ExtensionContext> as vscode.ExtensionContext);
+  here.adopt({
+    async close() {
+      context.subscriptions.forEach((each) => void each.dispose());
+      await extension.deactivate();
+      // Whatever was registered is gone with the extension.
+      assert.deepEqual([window.commands.size, window.chatTools.size, window.trees.size], [0, 0, 0]);
+    },
+  });
+  return { window, api };
+}
+
+/** Compares with what the README shows, between `<!-- NAME -->` and the end of the block behind it. */
+function shows(name: string, seen: string, here: Place): void {
+  const readme = join(SOURCE, "README.md");
+  const written = readFileSync(readme, "utf8");
+  const block = new RegExp(`(<!-- ${name} -->\\n\`\`\`[a-z]*\\n)(.*?)(\`\`\`)`, "s");
+  const plain = seen.replaceAll(here.work, "/home/you/project").replaceAll(here.plugins, "/home/you/.config/toold/plugins");
+  assert.match(written, block, `the README has a place for ${name}`);
+  if (process.env["UPDATE"]) writeFileSync(readme, written.replace(block, (_, begin, __, end) => begin + plain + end));
+  else assert.equal(block.exec(written)![2], plain);
+}
+
+test("the manifest declares what the extension registers", async (t) => {
+  const here = place(t);
+  const { window, api } = await activate(here);
+  await api.open();
+  const { commands, languageModelTools, menus, mcpServerDefinitionProviders, views } = MANIFEST.contributes;
+  assert.deepEqual([...window.commands.keys()].sort(), commands.map(({ command }) => command).sort());
+  assert.deepEqual([...window.chatTools.keys()].sort(), languageModelTools.map(({ name }) => name).sort());
+  assert.deepEqual([...window.trees.keys()].sort(), views.toold.map(({ id }) => id).sort());
+  assert.deepEqual(mcpServerDefinitionProviders.map(({ id }) => id), ["toold.mcp"]);
+  for (const { command } of Object.values(menus).flat()) assert.ok(window.commands.has(command), command);
+  assert.equal(window.contexts["toold.connected"], true);
+  assert.deepEqual(window.log, []);
+});
+
+test("the views show tools and plugins, and a plugin's error is a problem at its line", async (t) => {
+  const here = place(t);
+  const { window, api } = await activate(here);
+  await api.open();
+  const broken = join(here.plugins, "weather.lua");
+  writeFileSync(broken, 'local city = hygge.config.city or "Bergen"\nhygge.register_tool{\n  name = "weather"\n  description = "?",\n}\n');
+  await window.until("the problem", () => window.problems.size > 0);
+  await window.until("the lent tools", () => api.link.tools.filter(({ source }) => source.kind === "frontend").length === 2);
+  // Which built-ins there are is no matter of this view.
+  const tools = (await window.view("toold.tools")).replace(/(v Built-in) {2}\d+\n(?: {4}.*\n)+/, "$1\n    ...\n");
+  shows("tools", tools, here);
+  shows("plugins", await window.view("toold.plugins"), here);
+  const [[path, [problem]]] = [...window.problems] as [[string, vscode.Diagnostic[]]];
+  assert.equal(path, broken);
+  assert.equal(problem!.range.start.line, 3);
+  shows("problem", `${path}:${problem!.range.start.line + 1}: ${problem!.message} [${problem!.source}]\n`, here);
+
+  const [node] = (await window.trees.get("toold.plugins")!.getChildren())!.filter((each) => {
+    return (each as { label: string }).label === "weather";
+  });
+  window.shown.length = 0;
+  await window.commands.get("toold.reloadPlugin")!(node as never);
+  assert.match(window.shown.join(), /^error: weather: /);
+  writeFileSync(broken, 'hygge.register_tool{name = "weather", description = "Rain", execute = function() return "rain" end}\n');
+  await window.until("the repair", () => window.problems.size === 0);
+  await window.commands.get("toold.reloadPlugin")!(node as never);
+  assert.equal(window.shown.at(-1), "status bar: weather is loaded");
+});
+
+test("an ask is a notification, and its diff an editor that closes with it", async (t) => {
+  const here = place(t);
+  const { window, api } = await activate(here);
+  await api.open();
+  writeFileSync(join(here.work, "tea.txt"), "green\nblack\n");
+  const seen = signal();
+  const go = signal();
+  window.person.notice = async (_message, buttons) => {
+    if (window.tabs.length === 0) return buttons.find((button) => button === "Show the Diff");
+    seen.fire();
+    await go.promise;
+    return buttons.find((button) => button.startsWith("Allow for"));
+  };
+  const agent = await here.client();
+  // What was not read before is not overwritten.
+  await agent.execute("read", { path: "tea.txt" });
+  const written = agent.execute("write", { path: "tea.txt", content: "green\nmint\nblack\n" });
+  await seen.promise;
+  shows("status", `${window.statusItem.text}\n`, here);
+  shows("ask", `${window.shown[0]}\n`, here);
+  shows("diff", `${window.shown[1]}\n`, here);
+  assert.equal(window.tabs.length, 1);
+  go.fire();
+  const result = await written;
+  assert.equal(result.is_error, false, text(result));
+  await window.until("the diff is closed", () => window.tabs.length === 0);
+  await window.until("no ask is left", () => api.link.asks.size === 0);
+  await window.until("all is quiet", () => window.statusItem.text === "$(tools) toold");
+});
+
+test("an ask that was put away is answered by the command", async (t) => {
+  const here = place(t);
+  const { window, api } = await activate(here);
+  await api.open();
+  const agent = await here.client();
+  const running = agent.execute("bash", { command: "touch x && touch y" });
+  await window.until("an ask", () => window.shown.length > 0);
+  assert.equal(window.statusItem.command, "toold.answer");
+  window.person.notice = (_message, buttons) => buttons[0];
+  await window.commands.get("toold.answer")!();
+  assert.equal((await running).is_error, false);
+  assert.match(window.shown[0]!, /^warning: bash wants to run: touch x, of: touch x && touch y\n {2}\[Allow once\]/);
+  await window.until("no ask is left", () => api.link.asks.size === 0);
+  await window.commands.get("toold.answer")!();
+  assert.equal(window.shown.at(-1), "information: Nothing waits for an answer.");
+});
+
+test("questions are quick picks, and close when somebody else has answered", async (t) => {
+  const here = place(t);
+  const { window, api } = await activate(here);
+  await api.open();
+  const agent = await here.client();
+  const options = [{ label: "green", description: "from Uji" }, { label: "black" }];
+  window.person.pick = () => "black";
+  assert.match(text(await agent.execute("question", { question: "Which tea?", options })), /black/);
+  shows("question", `${window.shown[0]}\n`, here);
+  window.person.pick = () => "Something else...";
+  window.person.type = () => "mint";
+  const other = { question: "Which tea?", options, allow_other: true };
+  assert.match(text(await agent.execute("question", other)), /mint/);
+
+  // A person who does not move, and another frontend that answers.
+  const asked = signal();
+  window.person.pick = () => {
+    asked.fire();
+    return new Promise(() => {});
+  };
+  const events = await agent.events({ kinds: "question.asked" });
+  const running = agent.execute("question", { question: "And now?", options });
+  await asked.promise;
+  const { value } = await events.next();
+  assert.ok(value?.kind === "question.asked");
+  const { request_id } = value.request;
+  await agent.request("questions.reply", { request_id, answer_ids: [value.request.options[0]!.id] });
+  assert.match(text(await running), /green/);
+});
+
+test("chat calls the built-ins, and its cancelling is the daemon's", async (t) => {
+  const here = place(t);
+  const { window } = await activate(here);
+  writeFileSync(join(here.work, "notes.txt"), "green tea\n");
+  const invoke = async (name: string, input: object, source = new CancellationTokenSource()) => {
+    const tool = window.chatTools.get(name)!;
+    const prepared = await tool.prepareInvocation!({ input }, source.token);
+    assert.equal(prepared!.confirmationMessages, undefined);
+    const result = await tool.invoke({ input, toolInvocationToken: undefined }, source.token);
+    return result!.content.map((part) => (part as vscode.LanguageModelTextPart).value).join("\n");
+  };
+  // Before the link is open, too.
+  assert.equal(await invoke("toold_read", { path: "notes.txt" }), "1: green tea");
+  assert.match(await invoke("toold_read", {}), /path/);
+  window.person.notice = (_message, buttons) => buttons[0];
+  const source = new CancellationTokenSource();
+  const agent = await here.client();
+  const events = await agent.events({ kinds: ["call.progress", "call.finished"] });
+  const running = invoke("toold_bash", { command: "echo begun; sleep 60" }, source);
+  await events.next();
+  source.cancel();
+  await assert.rejects(running);
+  for await (const event of events) {
+    if (event.kind !== "call.finished") continue;
+    assert.equal(event.outcome, "cancelled");
+    break;
+  }
+});
+
+test("a tool is called by a form, shows its progress and can be cancelled", async (t) => {
+  const here = place(t);
+  const { window, api } = await activate(here);
+  await api.open();
+  const problems: unknown[] = [];
+  window.person.pick = (title) => (title === "Which tool?" ? "greet" : undefined);
+  window.person.type = (title, validate) => {
+    if (title.includes("name")) return "you";
+    problems.push(validate("0"), validate("2"));
+    return "2";
+  };
+  await window.commands.get("toold.call")!();
+  assert.deepEqual(problems, ["at least 1", undefined]);
+  const greeting = window.shown.filter((line) => !line.startsWith("pick:"));
+  shows("call", `${greeting.join("\n").replace(/toold:\/results\/[^/]*\//, "toold:/results/CALL/")}\n`, here);
+
+  const node = { name: "wait_for_ever" };
+  const calling = window.commands.get("toold.call")!(node as never) as Promise<void>;
+  await window.until("it waits", () => window.shown.includes("progress: wait_for_ever: waiting"));
+  window.cancelProgress();
+  await calling;
+  await window.until("it has ended", () => api.link.running.size === 0);
+});
+
+test("a running call of another is cancelled by the command", async (t) => {
+  const here = place(t);
+  const { window, api } = await activate(here);
+  await api.open();
+  const agent = await here.client();
+  const call = agent.call("wait_for_ever");
+  await window.until("it runs", () => window.statusItem.text === "$(tools) toold $(sync~spin) 1");
+  await window.commands.get("toold.cancel")!();
+  await assert.rejects(call.result(), { name: "CallCancelled" });
+});
+
+test("the editor lends its problems, its selection and its unsaved text", async (t) => {
+  const here = place(t);
+  const path = join(here.work, "a.ts");
+  writeFileSync(path, "old\n");
+  const { window, api } = await activate(here);
+  window.person.notice = (_message, buttons) => buttons[0];
+  await api.open();
+  const uri = Uri.file(path);
+  const at = new Range(0, 4, 0, 5) as Partial<vscode.Range> as vscode.Range;
+  const problem: Partial<vscode.Diagnostic> = { range: at, message: "no such name", severity: 0, source: "ts" };
+  window.languageProblems.push([uri, [problem as vscode.Diagnostic]]);
+  const document = {
+    uri,
+    version: 2,
+    isDirty: true,
+    getText: (range?: vscode.Range) => (range ? "unsaved" : "unsaved\n"),
+    lineAt: () => ({ text: "unsaved" }) as Partial<vscode.TextLine> as vscode.TextLine,
+  } as Partial<vscode.TextDocument> as vscode.TextDocument;
+  const selection = { start: { line: 0, character: 0 }, end: { line: 1, character: 0 }, active: { line: 0 } };
+  window.activeTextEditor = { document, selection } as Partial<vscode.TextEditor> as vscode.TextEditor;
+  const agent = await here.client();
+  assert.equal(text(await agent.execute("vscode_diagnostics")), "a.ts:1:5: error: no such name [ts]");
+  assert.equal(text(await agent.execute("vscode_selection")), "a.ts (unsaved), line 1:\nunsaved");
+
+  window.changed.fire({ document, contentChanges: [], reason: undefined });
+  // The overlay is sent in the background; requests of one connection are in order, so that one behind it tells.
+  await new Promise(setImmediate);
+  await api.link.client.request("daemon.ping");
+  assert.match(text(await agent.execute("read", { path: "a.ts" })), /1: unsaved/);
+  window.closed.fire(document);
+  await new Promise(setImmediate);
+  await api.link.client.request("daemon.ping");
+  assert.equal(text(await agent.execute("read", { path: "a.ts" })), "1: old");
+});
+
+test("chat is offered the tools of plugins by toolctl", async (t) => {
+  const here = place(t);
+  const { window } = await activate(here, { "toold.toolctl": "/opt/toolctl" });
+  const token = new CancellationTokenSource().token;
+  const servers = async () => (await window.mcp!.provideMcpServerDefinitions(token))! as vscode.McpStdioServerDefinition[];
+  const [server] = await servers();
+  assert.deepEqual(
+    [server!.label, server!.command, server!.args, server!.env, server!.version],
+    ["toold", "/opt/toolctl", ["mcp", "--cwd", here.work], { TOOLD_SOCKET: here.socket }, MANIFEST.version],
+  );
+  delete window.settings["toold.toolctl"];
+  const bin = join(here.root, "bin");
+  mkdirSync(bin);
+  symlinkSync(TOOLD, join(bin, "toold"));
+  symlinkSync(process.execPath, join(bin, "toolctl"));
+  window.settings["toold.program"] = join(bin, "toold");
+  assert.equal((await servers())[0]!.command, join(bin, "toolctl"));
+  window.settings["toold.mcp"] = false;
+  assert.deepEqual(await servers(), []);
+});
+
+test("without a daemon the window is quiet, and the command starts one", async (t) => {
+  const here = place(t);
+  const { window, api } = await activate(here, { "toold.start": false });
+  assert.equal(window.statusItem.text, "$(debug-disconnect) toold");
+  assert.equal(window.statusItem.command, "toold.connect");
+  await assert.rejects(api.open(), { name: "NotRunning" });
+  assert.deepEqual(window.shown, []);
+  await window.commands.get("toold.connect")!();
+  assert.match(window.shown.join(), /^error: toold: no daemon is running at /);
+  await here.client();
+  await window.commands.get("toold.connect")!();
+  assert.equal(window.statusItem.text, "$(tools) toold");
+  window.shown.length = 0;
+  await window.commands.get("toold.showLog")!();
+  assert.match(window.shown.join(), /^editor: file:.*toold\.sock\.log\n.*serving/s);
+});
