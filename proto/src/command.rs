@@ -1,4 +1,4 @@
-//! Slash commands and sub-agents of plugins, on the wire.
+//! Slash commands of plugins, and sub-agents, on the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,5 +48,9 @@ pub struct SubagentInfo {
     pub tools: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    pub plugin: String,
+    /// `config`, the path of a Markdown file, or `plugin NAME`.
+    pub source: String,
+    /// The plugin that describes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
 }

@@ -25,6 +25,7 @@ pub mod question;
 mod schema;
 pub mod session;
 pub mod shell;
+pub mod skill;
 pub mod socket;
 pub mod todo;
 pub mod tool;

@@ -25,12 +25,13 @@ use crate::permission::{
     ReplyPermission, RevokePermission, SetMode,
 };
 use crate::config::{ReloadedConfig, ShownConfig};
-use crate::plugin::{NamePlugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins, TrustReport};
+use crate::plugin::{LogsOfPlugin, NamePlugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins, TrustReport};
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::schema_of;
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
+use crate::skill::{GetSkill, MemoryList, OfSession, SkillList, SkillText, TodoList};
 use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
 use crate::tool::{Tool, ToolResult};
 
@@ -154,6 +155,11 @@ methods! {
     ShellsWrite = "shells.write", "Gives input to a command in the background.", WriteShell => Done;
     ShellsResize = "shells.resize", "Changes the size of a background command's terminal.", ResizeShell => Done;
     ShellsKill = "shells.kill", "Ends a command in the background, with all its processes.", KillShell => KilledShell;
+    PluginsShow = "plugins.show", "Shows one plugin of the caller's view.", NamePlugin => PluginDetails;
+    PluginsLogs = "plugins.logs", "Gives what plugins logged, noticed and said, as far as it is still held.", LogsOfPlugin => PluginLogs;
+    PluginsEnable = "plugins.enable", "Switches a plugin on, for good.", NamePlugin => PluginList;
+    PluginsDisable = "plugins.disable", "Switches a plugin off, for good.", NamePlugin => PluginList;
+    PluginsTrust = "plugins.trust", "Trusts what a project configures and its plugins, as they are now.", TrustPlugins => TrustReport;
     McpServersList = "mcp.servers", "Lists the mounted MCP servers.", NoParams => McpServerList;
     McpRestart = "mcp.restart", "Starts a mounted MCP server anew.", RestartMcpServer => McpServerList;
     FilesHistory = "files.history", "Lists what a session changed.", FileHistory => FileChanges;
@@ -162,7 +168,11 @@ methods! {
     BuffersClear = "buffers.clear", "Takes an unsaved text away again.", ClearBuffer => ClearedBuffer;
     CommandsList = "commands.list", "Lists the slash commands of plugins.", NoParams => CommandList;
     CommandsRun = "commands.run", "Runs a slash command.", RunCommand => ToolResult;
-    SubagentsList = "subagents.list", "Lists the sub-agents that plugins describe.", NoParams => SubagentList;
+    SubagentsList = "subagents.list", "Lists the sub-agents of the configuration, of Markdown files and of plugins.", NoParams => SubagentList;
+    SkillsList = "skills.list", "Lists the skills for a session, and what is broken.", OfSession => SkillList;
+    SkillsGet = "skills.get", "Gives the text of a skill.", GetSkill => SkillText;
+    MemoriesList = "memories.list", "Lists what is remembered for a session.", OfSession => MemoryList;
+    TodosList = "todo.list", "Lists what a session has to do.", OfSession => TodoList;
     HooksList = "hooks.list", "Lists the hooks in the order in which they run.", NoParams => HookList;
     HooksRun = "hooks.run", "Runs the message hooks and gives what they say together.", RunHooks => HookAction;
     PromptRender = "prompt.render", "Renders the text that teaches a model the tools.", RenderPrompt => RenderedPrompt;

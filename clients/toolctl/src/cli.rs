@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    approve, audit, call, completions, config, connect, doctor, events, list, man, mcp, parse, permissions, plugins,
-    prompt, schema, sessions, shells, status, stop, tools, undo, watch,
+    approve, audit, call, completions, config, connect, doctor, events, list, man, mcp, memories, parse, permissions,
+    plugins, prompt, schema, sessions, shells, skills, status, stop, tools, undo, watch,
 };
 use crate::view;
 
@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Audit(audit::Audit),
     Tools(tools::Tools),
     Undo(undo::Undo),
+    Skills(skills::SkillsCommand),
+    Memories(memories::Memories),
     Prompt(prompt::Prompt),
     Parse(parse::Parse),
     Config(config::Config),
@@ -92,6 +94,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Approve(approve) => approve::run(approve, globals).await,
         Command::Audit(audit) => audit::run(audit, globals).await,
         Command::Tools(tools) => tools::run(tools, globals).await,
+        Command::Skills(skills) => skills::run(skills, globals).await,
+        Command::Memories(memories) => memories::run(memories, globals).await,
         Command::Undo(undo) => undo::run(undo, globals).await,
         Command::Prompt(prompt) => prompt::run(prompt, globals).await,
         Command::Parse(parse) => parse::run(parse, globals).await,

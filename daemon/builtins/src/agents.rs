@@ -23,6 +23,15 @@ const PROJECT_FOLDERS: [&str; 2] = [".toold/agents", ".claude/agents"];
 const MAX_BYTES: u64 = 256 * 1024;
 const MAX_FILES: usize = 200;
 
+/// Who describes a kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum AgentOrigin {
+    #[default]
+    Config,
+    File(PathBuf),
+    Plugin(String),
+}
+
 /// A kind of sub-agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentType {
@@ -36,12 +45,11 @@ pub struct AgentType {
     pub command: Option<Vec<String>>,
     pub env: BTreeMap<String, String>,
     pub timeout: Option<Duration>,
-    /// `config`, a file, or `plugin NAME`.
-    pub origin: String,
+    pub origin: AgentOrigin,
 }
 
-/// What plugins register, asked anew each time: they are reloaded.
-type OfPlugins = Box<dyn Fn() -> Vec<AgentType> + Send + Sync>;
+/// What plugins register for a project, asked anew each time: they are reloaded.
+type OfPlugins = Box<dyn Fn(&Path) -> Vec<AgentType> + Send + Sync>;
 
 /// The kinds that do not lie in files.
 #[derive(Default)]
@@ -57,7 +65,7 @@ impl Agents {
     }
 
     /// Said once, when the plugins' host is there.
-    pub fn ask_plugins(&self, of_plugins: impl Fn() -> Vec<AgentType> + Send + Sync + 'static) {
+    pub fn ask_plugins(&self, of_plugins: impl Fn(&Path) -> Vec<AgentType> + Send + Sync + 'static) {
         // A second word would be a second host.
         let _ = self.plugins.set(Box::new(of_plugins));
     }
@@ -78,7 +86,7 @@ pub fn agent_types(shared: &Shared, project: &Path) -> Vec<AgentType> {
         types.extend(of_folder(&home.join(".claude/agents"), &mut exclusions));
     }
     if let Some(of_plugins) = shared.agents.plugins.get() {
-        types.extend(of_plugins());
+        types.extend(of_plugins(project));
     }
     let mut names = BTreeSet::new();
     types.retain(|kind| names.insert(kind.name.clone()));
@@ -147,7 +155,7 @@ fn load(folder: &Path, file: &Path, exclusions: &mut Exclusions) -> Option<Agent
         system_prompt: split.body.trim().to_owned(),
         tools,
         model: model.filter(|model| model != "inherit"),
-        origin: real.display().to_string(),
+        origin: AgentOrigin::File(real),
         ..AgentType::default()
     })
 }

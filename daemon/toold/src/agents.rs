@@ -1,12 +1,14 @@
 //! The sub-agents of the user's configuration.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toold_builtins::agents::AgentType;
+use toold_builtins::agents::{AgentOrigin, AgentType};
+use toold_engine::registry::Scope;
 
 use crate::daemon::State;
 
@@ -32,7 +34,9 @@ pub struct SubagentConfig {
 /// Gives the built-in tool the sub-agents that are configured now, and goes on with each change.
 pub fn follow(state: &Arc<State>) {
     let asked = Arc::downgrade(state);
-    state.builtins.agents.ask_plugins(move || asked.upgrade().map(|state| of_plugins(&state)).unwrap_or_default());
+    state.builtins.agents.ask_plugins(move |project| {
+        asked.upgrade().map(|state| of_plugins(&state, project)).unwrap_or_default()
+    });
     configure(state);
     let mut loaded = state.loaded_changes();
     let (stop, following) = (state.engine.stop.clone(), state.clone());
@@ -67,19 +71,23 @@ fn to_type(name: &str, config: &SubagentConfig) -> AgentType {
         command: config.command.clone(),
         env: config.env.clone(),
         timeout: config.timeout_ms.map(|ms| Duration::from_millis(ms.min(3_600_000))),
-        origin: "config".to_owned(),
+        origin: AgentOrigin::Config,
     }
 }
 
-fn of_plugins(state: &State) -> Vec<AgentType> {
+fn of_plugins(state: &State, project: &Path) -> Vec<AgentType> {
     let subagents = state.plugins.subagents();
-    let types = subagents.iter().map(|subagent| AgentType {
+    let seen = subagents.iter().filter(|subagent| match &subagent.scope {
+        Scope::Global => true,
+        Scope::Project(own) => own == project,
+    });
+    let types = seen.map(|subagent| AgentType {
         name: subagent.name.clone(),
         description: subagent.description.clone(),
         system_prompt: subagent.system_prompt.clone(),
         tools: subagent.tools.clone(),
         model: subagent.model.clone(),
-        origin: format!("plugin {}", subagent.plugin),
+        origin: AgentOrigin::Plugin(subagent.plugin.clone()),
         ..AgentType::default()
     });
     types.collect()

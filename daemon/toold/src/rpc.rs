@@ -17,6 +17,7 @@ mod provide;
 mod questions;
 mod session;
 mod shells;
+mod skills;
 mod tools;
 
 use std::sync::Arc;
@@ -45,6 +46,7 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     shells::register(&mut module)?;
     files::register(&mut module)?;
     commands::register(&mut module)?;
+    skills::register(&mut module)?;
     hooks::register(&mut module)?;
     events::register(&mut module)?;
     prompt::register(&mut module)?;

@@ -1,10 +1,11 @@
-//! `commands.*` and `subagents.list`: what plugins offer beside tools.
+//! `commands.*` and `subagents.list`: what there is beside tools.
 
 use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::json;
+use toold_builtins::agents::{AgentOrigin, agent_types};
 use toold_engine::execute::execute_tool;
 use toold_engine::registry::Scope;
 use toold_engine::session::Session;
@@ -15,7 +16,7 @@ use toold_proto::method::{CommandsList, CommandsRun, SubagentsList};
 use toold_proto::tool::ToolResult;
 
 use crate::daemon::State;
-use crate::rpc::error::{of_call, unknown};
+use crate::rpc::error::{internal, of_call, unknown};
 use crate::rpc::tools::to_call;
 use crate::rpc::{Request, Right, add_async};
 
@@ -31,15 +32,24 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
     add_async::<SubagentsList, _>(module, Right::Anyone, |request, _| async move {
         let session = request.session(None)?;
         request.state.plugins.settled().await;
-        let subagents = request.state.plugins.subagents();
-        let seen = subagents.iter().filter(|subagent| is_seen(&subagent.scope, &session));
-        let shown = seen.map(|subagent| SubagentInfo {
-            name: subagent.name.clone(),
-            description: subagent.description.clone(),
-            system_prompt: subagent.system_prompt.clone(),
-            tools: subagent.tools.clone(),
-            model: subagent.model.clone(),
-            plugin: subagent.plugin.clone(),
+        let builtins = request.state.builtins.clone();
+        let kinds = tokio::task::spawn_blocking(move || agent_types(&builtins, &session.project)).await;
+        let kinds = kinds.map_err(|error| internal(&error.to_string()))?;
+        let shown = kinds.into_iter().map(|kind| {
+            let (source, plugin) = match kind.origin {
+                AgentOrigin::Config => ("config".to_owned(), None),
+                AgentOrigin::File(file) => (file.display().to_string(), None),
+                AgentOrigin::Plugin(plugin) => (format!("plugin {plugin}"), Some(plugin)),
+            };
+            SubagentInfo {
+                name: kind.name,
+                description: kind.description,
+                system_prompt: kind.system_prompt,
+                tools: kind.tools,
+                model: kind.model,
+                source,
+                plugin,
+            }
         });
         Ok(SubagentList { subagents: shown.collect() })
     })

@@ -1,0 +1,82 @@
+//! `toolctl memories`: what agents were told to remember.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use comfy_table::Cell;
+use toold_proto::method::MemoriesList;
+use toold_proto::skill::{MemoryList, OfSession};
+use toold_proto::tool::SessionId;
+
+use crate::cli::Globals;
+use crate::commands::call::session_id;
+use crate::exit::{OK, usage};
+use crate::output::{self, one_line, print_json};
+use crate::{connection, table};
+
+/// List what is remembered for this folder's project and for you
+///
+/// The memories of a project are files in its .toold/memories, yours in the daemon's configuration folder: edit and
+/// remove them as you like.
+#[derive(Debug, Args)]
+pub(crate) struct Memories {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// What this session remembers too
+    #[arg(long, global = true, value_name = "ID", value_parser = session_id)]
+    session: Option<SessionId>,
+    /// As JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the memories, the oldest first
+    List,
+    /// Print one memory whole
+    Show { id: String },
+}
+
+pub(crate) async fn run(args: Memories, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let session = connection::open_session(&client, None, args.session.clone()).await?;
+    let list = client.call::<MemoriesList>(OfSession::default()).await;
+    session.close(&client).await;
+    let list = list?;
+    match args.action.unwrap_or(Action::List) {
+        Action::List if args.json => print_json(&list)?,
+        Action::List => show_list(&list)?,
+        Action::Show { id } => {
+            let memory = list.memories.iter().find(|memory| memory.memory_id == id);
+            let memory = memory.ok_or_else(|| usage(format!("there is no memory {id}")))?;
+            if args.json {
+                print_json(memory)?;
+            } else {
+                let mut out = output::stdout();
+                writeln!(out, "{}", output::plain(&memory.content))?;
+                out.flush()?;
+            }
+        }
+    }
+    Ok(OK)
+}
+
+fn show_list(list: &MemoryList) -> anyhow::Result<()> {
+    let mut rows = table::new(table::terminal_width());
+    for memory in &list.memories {
+        rows.add_row([
+            table::name(&memory.memory_id),
+            Cell::new(one_line(&memory.scope)),
+            Cell::new(memory.created_at.get(..10).unwrap_or_default()),
+            Cell::new(output::shorten(&one_line(&memory.content), 200)),
+        ]);
+    }
+    let mut out = output::stdout();
+    out.write_all(table::render(&rows).as_bytes())?;
+    out.flush()?;
+    if list.memories.is_empty() {
+        writeln!(output::stderr(), "nothing is remembered here")?;
+    }
+    Ok(())
+}

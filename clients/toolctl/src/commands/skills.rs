@@ -1,0 +1,114 @@
+//! `toolctl skills`: what agents can learn here.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use comfy_table::Cell;
+use toold_client::Client;
+use toold_proto::method::{SkillsGet, SkillsList};
+use toold_proto::skill::{GetSkill, OfSession, SkillList};
+
+use crate::cli::Globals;
+use crate::exit::{OK, TOOL_ERROR};
+use crate::output::{self, BAD, DIM, GOOD, WARN, first_sentence, one_line, plain, print_json};
+use crate::{connection, table};
+
+/// List and show skills, and find those that are broken
+///
+/// They are looked for in .toold/skills, .agents/skills and .claude/skills from the current folder up to its
+/// project's, then in the daemon's configuration folder and in your home folder. The nearest of a name counts.
+#[derive(Debug, Args)]
+pub(crate) struct SkillsCommand {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// As JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the skills for the current folder
+    List,
+    /// Print the text of a skill
+    Show { name: String },
+    /// Say what is wrong with files that were meant to be skills
+    ///
+    /// The exit status is 1 when something is.
+    Doctor,
+}
+
+pub(crate) async fn run(args: SkillsCommand, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let session = connection::open_session(&client, None, None).await?;
+    let status = act(&client, args).await;
+    session.close(&client).await;
+    status
+}
+
+async fn act(client: &Client, args: SkillsCommand) -> anyhow::Result<u8> {
+    match args.action.unwrap_or(Action::List) {
+        Action::List => {
+            let list = client.call::<SkillsList>(OfSession::default()).await?;
+            match args.json {
+                true => print_json(&list)?,
+                false => show_list(&list)?,
+            }
+            Ok(OK)
+        }
+        Action::Show { name } => {
+            let skill = client.call::<SkillsGet>(GetSkill { name, session_id: None }).await?;
+            if args.json {
+                print_json(&skill)?;
+            } else {
+                let mut out = output::stdout();
+                writeln!(out, "{}", plain(skill.text.trim_end()))?;
+                out.flush()?;
+            }
+            Ok(OK)
+        }
+        Action::Doctor => {
+            let list = client.call::<SkillsList>(OfSession::default()).await?;
+            match args.json {
+                true => print_json(&list)?,
+                false => diagnose(&list)?,
+            }
+            Ok(if list.broken.is_empty() { OK } else { TOOL_ERROR })
+        }
+    }
+}
+
+fn show_list(list: &SkillList) -> anyhow::Result<()> {
+    let mut rows = table::new(table::terminal_width());
+    for skill in &list.skills {
+        rows.add_row([
+            table::name(&skill.name),
+            Cell::new(one_line(&skill.scope)),
+            Cell::new(first_sentence(&skill.description, 200)),
+        ]);
+    }
+    let mut out = output::stdout();
+    out.write_all(table::render(&rows).as_bytes())?;
+    out.flush()?;
+    if list.skills.is_empty() {
+        writeln!(output::stderr(), "no skills")?;
+    }
+    if !list.broken.is_empty() {
+        writeln!(output::stderr(), "{WARN}{} broken:{WARN:#} see toolctl skills doctor", list.broken.len())?;
+    }
+    Ok(())
+}
+
+fn diagnose(list: &SkillList) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    writeln!(out, "{GOOD}ok  {GOOD:#} {} skills", list.skills.len())?;
+    for broken in &list.broken {
+        let line = broken.line.map(|line| format!(":{line}")).unwrap_or_default();
+        writeln!(out, "{BAD}bad {BAD:#} {}{line}: {}", one_line(&broken.path), one_line(&broken.message))?;
+    }
+    for path in &list.shadowed {
+        writeln!(out, "{WARN}warn{WARN:#} {} {DIM}a nearer skill has its name{DIM:#}", one_line(path))?;
+    }
+    out.flush()?;
+    Ok(())
+}
