@@ -1,0 +1,475 @@
+;;; toold-test.el --- Tests of toold.el against the real daemon  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; emacs -Q --batch -L . -l toold-test.el -f toold-test-run
+;; with TOOLCTL set to the program, beside which toold lies.  TOOLD_UPDATE=1 writes the captured
+;; screen of the README anew.
+
+;;; Code:
+
+(require 'ert)
+(require 'toold)
+
+(defconst toold-test--folder
+  (file-name-directory (or load-file-name buffer-file-name)))
+
+(defvar toold-test--base nil "Folders of the daemon that most tests share.")
+(defvar toold-test--work nil "The folder that the test works in.")
+
+(defconst toold-test--plugin "
+hygge.register_tool{
+  name = 'greet', description = 'Greets somebody. Politely.', parallelizable = true,
+  input_schema = {
+    type = 'object',
+    properties = {
+      name = {type = 'string', description = 'Whom'},
+      times = {type = 'integer', minimum = 1},
+      loud = {type = 'boolean'},
+      language = {type = 'string', enum = {'english', 'norwegian'}},
+      titles = {type = 'array', items = {type = 'string'}},
+    },
+    required = {'name'}, additionalProperties = false,
+  },
+  execute = function(ctx, input)
+    for i = 1, input.times or 1 do
+      ctx.progress{message = 'greeting', progress = i, total = input.times or 1}
+    end
+    local hello = input.language == 'norwegian' and 'hei ' or 'hello '
+    local titles = input.titles and table.concat(input.titles, ' ') .. ' ' or ''
+    return hello .. titles .. input.name .. (input.loud and '!' or '')
+  end,
+}
+hygge.register_tool{
+  name = 'wait_for_ever', description = 'Waits until it is stopped', parallelizable = true,
+  input_schema = {type = 'object'},
+  execute = function(ctx) ctx.progress('waiting') hygge.sleep('1h') end,
+}
+hygge.register_tool{
+  name = 'fail', description = 'Fails', input_schema = {type = 'object'},
+  execute = function() error('out of luck') end,
+}
+hygge.register_command{
+  name = 'hi', description = 'Says hi', execute = function(ctx, input) return 'hi ' .. input end,
+}
+")
+
+(defun toold-test--base ()
+  "Make folders for a daemon."
+  (let ((base (file-truename (make-temp-file "toold-emacs-" t))))
+    (dolist (name '("config/toold/plugins" "state" "run" "home"))
+      (make-directory (expand-file-name name base) t))
+    (with-temp-file (expand-file-name "config/toold/plugins/tools.lua" base)
+      (insert toold-test--plugin))
+    base))
+
+(defun toold-test--environment (base)
+  "An environment that points to the folders of BASE."
+  (append (list (concat "HOME=" base "/home")
+                (concat "XDG_CONFIG_HOME=" base "/config")
+                (concat "XDG_STATE_HOME=" base "/state")
+                (concat "TOOLD_SOCKET=" base "/run/toold.sock")
+                "XDG_RUNTIME_DIR")
+          process-environment))
+
+(defun toold-test--processes (base)
+  "Processes whose environment names the socket of BASE, but this one."
+  (let ((mark (concat "TOOLD_SOCKET=" base "/run/toold.sock")))
+    (cl-loop for pid in (list-system-processes)
+             for environment = (ignore-errors
+                                 (with-temp-buffer
+                                   (insert-file-contents-literally
+                                    (format "/proc/%d/environ" pid))
+                                   (split-string (buffer-string) "\0")))
+             when (and (/= pid (emacs-pid)) (member mark environment))
+             collect pid)))
+
+(defun toold-test--wait (what condition)
+  "Wait for CONDITION, a function, and give what it gives; WHAT names it."
+  (let ((deadline (+ (float-time) 30)) seen)
+    (while (not (setq seen (funcall condition)))
+      (when (> (float-time) deadline)
+        (error "Waited in vain: %s" what))
+      (accept-process-output nil 0.01))
+    seen))
+
+(defun toold-test--stop-daemon (base)
+  "Stop the daemon of BASE and wait until nothing of it is left."
+  (let ((process-environment (toold-test--environment base)))
+    (when (file-exists-p (toold-socket))
+      (when-let* ((other (toold--open)))
+        (toold--await other "daemon.shutdown" '(:drain_ms 0) 30)
+        (toold-test--wait "the end of the connection"
+                          (lambda () (not (jsonrpc-running-p other))))))
+    (toold-test--wait "the end of the daemon"
+                      (lambda () (null (toold-test--processes base))))
+    (should-not (file-exists-p (toold-socket)))))
+
+(defun toold-test--in (base body)
+  "Call BODY in a new work folder of BASE."
+  (let* ((process-environment (toold-test--environment base))
+         (toold-test--work (make-temp-file (expand-file-name "work" base) t))
+         (toold-program (getenv "TOOLCTL"))
+         (default-directory (file-name-as-directory toold-test--work))
+         (toold--known-sessions (make-hash-table :test #'equal))
+         (buffers (buffer-list)))
+    (unwind-protect
+        (funcall body)
+      (toold-mode -1)
+      (toold-disconnect)
+      (setq toold--prompts nil)
+      (dolist (buffer (cl-set-difference (buffer-list) buffers))
+        (with-current-buffer buffer
+          (set-buffer-modified-p nil))
+        (kill-buffer buffer))
+      (delete-directory toold-test--work t))))
+
+(defmacro toold-test-deftest (name &rest body)
+  "Define the test NAME with BODY.  Its daemon is shared with others."
+  (declare (indent 1))
+  `(ert-deftest ,name ()
+     (toold-test--in toold-test--base (lambda () ,@body))))
+
+(defmacro toold-test-deftest-alone (name &rest body)
+  "Define the test NAME with BODY, with a daemon of its own, not started."
+  (declare (indent 1))
+  `(ert-deftest ,name ()
+     (let ((toold-test--base (toold-test--base)))
+       (unwind-protect
+           (toold-test--in toold-test--base (lambda () ,@body))
+         (toold-test--stop-daemon toold-test--base)
+         (delete-directory toold-test--base t)))))
+
+(defun toold-test--write (name content)
+  "Write CONTENT to the file NAME of the work folder; give its path."
+  (let ((path (expand-file-name name toold-test--work)))
+    (with-temp-file path (insert content))
+    path))
+
+(defun toold-test--agent ()
+  "Another connection, of a frontend that acts for a model."
+  (let ((other (toold--open)))
+    (toold--await other "session.open"
+                  (list :cwd toold-test--work :role "agent"
+                        :client '(:name "other")) 30)
+    other))
+
+(defmacro toold-test--answering (key &rest body)
+  "Run BODY with asks answered by KEY, a function of prompt and choices."
+  (declare (indent 1))
+  `(cl-letf (((symbol-function 'read-multiple-choice)
+              (lambda (prompt choices &rest _)
+                (let ((key (funcall ,key prompt choices)))
+                  (or (assq key choices) (error "No choice %c" key))))))
+     ,@body))
+
+(toold-test-deftest-alone toold-first-call-starts-the-daemon
+  (should-not (toold-connected-p))
+  (let ((result (toold-execute "greet" '(:name "Ada"))))
+    (should (equal "hello Ada" (toold-text result)))
+    (should-not (toold-error-p result)))
+  (should (= #o700 (file-modes (file-name-directory (toold-socket))))))
+
+(toold-test-deftest toold-bad-news-is-a-result
+  (let ((result (toold-execute "fail")))
+    (should (toold-error-p result))
+    (should (string-match-p "out of luck" (toold-text result)))))
+
+(toold-test-deftest toold-what-cannot-run-is-an-error
+  (let ((err (should-error (toold-execute "gret" '(:name "Ada"))
+                           :type 'toold-error)))
+    (should (string-match-p "perhaps greet" (nth 1 err)))
+    (should (= -32001 (nth 2 err))))
+  (let ((err (should-error (toold-execute "greet") :type 'toold-error)))
+    (should (= -32602 (nth 2 err)))
+    (should (equal "invalid_args" (plist-get (nth 3 err) :kind)))))
+
+(toold-test-deftest toold-progress-is-told
+  (let (seen)
+    (toold-execute "greet" '(:name "Ada" :times 3)
+                   (lambda (progress) (push (plist-get progress :progress) seen)))
+    (should (equal '(3.0 2.0 1.0) seen))))
+
+(toold-test-deftest toold-quit-cancels-the-call
+  (let ((call-id nil))
+    (should
+     (eq 'quit
+         (condition-case nil
+             (toold-execute "wait_for_ever" nil
+                            (lambda (progress)
+                              (setq call-id (plist-get progress :call_id))
+                              ;; As the key does, while the editor waits.
+                              (setq quit-flag t)))
+           (quit 'quit))))
+    (should call-id)
+    (should-not toold--calls)
+    (toold-test--wait
+     "the call's end"
+     (lambda ()
+       (= 0 (length (plist-get (toold-request "calls.list") :calls)))))))
+
+(toold-test-deftest toold-a-call-goes-on-beside-others
+  (let* (failure
+         (cancel (toold-execute-async "wait_for_ever" nil
+                                      (lambda (err _) (setq failure err)))))
+    (should (equal "hello Bo" (toold-text (toold-execute "greet" '(:name "Bo")))))
+    (funcall cancel)
+    (toold-test--wait "the end" (lambda () failure))
+    (should (= -32800 (plist-get failure :code)))
+    (should-not toold--calls)))
+
+(toold-test-deftest-alone toold-a-lost-connection-is-put-up-again
+  (toold-execute "greet" '(:name "Ada"))
+  (let ((session (gethash toold-test--work toold--known-sessions)))
+    (should session)
+    (toold-mode 1)
+    (toold-test--stop-daemon toold-test--base)
+    (toold-test--wait "the loss" (lambda () (not (toold-connected-p))))
+    (should (equal " toold-" (toold--lighter)))
+    ;; Somebody else starts it.
+    (toold--spawn)
+    (toold-test--wait "the editor is back" #'toold-connected-p)
+    (should (equal " toold" (toold--lighter)))
+    (should (equal "hello Bo" (toold-text (toold-execute "greet" '(:name "Bo")))))
+    (should (equal session (gethash toold-test--work toold--known-sessions)))))
+
+(toold-test-deftest-alone toold-without-leave-no-daemon-is-started
+  (let ((toold-start nil))
+    (should (string-match-p
+             "No daemon runs"
+             (nth 1 (should-error (toold-execute "greet") :type 'toold-error))))))
+
+(toold-test-deftest-alone toold-a-daemon-that-does-not-start-is-told
+  (let* ((program (toold-test--write
+                   "broken" "#!/bin/sh\necho no luck today >&2\nexit 3\n"))
+         (toold-program program))
+    (set-file-modes program #o700)
+    (let ((message (nth 1 (should-error (toold-execute "greet")
+                                        :type 'toold-error))))
+      (should (string-match-p "no luck today" message)))))
+
+(toold-test-deftest toold-each-folder-has-its-session
+  (toold-test--write "a.txt" "outer\n")
+  (make-directory "below")
+  (toold-test--write "below/a.txt" "inner\n")
+  (should (string-match-p "outer" (toold-text (toold-execute "read" '(:path "a.txt")))))
+  (let ((default-directory (expand-file-name "below/")))
+    (should (string-match-p "inner" (toold-text (toold-execute "read" '(:path "a.txt"))))))
+  (should (string-match-p "outer" (toold-text (toold-execute "read" '(:path "a.txt"))))))
+
+(toold-test-deftest toold-call-asks-for-what-is-required
+  (let (asked)
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (prompt table &rest _)
+                 (push prompt asked)
+                 (cond ((equal prompt "Tool: ")
+                        (should (member "greet" (all-completions "gr" table)))
+                        (should (equal "  Greets somebody."
+                                       (funcall (completion-metadata-get
+                                                 (completion-metadata "" table nil)
+                                                 'annotation-function)
+                                                "greet")))
+                        "greet")
+                       ((string-match-p "language" prompt)
+                        (should (equal '("english" "norwegian") table))
+                        "norwegian")
+                       ((string-match-p "loud" prompt) "true"))))
+              ((symbol-function 'read-string)
+               (lambda (prompt &rest _)
+                 (push prompt asked)
+                 (cond ((string-match-p "name" prompt) "Ada")
+                       ((string-match-p "times" prompt) "2")
+                       ((string-match-p "titles" prompt) "[\"Dr\", \"of maths\"]")))))
+      (call-interactively #'toold-call)
+      (should (equal '("greet name (Whom): " "Tool: ") asked))
+      (with-current-buffer "*toold greet*"
+        (should (equal "hello Ada" (buffer-string)))
+        (should (derived-mode-p 'toold-result-mode)))
+      (let ((current-prefix-arg '(4)))
+        (call-interactively #'toold-call))
+      (with-current-buffer "*toold greet*"
+        (should (equal "hei Dr of maths Ada!" (buffer-string)))))))
+
+(toold-test-deftest toold-the-list-shows-and-calls-tools
+  (save-window-excursion
+    (toold-list)
+    (goto-char (point-min))
+    (should (search-forward "greet" nil t))
+    (should (looking-at-p " +plugin tools +Greets somebody\\.$"))
+    (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "Eve")))
+      (call-interactively #'toold-list-call))
+    (with-current-buffer "*toold greet*"
+      (should (equal "hello Eve" (buffer-string))))
+    (toold-list-describe)
+    (with-current-buffer "*toold help*"
+      (should (string-match-p "name: string, required\n  Whom" (buffer-string)))
+      (should (string-match-p "One of english, norwegian." (buffer-string))))))
+
+(toold-test-deftest toold-a-command-of-a-plugin-is-run
+  (toold-run-command "hi" "there all")
+  (with-current-buffer "*toold /hi*"
+    (should (equal "hi there all" (buffer-string)))))
+
+(toold-test-deftest toold-an-ask-shows-its-diff
+  (let (seen)
+    (toold-test--answering (lambda (prompt _)
+                             (setq seen (list prompt
+                                              (with-current-buffer "*toold ask*"
+                                                (should (derived-mode-p 'diff-mode))
+                                                (buffer-string))))
+                             ?y)
+      (should-not (toold-error-p
+                   (toold-execute "write" '(:path "new.txt" :content "one\ntwo\n")))))
+    (should (equal (format "write wants file.write: %s/new.txt" toold-test--work)
+                   (car seen)))
+    (should (string-match-p "^\\+one\n\\+two$" (nth 1 seen)))
+    (should-not (get-buffer "*toold ask*"))
+    (should (file-exists-p "new.txt"))))
+
+(toold-test-deftest toold-a-denial-says-why
+  (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "not here")))
+    (toold-test--answering (lambda (_ _) ?w)
+      (let ((result (toold-execute "bash" '(:command "touch made"))))
+        (should (toold-error-p result))
+        (should (string-match-p "not here" (toold-text result))))))
+  (should-not (file-exists-p "made")))
+
+(toold-test-deftest toold-an-answer-can-hold-for-more
+  (let ((asked 0))
+    (toold-test--answering (lambda (_ choices)
+                             (cl-incf asked)
+                             (if (assq ?1 choices) ?1 ?s))
+      (toold-execute "bash" '(:command "touch one"))
+      (toold-execute "bash" '(:command "touch one")))
+    (should (= 1 asked))
+    (should (file-exists-p "one"))))
+
+(toold-test-deftest toold-what-is-left-open-is-shown-again
+  (let (result)
+    (toold-test--answering (lambda (_ _) (signal 'quit nil))
+      (toold-execute-async "bash" '(:command "echo it ran")
+                           (lambda (_ got) (setq result got)))
+      (toold-test--wait "the ask is left open"
+                        (lambda () (and toold--prompts
+                                        (null (toold--prompts-due))))))
+    (should (equal " toold?1" (toold--lighter)))
+    (toold-test--answering (lambda (_ _) ?y)
+      (toold-asks)
+      (toold-test--wait "the result" (lambda () result)))
+    (should (string-match-p "it ran" (toold-text result)))
+    (toold-test--wait "the ask goes" (lambda () (null toold--prompts)))))
+
+(toold-test-deftest toold-a-prompt-that-others-answer-goes-away
+  (toold-request "daemon.ping")
+  (let ((other (toold--open)) request result)
+    (toold--await other "session.open" (list :cwd toold-test--work) 30)
+    (toold--subscribe other "permissions.subscribe" nil
+                      (lambda (item)
+                        (setq request (or (plist-get item :request) request))))
+    (cl-letf (((symbol-function 'read-multiple-choice)
+               (lambda (&rest _)
+                 (toold-test--wait "the other's turn" (lambda () request))
+                 (toold--request other "permissions.reply"
+                                 (list :request_id (plist-get request :request_id)
+                                       :action "deny"))
+                 ;; The person never answers.
+                 (toold-test--wait "the prompt is taken away" #'ignore))))
+      (setq result (toold-execute "bash" '(:command "touch made"))))
+    (should (toold-error-p result))
+    (should-not toold--active)
+    (jsonrpc-shutdown other t)))
+
+(toold-test-deftest toold-asks-of-agents-come-here
+  (toold-mode 1)
+  (toold-request "daemon.ping")
+  (let ((agent (toold-test--agent)) asked)
+    (toold-test--answering (lambda (prompt _) (setq asked prompt) ?y)
+      (should (string-match-p
+               "for an agent"
+               (toold-text (toold--await agent "tools.execute"
+                                         '(:name "bash" :arguments
+                                           (:command "echo for an agent")))))))
+    (should (equal "bash wants shell: echo for an agent" asked))
+    (jsonrpc-shutdown agent t)))
+
+(ert-deftest toold-control-characters-are-shown-and-not-obeyed ()
+  (should (equal "bash wants shell: echo ^[[2J rm x"
+                 (toold--headline '(:tool "bash" :category "shell"
+                                    :target "echo \e[2J\nrm x")))))
+
+(defconst toold-test--question
+  '(:question "Which colour?"
+    :options [(:label "Red" :description "as blood") (:label "Green")]))
+
+(toold-test-deftest toold-a-question-is-answered
+  (let (asked)
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (prompt table &rest _)
+                 (setq asked (list prompt (all-completions "" table)))
+                 "Green")))
+      (should (string-match-p
+               "Green" (toold-text (toold-execute "question" toold-test--question)))))
+    (should (equal '("Which colour? " ("Red" "Green")) asked)))
+  (cl-letf (((symbol-function 'completing-read-multiple)
+             (lambda (&rest _) (list "Red" "and blue"))))
+    (let ((text (toold-text (toold-execute
+                             "question"
+                             (append toold-test--question
+                                     '(:multiple t :allow_other t))))))
+      (should (string-match-p "Red" text))
+      (should (string-match-p "and blue" text))))
+  (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "")))
+    (should (toold-execute "question" toold-test--question))))
+
+(defun toold-test--lent (agent name &optional arguments)
+  "Let AGENT call the lent tool NAME with ARGUMENTS; give its result."
+  (toold-test--answering (lambda (_ _) ?y)
+    (toold--await agent "tools.execute"
+                  (list :name name :arguments (or arguments toold--empty)))))
+
+(toold-test-deftest toold-agents-see-the-editor
+  (toold-request "daemon.ping")
+  (let* ((agent (toold-test--agent))
+         (path (toold-test--write "a.txt" "one\ntwo\nthree\n")))
+    (toold-test--wait
+     "the editor's tools"
+     (lambda () (= 4 (length (plist-get (toold--await agent "tools.list"
+                                                      '(:source "frontend") 30)
+                                        :tools)))))
+    (let ((result (toold-test--lent agent "emacs_open" '(:path "a.txt" :line 2))))
+      (should (equal (format "opened %s at line 2" path) (toold-text result))))
+    (with-current-buffer (find-file-noselect path)
+      (should (= 2 (line-number-at-pos)))
+      (goto-char (point-max))
+      (insert "four"))
+    (let ((result (toold-test--lent agent "emacs_buffers")))
+      (should (string-prefix-p (concat path "  (current, line 4; unsaved)")
+                               (toold-text result))))
+    (should (toold-error-p (toold-test--lent agent "emacs_selection")))
+    (with-current-buffer (find-file-noselect path)
+      (transient-mark-mode 1)
+      (goto-char (point-min))
+      (push-mark (line-end-position) t t))
+    (should (equal (concat path ":1\none")
+                   (toold-text (toold-test--lent agent "emacs_selection"))))
+    (should (equal "no diagnostics"
+                   (toold-text (toold-test--lent agent "emacs_diagnostics"))))
+    (let ((result (toold-test--lent agent "emacs_open" '(:path "none.txt"))))
+      (should (toold-error-p result))
+      (should (string-match-p "is no file" (toold-text result))))
+    (jsonrpc-shutdown agent t)))
+
+(defun toold-test-run ()
+  "Run all tests, or those that TOOLD_TEST names; end Emacs."
+  (setq toold-test--base (toold-test--base))
+  (let* ((message-log-max t)
+         (stats (ert-run-tests-batch (let ((name (getenv "TOOLD_TEST"))) (if (member name (quote (nil ""))) t name))))
+         (failed (ert-stats-completed-unexpected stats)))
+    (toold-test--stop-daemon toold-test--base)
+    (delete-directory toold-test--base t)
+    (kill-emacs (if (and (zerop failed) (> (ert-stats-completed stats) 0)) 0 1))))
+
+(provide 'toold-test)
+;;; toold-test.el ends here

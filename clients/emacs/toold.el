@@ -1,0 +1,1102 @@
+;;; toold.el --- Tools of the toold daemon, for people and agents  -*- lexical-binding: t; -*-
+
+;; Author: The toold project
+;; Version: 0.1.0
+;; Package-Requires: ((emacs "28.1"))
+;; Keywords: tools, processes
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; toold is one daemon that holds one tool registry for every agent and
+;; editor of a user.  This is its client for Emacs:
+;;
+;; - `toold-call' calls a tool, with completion of its name and prompts
+;;   for its arguments; \\[keyboard-quit] cancels it;
+;; - `toold-list' lists the tools, `toold-run-command' runs a plugin's
+;;   slash command;
+;; - asks and questions of all agents come to the minibuffer, with the
+;;   diff of what would be written beside them;
+;; - `toold-mode' keeps the connection, so that asks come at any time and
+;;   agents can see what is open, selected and wrong in Emacs.
+;;
+;; The daemon is started when there is none.  From Lisp, use
+;; `toold-execute', `toold-execute-async' and `toold-request'.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'jsonrpc)
+(require 'json)
+(require 'rmc)
+(require 'subr-x)
+(require 'tabulated-list)
+
+(declare-function flymake-diagnostics "flymake" (&optional beg end))
+(declare-function flymake-diagnostic-beg "flymake" (diag))
+(declare-function flymake-diagnostic-text "flymake" (diag))
+(declare-function flymake-diagnostic-type "flymake" (diag))
+(declare-function project-root "project" (project))
+
+(defgroup toold nil
+  "Tools of the toold daemon."
+  :group 'tools
+  :prefix "toold-")
+
+(defcustom toold-socket nil
+  "Where the daemon listens.
+When nil, the TOOLD_SOCKET variable says it, else it is in
+XDG_RUNTIME_DIR, in XDG_STATE_HOME or in ~/.local/state."
+  :type '(choice (const :tag "As the environment says" nil) file))
+
+(defcustom toold-program "toolctl"
+  "The toolctl that starts a daemon when none runs.
+It starts the toold that lies beside it, else the one in PATH."
+  :type 'string)
+
+(defcustom toold-start t
+  "Whether a daemon is started when none runs."
+  :type 'boolean)
+
+(defcustom toold-start-timeout 10
+  "How long the daemon's first answer may take, in seconds."
+  :type 'number)
+
+(defcustom toold-request-timeout 30
+  "How long ordinary requests wait for an answer, in seconds.
+Calls of tools have the daemon's limits."
+  :type 'number)
+
+(defcustom toold-lend t
+  "Whether `emacs_buffers' and the like are lent to the registry.
+Either t, nil or a list of names."
+  :type '(choice (const :tag "All" t) (const :tag "None" nil) (repeat string)))
+
+(defcustom toold-folder-function #'toold-folder
+  "Function that gives the folder that calls of a buffer work in."
+  :type 'function)
+
+(define-error 'toold-error "Toold")
+
+
+;;; The connection
+
+(defclass toold-connection (jsonrpc-process-connection)
+  ((last-id :initform nil :accessor toold--last-id
+            :documentation "Id of the request that was sent last.")
+   (items :initform (make-hash-table :test #'equal) :accessor toold--items
+          :documentation "By subscription: the function that takes its items.")
+   (sessions :initform (make-hash-table :test #'equal)
+             :accessor toold--sessions
+             :documentation "By folder: the session's id."))
+  :documentation "A connection to the toold daemon.")
+
+(cl-defmethod jsonrpc-connection-send :before
+  ((connection toold-connection) &rest args)
+  "Remember the id among ARGS, by which a request of CONNECTION is cancelled."
+  (when-let* ((id (plist-get args :id)))
+    (setf (toold--last-id connection) id)))
+
+(defvar toold--connection nil
+  "The connection, or nil.")
+
+(defvar toold--known-sessions (make-hash-table :test #'equal)
+  "By folder: the session to go on with after a reconnect.")
+
+(defvar toold--look-timer nil
+  "Timer that looks for a daemon while `toold-mode' is on.")
+
+(defconst toold--empty (make-hash-table)
+  "What JSON writes as an empty object.")
+
+(defun toold--absolute (variable)
+  "The value of environment VARIABLE, if it is an absolute path."
+  (let ((value (getenv variable)))
+    (and value (file-name-absolute-p value)
+         (not (string-prefix-p "~" value))
+         value)))
+
+(defun toold-socket ()
+  "The path of the daemon's socket."
+  (or (and toold-socket (expand-file-name toold-socket))
+      (toold--absolute "TOOLD_SOCKET")
+      (expand-file-name "toold/toold.sock"
+                        (or (toold--absolute "XDG_RUNTIME_DIR")
+                            (toold--absolute "XDG_STATE_HOME")
+                            (expand-file-name "~/.local/state")))))
+
+(defun toold-folder ()
+  "The root of the current project, else `default-directory'."
+  (let ((project (and (fboundp 'project-current)
+                      (not (file-remote-p default-directory))
+                      (project-current))))
+    (expand-file-name (if project (project-root project) default-directory))))
+
+(defun toold-connected-p ()
+  "Whether there is a connection to the daemon."
+  (and toold--connection (jsonrpc-running-p toold--connection)))
+
+(defun toold--open ()
+  "A new connection to whoever listens, or nil when nobody does."
+  (condition-case err
+      (let ((process (make-network-process
+                      :name "toold" :family 'local :service (toold-socket)
+                      :coding 'utf-8-emacs-unix :noquery t)))
+        (make-instance 'toold-connection
+                       :name "toold"
+                       :events-buffer-scrollback-size 0
+                       :process process
+                       :notification-dispatcher #'toold--notified
+                       :on-shutdown #'toold--lost))
+    (file-error
+     (unless (string-match-p "no such file\\|refused\\|reset"
+                             (downcase (format "%s" (cddr err))))
+       (signal 'toold-error
+               (list (format "Can't connect to %s: %s" (toold-socket)
+                             (error-message-string err)))))
+     nil)))
+
+(defun toold--spawn ()
+  "Start a daemon, unless there is one by now; wait until it answers."
+  (let ((program (executable-find toold-program))
+        (default-directory "/")
+        (process-environment
+         (cl-remove-if (lambda (each) (string-prefix-p "INSIDE_EMACS=" each))
+                       process-environment)))
+    (unless program
+      (signal 'toold-error
+              (list (format "Found no program %s; see `toold-program'"
+                            toold-program))))
+    (with-temp-buffer
+      ;; Not a process of Emacs, which would end with it.
+      (let ((status (call-process program nil t nil
+                                  "--socket" (toold-socket) "status")))
+        (unless (eql status 0)
+          (signal 'toold-error
+                  (list (format "The daemon did not start: %s"
+                                (string-trim (buffer-string))))))))))
+
+(defun toold--answers-p (connection deadline)
+  "Whether CONNECTION answers before DEADLINE.
+It does not when the daemon was about to stop as we came."
+  (condition-case err
+      (progn
+        (toold--await connection "daemon.ping" nil
+                      (max 0.1 (- deadline (float-time))))
+        t)
+    (toold-error
+     (when (jsonrpc-running-p connection)
+       (jsonrpc-shutdown connection t)
+       (signal (car err) (cdr err))))))
+
+(defun toold--connect (start)
+  "Connect, if there is no connection, and give it.
+With START, a daemon is started when there is none; else nil then."
+  (if (toold-connected-p)
+      toold--connection
+    (let* ((deadline (+ (float-time) toold-start-timeout))
+           (try (lambda ()
+                  (let ((connection (toold--open)))
+                    (and connection (toold--answers-p connection deadline)
+                         connection))))
+           (connection (funcall try)))
+      (while (and start (not connection))
+        (when (> (float-time) deadline)
+          (signal 'toold-error
+                  (list (format "The daemon at %s does not answer"
+                                (toold-socket)))))
+        (toold--spawn)
+        (setq connection (funcall try)))
+      (when connection
+        (setq toold--connection connection)
+        (toold--stand connection)
+        (force-mode-line-update t))
+      connection)))
+
+(defun toold--ensure ()
+  "Give the connection, starting a daemon if need be and allowed."
+  (or (toold--connect toold-start)
+      (signal 'toold-error
+              (list (format "No daemon runs at %s" (toold-socket))))))
+
+(defun toold-disconnect ()
+  "Hang up.  What is in flight is cancelled."
+  (interactive)
+  (when toold--connection
+    (let ((connection toold--connection))
+      (setq toold--connection nil)
+      (jsonrpc-shutdown connection t))))
+
+(defun toold--lost (connection)
+  "Forget CONNECTION, which has ended, and look for another one."
+  (when (eq connection toold--connection)
+    (setq toold--connection nil)
+    (toold--prompts-clear)
+    (toold--look-later 0.25)
+    (force-mode-line-update t)))
+
+(defun toold--look-later (seconds)
+  "While `toold-mode' is on, look for a daemon in SECONDS.  Start none."
+  (when (timerp toold--look-timer)
+    (cancel-timer toold--look-timer)
+    (setq toold--look-timer nil))
+  (when (bound-and-true-p toold-mode)
+    (setq toold--look-timer
+          (run-at-time
+           seconds nil
+           (lambda ()
+             (setq toold--look-timer nil)
+             (unless (ignore-errors (toold--connect nil))
+               (toold--look-later (min 5 (* 2 seconds)))))))))
+
+
+;;; Requests
+
+(defun toold--request (connection method params &optional on-result on-error)
+  "Send a request to CONNECTION and give its id.
+METHOD is a string, PARAMS a plist.  ON-RESULT gets the result,
+ON-ERROR an error object as a plist."
+  (jsonrpc-async-request
+   connection (intern (concat ":" method)) (or params toold--empty)
+   :timeout nil
+   :success-fn (or on-result #'ignore)
+   :error-fn (or on-error #'ignore))
+  (toold--last-id connection))
+
+(defun toold--cancel (connection id)
+  "Tell the daemon of CONNECTION to give up the request ID."
+  (when (jsonrpc-running-p connection)
+    (jsonrpc-notify connection :$/cancelRequest (list :id id))))
+
+(defun toold--fail (err)
+  "Signal the error object ERR, a plist."
+  (let* ((data (plist-get err :data))
+         (names (and (listp data) (plist-get data :suggestions)))
+         (message (or (plist-get err :message) "The daemon failed")))
+    (signal 'toold-error
+            (list (if (length> names 0)
+                      (format "%s; perhaps %s" message
+                              (mapconcat #'identity names ", "))
+                    message)
+                  (plist-get err :code) data))))
+
+(defun toold--await (connection method params &optional timeout)
+  "Make a request on CONNECTION and wait for its result.
+METHOD and PARAMS are as in `toold--request', TIMEOUT is in seconds.
+A quit cancels the request.  Prompts are shown while it waits."
+  (let* ((deadline (and timeout (+ (float-time) timeout)))
+         (done nil) (result nil) (failure nil)
+         (id (toold--request connection method params
+                             (lambda (value) (setq done t result value))
+                             (lambda (err) (setq done t failure err)))))
+    (unwind-protect
+        (while (not done)
+          (when (and deadline (> (float-time) deadline))
+            (signal 'toold-error (list (format "No answer to %s" method))))
+          (toold--prompts-show)
+          (accept-process-output nil 0.05))
+      (unless done
+        (toold--cancel connection id)))
+    (when failure
+      (toold--fail failure))
+    result))
+
+(defun toold-request (method &optional params)
+  "Make any request of the protocol and wait for its result.
+METHOD is a string, PARAMS a plist; the result is plists and vectors,
+with nil for null and :json-false for false.  Signals `toold-error'."
+  (toold--await (toold--ensure) method params toold-request-timeout))
+
+(defun toold--session (connection)
+  "The session of CONNECTION for the current buffer's folder."
+  (let* ((folder (directory-file-name
+                  (expand-file-name (funcall toold-folder-function))))
+         (folder (if (string-empty-p folder) "/" folder)))
+    (or (gethash folder (toold--sessions connection))
+        (puthash folder (toold--open-session connection folder)
+                 (toold--sessions connection)))))
+
+(defun toold--open-session (connection folder)
+  "Open the session for FOLDER on CONNECTION, and give its id."
+  (let* ((known (gethash folder toold--known-sessions))
+         (params (list :cwd folder :protocol 1
+                       :client (list :name "emacs" :version emacs-version)))
+         (opened (condition-case nil
+                     (toold--await connection "session.open"
+                                   (if known
+                                       (append params (list :session_id known))
+                                     params)
+                                   toold-request-timeout)
+                   ;; Closed by somebody, perhaps: then a new one.
+                   (toold-error
+                    (toold--await connection "session.open" params
+                                  toold-request-timeout)))))
+    (puthash folder (plist-get opened :session_id) toold--known-sessions)))
+
+(defun toold--subscribe (connection method params on-item)
+  "Subscribe on CONNECTION by METHOD with PARAMS; ON-ITEM takes the items."
+  (toold--request connection method params
+                  (lambda (id)
+                    (puthash id on-item (toold--items connection)))))
+
+(defun toold--notified (connection method params)
+  "Take the notification METHOD with PARAMS of CONNECTION."
+  (if (eq method 'tools.progress)
+      (toold--progressed params)
+    (when-let* ((on-item (gethash (plist-get params :subscription)
+                                  (toold--items connection))))
+      (funcall on-item (plist-get params :result)))))
+
+(defun toold--stand (connection)
+  "Put up on CONNECTION what is to stand: session, asks, questions, lent tools."
+  (toold--session connection)
+  (toold--subscribe connection "permissions.subscribe" nil
+                    (lambda (item) (toold--prompt-item 'ask item)))
+  (toold--subscribe connection "questions.subscribe" nil
+                    (lambda (item) (toold--prompt-item 'question item)))
+  (toold--lend connection))
+
+
+;;; Calls
+
+(defvar toold--calls nil
+  "Calls in flight: plists with :id, :name and :on-progress.")
+
+(defvar toold--prompts nil
+  "What waits for an answer, the oldest first.
+Plists with :id, :kind, :request and :left; the last is non-nil for
+what the person has left open.")
+
+(defvar toold--active nil
+  "The prompt that is shown.")
+
+(defvar toold--count 0
+  "How many calls there were.")
+
+(defun toold--line (text)
+  "TEXT on one line, with control characters shown and not obeyed."
+  (replace-regexp-in-string
+   "[[:cntrl:]]"
+   (lambda (char) (if (member char '("\n" "\t")) " " (text-char-description
+                                                      (aref char 0))))
+   (or text "") t t))
+
+(defun toold--progressed (params)
+  "Tell of the progress in PARAMS."
+  (when-let* ((call (cl-find (plist-get params :call_id) toold--calls
+                             :key (lambda (call) (plist-get call :id))
+                             :test #'equal)))
+    (let* ((said (string-trim (or (plist-get params :message)
+                                  (plist-get params :text) "")))
+           (progress (plist-get params :progress))
+           (total (plist-get params :total))
+           (message-log-max nil))
+      (unless toold--active
+        (message "%s" (toold--line
+                       (string-join
+                        (delq nil
+                              (list (format "%s:" (plist-get call :name))
+                                    (and progress total
+                                         (format "%g/%g" progress total))
+                                    (car (last (split-string said "\n")))))
+                        " ")))))
+    (when-let* ((on-progress (plist-get call :on-progress)))
+      (funcall on-progress params))))
+
+(defun toold--begin (name on-progress)
+  "Note a call of NAME whose progress ON-PROGRESS takes; give it."
+  (let ((call (list :id (format "emacs-%d-%d" (emacs-pid)
+                                (cl-incf toold--count))
+                    :name name :on-progress on-progress)))
+    (push call toold--calls)
+    call))
+
+(defun toold--end (call)
+  "Forget CALL, which is over."
+  (setq toold--calls (delq call toold--calls)))
+
+(defun toold--execute-params (connection call name arguments)
+  "Params to execute NAME with ARGUMENTS as CALL on CONNECTION."
+  (list :name name :arguments (or arguments toold--empty)
+        :call_id (plist-get call :id)
+        :session_id (toold--session connection)
+        :progress t))
+
+(defun toold-execute (name &optional arguments on-progress)
+  "Call the tool NAME with ARGUMENTS, a plist, and wait for its result.
+A quit cancels the call.  ON-PROGRESS is called with each progress,
+a plist.  The result is a plist with :content, :is_error and so on;
+see `toold-text'.  Signals `toold-error' when the call could not run."
+  (let* ((connection (toold--ensure))
+         (call (toold--begin name on-progress)))
+    (unwind-protect
+        (toold--await connection "tools.execute"
+                      (toold--execute-params connection call name arguments))
+      (toold--end call))))
+
+(defun toold-execute-async (name arguments callback &optional on-progress)
+  "Call the tool NAME with ARGUMENTS and go on.
+CALLBACK gets an error object or nil, and the result; both are
+plists.  ON-PROGRESS is as in `toold-execute'.  Gives a function that
+cancels the call."
+  (let* ((connection (toold--ensure))
+         (call (toold--begin name on-progress))
+         (id (toold--request
+              connection "tools.execute"
+              (toold--execute-params connection call name arguments)
+              (lambda (result)
+                (toold--end call)
+                (funcall callback nil result))
+              (lambda (err)
+                (toold--end call)
+                (funcall callback err nil)))))
+    (lambda () (toold--cancel connection id))))
+
+(defun toold-text (result)
+  "The content of RESULT, as a text."
+  (mapconcat
+   (lambda (block)
+     (pcase (plist-get block :type)
+       ("text" (plist-get block :text))
+       ("resource" (or (plist-get block :text)
+                       (format "[resource %s]" (plist-get block :uri))))
+       (type (format "[%s %s]" type (plist-get block :mime_type)))))
+   (plist-get result :content) "\n"))
+
+(defun toold-error-p (result)
+  "Whether RESULT is that of a tool that failed."
+  (eq (plist-get result :is_error) t))
+
+(define-derived-mode toold-result-mode special-mode "Toold"
+  "Mode of buffers that show what a tool gave.")
+
+(defun toold--show (name result)
+  "Show RESULT, which the call of NAME gave."
+  (with-current-buffer (get-buffer-create (format "*toold %s*" name))
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert (toold-text result))
+      (goto-char (point-min)))
+    (toold-result-mode)
+    (display-buffer (current-buffer)))
+  (if (toold-error-p result)
+      (message "%s reports an error" name)
+    (message "%s done in %s ms" name (plist-get result :duration_ms))))
+
+;;;###autoload
+(defun toold-call (name arguments)
+  "Call the tool NAME with ARGUMENTS, a plist, and show its result.
+Interactively, complete the name and ask for what the tool requires;
+with a prefix argument, ask for all arguments.  While the call runs,
+\\[keyboard-quit] cancels it."
+  (interactive
+   (let ((tool (toold--read-tool "Tool: ")))
+     (list (plist-get tool :name)
+           (toold--read-arguments tool current-prefix-arg))))
+  (toold--show name (toold-execute name arguments)))
+
+;;;###autoload
+(defun toold-run-command (name input)
+  "Run the slash command NAME of a plugin with INPUT, and show its result."
+  (interactive
+   (let* ((commands (append (plist-get (toold-request "commands.list")
+                                       :commands)
+                            nil))
+          (names (mapcar (lambda (each)
+                           (cons (plist-get each :name)
+                                 (plist-get each :description)))
+                         commands))
+          (name (completing-read "Command: " (toold--table names) nil t)))
+     (list name (read-string (format "/%s " name)))))
+  (let ((connection (toold--ensure)))
+    (toold--show (concat "/" name)
+                 (toold--await connection "commands.run"
+                               (list :name name :input input
+                                     :session_id (toold--session
+                                                  connection))))))
+
+
+;;; Tools and their arguments
+
+(defun toold-tools ()
+  "The tools of the registry, as a list of plists sorted by name."
+  (let* ((connection (toold--ensure))
+         (session (toold--session connection)))
+    (append (plist-get (toold--await connection "tools.list"
+                                     (list :session_id session)
+                                     toold-request-timeout)
+                       :tools)
+            nil)))
+
+(defun toold--first-sentence (text)
+  "The first sentence of TEXT, on one line."
+  (toold--line (if (string-match "\\`\\(\\(?:.\\|\n\\)*?[.:]\\)[ \n]" text)
+                   (match-string 1 text)
+                 text)))
+
+(defun toold--table (names)
+  "A completion table of NAMES, an alist with what each of them is."
+  (lambda (text predicate action)
+    (if (eq action 'metadata)
+        `(metadata
+          (annotation-function
+           . ,(lambda (name)
+                (concat "  " (toold--first-sentence
+                              (or (cdr (assoc name names)) ""))))))
+      (complete-with-action action names text predicate))))
+
+(defun toold--read-tool (prompt)
+  "Read the name of a tool with PROMPT, and give the tool."
+  (let* ((tools (toold-tools))
+         (names (mapcar (lambda (tool)
+                          (cons (plist-get tool :name)
+                                (plist-get tool :description)))
+                        tools))
+         (name (completing-read prompt (toold--table names) nil t)))
+    (or (cl-find name tools :test #'equal
+                 :key (lambda (tool) (plist-get tool :name)))
+        (user-error "No tool was chosen"))))
+
+(defun toold--keys (tool)
+  "Names of the arguments of TOOL: a list of the required, and the others."
+  (let* ((schema (plist-get tool :input_schema))
+         (required (append (plist-get schema :required) nil))
+         (all (cl-loop for (key _) on (plist-get schema :properties)
+                       by #'cddr
+                       collect (substring (symbol-name key) 1))))
+    (list required (sort (cl-set-difference all required :test #'equal)
+                         #'string<))))
+
+(defun toold--property (tool key)
+  "The schema of the argument KEY of TOOL."
+  (plist-get (plist-get (plist-get tool :input_schema) :properties)
+             (intern (concat ":" key))))
+
+(defun toold--types (property)
+  "The types of PROPERTY, as strings."
+  (let ((type (plist-get property :type)))
+    (if (stringp type) (list type) (append type nil))))
+
+(defun toold--value (property text)
+  "The value that TEXT stands for where PROPERTY is expected.
+What does not read as that stays a text, so that the daemon says why."
+  (let ((types (toold--types property)))
+    (cond
+     ((member "string" types) text)
+     ((and (or (member "integer" types) (member "number" types))
+           (string-match-p "\\`[-+]?[0-9.]+\\(?:[eE][-+]?[0-9]+\\)?\\'" text))
+      (string-to-number text))
+     ((and (member "boolean" types) (member text '("true" "false")))
+      (if (equal text "true") t :json-false))
+     (t (condition-case nil
+            (json-parse-string text :object-type 'plist
+                               :null-object nil :false-object :json-false)
+          (json-error (if (member "array" types) (vector text) text)))))))
+
+(defun toold--read-argument (tool key required)
+  "Read the argument KEY of TOOL; nil when not REQUIRED and left empty."
+  (let* ((property (toold--property tool key))
+         (types (toold--types property))
+         (values (if (member "boolean" types)
+                     '("true" "false")
+                   (cl-remove-if-not #'stringp
+                                     (append (plist-get property :enum) nil))))
+         (about (toold--first-sentence (or (plist-get property :description)
+                                           "")))
+         (prompt (format "%s %s%s: " (plist-get tool :name) key
+                         (cond ((string-empty-p about) "")
+                               (t (format " (%s)" about)))))
+         (text (cond
+                (values (completing-read prompt values nil required))
+                ((string-match-p "path\\|file" key)
+                 ;; Not `read-file-name': what is typed is for the tool.
+                 (completing-read prompt #'completion-file-name-table))
+                (t (read-string prompt)))))
+    (unless (and (string-empty-p text) (or (not required) values))
+      (toold--value property text))))
+
+(defun toold--read-arguments (tool all)
+  "Read what TOOL requires, and with ALL everything; give a plist."
+  (pcase-let ((`(,required ,others) (toold--keys tool))
+              (arguments nil))
+    (dolist (key (if all (append required others) required))
+      (let ((value (toold--read-argument tool key (member key required))))
+        (when value
+          (setq arguments (append arguments
+                                  (list (intern (concat ":" key)) value))))))
+    arguments))
+
+(defvar toold-list-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'toold-list-call)
+    (define-key map "d" #'toold-list-describe)
+    map)
+  "Keys of `toold-list-mode'.")
+
+(define-derived-mode toold-list-mode tabulated-list-mode "Tools"
+  "Mode of the list of tools."
+  (setq tabulated-list-format [("Name" 18 t) ("From" 16 t) ("About" 0 nil)]
+        tabulated-list-sort-key '("Name"))
+  (add-hook 'tabulated-list-revert-hook #'toold--list-fill nil t)
+  (tabulated-list-init-header))
+
+(defun toold--list-fill ()
+  "Fetch the entries of the list."
+  (setq tabulated-list-entries
+        (mapcar
+         (lambda (tool)
+           (let ((source (plist-get tool :source)))
+             (list tool
+                   (vector (plist-get tool :name)
+                           (format "%s %s" (plist-get source :kind)
+                                   (plist-get source :name))
+                           (toold--first-sentence
+                            (plist-get tool :description))))))
+         (toold-tools))))
+
+;;;###autoload
+(defun toold-list ()
+  "List the tools.
+\\<toold-list-mode-map>\\[toold-list-call] calls the one at point, \
+\\[toold-list-describe] describes it."
+  (interactive)
+  (let ((folder (funcall toold-folder-function)))
+    (pop-to-buffer (get-buffer-create "*toold tools*"))
+    (setq default-directory (file-name-as-directory folder))
+    (toold-list-mode)
+    (toold--list-fill)
+    (tabulated-list-print)))
+
+(defun toold--at-point ()
+  "The tool at point."
+  (or (tabulated-list-get-id) (user-error "There is no tool on this line")))
+
+(defun toold-list-call (all)
+  "Call the tool at point.  With prefix argument ALL, ask for all arguments."
+  (interactive "P")
+  (let ((tool (toold--at-point)))
+    (toold-call (plist-get tool :name) (toold--read-arguments tool all))))
+
+(defun toold-list-describe ()
+  "Describe the tool at point."
+  (interactive)
+  (toold--describe (toold--at-point)))
+
+;;;###autoload
+(defun toold-describe (tool)
+  "Describe TOOL: what it does, and its arguments."
+  (interactive (list (toold--read-tool "Describe tool: ")))
+  (toold--describe tool))
+
+(defun toold--describe (tool)
+  "Show the description of TOOL."
+  (pcase-let ((`(,required ,others) (toold--keys tool)))
+    (with-help-window "*toold help*"
+      (princ (format "%s\n\n%s\n" (plist-get tool :name)
+                     (plist-get tool :description)))
+      (dolist (key (append required others))
+        (let* ((property (toold--property tool key))
+               (values (cl-remove-if-not
+                        #'stringp (append (plist-get property :enum) nil))))
+          (princ (format "\n%s: %s%s\n  %s\n" key
+                         (string-join (toold--types property) " or ")
+                         (if (member key required) ", required" "")
+                         (toold--line (plist-get property :description))))
+          (when values
+            (princ (format "  One of %s.\n" (string-join values ", ")))))))))
+
+
+;;; Asks and questions
+
+(defvar toold--prompt-timer nil
+  "Timer for prompts that wait for the person.")
+
+(defun toold--prompt-item (kind item)
+  "Take ITEM of a subscription; KIND is `ask' or `question'."
+  (if (equal (plist-get item :type) "asked")
+      (let* ((request (plist-get item :request))
+             (id (plist-get request :request_id)))
+        (unless (toold--prompt id)
+          (setq toold--prompts
+                (append toold--prompts
+                        (list (list :id id :kind kind :request request
+                                    :left nil))))
+          (toold--prompts-soon)))
+    (toold--prompt-over (plist-get item :request_id)))
+  (force-mode-line-update t))
+
+(defun toold--prompt (id)
+  "The prompt with this ID."
+  (cl-find id toold--prompts :test #'equal
+           :key (lambda (prompt) (plist-get prompt :id))))
+
+(defun toold--prompt-over (id)
+  "Nobody needs to answer ID any more."
+  (setq toold--prompts (delq (toold--prompt id) toold--prompts))
+  (when (equal id (plist-get toold--active :id))
+    ;; Not from here: this is called while a message is read.
+    (run-at-time 0 nil (lambda ()
+                         (when (equal id (plist-get toold--active :id))
+                           (throw 'toold--over 'over))))))
+
+(defun toold--prompts-clear ()
+  "Forget what is asked: the connection is gone."
+  (dolist (prompt toold--prompts)
+    (toold--prompt-over (plist-get prompt :id))))
+
+(defun toold--prompts-soon ()
+  "Show what is asked as soon as the person does not type."
+  (unless toold--prompt-timer
+    (setq toold--prompt-timer
+          (run-at-time 0.05 nil
+                       (lambda ()
+                         (setq toold--prompt-timer nil)
+                         (with-local-quit (toold--prompts-show))
+                         (when (toold--prompts-due)
+                           (toold--prompts-soon)))))))
+
+(defun toold--prompts-due ()
+  "What of `toold--prompts' is to be shown."
+  (cl-remove-if (lambda (prompt) (plist-get prompt :left)) toold--prompts))
+
+(defun toold--typing-p ()
+  "Whether keys that are pressed now are meant for something else."
+  (and (not noninteractive)
+       (or (active-minibuffer-window)
+           (input-pending-p)
+           (let ((idle (current-idle-time)))
+             ;; Within a command that waits, the person waits too.
+             (and idle (< (float-time idle) 0.3))))))
+
+(defun toold--prompts-show ()
+  "Show what is due, one after another, unless the person types."
+  (let ((due t))
+    (while (and due (not toold--active) (not (toold--typing-p))
+                (setq due (car (toold--prompts-due))))
+      (let ((toold--active due))
+        (condition-case err
+            (catch 'toold--over
+              (pcase (plist-get due :kind)
+                ('ask (toold--ask (plist-get due :request)))
+                ('question (toold--question (plist-get due :request))))
+              (plist-put due :left t))
+          (quit
+           (plist-put due :left t)
+           (message "Left open; `toold-asks' shows it again"))
+          (error
+           (plist-put due :left t)
+           (message "Toold: %s" (error-message-string err))))))))
+
+;;;###autoload
+(defun toold-asks ()
+  "Show the asks and questions that were left open."
+  (interactive)
+  (toold--ensure)
+  (unless toold--prompts
+    (message "Nothing is asked"))
+  (dolist (prompt toold--prompts)
+    (plist-put prompt :left nil))
+  (let ((toold--active nil))
+    (toold--prompts-show)))
+
+(defun toold--reply (method id params)
+  "Answer the prompt ID by METHOD with PARAMS."
+  (toold--request
+   toold--connection method (append (list :request_id id) params) nil
+   (lambda (err)
+     (if (equal (plist-get (plist-get err :data) :kind) "unknown_request")
+         (message "This was answered already")
+       (message "The answer was not taken: %s" (plist-get err :message))))))
+
+(defun toold--headline (ask)
+  "What ASK wants, on one line."
+  (let ((chain (append (plist-get ask :chain) nil))
+        (reason (plist-get ask :reason)))
+    (toold--line
+     (concat (plist-get ask :tool)
+             (and chain (format " (of %s)" (string-join chain ", ")))
+             " wants " (plist-get ask :category) ": " (plist-get ask :target)
+             (and reason (not (string-empty-p reason))
+                  (format " (%s)" reason))))))
+
+(defun toold--ask-choices (ask)
+  "The ways to answer ASK: an alist of choices and params."
+  (let ((key ?0)
+        (target (plist-get ask :target)))
+    (append
+     '(((?y "once" "Allow it this time") :action "allow" :scope "once")
+       ((?s "session" "Allow it in this session")
+        :action "allow" :scope "session")
+       ((?p "project" "Allow it in this project")
+        :action "allow" :scope "project")
+       ((?a "always" "Allow it always") :action "allow" :scope "always")
+       ((?n "no" "Deny it") :action "deny")
+       ((?w "why not" "Deny it, and say why") :action "deny" :why t))
+     (cl-loop for suggestion across (plist-get ask :suggestions)
+              for pattern = (plist-get suggestion :pattern)
+              for scope = (plist-get suggestion :scope)
+              unless (or (equal pattern target) (= key ?9))
+              collect `((,(cl-incf key)
+                         ,(toold--line (format "%s: %s" scope pattern))
+                         ,(toold--line (format "Allow %s (%s)" pattern scope)))
+                        :action "allow" :scope ,scope :pattern ,pattern)))))
+
+(defun toold--ask (ask)
+  "Let the person answer ASK, with its diff or command line beside it."
+  (let* ((diff (plist-get ask :diff))
+         (command (plist-get ask :command))
+         (id (plist-get ask :request_id))
+         (details (cond ((and diff (not (string-empty-p diff))) diff)
+                        ((and command (not (equal command
+                                                  (plist-get ask :target))))
+                         command)))
+         (choices (toold--ask-choices ask))
+         (buffer (and details (get-buffer-create "*toold ask*"))))
+    (unwind-protect
+        (save-window-excursion
+          (when buffer
+            (with-current-buffer buffer
+              (let ((inhibit-read-only t))
+                (erase-buffer)
+                (insert details)
+                (goto-char (point-min)))
+              (if (equal details diff) (diff-mode) (special-mode))
+              (setq buffer-read-only t
+                    header-line-format
+                    (replace-regexp-in-string "%" "%%"
+                                              (toold--headline ask) t t)))
+            (display-buffer buffer)
+            (redisplay))
+          (let* ((choice (read-multiple-choice (toold--headline ask)
+                                               (mapcar #'car choices)))
+                 (params (copy-sequence
+                          (cdr (cl-find (car choice) choices
+                                        :key #'caar)))))
+            (when (plist-get params :why)
+              (setq params
+                    (list :action "deny"
+                          :message (read-string "Why not: "))))
+            (toold--reply "permissions.reply" id params)))
+      (when buffer
+        (kill-buffer buffer)))))
+
+(defun toold--question (question)
+  "Let the person answer QUESTION.  An empty answer declines."
+  (let* ((options (append (plist-get question :options) nil))
+         (labels (mapcar (lambda (option)
+                           (cons (toold--line (plist-get option :label))
+                                 (or (plist-get option :description) "")))
+                         options))
+         (ids (cl-mapcar (lambda (label option)
+                           (cons (car label) (plist-get option :id)))
+                         labels options))
+         (other (or (eq (plist-get question :allow_other) t) (null options)))
+         (prompt (concat (toold--line (plist-get question :question)) " "))
+         (answers (if (eq (plist-get question :multiple) t)
+                      (completing-read-multiple prompt (toold--table labels)
+                                                nil (not other))
+                    (list (completing-read prompt (toold--table labels)
+                                           nil (not other)))))
+         (answers (delete "" answers))
+         (chosen (delq nil (mapcar (lambda (each) (cdr (assoc each ids)))
+                                   answers)))
+         (words (cl-remove-if (lambda (each) (assoc each ids)) answers)))
+    (toold--reply
+     "questions.reply" (plist-get question :request_id)
+     (if (null answers)
+         (list :cancelled t)
+       (append (and chosen (list :answer_ids (vconcat chosen)))
+               (and words (list :answer (string-join words ", "))))))))
+
+
+;;; Lent tools
+
+(defun toold--file-buffers ()
+  "The buffers that visit files, the most recent first."
+  (cl-remove-if-not #'buffer-file-name (buffer-list)))
+
+(defun toold--tell (lines structured)
+  "A result of LINES, with STRUCTURED for programs."
+  (list :content (string-join lines "\n") :structured structured))
+
+(defun toold--lent-buffers (_arguments _cwd)
+  "Answer `emacs_buffers'."
+  (let* ((current (car (toold--file-buffers)))
+         (entries
+          (mapcar
+           (lambda (buffer)
+             (with-current-buffer buffer
+               (list :path (expand-file-name (buffer-file-name))
+                     :mode (symbol-name major-mode)
+                     :modified (if (buffer-modified-p) t :json-false)
+                     :current (if (eq buffer current) t :json-false)
+                     :line (line-number-at-pos nil t))))
+           (toold--file-buffers))))
+    (toold--tell
+     (or (mapcar (lambda (entry)
+                   (let ((marks
+                          (delq nil
+                                (list (and (eq t (plist-get entry :current))
+                                           (format "current, line %d"
+                                                   (plist-get entry :line)))
+                                      (and (eq t (plist-get entry :modified))
+                                           "unsaved")))))
+                     (concat (plist-get entry :path)
+                             (and marks
+                                  (format "  (%s)"
+                                          (string-join marks "; "))))))
+                 entries)
+         '("no file is open"))
+     (list :buffers (vconcat entries)))))
+
+(defun toold--lent-diagnostics (_arguments _cwd)
+  "Answer `emacs_diagnostics'."
+  (let ((found
+         (cl-loop
+          for buffer in (toold--file-buffers)
+          append
+          (with-current-buffer buffer
+            (and (bound-and-true-p flymake-mode)
+                 (mapcar
+                  (lambda (each)
+                    (list :path (expand-file-name (buffer-file-name))
+                          :line (line-number-at-pos
+                                 (flymake-diagnostic-beg each) t)
+                          :severity (string-trim
+                                     (symbol-name
+                                      (flymake-diagnostic-type each))
+                                     ":")
+                          :message (flymake-diagnostic-text each)))
+                  (flymake-diagnostics)))))))
+    (toold--tell
+     (or (mapcar (lambda (each)
+                   (format "%s:%d: %s: %s" (plist-get each :path)
+                           (plist-get each :line) (plist-get each :severity)
+                           (plist-get each :message)))
+                 found)
+         '("no diagnostics"))
+     (list :diagnostics (vconcat found)))))
+
+(defun toold--lent-selection (_arguments _cwd)
+  "Answer `emacs_selection'."
+  (let ((buffer (or (cl-find-if
+                     (lambda (buffer)
+                       (buffer-local-value 'mark-active buffer))
+                     (toold--file-buffers))
+                    (user-error "Nothing is selected"))))
+    (with-current-buffer buffer
+      (let ((text (buffer-substring-no-properties (region-beginning)
+                                                  (region-end)))
+            (path (expand-file-name (buffer-file-name)))
+            (line (line-number-at-pos (region-beginning) t)))
+        (toold--tell (list (format "%s:%d" path line) text)
+                     (list :path path :line line :text text))))))
+
+(defun toold--lent-open (arguments cwd)
+  "Answer `emacs_open' with ARGUMENTS of a caller in CWD."
+  (let ((path (expand-file-name
+               ;; A quoted name is taken as it is, and no program is run.
+               (concat "/:" (expand-file-name (plist-get arguments :path)
+                                              cwd))))
+        (line (plist-get arguments :line)))
+    (unless (file-regular-p path)
+      (user-error "%s is no file" (plist-get arguments :path)))
+    (when (active-minibuffer-window)
+      (user-error "The person is typing; nothing was opened"))
+    (let ((enable-local-variables :safe))
+      (pop-to-buffer (find-file-noselect (file-name-unquote path))))
+    (when line
+      (goto-char (point-min))
+      (forward-line (1- line)))
+    (toold--tell (list (format "opened %s at line %d" (buffer-file-name)
+                               (line-number-at-pos nil t)))
+                 (list :path (buffer-file-name)
+                       :line (line-number-at-pos nil t)))))
+
+(defconst toold--lendable
+  `(("emacs_buffers" toold--lent-buffers
+     "Lists the files that are open in the person's Emacs: which is current, which have unsaved text."
+     t nil)
+    ("emacs_diagnostics" toold--lent-diagnostics
+     "Lists what Flymake reports in the person's Emacs, for the files that are open there."
+     t nil)
+    ("emacs_selection" toold--lent-selection
+     "Gives the text that the person has selected in Emacs, with its place."
+     t nil)
+    ("emacs_open" toold--lent-open
+     "Shows the person a file in Emacs, at a line if one is given."
+     nil
+     (:type "object"
+      :properties
+      (:path (:type "string"
+              :description "The file, relative to the working folder or absolute.")
+       :line (:type "integer" :minimum 1
+              :description "The line to put the cursor on."))
+      :required ["path"]
+      :additionalProperties :json-false)))
+  "What can be lent: name, function, description, read-only, schema.")
+
+(defun toold--lend (connection)
+  "Lend on CONNECTION what `toold-lend' names."
+  (let ((tools
+         (cl-loop
+          for (name _function description read-only schema) in toold--lendable
+          when (or (eq toold-lend t) (member name toold-lend))
+          collect (list :name name :description description
+                        :input_schema
+                        (or schema (list :type "object"
+                                         :additionalProperties :json-false))
+                        :parallelizable t
+                        :annotations
+                        (list :read_only (if read-only t :json-false)
+                              :idempotent t)))))
+    (when tools
+      (toold--subscribe connection "tools.provide"
+                        (list :tools (vconcat tools))
+                        (lambda (item)
+                          (unless (eq (plist-get item :cancelled) t)
+                            (run-at-time 0 nil #'toold--invoked
+                                         connection item)))))))
+
+(defun toold--invoked (connection item)
+  "Run what ITEM invokes, and answer on CONNECTION."
+  (let* ((lendable (assoc (plist-get item :name) toold--lendable))
+         (answer
+          (condition-case err
+              (list :result (funcall (nth 1 lendable)
+                                     (plist-get item :arguments)
+                                     (plist-get item :cwd)))
+            (error (list :error (error-message-string err))))))
+    (toold--request connection "tools.provide_result"
+                    (append (list :invocation_id
+                                  (plist-get item :invocation_id))
+                            answer))))
+
+
+;;; The mode
+
+(defun toold--lighter ()
+  "The words in the mode line."
+  (let ((count (length toold--prompts)))
+    (cond ((not (toold-connected-p)) " toold-")
+          ((> count 0) (format " toold?%d" count))
+          (t " toold"))))
+
+;;;###autoload
+(define-minor-mode toold-mode
+  "Keep a connection to the toold daemon, whenever one runs.
+Asks and questions of agents then come to the minibuffer at any time,
+and agents can call the tools that Emacs lends.  No daemon is started
+by this; calls do that."
+  :global t
+  :lighter (:eval (toold--lighter))
+  (if toold-mode
+      (unless (ignore-errors (toold--connect nil))
+        (toold--look-later 0.25))
+    (when (timerp toold--look-timer)
+      (cancel-timer toold--look-timer)
+      (setq toold--look-timer nil))
+    (toold-disconnect)))
+
+(provide 'toold)
+;;; toold.el ends here
