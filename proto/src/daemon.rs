@@ -17,6 +17,9 @@ pub struct DaemonStatus {
     /// Absent when the daemon serves its parent on stdio alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
+    /// Where MCP clients are served on HTTP; absent when they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_url: Option<String>,
     /// The configuration file that was read, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,

@@ -63,6 +63,9 @@ pub trait Host: Send + Sync + 'static {
     /// What the configuration says of a client of this name.
     fn client(&self, name: &str) -> ClientRights;
 
+    /// Fires when nothing new is taken any more.
+    fn stopping(&self) -> CancellationToken;
+
     /// Fires when what still runs is cut short.
     fn cancelled(&self) -> CancellationToken;
 }
@@ -119,7 +122,7 @@ impl Mcp {
             in_flight: Arc::default(),
             default_cwd: Mutex::new(default_cwd),
             sampler: OnceLock::new(),
-            half_closed: CancellationToken::new(),
+            half_closed: self.host.stopping().child_token(),
             gone: self.host.cancelled().child_token(),
         };
         Server { mcp: self.clone(), connection: Arc::new(connection), views: Views::new(self.host.clone()) }
@@ -149,7 +152,7 @@ pub(crate) struct Connection {
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
     /// Lent while the connection lives, once its client has said that it can ask a model.
     pub(crate) sampler: OnceLock<Lent>,
-    /// Fires when the client sends no more.
+    /// Fires when the client sends no more, or the daemon stops.
     pub(crate) half_closed: CancellationToken,
     /// Fires when the client is gone.
     pub(crate) gone: CancellationToken,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,7 @@ use crate::project::project_of;
 use crate::rpc;
 use crate::skills::SkillTools;
 use crate::spool::SpoolDir;
+use crate::transport::http::HttpSocket;
 
 /// What a daemon is started with.
 #[derive(Clone, Debug)]
@@ -96,6 +97,8 @@ pub struct State {
     /// Fires when what still runs is cut short.
     cancel: CancellationToken,
     drain: std::sync::Mutex<Duration>,
+    /// Where MCP is served on HTTP, or why not; unset when nobody asked for it.
+    pub(crate) http: OnceLock<Result<String, String>>,
 }
 
 /// How long calls in flight may go on when the daemon stops.
@@ -153,6 +156,7 @@ impl Daemon {
             stopping: CancellationToken::new(),
             cancel: CancellationToken::new(),
             drain: std::sync::Mutex::new(DRAIN),
+            http: OnceLock::new(),
         });
         state.put_all_in_force();
         state.follow_configuration();
@@ -190,6 +194,28 @@ impl Daemon {
                 crate::mcp::serve(&mcp, &state, &connection, stream, ahead).await;
             }
         }
+    }
+
+    /// Serves MCP clients on HTTP where the configuration says so. When it cannot, the socket's clients are served all
+    /// the same, and `daemon.status` tells.
+    pub fn listen(&self) {
+        let state = &self.state;
+        let bound = HttpSocket::bind(&state.loaded().config.mcp, &state.options.places.mcp_token());
+        let told = match bound {
+            Ok(None) => return,
+            Ok(Some(socket)) => {
+                let url = socket.url();
+                tracing::info!(url, "serving MCP on HTTP");
+                state.engine.tasks.spawn(socket.accept(self.clone()));
+                Ok(url)
+            }
+            Err(error) => {
+                tracing::error!("MCP is not served on HTTP: {error:#}");
+                Err(format!("MCP is not served on HTTP: {error:#}"))
+            }
+        };
+        // It is told once: this is called once.
+        let _ = state.http.set(told);
     }
 
     /// Fires when the daemon is told to stop.
@@ -374,7 +400,7 @@ fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> Engine 
 fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let state = real(&options.places.state);
-    let mut own: Vec<PathBuf> = ["toold.db", "toold.db-wal", "toold.db-shm", "registrations"].map(|name| state.join(name)).into();
+    let mut own: Vec<PathBuf> = ["toold.db", "toold.db-wal", "toold.db-shm", "registrations", "mcp-token"].map(|name| state.join(name)).into();
     if let Some(socket) = &options.socket {
         own.push(real(socket.parent().context("the socket's path has no folder")?));
     }

@@ -51,6 +51,12 @@ enum Command {
         /// Leave the terminal: a session of its own, and no complaint if another daemon serves already
         #[arg(long)]
         detached: bool,
+        /// Serve MCP clients on Streamable HTTP too, as `mcp.listen` of the configuration does
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<String>,
+        /// Let --listen name an address that other machines reach
+        #[arg(long, requires = "listen")]
+        allow_remote: bool,
         #[command(flatten)]
         sources: Sources,
     },
@@ -114,7 +120,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     logging::init(var("TOOLD_LOG").as_deref(), var("TOOLD_LOG_FORMAT").as_deref())?;
     let places = Places::from_env;
     match cli.command {
-        Some(Command::Serve { socket, detached, sources }) => {
+        Some(Command::Serve { socket, detached, listen, allow_remote, mut sources }) => {
+            sources.set.extend(listen.map(|listen| format!("mcp.listen={listen}")));
+            sources.set.extend(allow_remote.then(|| "mcp.allow_remote=true".to_owned()));
             let socket = socket.or_else(|| toold_proto::socket::socket_path(var)).context("no place for a socket")?;
             let socket = std::path::absolute(socket)?;
             raise_open_files();
@@ -189,6 +197,7 @@ async fn serve(path: &Path, options: Options, detached: bool) -> anyhow::Result<
     become_shared()?;
     let daemon = Daemon::start(options)?;
     tracing::info!(socket = %socket.path().display(), pid = std::process::id(), "serving");
+    daemon.listen();
     tokio::select! {
         () = socket.accept(&daemon) => {}
         signal = signals.stop(&daemon) => tracing::info!(signal, "stopping"),

@@ -98,10 +98,10 @@ impl Host for DaemonHost {
             filter: Filter::default(),
         });
         let (session, _) = self.0.engine.sessions.open(session.map_err(|error| format!("cwd: {error:#}"))?);
-        self.0.engine.events.emit(What::SessionOpened {
-            session_id: session.id.clone(),
-            cwd: session.cwd.display().to_string(),
-        });
+        self.0
+            .engine
+            .events
+            .emit(What::SessionOpened { session_id: session.id.clone(), cwd: session.cwd.display().to_string() });
         Ok(session)
     }
 
@@ -130,6 +130,10 @@ impl Host for DaemonHost {
             approve: client.approve,
             list_changed: client.list_changed,
         })
+    }
+
+    fn stopping(&self) -> CancellationToken {
+        self.0.stopping()
     }
 
     fn cancelled(&self) -> CancellationToken {

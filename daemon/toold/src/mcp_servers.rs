@@ -41,6 +41,10 @@ pub struct McpConfig {
     pub hosts: Vec<String>,
     /// Origins of web pages that may call, such as `http://localhost:*`. None when empty.
     pub origins: Vec<String>,
+    /// Sessions on HTTP at one time (of revisions up to 2025-11-25; later ones have none).
+    pub max_sessions: Option<usize>,
+    /// A client on HTTP has so long to send a request; 20,000 when absent.
+    pub body_timeout_ms: Option<u64>,
     /// Whether clients get `tools_search` and `tools_call`, which reach tools that were added after they read the
     /// list. `auto`: all but those with `list_changed = true`.
     pub meta_tools: MetaToolsConfig,

@@ -52,6 +52,11 @@ impl Places {
         self.state.join("registrations")
     }
 
+    /// What HTTP clients have to show.
+    pub fn mcp_token(&self) -> PathBuf {
+        self.state.join("mcp-token")
+    }
+
     pub fn spool(&self) -> PathBuf {
         self.state.join("spool")
     }

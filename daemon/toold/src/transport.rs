@@ -1,4 +1,5 @@
 //! How clients reach the daemon.
 
+pub mod http;
 pub mod stdio;
 pub mod unix;

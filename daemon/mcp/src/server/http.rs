@@ -1,44 +1,85 @@
 //! Streamable HTTP, as a service that a listener puts its requests into.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::execute::Principal;
 
 use crate::server::{Kind, Mcp, Server};
 
-pub type HttpService = StreamableHttpService<Server, LocalSessionManager>;
-
 /// How requests are served.
 pub struct HttpOptions {
     /// Names and addresses by which clients may call this host, each with or without a port.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may call, such as `http://localhost:*`.
+    /// Origins of web pages that may call, such as `http://localhost:*`; none when empty.
     pub origins: Vec<String>,
     /// Bytes of one request's body.
     pub max_body: usize,
     /// Sessions of the older revisions that are idle for so long end.
     pub session_idle: Duration,
+    /// Such sessions at one time; more are refused.
+    pub max_sessions: usize,
     /// Fires when all that is open is to end.
     pub stop: CancellationToken,
 }
 
-/// A service for requests whose token was checked already. JSON where no stream is needed.
-pub fn http_service(mcp: &Arc<Mcp>, principal: Principal, options: HttpOptions) -> HttpService {
-    let HttpOptions { hosts, origins, max_body, session_idle, stop } = options;
-    let config = StreamableHttpServerConfig::default()
-        .with_allowed_hosts(hosts)
-        .with_allowed_origins(origins)
-        .enforce_origin_validation()
-        .with_json_response(true)
-        .with_max_request_body_bytes(max_body)
-        .with_cancellation_token(stop);
-    let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(session_idle);
-    let mcp = mcp.clone();
-    let server = move || Ok(mcp.server(Kind::Http, mcp.host.next_connection(), principal, None));
-    StreamableHttpService::new(server, Arc::new(sessions), config)
+/// Answers requests of both eras.
+///
+/// In the stateless revisions a client that leaves before its answer cancels its request. In the older ones
+/// it does not: it may come back for it, until its session ends.
+pub struct McpHttp {
+    service: StreamableHttpService<Server, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    max_sessions: usize,
+}
+
+impl McpHttp {
+    /// For requests whose token was checked already. Answers are JSON where no stream is needed.
+    pub fn new(mcp: &Arc<Mcp>, principal: Principal, options: HttpOptions) -> Self {
+        let HttpOptions { hosts, origins, max_body, session_idle, max_sessions, stop } = options;
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_hosts(hosts)
+            .with_allowed_origins(origins)
+            .enforce_origin_validation()
+            .with_json_response(true)
+            .with_max_request_body_bytes(max_body)
+            .with_cancellation_token(stop);
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(session_idle);
+        let sessions = Arc::new(sessions);
+        let mcp = mcp.clone();
+        let server = move || Ok(mcp.server(Kind::Http, mcp.host.next_connection(), principal, None));
+        let service = StreamableHttpService::new(server, sessions.clone(), config);
+        Self { service, sessions, max_sessions }
+    }
+
+    pub async fn answer(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
+        if opens_session(request.body()) && self.sessions.sessions.read().await.len() >= self.max_sessions {
+            let words = format!("{} sessions are open; end one, or try again later\n", self.max_sessions);
+            let mut refused = Response::new(Full::new(Bytes::from(words)).boxed());
+            *refused.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            refused.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+            return refused;
+        }
+        self.service.handle(request.map(Full::new)).await
+    }
+}
+
+fn opens_session(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Probe<'a> {
+        #[serde(borrow)]
+        method: std::borrow::Cow<'a, str>,
+    }
+    serde_json::from_slice::<Probe>(body).is_ok_and(|probe| probe.method == "initialize")
 }

@@ -69,6 +69,7 @@ fn status(state: &State) -> DaemonStatus {
             PluginStatus::Disabled | PluginStatus::Untrusted | PluginStatus::Shadowed => plugins.other += 1,
         }
     }
+    let not_on_http = state.http.get().and_then(|told| told.clone().err());
     DaemonStatus {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -76,6 +77,7 @@ fn status(state: &State) -> DaemonStatus {
         epoch: engine.events.epoch().to_owned(),
         uptime_s: state.started.elapsed().as_secs_f64(),
         socket: state.options.socket.as_ref().map(|path| path.display().to_string()),
+        mcp_url: state.http.get().and_then(|told| told.clone().ok()),
         config: state.loaded().file.as_ref().map(|path| path.display().to_string()),
         plugin_dirs: state.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
         sessions: engine.sessions.len() as u64,
@@ -86,7 +88,7 @@ fn status(state: &State) -> DaemonStatus {
         plugins,
         memory_bytes: resident_bytes(),
         open_files: std::fs::read_dir("/proc/self/fd").ok().map(|fds| fds.count() as u64),
-        problems: state.config_problems().into_iter().chain(state.store.problems()).collect(),
+        problems: state.config_problems().into_iter().chain(state.store.problems()).chain(not_on_http).collect(),
     }
 }
 

@@ -1,0 +1,353 @@
+//! MCP on Streamable HTTP: `http://ADDRESS/mcp`, for whoever has the token.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use http::header::{ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::fs::Mode;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use toold_engine::execute::Principal;
+use toold_mcp::server::http::{HttpOptions, McpHttp};
+
+use crate::daemon::{Daemon, random_hex};
+use crate::mcp_servers::McpConfig;
+use crate::places::private_dir;
+
+/// Connections at one time; more wait to be accepted.
+const MAX_CONNECTIONS: usize = 256;
+/// Sessions of the older revisions at one time, when the configuration does not say.
+const MAX_SESSIONS: usize = 128;
+/// Such sessions that are idle for so long end.
+const SESSION_IDLE: Duration = Duration::from_secs(1_800);
+/// A client has so long to send a request's headers, and as long again for its body, when the configuration does
+/// not say.
+const REQUEST_WAIT: Duration = Duration::from_secs(20);
+const PATH: &str = "/mcp";
+
+/// Where HTTP clients connect.
+pub struct HttpSocket {
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+    token: Arc<blake3::Hash>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+    max_sessions: usize,
+    request_wait: Duration,
+}
+
+impl HttpSocket {
+    /// Binds the address that the configuration names; `None` when it names none.
+    ///
+    /// # Errors
+    /// It is no address, is taken, or other machines reach it and `allow_remote` is not set; the token's file
+    /// cannot be read or is open to others.
+    pub fn bind(config: &McpConfig, token_file: &Path) -> anyhow::Result<Option<Self>> {
+        let Some(listen) = &config.listen else { return Ok(None) };
+        let address = address(listen).with_context(|| format!("mcp.listen: {listen:?} is no address and port"))?;
+        if !address.ip().is_loopback() && !config.allow_remote {
+            bail!("mcp.listen: other machines reach {address}; set mcp.allow_remote = true if that is meant");
+        }
+        let token = token(token_file)?;
+        let listener = std::net::TcpListener::bind(address).with_context(|| format!("can't listen on {address}"))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+        hosts.extend(config.hosts.iter().cloned());
+        if config.allow_remote && !address.ip().is_unspecified() {
+            hosts.push(address.ip().to_string());
+        }
+        let token = Arc::new(blake3::hash(token.as_bytes()));
+        Ok(Some(Self {
+            listener,
+            address,
+            token,
+            hosts,
+            origins: config.origins.clone(),
+            max_sessions: config.max_sessions.unwrap_or(MAX_SESSIONS),
+            request_wait: config.body_timeout_ms.map_or(REQUEST_WAIT, Duration::from_millis),
+        }))
+    }
+
+    /// Where clients connect.
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}", self.address)
+    }
+
+    /// Accepts clients until the daemon stops.
+    pub async fn accept(self, daemon: Daemon) {
+        let listener = match TcpListener::from_std(self.listener) {
+            Ok(listener) => listener,
+            Err(error) => return tracing::error!(%error, "can't accept HTTP clients"),
+        };
+        let stop = daemon.stopping();
+        let max_body = daemon.state.limits().max_message;
+        let options = HttpOptions {
+            hosts: self.hosts,
+            origins: self.origins,
+            max_body,
+            session_idle: SESSION_IDLE,
+            max_sessions: self.max_sessions,
+            stop: daemon.state.cancelled(),
+        };
+        let door = Arc::new(Door {
+            mcp: McpHttp::new(&daemon.mcp, Principal::TokenCall, options),
+            token: self.token,
+            max_body,
+            request_wait: self.request_wait,
+            stop: stop.clone(),
+        });
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        loop {
+            let place = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                place = places.clone().acquire_owned() => place.expect("nobody closes it"),
+            };
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let (door, stop) = (door.clone(), stop.clone());
+                    daemon.state.tracker().spawn(async move {
+                        door.serve(stream, stop).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    // Out of descriptors or memory: the next try may fare better, and must not spin.
+                    tracing::warn!(%error, "can't accept an HTTP client");
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An address and a port. Names are not looked up: `localhost` is the loopback address.
+fn address(text: &str) -> Option<SocketAddr> {
+    match text.strip_prefix("localhost:") {
+        Some(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?)),
+        None => text.parse().ok(),
+    }
+}
+
+/// The token in a file that only its owner reads; made when it is not there.
+///
+/// # Errors
+/// The file cannot be read or made, is another's, or is open to others.
+pub fn token(file: &Path) -> anyhow::Result<String> {
+    use std::io::{Read, Write};
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    if let Some(dir) = file.parent() {
+        private_dir(dir).with_context(|| format!("can't make {}", dir.display()))?;
+    }
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    match made {
+        Ok(mut made) => {
+            let token = random_hex(32);
+            made.write_all(token.as_bytes()).with_context(|| format!("can't write {}", file.display()))?;
+            return Ok(token);
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error).with_context(|| format!("can't make {}", file.display())),
+    }
+    let opened = std::fs::OpenOptions::new().read(true).custom_flags(no_follow).open(file);
+    let mut opened = opened.with_context(|| format!("can't open {}", file.display()))?;
+    let metadata = opened.metadata()?;
+    let others = Mode::from_raw_mode(metadata.mode()).intersects(Mode::RWXG | Mode::RWXO);
+    if others || metadata.uid() != rustix::process::geteuid().as_raw() {
+        bail!("{} is open to others: chmod 600 it, or remove it, and the token changes", file.display());
+    }
+    let mut token = String::new();
+    opened.read_to_string(&mut token).with_context(|| format!("can't read {}", file.display()))?;
+    let token = token.trim().to_owned();
+    if token.len() < 16 {
+        bail!("{} holds no token of 16 characters or more: remove it, and a new one is made", file.display());
+    }
+    Ok(token)
+}
+
+/// What all requests have to pass.
+struct Door {
+    mcp: McpHttp,
+    token: Arc<blake3::Hash>,
+    max_body: usize,
+    request_wait: Duration,
+    stop: CancellationToken,
+}
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+impl Door {
+    async fn serve(self: &Arc<Self>, stream: TcpStream, stop: CancellationToken) {
+        // Small answers would wait for the client's delayed acknowledgement.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "an HTTP client is answered with delays");
+        }
+        let door = self.clone();
+        let service = service_fn(move |request| {
+            let door = door.clone();
+            async move { Ok::<_, Infallible>(door.answer(request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.request_wait)
+            .max_buf_size(64 * 1024)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "an HTTP connection ended");
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        if !self.is_allowed(&request) {
+            let mut answer = refusal(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer realm=\"toold\""));
+            return answer;
+        }
+        if request.uri().path() != PATH {
+            return refusal(StatusCode::NOT_FOUND, "nothing is here; MCP is at /mcp");
+        }
+        if ![Method::GET, Method::POST, Method::DELETE].contains(request.method()) {
+            let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, "expected GET, POST or DELETE");
+            answer.headers_mut().insert(ALLOW, http::HeaderValue::from_static("GET, POST, DELETE"));
+            return answer;
+        }
+        let is_stream = request.method() == Method::GET;
+        let (parts, body) = request.into_parts();
+        let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if length.is_some_and(|length| length > self.max_body) {
+            return self.too_large();
+        }
+        let body = match tokio::time::timeout(self.request_wait, Limited::new(body, self.max_body).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return self.too_large(),
+            Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST, "the body cannot be read"),
+            Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
+        };
+        let answer = self.mcp.answer(Request::from_parts(parts, body)).await;
+        match is_stream {
+            // What only tells news does not keep the daemon from stopping.
+            true => answer.map(|body| Until { body, over: Box::pin(self.stop.clone().cancelled_owned()) }.boxed()),
+            false => answer,
+        }
+    }
+
+    /// In constant time: what differs is told by no clock.
+    fn is_allowed<B>(&self, request: &Request<B>) -> bool {
+        let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = given.and_then(|value| {
+            let (scheme, token) = value.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        given.is_some_and(|given| blake3::hash(given.as_bytes()) == *self.token)
+    }
+
+    fn too_large(&self) -> Answer {
+        refusal(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {} bytes", self.max_body))
+    }
+}
+
+fn refusal(status: StatusCode, words: &str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(format!("{words}\n"))).boxed());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}
+
+/// A body that ends when the daemon stops.
+struct Until<B> {
+    body: B,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl<B: Body<Data = Bytes, Error = Infallible> + Unpin> Body for Until<B> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.over.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(listen: &str) -> McpConfig {
+        McpConfig { listen: Some(listen.to_owned()), ..McpConfig::default() }
+    }
+
+    #[test]
+    fn only_loopback_is_bound_unless_told_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mcp-token");
+        let refused = |listen| format!("{:#}", HttpSocket::bind(&config(listen), &file).err().unwrap());
+        assert!(refused("0.0.0.0:0").contains("allow_remote"));
+        assert!(refused("example.com:1").contains("no address"));
+        let bound = HttpSocket::bind(&config("localhost:0"), &file).unwrap().unwrap();
+        assert!(bound.address.ip().is_loopback() && bound.address.port() != 0);
+        let remote = McpConfig { allow_remote: true, ..config("0.0.0.0:0") };
+        assert!(HttpSocket::bind(&remote, &file).unwrap().is_some());
+        assert!(HttpSocket::bind(&McpConfig::default(), &file).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_token_is_the_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("state/mcp-token");
+        let made = token(&file).unwrap();
+        assert_eq!(made.len(), 64);
+        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(token(&file).unwrap(), made);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(token(&file).unwrap_err().to_string().contains("open to others"));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(&file, "short").unwrap();
+        assert!(token(&file).is_err());
+    }
+}
