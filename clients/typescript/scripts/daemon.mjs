@@ -2,17 +2,14 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 /** The daemon's program: an argument, else $TOOLD, else target/debug/toold. */
 export function programOf(argv) {
-  return (
-    argv.slice(2).find((argument) => !argument.startsWith("--")) ??
-    process.env.TOOLD ??
-    fileURLToPath(new URL("../../../target/debug/toold", import.meta.url))
-  );
+  const given = argv.slice(2).find((argument) => !argument.startsWith("--")) ?? process.env.TOOLD;
+  return given ? resolve(given) : fileURLToPath(new URL("../../../target/debug/toold", import.meta.url));
 }
 
 /** Starts a private daemon, in folders of its own, makes one request and stops it. Gives the result. */

@@ -37,6 +37,9 @@ const NAMES = [
   ["Grant", "permissions.list/result/grants/[]"],
   ["PluginError", "plugins.list/result/plugins/[]/error"],
   ["Plugin", "plugins.list/result/plugins/[]"],
+  ["PluginList", "plugins.list/result"],
+  ["McpServer", "mcp.servers/result/servers/[]"],
+  ["McpServerList", "mcp.servers/result"],
   ["CallInfo", "calls.list/result/calls/[]"],
   ["SessionInfo", "session.list/result/sessions/[]"],
   ["AuditEntry", "audit.query/result/entries/[]"],
@@ -197,6 +200,7 @@ function generate(document) {
 
   const requests = [];
   const subscriptions = [];
+  const notifications = [];
   for (const method of [...methods.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const schema = paramsSchema(method);
     let params = "Record<string, never>";
@@ -211,11 +215,16 @@ function generate(document) {
     const doc = comment(method.summary, "  ");
     const items = method["x-items"];
     if (items) {
-      const end = method.name === "tools.provide" ? "tools.unprovide" : method.name.replace("subscribe", "unsubscribe");
-      const item = printer.type(items.schema, false);
-      subscriptions.push(
-        `${doc}  ${JSON.stringify(method.name)}: { params: ${params}; item: ${item}; items: ${JSON.stringify(items.method)}; end: ${JSON.stringify(end)} };\n`,
-      );
+      let item = printer.type(items.schema, false);
+      if (item.includes("\n")) {
+        item = `${pascal(method.name)}Item`;
+        define(item, items.schema, false, `An item of \`${method.name}\`.`);
+      }
+      subscriptions.push(`${doc}  ${JSON.stringify(method.name)}: { params: ${params}; item: ${item} };\n`);
+      const end = document.methods.find(({ summary }) => summary === `Ends a subscription of ${method.name}.`);
+      if (!end) throw new Error(`nothing ends a subscription of ${method.name}`);
+      const [begun, ended, called] = [method.name, end.name, items.method].map((name) => JSON.stringify(name));
+      notifications.push(`  ${begun}: { items: ${called}, end: ${ended} },\n`);
       continue;
     }
     let result = printer.isNamed(method.result.schema, false) ?? printer.type(method.result.schema, false);
@@ -235,6 +244,7 @@ function generate(document) {
     ...parts,
     `/** Requests, by method. */\nexport interface Methods {\n${requests.join("")}}\n`,
     `/** Subscriptions, by the method that begins them. */\nexport interface Subscriptions {\n${subscriptions.join("")}}\n`,
+    `/** How the items of each subscription are called, and what ends it. */\nexport const SUBSCRIPTIONS = {\n${notifications.join("")}} as const satisfies Record<keyof Subscriptions, { items: string; end: keyof Methods }>;\n`,
     `/** Codes of errors, by their usual kind. */\nexport const ERROR_CODES = {\n${errors.join("")}} as const;\n`,
   ].join("\n");
 }

@@ -17,6 +17,7 @@ import type {
   Session,
   SessionOpenParams,
   Strategy,
+  Subscriptions,
   Tool,
   ToolResult,
   ToolsExecuteBatchResult,
@@ -29,6 +30,7 @@ import {
   type Responder,
 } from "./responder.js";
 import { connectOrStart, within } from "./start.js";
+import { Subscription } from "./subscription.js";
 
 export interface ClientOptions {
   /** Where the daemon listens; absent: see `socketPath`. */
@@ -363,6 +365,18 @@ export class Client implements AsyncDisposable {
     await this.#put(events, "events.subscribe");
     this.#events.add(events);
     return events;
+  }
+
+  /** Makes any subscription of the protocol. It ends with the connection; `events` goes on after a reconnect. */
+  async subscribe<S extends keyof Subscriptions>(
+    method: S,
+    params: Subscriptions[S]["params"],
+    options: RequestOptions = {},
+  ): Promise<Subscription<S>> {
+    const subscription = new Subscription(method);
+    const work = async (signal?: AbortSignal) => subscription.stand(await this.#ready(), params, signal);
+    await within(options.timeout ?? this.#timeout, method, work, options.signal);
+    return subscription;
   }
 
   /** Answers permission asks, those that wait already too, until the function that it gives is called. */

@@ -10,18 +10,11 @@ import {
 } from "vscode-jsonrpc/node";
 
 import { Disconnected, errorOf, NotRunning, TooLarge, Unreachable } from "./errors.js";
-import type { CallProgress, Subscriptions } from "./protocol.js";
+import { SUBSCRIPTIONS, type CallProgress, type Subscriptions } from "./protocol.js";
 import { CLOSED, LineReader, LineWriter, MAX_MESSAGE, measure, wireSizes } from "./stream.js";
 
 /** What goes wrong where no caller would hear of it. */
 export type Log = (message: string) => void;
-
-const ITEMS: Subscriptions[keyof Subscriptions]["items"][] = [
-  "events.event",
-  "permissions.event",
-  "questions.event",
-  "tools.invocation",
-];
 
 /** The envelope of a request fits in the rest. */
 const MAX_PARAMS = MAX_MESSAGE - 4096;
@@ -29,7 +22,7 @@ const MAX_PARAMS = MAX_MESSAGE - 4096;
 export class Connection {
   readonly #rpc: MessageConnection;
   readonly #socket: Socket;
-  readonly #subscriptions = new Map<string, (item: never) => void>();
+  readonly #subscriptions = new Map<string, { onItem: (item: never) => void; onLost?: (reason: string) => void }>();
   #lost: string | undefined;
   #failure: string | undefined;
   /** Called with each `tools.progress`, and the bytes it took on the wire. */
@@ -69,9 +62,9 @@ export class Connection {
     this.#rpc.onNotification("tools.progress", (progress: CallProgress) => {
       this.onProgress(progress, wireSizes.get(progress) ?? 0);
     });
-    for (const method of ITEMS) {
+    for (const { items: method } of Object.values(SUBSCRIPTIONS)) {
       this.#rpc.onNotification(method, ({ subscription, result }: { subscription: string; result: never }) => {
-        this.#subscriptions.get(subscription)?.(result);
+        this.#subscriptions.get(subscription)?.onItem(result);
       });
     }
     this.#rpc.listen();
@@ -123,10 +116,11 @@ export class Connection {
     params: Subscriptions[S]["params"],
     onItem: (item: Subscriptions[S]["item"]) => void,
     signal?: AbortSignal,
+    onLost?: (reason: string) => void,
   ): Promise<string> {
     const subscription = (await this.request(method, params, signal)) as string;
     // The next message is read in a later turn of the loop, so no item comes before this.
-    this.#subscriptions.set(subscription, onItem as (item: never) => void);
+    this.#subscriptions.set(subscription, { onItem: onItem as (item: never) => void, onLost });
     return subscription;
   }
 
@@ -147,6 +141,7 @@ export class Connection {
     if (this.#lost !== undefined) return;
     this.#lost = reason;
     this.#socket.destroy();
+    for (const { onLost } of this.#subscriptions.values()) onLost?.(reason);
     this.#subscriptions.clear();
     // Rejects what is in flight.
     this.#rpc.dispose();

@@ -39,4 +39,5 @@ export { Events, type EventsOptions } from "./events.js";
 export type { Invocation, LentTool, Output, Run } from "./lend.js";
 export { findProgram, socketPath } from "./place.js";
 export type { Answer, OnPermission, OnQuestion, Reply } from "./responder.js";
+export { Subscription } from "./subscription.js";
 export * from "./protocol.js";

@@ -212,6 +212,13 @@ export interface Question {
   multiple: boolean;
   /** Whether a text of one's own is an answer. */
   allow_other: boolean;
+  /**
+   * A JSON Schema of an object: a form to fill in. `content` answers it, or a text that is such an object
+   * or, of a form of one field, that field's value.
+   */
+  schema?: unknown;
+  /** What the tool calls a form, for clients that are asked several things at once. */
+  key?: string;
   /** RFC 3339, UTC. */
   asked_at: string;
   /** RFC 3339, UTC. */
@@ -283,6 +290,8 @@ export interface PluginError {
 export interface Plugin {
   name: string;
   path: string;
+  /** The project whose sessions alone see it; absent for those that all see. */
+  project?: string;
   status: "loaded" | "disabled" | "failed" | "untrusted" | "shadowed";
   version?: string;
   description?: string;
@@ -292,6 +301,50 @@ export interface Plugin {
   error?: PluginError;
   /** RFC 3339, UTC: when the version in service was loaded. */
   loaded_at?: string;
+}
+
+/** Answer of `plugins.list` and `plugins.reload`. */
+export interface PluginList {
+  /** Sorted by folder order, then by name. */
+  plugins: Plugin[];
+}
+
+/** A server whose tools everybody shares. */
+export interface McpServer {
+  name: string;
+  /** Whose sessions see it; all when absent. */
+  project?: string;
+  state: "starting" | "running" | "disabled" | "stopped" | "failed";
+  /** `stdio`, `socket`, `http`, or `none` when its configuration names no way. */
+  transport: string;
+  pid?: number;
+  /** RFC 3339, UTC: since when it runs. */
+  since?: string;
+  uptime_s?: number;
+  /** The revision of MCP that it speaks. */
+  protocol?: string;
+  /** Its tools as they are called here. A server that does not run keeps those that were known last. */
+  tools: string[];
+  /** What was left out of its list, and why. */
+  problems: string[];
+  /** Why it does not run. */
+  error?: string;
+  /** How long calls are refused at once; 0 when the next one tries to start it. */
+  retry_ms?: number;
+  /** Calls that have ended, and those of them that ended badly. */
+  calls: number;
+  bad_calls: number;
+  /** Calls that it works on now. */
+  running: number;
+  starts: number;
+  /** The last lines that it wrote on stderr or sent to be logged. */
+  stderr: string[];
+}
+
+/** Answer of `mcp.servers` and `mcp.restart`. */
+export interface McpServerList {
+  /** Sorted by name. */
+  servers: McpServer[];
 }
 
 export interface CallInfo {
@@ -391,6 +444,10 @@ export type Event = {
   removed: string[];
   changed: string[];
 } | {
+  kind: "resources.changed";
+} | {
+  kind: "prompts.changed";
+} | {
   kind: "call.started";
   /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
   call_id: string;
@@ -463,9 +520,20 @@ export type Event = {
   /** Why a plugin did not load. */
   error: PluginError;
 } | {
+  kind: "plugin.untrusted";
+  plugin: string;
+  path: string;
+} | {
   kind: "plugin.unloaded";
   plugin: string;
   path: string;
+} | {
+  kind: "config.changed";
+  file: string;
+  /** Whose it is; absent for the user's own. */
+  project?: string;
+  /** What is wrong with it, in words for people. While there is anything, what was read before stays in force. */
+  problems?: string[];
 } | {
   kind: "session.opened";
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
@@ -517,6 +585,17 @@ export type Event = {
   level: string;
   message: string;
 } | {
+  kind: "log";
+  /** Absent outside of calls. */
+  call_id?: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  plugin: string;
+  /** `debug`, `info`, `warn` or `error`. */
+  level: string;
+  message: string;
+  fields?: unknown;
+} | {
   kind: "message";
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
@@ -554,6 +633,8 @@ export interface DaemonStatus {
   uptime_s: number;
   /** Absent when the daemon serves its parent on stdio alone. */
   socket?: string;
+  /** Where MCP clients are served on HTTP; absent when they are not. */
+  mcp_url?: string;
   /** The configuration file that was read, if there was one. */
   config?: string;
   plugin_dirs: string[];
@@ -735,6 +816,48 @@ export interface CommandsRunParams {
   progress?: boolean;
 }
 
+/** Answer of `daemon.config`: what is in force, and where it comes from. */
+export interface DaemonConfigResult {
+  /** The user's configuration file, whether or not it is there. */
+  file: string;
+  /** Every key, in the order of the schema; what is secret by its name is left out. */
+  entries: {
+    /** As `limits.calls` or `permission.rules[0]`. */
+    key: string;
+    value: unknown;
+    /** `default`, a file with the line, a variable of the environment, or a flag. */
+    origin: string;
+  }[];
+  /** The project of the caller's session, when it has a configuration. */
+  project?: {
+    file: string;
+    /** Whether a person trusts the file as it is now. What it denies and asks counts in any case. */
+    trusted: boolean;
+    entries: {
+      /** As `limits.calls` or `permission.rules[0]`. */
+      key: string;
+      value: unknown;
+      /** `default`, a file with the line, a variable of the environment, or a flag. */
+      origin: string;
+    }[];
+    problems?: string[];
+  };
+  /**
+   * What is wrong with the user's file, in words for people. While there is anything, what was read before stays in
+   * force.
+   */
+  problems?: string[];
+}
+
+/** Answer of `daemon.reload`. */
+export interface DaemonReloadResult {
+  /** Whether the file as it is now is in force. */
+  applied: boolean;
+  problems?: string[];
+  /** Keys that changed and count only once the daemon is restarted. */
+  needs_restart?: string[];
+}
+
 /** Params of `daemon.shutdown`. */
 export interface DaemonShutdownParams {
   /** How long calls in flight may go on before they are cancelled; 5,000 by default, at most 600,000. */
@@ -762,12 +885,16 @@ export interface EventsUnsubscribeParams {
 export interface FilesHistoryParams {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
+  /** Those of every session, ended ones too; for people only. */
+  all?: boolean;
 }
 
 /** Answer of `files.history`. */
 export interface FilesHistoryResult {
   /** The oldest first. */
   changes: {
+    /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+    session_id: string;
     /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
     call_id: string;
     tool: string;
@@ -788,11 +915,17 @@ export interface FilesUndoParams {
   path?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
+  /** Whatever session made the change, ended ones too. */
+  all?: boolean;
+  /** Only say what would be done. */
+  dry_run?: boolean;
 }
 
 /** Answer of `files.undo`. */
 export interface FilesUndoResult {
   paths: string[];
+  /** Of a dry run: from each file as it is to what it would be, as a unified diff. */
+  diff?: string;
 }
 
 /** Answer of `hooks.list`. */
@@ -833,6 +966,31 @@ export interface HooksRunResult {
   system_prompt_append?: string;
   /** Hooks that failed and were passed over. */
   failed?: string[];
+}
+
+/** Params of `mcp.restart`. */
+export interface McpRestartParams {
+  name: string;
+}
+
+/** Params of `memories.list`. */
+export interface MemoriesListParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `memories.list`: the session's own, its project's, the user's; the oldest first in each. */
+export interface MemoriesListResult {
+  memories: {
+    /** What `forget` takes. */
+    memory_id: string;
+    /** `session`, `project` or `global`. */
+    scope: string;
+    content: string;
+    /** RFC 3339, UTC. */
+    created_at: string;
+    path: string;
+  }[];
 }
 
 /** Params of `permissions.check`. */
@@ -934,15 +1092,131 @@ export interface PermissionsUnsubscribeParams {
   subscription: string;
 }
 
-/** Answer of `plugins.list` and `plugins.reload`. */
-export interface PluginsListResult {
-  /** Sorted by folder order, then by name. */
-  plugins: Plugin[];
+/** Params of `plugins.disable`. */
+export interface PluginsDisableParams {
+  name: string;
+}
+
+/** Params of `plugins.enable`. */
+export interface PluginsEnableParams {
+  name: string;
+}
+
+/** Params of `plugins.logs`. */
+export interface PluginsLogsParams {
+  /** Absent for all plugins. */
+  name?: string;
+}
+
+/** Answer of `plugins.logs`. */
+export interface PluginsLogsResult {
+  /** Of kinds `log`, `notice`, `message` and `plugin.*`, as far as they are still held; the oldest first. */
+  events: Event[];
+  /** The newest event of any kind: what comes after it comes by `events.subscribe {since}`. */
+  seq: number;
+  epoch: string;
 }
 
 /** Params of `plugins.reload`. */
 export interface PluginsReloadParams {
   name?: string;
+}
+
+/** Params of `plugins.show`. */
+export interface PluginsShowParams {
+  name: string;
+}
+
+/** Answer of `plugins.show`. */
+export interface PluginsShowResult {
+  plugin: Plugin;
+  /** What serves now. */
+  tools: Tool[];
+  hooks: {
+    name: string;
+    /** `pre_tool`, `post_tool`, `pre_message` or `post_message`. */
+    event: string;
+    /** The plugin, or the configuration. */
+    source: Source;
+    /** Lower runs first. */
+    priority: number;
+    /** `sync` or `async`. */
+    mode: string;
+    timeout_ms: number;
+    /** What happens when the hook fails: `open` lets the call go on, `closed` ends it. */
+    fail: string;
+  }[];
+  commands: Command[];
+  /** Names. */
+  subagents: string[];
+  /** URIs and templates. */
+  resources: string[];
+  /** Names. */
+  prompts: string[];
+  /** What its manifest holds it to; absent when it holds it to nothing. */
+  capabilities?: string[];
+  /** Its files as they lie there now. */
+  files: {
+    path: string;
+    bytes: number;
+  }[];
+  /** Who trusted which content of a project's plugin; absent when nobody did, and for all other plugins. */
+  trusted?: {
+    /** What the person's client calls itself. */
+    client?: string;
+    /** RFC 3339, UTC. */
+    at: string;
+    /** Of the content as it was then. */
+    digest: string;
+  };
+}
+
+/** Params of `plugins.trust`. */
+export interface PluginsTrustParams {
+  /** A folder in a project for all of the project, its `.toold/config.toml`, or a plugin's file or folder. Absolute. */
+  path: string;
+  /** Only tell what is there; nothing is trusted. */
+  preview?: boolean;
+  /** The digests that were looked at, by path: where another content lies there now, nothing is trusted. */
+  expect?: Record<string, string>;
+}
+
+/** Answer of `plugins.trust`. */
+export interface PluginsTrustResult {
+  /** The project's real path. */
+  project: string;
+  items: Array<{
+    kind: "config" | "plugin";
+    /** The configuration file, or the plugin's file or folder. */
+    path: string;
+    /** Over all files of it and their names, in hexadecimal digits (BLAKE3). */
+    digest: string;
+    /** Whether exactly this content is trusted. */
+    trusted: boolean;
+    /** Who trusted what lay there last. */
+    last?: {
+      /** What the person's client calls itself. */
+      client?: string;
+      /** RFC 3339, UTC. */
+      at: string;
+      /** Of the content as it was then. */
+      digest: string;
+    };
+    files: {
+      path: string;
+      bytes: number;
+    }[];
+    /** Of a configuration: the rules that allow something, which count only once they are trusted. */
+    allows?: Rule[];
+    /** Of a configuration: all else that counts only once it is trusted, such as commands of hooks. */
+    settings?: {
+      /** As `limits.calls` or `permission.rules[0]`. */
+      key: string;
+      value: unknown;
+      /** `default`, a file with the line, a variable of the environment, or a flag. */
+      origin: string;
+    }[];
+  }>;
 }
 
 /** Params of `prompt.parse`. */
@@ -992,6 +1266,11 @@ export interface QuestionsReplyParams {
   answer_ids?: string[];
   /** A text of one's own, where the question allows one. */
   answer?: string;
+  /** The fields of a form. */
+  content?: Record<string, unknown>;
+  /** The person says no. Tools that fill in forms can tell it from `cancelled`. */
+  declined?: boolean;
+  /** The person does not answer. */
   cancelled?: boolean;
 }
 
@@ -1045,6 +1324,160 @@ export interface SessionOpenParams {
   };
 }
 
+/** Params of `shells.attach`. */
+export interface ShellsAttachParams {
+  shell_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /**
+   * Begin with this many bytes of what it wrote before, at most; 0 for what comes from now on. All that is
+   * kept, about 1 MiB, when absent.
+   */
+  tail?: number;
+}
+
+/** An item of `shells.attach`: a piece of output, or the end. */
+export type ShellsAttachItem = {
+  text: string;
+  /** Bytes before this text that this reader was too slow for. */
+  lost?: number;
+} | {
+  /** How it ended, in words. */
+  status: string;
+  exit_code?: number;
+};
+
+/** Params of `shells.detach`. */
+export interface ShellsDetachParams {
+  subscription: string;
+}
+
+/** Params of `shells.kill`. */
+export interface ShellsKillParams {
+  shell_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `shells.kill`. */
+export interface ShellsKillResult {
+  /** How it ended, in words: of itself, when it was over already. */
+  status: string;
+}
+
+/** Params of `shells.list`. */
+export interface ShellsListParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** Those of all sessions; for a person's frontend only. */
+  all?: boolean;
+}
+
+/** Answer of `shells.list`. */
+export interface ShellsListResult {
+  /** The oldest first. Of those that have ended, the last 32 of each session. */
+  shells: {
+    shell_id: string;
+    /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+    session_id: string;
+    /** The call that started it. */
+    call_id: string;
+    command: string;
+    cwd: string;
+    /** RFC 3339, UTC. */
+    started_at: string;
+    running: boolean;
+    /** `running`, or how it ended, in words. */
+    status: string;
+    exit_code?: number;
+    /** Bytes that it has written, the forgotten ones too. */
+    output_bytes: number;
+    /** It has a terminal, of this size. */
+    terminal?: {
+      /** 1 to 1000. */
+      cols: number;
+      /** 1 to 1000. */
+      rows: number;
+    };
+  }[];
+}
+
+/** Params of `shells.resize`. */
+export interface ShellsResizeParams {
+  shell_id: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+  /** 1 to 1000. */
+  cols: number;
+  /** 1 to 1000. */
+  rows: number;
+}
+
+/** Params of `shells.write`. */
+export interface ShellsWriteParams {
+  shell_id: string;
+  /** The shell's session, where it is not the connection's. A person's frontend needs none. */
+  session_id?: string;
+  /** At most 65536 bytes. A line that is to be read ends with a line feed. */
+  text?: string;
+  /** Its input ends behind the text. At a terminal this is the key Ctrl-D. */
+  eof?: boolean;
+  /**
+   * A person types this, so nobody is asked: for a person's frontend only. Otherwise each line needs
+   * leave, as a command of the category `shell` that no pattern but `**` and its very text matches.
+   */
+  typed?: boolean;
+}
+
+/** Params of `skills.get`. */
+export interface SkillsGetParams {
+  name: string;
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `skills.get`. */
+export interface SkillsGetResult {
+  name: string;
+  description: string;
+  /** `project` or `user`. */
+  scope: string;
+  path: string;
+  /** What it may come with; absent for a flat file. */
+  folder?: string;
+  /** Markdown, without the front matter. */
+  text: string;
+}
+
+/** Params of `skills.list`. */
+export interface SkillsListParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `skills.list`. */
+export interface SkillsListResult {
+  /** By name. */
+  skills: {
+    name: string;
+    description: string;
+    /** `project` or `user`. */
+    scope: string;
+    path: string;
+    /** What it may come with; absent for a flat file. */
+    folder?: string;
+  }[];
+  /** Files that were meant to be skills. */
+  broken: {
+    path: string;
+    /** From 1. */
+    line?: number;
+    message: string;
+  }[];
+  /** Files whose name a nearer skill has. */
+  shadowed: string[];
+}
+
 /** Answer of `subagents.list`. */
 export interface SubagentsListResult {
   subagents: {
@@ -1054,8 +1487,29 @@ export interface SubagentsListResult {
     /** Names of tools that it may use; absent for all. */
     tools?: string[];
     model?: string;
-    plugin: string;
+    /** `config`, the path of a Markdown file, or `plugin NAME`. */
+    source: string;
+    /** The plugin that describes it. */
+    plugin?: string;
   }[];
+}
+
+/** Params of `todo.list`. */
+export interface TodoListParams {
+  /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
+  session_id?: string;
+}
+
+/** Answer of `todo.list`. */
+export interface TodoListResult {
+  items: Array<{
+    /** What is to be done, such as `Run the tests`. */
+    content: string;
+    status: "pending" | "in_progress" | "completed" | "cancelled";
+    priority?: "low" | "medium" | "high" | null;
+    /** The same while it is being done, such as `Running the tests`. */
+    active_form?: string;
+  }>;
 }
 
 /** Params of `tools.cancel`. */
@@ -1217,8 +1671,12 @@ export interface Methods {
   "commands.list": { params: Record<string, never>; result: CommandsListResult };
   /** Runs a slash command. */
   "commands.run": { params: CommandsRunParams; result: ToolResult };
+  /** Tells what is configured, and where. */
+  "daemon.config": { params: Record<string, never>; result: DaemonConfigResult };
   /** Answers. */
   "daemon.ping": { params: Record<string, never>; result: Record<string, never> };
+  /** Reads the configuration anew, whole or not at all. */
+  "daemon.reload": { params: Record<string, never>; result: DaemonReloadResult };
   /** Drains and stops the daemon. */
   "daemon.shutdown": { params: DaemonShutdownParams; result: Record<string, never> };
   /** Tells how the daemon is. */
@@ -1233,6 +1691,12 @@ export interface Methods {
   "hooks.list": { params: Record<string, never>; result: HooksListResult };
   /** Runs the message hooks and gives what they say together. */
   "hooks.run": { params: HooksRunParams; result: HooksRunResult };
+  /** Starts a mounted MCP server anew. */
+  "mcp.restart": { params: McpRestartParams; result: McpServerList };
+  /** Lists the mounted MCP servers. */
+  "mcp.servers": { params: Record<string, never>; result: McpServerList };
+  /** Lists what is remembered for a session. */
+  "memories.list": { params: MemoriesListParams; result: MemoriesListResult };
   /** Tells what would happen to a need, and by which rule. */
   "permissions.check": { params: PermissionsCheckParams; result: PermissionsCheckResult };
   /** Stores a grant. */
@@ -1249,10 +1713,20 @@ export interface Methods {
   "permissions.set_mode": { params: PermissionsSetModeParams; result: Record<string, never> };
   /** Ends a subscription of permissions.subscribe. */
   "permissions.unsubscribe": { params: PermissionsUnsubscribeParams; result: boolean };
+  /** Switches a plugin off, for good. */
+  "plugins.disable": { params: PluginsDisableParams; result: PluginList };
+  /** Switches a plugin on, for good. */
+  "plugins.enable": { params: PluginsEnableParams; result: PluginList };
   /** Lists the plugins, those that failed too. */
-  "plugins.list": { params: Record<string, never>; result: PluginsListResult };
+  "plugins.list": { params: Record<string, never>; result: PluginList };
+  /** Gives what plugins logged, noticed and said, as far as it is still held. */
+  "plugins.logs": { params: PluginsLogsParams; result: PluginsLogsResult };
   /** Loads one plugin or all anew, whether or not they changed. */
-  "plugins.reload": { params: PluginsReloadParams; result: PluginsListResult };
+  "plugins.reload": { params: PluginsReloadParams; result: PluginList };
+  /** Shows one plugin of the caller's view. */
+  "plugins.show": { params: PluginsShowParams; result: PluginsShowResult };
+  /** Trusts what a project configures and its plugins, as they are now. */
+  "plugins.trust": { params: PluginsTrustParams; result: PluginsTrustResult };
   /** Reads the calls in a model's answer. */
   "prompt.parse": { params: PromptParseParams; result: PromptParseResult };
   /** Renders the text that teaches a model the tools. */
@@ -1269,8 +1743,24 @@ export interface Methods {
   "session.list": { params: Record<string, never>; result: SessionListResult };
   /** Opens or resumes a session and binds it to this connection. */
   "session.open": { params: SessionOpenParams; result: Session };
-  /** Lists the sub-agents that plugins describe. */
+  /** Ends a subscription of shells.attach. */
+  "shells.detach": { params: ShellsDetachParams; result: boolean };
+  /** Ends a command in the background, with all its processes. */
+  "shells.kill": { params: ShellsKillParams; result: ShellsKillResult };
+  /** Lists the commands in the background. */
+  "shells.list": { params: ShellsListParams; result: ShellsListResult };
+  /** Changes the size of a background command's terminal. */
+  "shells.resize": { params: ShellsResizeParams; result: Record<string, never> };
+  /** Gives input to a command in the background. */
+  "shells.write": { params: ShellsWriteParams; result: Record<string, never> };
+  /** Gives the text of a skill. */
+  "skills.get": { params: SkillsGetParams; result: SkillsGetResult };
+  /** Lists the skills for a session, and what is broken. */
+  "skills.list": { params: SkillsListParams; result: SkillsListResult };
+  /** Lists the sub-agents of the configuration, of Markdown files and of plugins. */
   "subagents.list": { params: Record<string, never>; result: SubagentsListResult };
+  /** Lists what a session has to do. */
+  "todo.list": { params: TodoListParams; result: TodoListResult };
   /** Cancels a call of the caller's session. */
   "tools.cancel": { params: ToolsCancelParams; result: ToolsCancelResult };
   /** Calls a tool. */
@@ -1294,14 +1784,25 @@ export interface Methods {
 /** Subscriptions, by the method that begins them. */
 export interface Subscriptions {
   /** Streams events. */
-  "events.subscribe": { params: EventsSubscribeParams; item: Event; items: "events.event"; end: "events.unsubscribe" };
+  "events.subscribe": { params: EventsSubscribeParams; item: Event };
   /** Streams permission asks; the subscriber can answer them. */
-  "permissions.subscribe": { params: Record<string, never>; item: PermissionEvent; items: "permissions.event"; end: "permissions.unsubscribe" };
+  "permissions.subscribe": { params: Record<string, never>; item: PermissionEvent };
   /** Streams questions of tools; the subscriber can answer them. */
-  "questions.subscribe": { params: Record<string, never>; item: QuestionEvent; items: "questions.event"; end: "questions.unsubscribe" };
+  "questions.subscribe": { params: Record<string, never>; item: QuestionEvent };
+  /** Streams the output of a command in the background. */
+  "shells.attach": { params: ShellsAttachParams; item: ShellsAttachItem };
   /** Lends tools to the registry; items are invocations to run. */
-  "tools.provide": { params: ToolsProvideParams; item: InvocationItem; items: "tools.invocation"; end: "tools.unprovide" };
+  "tools.provide": { params: ToolsProvideParams; item: InvocationItem };
 }
+
+/** How the items of each subscription are called, and what ends it. */
+export const SUBSCRIPTIONS = {
+  "events.subscribe": { items: "events.event", end: "events.unsubscribe" },
+  "permissions.subscribe": { items: "permissions.event", end: "permissions.unsubscribe" },
+  "questions.subscribe": { items: "questions.event", end: "questions.unsubscribe" },
+  "shells.attach": { items: "shells.output", end: "shells.detach" },
+  "tools.provide": { items: "tools.invocation", end: "tools.unprovide" },
+} as const satisfies Record<keyof Subscriptions, { items: string; end: keyof Methods }>;
 
 /** Codes of errors, by their usual kind. */
 export const ERROR_CODES = {

@@ -16,8 +16,13 @@ export interface Reply {
   expires_in?: number;
 }
 
-/** An answer to a question: ids of options, own words, or none at all. */
-export type Answer = { answer_ids: string[] } | { answer: string } | { cancelled: true };
+/** An answer to a question: ids of options, own words, the fields of its form, a no, or none at all. */
+export type Answer =
+  | { answer_ids: string[]; answer?: string }
+  | { answer: string }
+  | { content: Record<string, unknown> }
+  | { declined: true }
+  | { cancelled: true };
 
 /**
  * Called with each ask, several at once. The first answer counts, whoever gives it; `over` fires when none is

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { Event } from "toold";
+import { Disconnected, type Event } from "toold";
 
 import { place, test } from "./place.js";
 
@@ -54,4 +54,22 @@ test("a client that is closed ends its events", async (t) => {
   const next = events.next();
   await client.close();
   assert.deepEqual(await next, { done: true, value: undefined });
+});
+
+test("any subscription is an iterator, and ends with its connection", async (t) => {
+  const here = place(t);
+  const client = await here.client();
+  const other = await here.client();
+  const asks = await client.subscribe("permissions.subscribe", {});
+  const running = other.execute("bash", { command: "touch x" });
+  for await (const item of asks) {
+    if (item.type === "resolved") break;
+    await client.request("permissions.reply", { request_id: item.request.request_id, action: "allow" });
+  }
+  assert.equal((await running).is_error, false);
+  assert.deepEqual(await asks.next(), { done: true, value: undefined });
+  const questions = await client.subscribe("questions.subscribe", {});
+  const lost = assert.rejects(questions.next(), Disconnected);
+  await here.stopDaemon();
+  await lost;
 });

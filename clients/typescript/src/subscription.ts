@@ -1,0 +1,71 @@
+/** A subscription of any kind, as an iterator. */
+import type { Connection } from "./connection.js";
+import { Disconnected, TooldError } from "./errors.js";
+import { SUBSCRIPTIONS, type Subscriptions } from "./protocol.js";
+import { Queue } from "./queue.js";
+
+/** Items that wait to be taken; one more ends the subscription. */
+const MAX_ITEMS = 65_536;
+
+/**
+ * The items of a subscription, from `Client.subscribe`. Leaving its loop and `close` end it.
+ *
+ * It ends with its connection, by `Disconnected`; what goes on after a reconnect are `Client.events`, `onPermission`,
+ * `onQuestion` and `provide`.
+ */
+export class Subscription<S extends keyof Subscriptions>
+  implements AsyncIterableIterator<Subscriptions[S]["item"]>, AsyncDisposable
+{
+  readonly #queue = new Queue<Subscriptions[S]["item"]>();
+  readonly #method: S;
+  #end: () => Promise<void> = async () => {};
+
+  /** @internal */
+  constructor(method: S) {
+    this.#method = method;
+  }
+
+  /** @internal */
+  async stand(connection: Connection, params: Subscriptions[S]["params"], signal?: AbortSignal): Promise<void> {
+    const onItem = (item: Subscriptions[S]["item"]) => {
+      if (this.#queue.size < MAX_ITEMS) return this.#queue.put(item);
+      this.#queue.end(new TooldError(`items of ${this.#method} were not taken in time`));
+      void this.close();
+    };
+    const onLost = (reason: string) => this.#queue.end(new Disconnected(reason));
+    const subscription = await connection.subscribe(this.#method, params, onItem, signal, onLost);
+    this.#end = async () => {
+      if (connection.lost !== undefined) return;
+      connection.forget(subscription);
+      await connection.request(SUBSCRIPTIONS[this.#method].end, { subscription });
+    };
+  }
+
+  next(): Promise<IteratorResult<Subscriptions[S]["item"], undefined>> {
+    return this.#queue.take();
+  }
+
+  async return(): Promise<IteratorResult<Subscriptions[S]["item"], undefined>> {
+    await this.close();
+    return { done: true, value: undefined };
+  }
+
+  /** Unsubscribes. Items that wait can still be taken. */
+  async close(): Promise<void> {
+    const end = this.#end;
+    this.#end = async () => {};
+    this.#queue.end();
+    await end().catch((error: unknown) => {
+      // It ends with the connection too.
+      if (!(error instanceof TooldError)) throw error;
+    });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
