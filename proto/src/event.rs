@@ -125,11 +125,14 @@ pub enum What {
         level: String,
         message: String,
     },
-    /// What a plugin logs while one of its functions runs for a call.
+    /// What a plugin logs: the first lines of each call, hook and load.
     #[serde(rename = "log")]
     Log {
-        call_id: CallId,
-        session_id: SessionId,
+        /// Absent outside of calls.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<CallId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<SessionId>,
         plugin: String,
         /// `debug`, `info`, `warn` or `error`.
         level: String,
@@ -208,6 +211,24 @@ impl What {
         "message",
     ];
 
+    /// The kinds that are about one plugin.
+    pub const OF_PLUGINS: [&'static str; 7] =
+        ["plugin.loaded", "plugin.failed", "plugin.untrusted", "plugin.unloaded", "notice", "log", "message"];
+
+    /// The plugin that it is about, if any.
+    pub fn plugin(&self) -> Option<&str> {
+        match self {
+            Self::PluginLoaded { plugin, .. }
+            | Self::PluginFailed { plugin, .. }
+            | Self::PluginUntrusted { plugin, .. }
+            | Self::PluginUnloaded { plugin, .. }
+            | Self::Log { plugin, .. }
+            | Self::Message { plugin, .. } => Some(plugin),
+            Self::Notice { plugin, .. } => plugin.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The session it belongs to, if any.
     pub fn session_id(&self) -> Option<&SessionId> {
         match self {
@@ -224,9 +245,8 @@ impl What {
             | Self::TodoChanged { session_id, .. }
             | Self::ShellStarted { session_id, .. }
             | Self::ShellExited { session_id, .. }
-            | Self::Log { session_id, .. }
             | Self::Message { session_id, .. } => Some(session_id),
-            Self::Notice { session_id, .. } => session_id.as_ref(),
+            Self::Notice { session_id, .. } | Self::Log { session_id, .. } => session_id.as_ref(),
             Self::ToolsChanged { .. }
             | Self::ResourcesChanged {}
             | Self::PromptsChanged {}

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::CommandInfo;
 use crate::config::ConfigEntry;
+use crate::event::Event;
 use crate::hook::HookInfo;
 use crate::permission::RuleInfo;
 use crate::tool::Tool;
@@ -102,11 +103,36 @@ pub struct PluginDetails {
     pub commands: Vec<CommandInfo>,
     /// Names.
     pub subagents: Vec<String>,
+    /// URIs and templates.
+    pub resources: Vec<String>,
+    /// Names.
+    pub prompts: Vec<String>,
+    /// What its manifest holds it to; absent when it holds it to nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Vec<String>>,
     /// Its files as they lie there now.
     pub files: Vec<ContentFile>,
     /// Who trusted which content of a project's plugin; absent when nobody did, and for all other plugins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<TrustedBy>,
+}
+
+/// Params of `plugins.logs`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LogsOfPlugin {
+    /// Absent for all plugins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Answer of `plugins.logs`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PluginLogs {
+    /// Of kinds `log`, `notice`, `message` and `plugin.*`, as far as they are still held; the oldest first.
+    pub events: Vec<Event>,
+    /// The newest event of any kind: what comes after it comes by `events.subscribe {since}`.
+    pub seq: u64,
+    pub epoch: String,
 }
 
 /// A file of a plugin.

@@ -21,7 +21,7 @@ use toold_proto::tool::{SessionId, SourceKind, Tool};
 
 use crate::brake::Watchdog;
 use crate::load::{Extra, Outcome, explain_manifest, load_with};
-use crate::manifest::Manifest;
+use crate::manifest::{Capabilities, Manifest};
 use crate::offer::ResourceRegistration;
 use crate::plugin::{Plugin, Shared};
 use crate::service::Put;
@@ -32,6 +32,8 @@ use crate::vm::OwnChunks;
 pub struct Report {
     pub name: String,
     pub version: Option<String>,
+    /// What its manifest holds it to; `None` when it holds it to nothing.
+    pub capabilities: Option<Vec<String>>,
     pub tools: Vec<Tool>,
     pub hooks: Vec<String>,
     pub commands: Vec<String>,
@@ -95,6 +97,12 @@ const TEST_LIMIT: Duration = Duration::from_secs(120);
 /// The tool that runs a file of tests, while it does.
 const RUNNER: &str = "run_the_tests_of_this_plugin";
 
+/// The capabilities that a plugin's manifest holds it to; `None` where it holds it to nothing, or cannot be read.
+pub fn capabilities(path: &Path) -> Option<Vec<String>> {
+    let manifest = if path.is_dir() { Manifest::of_folder(path) } else { Manifest::of_file(path) };
+    Some(manifest.ok()?.capabilities?.names())
+}
+
 /// Loads a plugin's file or folder and says what it offers, and everything that is wrong. Blocks, for 5 s
 /// at most. Runs the plugin's script, with nothing of the world within its reach but its own folder.
 ///
@@ -112,6 +120,7 @@ pub fn check(path: &Path) -> std::io::Result<Report> {
     };
     report.name = plugin.name().to_owned();
     report.version = plugin.manifest.version.clone();
+    report.capabilities = plugin.manifest.capabilities.as_ref().map(Capabilities::names);
     let (loaded, notes) = load_with(&plugin, &Extra { lenient: true, tests: None });
     report.problems = notes.problems;
     report.warnings = notes.warnings;

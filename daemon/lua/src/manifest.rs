@@ -36,6 +36,24 @@ pub(crate) struct Capabilities {
     pub(crate) fs_write: bool,
 }
 
+impl Capabilities {
+    /// Those that it has.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let all = [
+            ("tools", self.tools),
+            ("hooks", self.hooks),
+            ("commands", self.commands),
+            ("subagents", self.subagents),
+            ("messages", self.messages),
+            ("exec", self.exec),
+            ("network", self.network),
+            ("fs_read", self.fs_read),
+            ("fs_write", self.fs_write),
+        ];
+        all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
 #[derive(Deserialize)]
 struct PluginToml {
     /// `toold` holds the plugin to its capabilities.

@@ -30,10 +30,20 @@ pub async fn test(path: &Path) -> anyhow::Result<bool> {
 fn print_report(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let version = report.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     writeln!(out, "plugin {}{version}", report.name)?;
+    if let Some(capabilities) = &report.capabilities {
+        let names = if capabilities.is_empty() { "nothing".to_owned() } else { capabilities.join(" ") };
+        writeln!(out, "  may use   {names}")?;
+    }
     for tool in &report.tools {
         writeln!(out, "  tool      {}", tool.name)?;
     }
-    for (what, names) in [("hook", &report.hooks), ("command", &report.commands), ("sub-agent", &report.subagents)] {
+    for (what, names) in [
+        ("hook", &report.hooks),
+        ("command", &report.commands),
+        ("sub-agent", &report.subagents),
+        ("resource", &report.resources),
+        ("prompt", &report.prompts),
+    ] {
         for name in names {
             writeln!(out, "  {what:<9} {name}")?;
         }

@@ -1,5 +1,8 @@
 //! `toolctl plugins`: the plugins, and what is wrong with them.
 
+mod install;
+mod show;
+
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -16,7 +19,7 @@ use crate::exit::{NOT_RUN, OK};
 use crate::output::{self, BAD, DIM, one_line, plain, print_json};
 use crate::{completion, connection, table};
 
-/// List or reload the plugins; make, check and test one's own
+/// List, install and reload the plugins; make, check and test one's own
 #[derive(Debug, Args)]
 pub(crate) struct Plugins {
     #[command(subcommand)]
@@ -30,6 +33,40 @@ pub(crate) struct Plugins {
 enum Action {
     /// List the plugins; those that failed with the reason
     List,
+    /// Show one plugin: what it offers, its files, what is wrong with it
+    Show {
+        #[arg(add = ArgValueCompleter::new(completion::plugins))]
+        name: String,
+    },
+    /// Show what plugins logged, noticed and said, and how their loads ended
+    Logs {
+        #[arg(add = ArgValueCompleter::new(completion::plugins))]
+        name: Option<String>,
+        /// Go on with what comes, until interrupted
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// Clone a plugin into the plugin folder: github:OWNER/REPO[@REF] or local:PATH[@REF]
+    Install {
+        source: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Fetch what is new of an installed plugin, or of all
+    Update {
+        name: Option<String>,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Remove a plugin from the plugin folder
+    Remove {
+        name: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
     /// Load a plugin anew, or all; exit status 3 when one fails
     Reload {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
@@ -72,6 +109,11 @@ pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> 
         Action::Check { path } => return author::run_toold("check", path),
         Action::Test { path } => return author::run_toold("test", path),
         Action::Types => return author::types(),
+        Action::Show { name } => return show::show(name.clone(), args.json, globals).await,
+        Action::Logs { name, follow } => return show::logs(name.clone(), *follow, args.json, globals).await,
+        Action::Install { source, yes } => return install::install(source, *yes, globals).await,
+        Action::Update { name, yes } => return install::update(name.as_deref(), *yes, globals).await,
+        Action::Remove { name, yes } => return install::remove(name, *yes, globals).await,
         Action::List | Action::Reload { .. } | Action::Trust(_) | Action::Enable { .. } | Action::Disable { .. } => {}
     }
     let client = connection::open(globals).await?;
@@ -82,6 +124,11 @@ pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> 
         | Action::Check { .. }
         | Action::Test { .. }
         | Action::Types
+        | Action::Show { .. }
+        | Action::Logs { .. }
+        | Action::Install { .. }
+        | Action::Update { .. }
+        | Action::Remove { .. }
         | Action::Trust(_)
         | Action::List => (client.call::<PluginsList>(NoParams {}).await?, OK),
         Action::Reload { name } => {

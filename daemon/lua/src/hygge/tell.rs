@@ -83,7 +83,7 @@ fn level(args: &Args, place: usize) -> Result<String, String> {
     }
 }
 
-/// Into the daemon's log, and within a call as an event of its session.
+/// Into the daemon's log, and as an event, within a call of its session.
 fn log(plugin: &Plugin, level: &str, message: String, fields: Option<Json>) {
     let current = call::current();
     let cx = current.as_ref().and_then(|call| call.cx.as_ref());
@@ -97,7 +97,7 @@ fn log(plugin: &Plugin, level: &str, message: String, fields: Option<Json>) {
             _ => tracing::info!(target: "toold::plugin", plugin, call, fields, "{message}"),
         }
     }
-    let (Some(call), Some(cx)) = (&current, cx) else { return };
+    let Some(call) = &current else { return };
     let number = call.logged.fetch_add(1, Ordering::Relaxed);
     let message = match number {
         0..MAX_LOGGED => message,
@@ -105,8 +105,8 @@ fn log(plugin: &Plugin, level: &str, message: String, fields: Option<Json>) {
         _ => return,
     };
     plugin.shared.engine.events.emit(What::Log {
-        call_id: cx.call_id.clone(),
-        session_id: cx.session.id.clone(),
+        call_id: cx.map(|cx| cx.call_id.clone()),
+        session_id: cx.map(|cx| cx.session.id.clone()),
         plugin: plugin.name().to_owned(),
         level: level.to_owned(),
         message,

@@ -216,8 +216,9 @@ async fn what_a_call_logs_is_an_event_of_its_session() {
             _ => None,
         })
         .collect();
-    assert_eq!(logged[..2], [("warn", "careful", Some(json!({"n": 1}))), ("info", "a\t1", None)]);
-    assert_eq!((logged.len(), logged.last().unwrap().1), (101, "more is in the daemon's log only"));
+    let first = [("info", "loading", None), ("warn", "careful", Some(json!({"n": 1}))), ("info", "a\t1", None)];
+    assert_eq!(logged[..3], first);
+    assert_eq!((logged.len(), logged.last().unwrap().1), (102, "more is in the daemon's log only"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

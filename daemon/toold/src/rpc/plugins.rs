@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
+use toold_lua::author;
 use toold_lua::content::Content;
 use toold_lua::host::UnknownPlugin;
 use toold_proto::daemon::NoParams;
-use toold_proto::method::{PluginsDisable, PluginsEnable, PluginsList, PluginsReload, PluginsShow, PluginsTrust};
-use toold_proto::plugin::{NamePlugin, Plugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins, TrustReport};
-use toold_proto::tool::SourceKind;
+use toold_proto::method::{
+    PluginsDisable, PluginsEnable, PluginsList, PluginsLogs, PluginsReload, PluginsShow, PluginsTrust,
+};
+use toold_proto::plugin::{
+    LogsOfPlugin, NamePlugin, Plugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins, TrustReport,
+};
+use toold_proto::tool::{Source, SourceKind};
 use toold_store::trust::Switch;
 
 use crate::daemon::State;
@@ -23,6 +28,7 @@ use crate::trust::{TrustError, files_of};
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add_async::<PluginsList, _>(module, Right::Anyone, |request, _: NoParams| async move { list(&request).await })?;
     add_async::<PluginsShow, _>(module, Right::Anyone, show)?;
+    add_async::<PluginsLogs, _>(module, Right::Anyone, |request, params| async move { logs(&request, &params) })?;
     add_async::<PluginsReload, _>(module, Right::Decider, reload)?;
     add_async::<PluginsEnable, _>(module, Right::Decider, |request, named| switch(request, named, true))?;
     add_async::<PluginsDisable, _>(module, Right::Decider, |request, named| switch(request, named, false))?;
@@ -71,14 +77,39 @@ async fn show(request: Request, named: NamePlugin) -> Result<PluginDetails, Erro
     let subagents = subagents.map(|subagent| subagent.name.clone()).collect();
     let path = plugin.path.clone();
     let of_project = plugin.project.is_some();
-    let (files, trusted) = blocking(move || {
+    let (files, capabilities, trusted) = blocking(move || {
         let path = Path::new(&path);
         // What cannot be read is told with the plugin.
         let files = Content::read(path).map(|content| files_of(&content)).unwrap_or_default();
-        (files, of_project.then(|| state.plugin_trusted_by(path)).flatten())
+        (files, author::capabilities(path), of_project.then(|| state.plugin_trusted_by(path)).flatten())
     })
     .await?;
-    Ok(PluginDetails { plugin, tools, hooks, commands, subagents, files, trusted })
+    let source = |source: &Source| source.kind == SourceKind::Plugin && source.name == plugin.name;
+    let offers = &request.state.engine.offers;
+    let resources = offers.resources(&session.project);
+    let resources = resources.iter().filter(|resource| source(&resource.source));
+    let resources = resources.map(|resource| resource.address.as_str().to_owned()).collect();
+    let prompts = offers.prompts(&session.project);
+    let prompts = prompts.iter().filter(|prompt| source(&prompt.source)).map(|prompt| prompt.name.clone()).collect();
+    Ok(PluginDetails { plugin, tools, hooks, commands, subagents, resources, prompts, capabilities, files, trusted })
+}
+
+/// People see what was said in all sessions, others what was said in their own.
+fn logs(request: &Request, params: &LogsOfPlugin) -> Result<PluginLogs, ErrorObjectOwned> {
+    let own = request.session(None)?;
+    let sees_all = request.connection().peer.principal.may_decide();
+    let events = &request.state.engine.events;
+    let held = events.subscribe_from_start().replay;
+    let meant = held.iter().filter(|event| {
+        let is_seen = event.what.session_id().is_none_or(|session| sees_all || *session == own.id);
+        let is_of = event.what.plugin().is_some_and(|plugin| params.name.as_ref().is_none_or(|name| name == plugin));
+        is_seen && is_of
+    });
+    Ok(PluginLogs {
+        events: meant.map(|event| event.to_wire(events.epoch())).collect(),
+        seq: held.last().map_or(0, |event| event.seq),
+        epoch: events.epoch().to_owned(),
+    })
 }
 
 async fn reload(request: Request, reload: ReloadPlugins) -> Result<PluginList, ErrorObjectOwned> {

@@ -1,0 +1,107 @@
+//! `toolctl plugins show|logs`: one plugin, whole; and what plugins said.
+
+use std::io::Write;
+
+use serde_json::Value;
+use toold_proto::event::{SubscribeEvents, What};
+use toold_proto::method::{EventsSubscribe, PluginsLogs, PluginsShow};
+use toold_proto::plugin::{LogsOfPlugin, NamePlugin, PluginDetails};
+
+use crate::cli::Globals;
+use crate::commands::events;
+use crate::connection;
+use crate::exit::OK;
+use crate::output::{self, DIM, NAME, one_line, print_json};
+
+pub(crate) async fn show(name: String, json: bool, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let details = client.call::<PluginsShow>(NamePlugin { name }).await?;
+    if json {
+        print_json(&details)?;
+        return Ok(OK);
+    }
+    let mut out = output::stdout();
+    write_details(&details, &mut out)?;
+    out.flush()?;
+    Ok(OK)
+}
+
+fn write_details(details: &PluginDetails, out: &mut impl Write) -> std::io::Result<()> {
+    let plugin = &details.plugin;
+    let version = plugin.version.as_deref().map(|version| format!(" {}", one_line(version))).unwrap_or_default();
+    writeln!(out, "{NAME}{}{NAME:#}{version}  {}", one_line(&plugin.name), plugin.status.as_str())?;
+    if let Some(description) = &plugin.description {
+        writeln!(out, "{}", one_line(description))?;
+    }
+    let mut line = |what: &str, text: String| writeln!(out, "  {DIM}{what:<10}{DIM:#} {text}");
+    line("path", one_line(&plugin.path))?;
+    if let Some(at) = &plugin.loaded_at {
+        line("loaded", one_line(at))?;
+    }
+    if let Some(capabilities) = &details.capabilities {
+        let names = if capabilities.is_empty() { "none".to_owned() } else { one_line(&capabilities.join(" ")) };
+        line("may use", names)?;
+    }
+    if let Some(trusted) = &details.trusted {
+        line("trusted", one_line(&trusted.at))?;
+    }
+    for tool in &details.tools {
+        line("tool", format!("{}  {DIM}{}{DIM:#}", one_line(tool.name.as_str()), one_line(&tool.description)))?;
+    }
+    for hook in &details.hooks {
+        line("hook", format!("{}  {DIM}{}{DIM:#}", one_line(&hook.name), one_line(&hook.event)))?;
+    }
+    for command in &details.commands {
+        line("command", format!("/{}  {DIM}{}{DIM:#}", one_line(&command.name), one_line(&command.description)))?;
+    }
+    for (what, names) in
+        [("sub-agent", &details.subagents), ("resource", &details.resources), ("prompt", &details.prompts)]
+    {
+        for name in names {
+            line(what, one_line(name))?;
+        }
+    }
+    for file in &details.files {
+        line("file", format!("{}  {DIM}{} bytes{DIM:#}", one_line(&file.path), file.bytes))?;
+    }
+    match &plugin.error {
+        Some(error) => write!(out, "{}", super::explain(&plugin.name, error)),
+        None => Ok(()),
+    }
+}
+
+/// What plugins logged, noticed and said, and how their loads ended: what the daemon still knows, and with
+/// `follow` what comes.
+pub(crate) async fn logs(name: Option<String>, follow: bool, json: bool, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let logs = client.call::<PluginsLogs>(LogsOfPlugin { name: name.clone() }).await?;
+    for event in &logs.events {
+        write_event(&serde_json::to_value(event)?, json)?;
+    }
+    if !follow {
+        return Ok(OK);
+    }
+    let kinds = What::OF_PLUGINS.iter().map(|kind| (*kind).to_owned()).collect();
+    let params =
+        SubscribeEvents { kinds: Some(kinds), session_id: None, since: Some(logs.seq), epoch: Some(logs.epoch) };
+    let mut events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
+    while let Some(event) = events.next().await {
+        let event = event?;
+        // What was lost is told, whoever it was about.
+        let is_meant = name.as_ref().is_none_or(|name| event["plugin"] == name.as_str() || event["kind"] == "lagged");
+        if is_meant {
+            write_event(&event, json)?;
+        }
+    }
+    Err(client.closed().await.into())
+}
+
+fn write_event(event: &Value, json: bool) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    match json {
+        true => writeln!(out, "{event}")?,
+        false => writeln!(out, "{}", events::line(event))?,
+    }
+    out.flush()?;
+    Ok(())
+}

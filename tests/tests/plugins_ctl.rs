@@ -1,0 +1,155 @@
+//! `toolctl plugins` for those who use plugins: shown, listened to, installed, updated, removed.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+use toold_tests::{Setup, TestDaemon, toolctl, until};
+
+const WEATHER: &str = "hygge.register_tool{name = \"weather\", description = \"Tells it\", execute = function(ctx)\n\
+    hygge.log(\"warn\", \"clouds\") return \"VERSION\" end}\n\
+    hygge.register_command{name = \"rain\", execute = function() return \"\" end}\n\
+    hygge.register_prompt{name = \"plan\", render = function() return \"\" end}\n\
+    hygge.register_resource{uri = \"weather://now\", name = \"now\", read = function() return \"\" end}\n";
+
+fn run(daemon: &TestDaemon, arguments: &[&str]) -> (i32, String, String) {
+    let mut command = daemon.setup.command(toolctl());
+    command.args(arguments).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn git(dir: &Path, args: &[&str]) {
+    let output = Command::new("git")
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
+        .args(args)
+        .current_dir(dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A repository with a plugin in it, as somebody else would publish one.
+fn repository(daemon: &TestDaemon) -> std::path::PathBuf {
+    let dir = daemon.work().join("upstream/Weather");
+    fs::create_dir_all(&dir).unwrap();
+    git(&dir, &["init", "--quiet", "--initial-branch", "main"]);
+    fs::write(
+        dir.join("plugin.toml"),
+        "name = \"weather\"\nversion = \"1.0\"\napi = \"toold\"\n[capabilities]\ntools = true\ncommands = true\n",
+    )
+    .unwrap();
+    release(&dir, "one");
+    dir
+}
+
+fn release(dir: &Path, version: &str) {
+    fs::write(dir.join("plugin.lua"), WEATHER.replace("VERSION", version)).unwrap();
+    git(dir, &["add", "."]);
+    git(dir, &["commit", "--quiet", "--message", &format!("version {version}")]);
+    git(dir, &["tag", version]);
+}
+
+fn weather(daemon: &TestDaemon) -> String {
+    let answer = daemon.connect().result("tools.execute", json!({"name": "weather"}));
+    answer["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_plugin_is_cloned_shown_updated_and_removed() {
+    let daemon = TestDaemon::start();
+    let upstream = repository(&daemon);
+    let source = format!("local:{}", upstream.display());
+    let (code, _, err) = run(&daemon, &["plugins", "install", &source]);
+    assert_ne!(code, 0, "nobody said yes");
+    assert!(err.contains("--yes"), "{err}");
+    assert_eq!(fs::read_dir(daemon.plugins()).unwrap().count(), 0);
+
+    let (code, out, err) = run(&daemon, &["plugins", "install", "--yes", &source]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("may use   tools commands") && out.contains("resource  weather://now"), "{out}");
+    assert!(err.contains("version one"), "{err}");
+    assert!(daemon.plugins().join("weather/plugin.lua").exists());
+    until("the plugin serves", || run(&daemon, &["plugins", "show", "weather"]).1.contains("loaded").then_some(()));
+    let (_, shown, _) = run(&daemon, &["plugins", "show", "weather"]);
+    for part in [
+        "weather 1.0",
+        "may use    tools commands",
+        "weather  Tells it",
+        "/rain",
+        "weather://now",
+        "prompt     plan",
+        "plugin.toml",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(weather(&daemon), "one");
+    let (code, _, err) = run(&daemon, &["plugins", "install", "--yes", &source]);
+    assert_ne!(code, 0);
+    assert!(err.contains("there already"), "{err}");
+
+    let (_, _, err) = run(&daemon, &["plugins", "update"]);
+    assert!(err.contains("up to date"), "{err}");
+    release(&upstream, "two");
+    let (code, _, err) = run(&daemon, &["plugins", "update", "weather", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("version two"), "{err}");
+    until("the new version serves", || (weather(&daemon) == "two").then_some(()));
+
+    let (code, _, err) = run(&daemon, &["plugins", "remove", "weather", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(fs::read_dir(daemon.plugins()).unwrap().count(), 0);
+    until("the tool is gone", || {
+        let listed = daemon.connect().result("tools.list", json!({"names": ["weather"]}));
+        (listed["tools"] == json!([])).then_some(())
+    });
+    assert_ne!(run(&daemon, &["plugins", "remove", "../state", "--yes"]).0, 0);
+}
+
+#[test]
+fn a_version_that_was_asked_for_stays() {
+    let daemon = TestDaemon::start();
+    let upstream = repository(&daemon);
+    release(&upstream, "two");
+    let source = format!("local:{}@one", upstream.display());
+    let (code, _, err) = run(&daemon, &["plugins", "install", "--yes", &source]);
+    assert_eq!(code, 0, "{err}");
+    let text = fs::read_to_string(daemon.plugins().join("weather/plugin.lua")).unwrap();
+    assert!(text.contains("one"), "{text}");
+    let (code, _, err) = run(&daemon, &["plugins", "update", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("stays at the version"), "{err}");
+    let empty = daemon.work().join("empty");
+    fs::create_dir(&empty).unwrap();
+    git(&empty, &["init", "--quiet"]);
+    fs::write(empty.join("README"), "").unwrap();
+    git(&empty, &["add", "."]);
+    git(&empty, &["commit", "--quiet", "--message", "x"]);
+    let (code, _, err) = run(&daemon, &["plugins", "install", "--yes", &format!("local:{}", empty.display())]);
+    assert_ne!(code, 0);
+    assert!(err.contains("is no plugin"), "{err}");
+    assert_eq!(fs::read_dir(daemon.plugins()).unwrap().count(), 1, "nothing is left of what was not installed");
+}
+
+#[test]
+fn what_plugins_say_can_be_read_later() {
+    let daemon = Setup::new()
+        .plugin("weather.lua", WEATHER)
+        .plugin("other.lua", "print(\"hello\")\n")
+        .plugin("broken.lua", "local x = nil\nx()\n")
+        .start();
+    weather(&daemon);
+    let (code, out, err) = run(&daemon, &["plugins", "logs"]);
+    assert_eq!(code, 0, "{err}");
+    for part in ["weather: warn: clouds", "other: info: hello", "broken: "] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let (_, out, _) = run(&daemon, &["plugins", "logs", "weather"]);
+    assert!(out.contains("clouds") && !out.contains("hello"), "{out}");
+    let (_, json, _) = run(&daemon, &["plugins", "logs", "other", "--json"]);
+    let first: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["kind"], &first["message"]), (&json!("log"), &json!("hello")));
+}
