@@ -322,8 +322,12 @@ hygge.register_command{
                              ?y)
       (should-not (toold-error-p
                    (toold-execute "write" '(:path "new.txt" :content "one\ntwo\n")))))
-    (should (equal (format "write wants file.write: %s/new.txt" toold-test--work)
-                   (car seen)))
+    (should (equal "write wants file.write" (car seen)))
+    (should (string-prefix-p
+             (format "write wants file.write: %s/new.txt\n" toold-test--work)
+             (nth 1 seen)))
+    (should (string-match-p (format "^1: allow %s/\\* (session)$" toold-test--work)
+                            (nth 1 seen)))
     (should (string-match-p "^\\+one\n\\+two$" (nth 1 seen)))
     (should-not (get-buffer "*toold ask*"))
     (should (file-exists-p "new.txt"))))
@@ -391,7 +395,7 @@ hygge.register_command{
                (toold-text (toold--await agent "tools.execute"
                                          '(:name "bash" :arguments
                                            (:command "echo for an agent")))))))
-    (should (equal "bash wants shell: echo for an agent" asked))
+    (should (equal "bash wants shell" asked))
     (jsonrpc-shutdown agent t)))
 
 (ert-deftest toold-control-characters-are-shown-and-not-obeyed ()
@@ -460,6 +464,103 @@ hygge.register_command{
       (should (toold-error-p result))
       (should (string-match-p "is no file" (toold-text result))))
     (jsonrpc-shutdown agent t)))
+
+;; At a terminal, by keys.
+
+(defun toold-test--tmux (&rest arguments)
+  "Run tmux with ARGUMENTS, on a server for this test; give its output."
+  (with-temp-buffer
+    (let* ((name (concat "toold-" (file-name-nondirectory toold-test--work)
+                         (number-to-string (emacs-pid))))
+           (status (apply #'call-process "tmux" nil t nil
+                          "-L" name "-f" "/dev/null" arguments)))
+      (unless (eql status 0)
+        (error "Tmux failed: %s" (buffer-string)))
+      (buffer-string))))
+
+(defun toold-test--screen (&rest parts)
+  "Wait until all PARTS are on the screen, and give it."
+  (let ((screen ""))
+    (condition-case nil
+        (toold-test--wait
+         "the screen"
+         (lambda ()
+           (setq screen (toold-test--tmux "capture-pane" "-p"))
+           (cl-every (lambda (part) (string-search part screen)) parts)))
+      (error (error "No %S on the screen:\n%s" parts screen)))
+    screen))
+
+(defun toold-test--type (text &rest keys)
+  "Type TEXT, then press KEYS."
+  (toold-test--tmux "send-keys" "-l" text)
+  (dolist (key keys)
+    (toold-test--tmux "send-keys" key)))
+
+(defun toold-test--check-screen (name screen)
+  "Compare SCREEN with the one of NAME in the README, or write it there."
+  (let ((file (expand-file-name "README.md" toold-test--folder))
+        (mark (format "<!-- screen: %s -->\n```text\n" name))
+        (steady screen))
+    (dolist (each `((,(regexp-quote toold-test--work) . "/home/you/tea")
+                    ("done in [0-9]+ ms" . "done in 3 ms")
+                    ("[ \t]+$" . "")
+                    ("\n+\\'" . "\n")))
+      (setq steady (replace-regexp-in-string (car each) (cdr each) steady t t)))
+    (with-temp-buffer
+      (insert-file-contents file)
+      (search-forward mark)
+      (let ((from (point)))
+        (search-forward "```")
+        (forward-line 0)
+        (if (getenv "TOOLD_UPDATE")
+            (progn (delete-region from (point))
+                   (insert steady)
+                   (write-region nil nil file nil 'quiet))
+          (should (equal (buffer-substring from (point)) steady)))))))
+
+(toold-test-deftest toold-a-person-sees-the-diff-and-quits-a-call
+  (toold-test--write "notes.txt" "green tea\n")
+  (unwind-protect
+      (progn
+        (toold-test--tmux
+         "new-session" "-d" "-x" "80" "-y" "24"
+         (mapconcat #'shell-quote-argument
+                    (list (expand-file-name invocation-name invocation-directory)
+                          "-Q" "-nw" "-L" toold-test--folder "-l" "toold"
+                          "--eval" (format "(setq toold-program %S)" toold-program)
+                          "--eval" "(menu-bar-mode -1)"
+                          "--eval" "(setq-default mode-line-format
+                             (list \" %b  \" '(:eval (toold--lighter))))"
+                          "notes.txt")
+                    " "))
+        (toold-test--screen "green tea" "notes.txt")
+        (toold-test--type "" "M-x")
+        (toold-test--type "toold-call" "Enter")
+        (toold-test--screen "Tool:")
+        (toold-test--type "write" "Enter")
+        (toold-test--screen "write path")
+        (toold-test--type "black.txt" "Enter")
+        (toold-test--screen "write content")
+        (toold-test--type "black coffee" "Enter")
+        (toold-test--check-screen
+         "ask" (toold-test--screen "write wants file.write" "+black coffee" "why not"))
+        (toold-test--type "y")
+        (toold-test--check-screen
+         "done" (toold-test--screen "write done in" "*toold write*"))
+        (should (file-exists-p "black.txt"))
+        (toold-test--type "" "M-x")
+        (toold-test--type "toold-call" "Enter")
+        (toold-test--screen "Tool:")
+        (toold-test--type "wait_for_ever" "Enter")
+        (toold-test--screen "wait_for_ever: waiting")
+        (let ((running (lambda ()
+                         (plist-get (plist-get (toold-request "daemon.status") :calls)
+                                    :in_flight))))
+          (should (= 1 (funcall running)))
+          (toold-test--type "" "C-g")
+          (toold-test--screen "Quit")
+          (toold-test--wait "the call's end" (lambda () (= 0 (funcall running))))))
+    (ignore-errors (toold-test--tmux "kill-server"))))
 
 (defun toold-test-run ()
   "Run all tests, or those that TOOLD_TEST names; end Emacs."

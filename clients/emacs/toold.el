@@ -819,66 +819,77 @@ What does not read as that stays a text, so that the daemon says why."
              (and reason (not (string-empty-p reason))
                   (format " (%s)" reason))))))
 
+(defun toold--ask-wider (ask)
+  "What ASK suggests beyond its target: an alist of keys and suggestions."
+  (let ((key ?0))
+    (cl-loop for suggestion across (plist-get ask :suggestions)
+             unless (or (equal (plist-get suggestion :pattern)
+                               (plist-get ask :target))
+                        (= key ?9))
+             collect (cons (cl-incf key) suggestion))))
+
 (defun toold--ask-choices (ask)
   "The ways to answer ASK: an alist of choices and params."
-  (let ((key ?0)
-        (target (plist-get ask :target)))
-    (append
-     '(((?y "once" "Allow it this time") :action "allow" :scope "once")
-       ((?s "session" "Allow it in this session")
-        :action "allow" :scope "session")
-       ((?p "project" "Allow it in this project")
-        :action "allow" :scope "project")
-       ((?a "always" "Allow it always") :action "allow" :scope "always")
-       ((?n "no" "Deny it") :action "deny")
-       ((?w "why not" "Deny it, and say why") :action "deny" :why t))
-     (cl-loop for suggestion across (plist-get ask :suggestions)
-              for pattern = (plist-get suggestion :pattern)
-              for scope = (plist-get suggestion :scope)
-              unless (or (equal pattern target) (= key ?9))
-              collect `((,(cl-incf key)
-                         ,(toold--line (format "%s: %s" scope pattern))
-                         ,(toold--line (format "Allow %s (%s)" pattern scope)))
-                        :action "allow" :scope ,scope :pattern ,pattern)))))
+  (append
+   '(((?y "once" "Allow it this time") :action "allow" :scope "once")
+     ((?s "session" "Allow it in this session")
+      :action "allow" :scope "session")
+     ((?p "project" "Allow it in this project")
+      :action "allow" :scope "project")
+     ((?a "always" "Allow it always") :action "allow" :scope "always")
+     ((?n "no" "Deny it") :action "deny")
+     ((?w "why not" "Deny it, and say why") :action "deny" :why t))
+   (cl-loop for (key . suggestion) in (toold--ask-wider ask)
+            for pattern = (plist-get suggestion :pattern)
+            for scope = (plist-get suggestion :scope)
+            collect `((,key ,(char-to-string key)
+                            ,(toold--line (format "Allow %s (%s)"
+                                                  pattern scope)))
+                      :action "allow" :scope ,scope :pattern ,pattern))))
+
+(defun toold--ask-details (ask)
+  "All that a person should know to answer ASK."
+  (let ((command (plist-get ask :command))
+        (diff (plist-get ask :diff)))
+    (concat
+     (toold--headline ask) "\n"
+     (and command (not (equal command (plist-get ask :target)))
+          (format "Part of: %s\n" (toold--line command)))
+     (cl-loop for (key . suggestion) in (toold--ask-wider ask)
+              concat (toold--line
+                      (format "%c: allow %s (%s)" key
+                              (plist-get suggestion :pattern)
+                              (plist-get suggestion :scope)))
+              concat "\n")
+     (and diff (concat "\n" diff)))))
 
 (defun toold--ask (ask)
-  "Let the person answer ASK, with its diff or command line beside it."
-  (let* ((diff (plist-get ask :diff))
-         (command (plist-get ask :command))
-         (id (plist-get ask :request_id))
-         (details (cond ((and diff (not (string-empty-p diff))) diff)
-                        ((and command (not (equal command
-                                                  (plist-get ask :target))))
-                         command)))
-         (choices (toold--ask-choices ask))
-         (buffer (and details (get-buffer-create "*toold ask*"))))
+  "Let the person answer ASK, with its details beside it."
+  (let ((choices (toold--ask-choices ask))
+        (buffer (get-buffer-create "*toold ask*")))
     (unwind-protect
         (save-window-excursion
-          (when buffer
-            (with-current-buffer buffer
-              (let ((inhibit-read-only t))
-                (erase-buffer)
-                (insert details)
-                (goto-char (point-min)))
-              (if (equal details diff) (diff-mode) (special-mode))
-              (setq buffer-read-only t
-                    header-line-format
-                    (replace-regexp-in-string "%" "%%"
-                                              (toold--headline ask) t t)))
-            (display-buffer buffer)
-            (redisplay))
-          (let* ((choice (read-multiple-choice (toold--headline ask)
-                                               (mapcar #'car choices)))
-                 (params (copy-sequence
-                          (cdr (cl-find (car choice) choices
-                                        :key #'caar)))))
+          (with-current-buffer buffer
+            (let ((inhibit-read-only t))
+              (erase-buffer)
+              (insert (toold--ask-details ask))
+              (goto-char (point-min)))
+            (diff-mode)
+            (setq buffer-read-only t))
+          (display-buffer buffer)
+          (redisplay)
+          (let* ((choice (read-multiple-choice
+                          (toold--line
+                           (format "%s wants %s" (plist-get ask :tool)
+                                   (plist-get ask :category)))
+                          (mapcar #'car choices)))
+                 (params (cdr (cl-find (car choice) choices :key #'caar))))
             (when (plist-get params :why)
-              (setq params
-                    (list :action "deny"
-                          :message (read-string "Why not: "))))
-            (toold--reply "permissions.reply" id params)))
-      (when buffer
-        (kill-buffer buffer)))))
+              (setq params (list :action "deny"
+                                 :message (read-string "Why not: "))))
+            (toold--reply "permissions.reply" (plist-get ask :request_id)
+                          params)))
+      (kill-buffer buffer))))
 
 (defun toold--question (question)
   "Let the person answer QUESTION.  An empty answer declines."
