@@ -91,7 +91,9 @@ impl Builtin for WebFetch {
             ..Limits::default()
         };
         let fetching = Fetching::new(cx);
-        let work = self.shared.web.http.send(request(&input.url)?, limits, &fetching, &cx.cancel);
+        let request = request(&input.url)?;
+        let request = if cx.no_cache { request } else { request.from_cache() };
+        let work = self.shared.web.http.send(request, limits, &fetching, &cx.cancel);
         let response = with_heartbeat(cx, work).await.map_err(ToolError::from)?;
         if response.ending == Ending::Stopped && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
@@ -200,6 +202,7 @@ fn shown(response: Response, format: Format, cancel: Option<&tokio_util::sync::C
         .with("status", response.status)
         .with("bytes", response.body.len())
         .with("truncated", !whole)
+        .with("from_cache", response.from_cache)
 }
 
 fn text(

@@ -8,6 +8,7 @@ pub mod request;
 pub mod resolve;
 pub mod target;
 
+mod cache;
 mod client;
 
 use std::sync::Arc;
@@ -15,7 +16,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::HeaderMap;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
@@ -23,6 +23,7 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use url::Url;
 
+use crate::http::cache::{Cache, Entry, Found, Head};
 use crate::http::client::Clients;
 use crate::http::guard::Guard;
 use crate::http::request::Request;
@@ -43,6 +44,7 @@ pub fn tls_config() -> Result<rustls::ClientConfig, String> {
 /// cookies are kept. `gzip` and `br` are undone.
 pub struct Http {
     clients: Clients,
+    cache: Cache,
 }
 
 /// How much a request may take.
@@ -91,6 +93,8 @@ pub struct Response {
     pub ending: Ending,
     /// What was asked for before `url`, the first first.
     pub redirects: Vec<String>,
+    /// Another request's answer was used.
+    pub from_cache: bool,
 }
 
 /// How a body ended.
@@ -162,12 +166,13 @@ impl Http {
     /// With another way from names to addresses.
     pub fn with_lookup(guard: Guard, lookup: Arc<dyn Lookup>) -> Self {
         let user_agent = concat!("toold/", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { clients: Clients::new(lookup, guard, user_agent) }
+        Self { clients: Clients::new(lookup, guard, user_agent), cache: Cache::default() }
     }
 
     /// What may be reached from now on. Requests that are under way go on; no connection is used again.
     pub fn set_guard(&self, guard: Guard) {
         self.clients.set_guard(guard);
+        self.cache.clear();
     }
 
     /// What the request needs leave for, before anything is resolved. A redirect may need more: then
@@ -204,9 +209,13 @@ impl Http {
             let answer = self.exchange(&request, &target, &mut clock).await?;
             asked = Some(target);
             let url = request.url.to_string();
-            let Some(next) = redirect(&request, answer.status().as_u16(), answer.headers())? else {
-                return Ok(read(answer, url, visited, limits.max_bytes, requester, &mut clock).await);
+            let Some(next) = redirect(&request, answer.head())? else {
+                let place = (url, visited);
+                return Ok(self.finish(&request, answer, place, limits.max_bytes, requester, &mut clock).await);
             };
+            if let Answer::Live(head, _) = &answer {
+                self.keep(&request, head, Bytes::new());
+            }
             visited.push(url);
             if visited.len() > limits.redirects {
                 let words = format!("{} redirects, and no end: the last was to {}", visited.len(), next.url);
@@ -220,26 +229,85 @@ impl Http {
     }
 
     /// One request and the head of its answer.
-    async fn exchange(
-        &self,
-        request: &Request,
-        target: &Target,
-        clock: &mut Clock<'_>,
-    ) -> Result<reqwest::Response, HttpError> {
+    async fn exchange(&self, request: &Request, target: &Target, clock: &mut Clock<'_>) -> Result<Answer, HttpError> {
+        let found = if request.may_be_kept { self.cache.find(request) } else { Found::Nothing };
+        let (headers, stale) = match found {
+            Found::Nothing => (request.headers.clone(), None),
+            Found::Fresh(head, entry) => return Ok(Answer::Kept(head, entry)),
+            Found::Stale(headers, entry) => (headers, Some(entry)),
+        };
         let failed = |reason: String| HttpError::Failed { url: shown(request.url.as_str()), reason };
         let client = self.clients.for_port(target.port).map_err(failed)?;
-        let mut builder = client.request(request.method.clone(), request.url.clone()).headers(request.headers.clone());
+        let mut builder = client.request(request.method.clone(), request.url.clone()).headers(headers);
         if let Some(body) = &request.body {
             builder = builder.body(body.clone());
         }
-        match clock.within(builder.send()).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(match find::<ResolveError>(&error) {
-                Some(ResolveError::Private { .. }) => HttpError::Private(cause(&error)),
-                Some(ResolveError::Unknown { .. }) | None => failed(cause(&error)),
-            }),
-            Err(Cut::TimedOut) => Err(HttpError::TimedOut(clock.limit)),
-            Err(Cut::Stopped) => Err(HttpError::Stopped),
+        let answer = match clock.within(builder.send()).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                return Err(match find::<ResolveError>(&error) {
+                    Some(ResolveError::Private { .. }) => HttpError::Private(cause(&error)),
+                    Some(ResolveError::Unknown { .. }) | None => failed(cause(&error)),
+                });
+            }
+            Err(Cut::TimedOut) => return Err(HttpError::TimedOut(clock.limit)),
+            Err(Cut::Stopped) => return Err(HttpError::Stopped),
+        };
+        let head = Head { status: answer.status(), headers: answer.headers().clone() };
+        if let Some(entry) = stale.filter(|_| head.status == http::StatusCode::NOT_MODIFIED)
+            && let Some(head) = self.cache.renew(request, &entry, &head)
+        {
+            return Ok(Answer::Kept(head, entry));
+        }
+        Ok(Answer::Live(head, answer))
+    }
+
+    async fn finish(
+        &self,
+        request: &Request,
+        answer: Answer,
+        (url, redirects): (String, Vec<String>),
+        max_bytes: usize,
+        requester: &dyn Requester,
+        clock: &mut Clock<'_>,
+    ) -> Response {
+        let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let from_cache = matches!(answer, Answer::Kept(..));
+        let (head, body, ending) = match answer {
+            Answer::Kept(head, entry) => {
+                let kept = &entry.body[..entry.body.len().min(max_bytes)];
+                let ending = if kept.len() < entry.body.len() { Ending::TooLong } else { Ending::Whole };
+                (head, kept.to_vec(), ending)
+            }
+            Answer::Live(head, answer) => {
+                let (body, ending) = read(answer, max_bytes, requester, clock).await;
+                if ending == Ending::Whole {
+                    self.keep(request, &head, Bytes::copy_from_slice(&body));
+                }
+                (head, body, ending)
+            }
+        };
+        let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+        Response { url, status: head.status.as_u16(), headers, body, ending, redirects, from_cache }
+    }
+
+    fn keep(&self, request: &Request, head: &Head, body: Bytes) {
+        if request.may_be_kept {
+            self.cache.keep(request, head, body);
+        }
+    }
+}
+
+/// The head of an answer, and where its body is.
+enum Answer {
+    Live(Head, reqwest::Response),
+    Kept(Head, Arc<Entry>),
+}
+
+impl Answer {
+    fn head(&self) -> &Head {
+        match self {
+            Self::Live(head, _) | Self::Kept(head, _) => head,
         }
     }
 }
@@ -254,9 +322,10 @@ fn reason(request: &Request, from: Option<&str>) -> String {
 }
 
 /// What to request next; `None` for an answer that is no redirect.
-fn redirect(request: &Request, status: u16, headers: &HeaderMap) -> Result<Option<Request>, HttpError> {
-    let (true, Some(location)) = (matches!(status, 301 | 302 | 303 | 307 | 308), headers.get(http::header::LOCATION))
-    else {
+fn redirect(request: &Request, head: &Head) -> Result<Option<Request>, HttpError> {
+    let status = head.status.as_u16();
+    let location = head.headers.get(http::header::LOCATION);
+    let (true, Some(location)) = (matches!(status, 301 | 302 | 303 | 307 | 308), location) else {
         return Ok(None);
     };
     let location = String::from_utf8_lossy(location.as_bytes());
@@ -274,15 +343,10 @@ fn redirect(request: &Request, status: u16, headers: &HeaderMap) -> Result<Optio
 
 async fn read(
     mut answer: reqwest::Response,
-    url: String,
-    redirects: Vec<String>,
     max_bytes: usize,
     requester: &dyn Requester,
     clock: &mut Clock<'_>,
-) -> Response {
-    let status = answer.status().as_u16();
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let headers = answer.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+) -> (Vec<u8>, Ending) {
     let total = answer.content_length();
     let mut body = Vec::new();
     let ending = loop {
@@ -300,7 +364,7 @@ async fn read(
             break Ending::TooLong;
         }
     };
-    Response { url, status, headers, body, ending, redirects }
+    (body, ending)
 }
 
 /// The time that is left for a request, and the token that ends it.

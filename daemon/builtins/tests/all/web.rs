@@ -53,7 +53,10 @@ async fn a_page_is_given_as_markdown_text_or_as_it_came() {
     let metadata = &result.metadata;
     assert_eq!(metadata["url"], server.url("/page"));
     assert_eq!((&metadata["status"], &metadata["title"]), (&json!(200), &json!("The page")));
-    assert_eq!((&metadata["content_type"], &metadata["charset"]), (&json!("text/html; charset=utf-8"), &json!("UTF-8")));
+    assert_eq!(
+        (&metadata["content_type"], &metadata["charset"]),
+        (&json!("text/html; charset=utf-8"), &json!("UTF-8"))
+    );
     assert_eq!((&metadata["bytes"], &metadata["truncated"]), (&json!(PAGE.len()), &json!(false)));
     let text = house.ok("web_fetch", json!({"url": server.url("/"), "format": "text"})).await;
     assert_eq!(text, "Title: The page\n\nHead\n\nSome bold link");
@@ -192,7 +195,9 @@ async fn urls_that_cannot_be_requested_are_told_without_leave() {
 #[tokio::test]
 async fn private_addresses_are_refused_in_every_mode() {
     let house = House::new();
-    for url in ["http://127.0.0.1:1/", "http://2130706433/", "http://0x7f.1/", "http://[::ffff:10.0.0.1]/", "http://[::1]"] {
+    for url in
+        ["http://127.0.0.1:1/", "http://2130706433/", "http://0x7f.1/", "http://[::ffff:10.0.0.1]/", "http://[::1]"]
+    {
         let text = house.bad("web_fetch", json!({"url": url})).await;
         assert!(text.contains("not allowed: network") && text.contains("no public address"), "{text}");
     }
@@ -219,6 +224,22 @@ async fn hosts_are_judged_before_anything_is_sent_and_again_for_each_redirect() 
     assert_eq!(result.text(), "at last");
     assert_eq!(result.metadata["redirects"], json!([first.url("/")]));
     assert_eq!(result.metadata["url"], last.url("/end"));
+}
+
+#[tokio::test]
+async fn a_page_that_may_be_kept_is_fetched_once() {
+    let headers = [("Cache-Control", "max-age=600"), ("Content-Type", "text/plain"), ("Connection", "close")];
+    let server = Server::of(answer("200 OK", &headers, "kept")).await;
+    let house = house();
+    let arguments = json!({"url": server.url("/")});
+    let first = house.call("web_fetch", arguments.clone()).await;
+    let second = house.call("web_fetch", arguments.clone()).await;
+    assert_eq!((first.text(), second.text()), ("kept".into(), "kept".into()));
+    assert_eq!((&first.metadata["from_cache"], &second.metadata["from_cache"]), (&json!(false), &json!(true)));
+    let mut anew = house.prepare("web_fetch", arguments);
+    anew.no_cache = true;
+    assert_eq!(house.run(anew).await.unwrap().metadata["from_cache"], false);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -360,7 +381,10 @@ async fn brave_is_asked_with_its_key() {
         let text = house.ok("web_search", json!({"query": "rust"})).await;
         assert_eq!(text, "1. Rust\n   https://rust-lang.org/\n   A language empowering everyone");
         let request = server.requests().pop().unwrap();
-        assert!(request.starts_with("GET /res/v1/web/search?q=rust&count=20&text_decorations=false HTTP/1.1"), "{request}");
+        assert!(
+            request.starts_with("GET /res/v1/web/search?q=rust&count=20&text_decorations=false HTTP/1.1"),
+            "{request}"
+        );
         assert!(request.contains("x-subscription-token: the key\r\n"), "{request}");
     }
     let nothing = Server::of(ok("application/json", "{\"type\": \"search\", \"query\": {\"original\": \"x\"}}")).await;
@@ -390,7 +414,8 @@ async fn a_command_searches() {
         let command = ["bash", "-c", script, "search", "{query}", "{max_results}"].map(str::to_owned).to_vec();
         searching(Service::Command { command })
     };
-    let script = "printf '[{\"title\": \"%s\", \"link\": \"https://a.example/%s\", \"abstract\": \"s\"}]' \"$1\" \"$2\"";
+    let script =
+        "printf '[{\"title\": \"%s\", \"link\": \"https://a.example/%s\", \"abstract\": \"s\"}]' \"$1\" \"$2\"";
     let text = run(script).ok("web_search", json!({"query": "a b; $(id)"})).await;
     assert_eq!(text, "1. a b; $(id)\n   https://a.example/20\n   s");
     // It is no option, whatever it begins with.
@@ -398,7 +423,9 @@ async fn a_command_searches() {
         .ok("web_search", json!({"query": "--help"}))
         .await;
     assert!(text.starts_with("1. x --helpx"), "{text}");
-    assert!(run("echo oops >&2; exit 3").bad("web_search", json!({"query": "x"})).await.contains("with status 3: oops"));
+    assert!(
+        run("echo oops >&2; exit 3").bad("web_search", json!({"query": "x"})).await.contains("with status 3: oops")
+    );
     assert!(run("echo no json").bad("web_search", json!({"query": "x"})).await.contains("expected JSON"));
     let missing = searching(Service::Command { command: vec!["/no/such/program".into(), "{query}".into()] });
     assert!(missing.bad("web_search", json!({"query": "x"})).await.contains("can't run /no/such/program"));

@@ -14,6 +14,7 @@ pub struct Request {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
+    pub(super) may_be_kept: bool,
 }
 
 /// What belongs to the connection, or would let a request be meant for another host than the one that leave
@@ -68,7 +69,13 @@ impl Request {
                 .map_err(|_| bad(format!("the header {parsed} holds a line break or another control character")))?;
             map.append(parsed, value);
         }
-        Ok(Self { method, url, headers: map, body: body.map(Bytes::from) })
+        Ok(Self { method, url, headers: map, body: body.map(Bytes::from), may_be_kept: false })
+    }
+
+    /// An answer that came before may be used, and this one's be kept, as the rules of HTTP say. Only for `GET`.
+    pub fn from_cache(mut self) -> Self {
+        self.may_be_kept = self.method == Method::GET && self.body.is_none();
+        self
     }
 
     /// The request that a redirect of this status asks for.

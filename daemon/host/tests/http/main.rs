@@ -429,3 +429,58 @@ async fn broken_compression_is_told() {
         assert!(matches!(response.ending, Ending::Broken(_)), "{:?}", response.ending);
     }
 }
+
+/// Answers of a server to the same request, one after another; whether the last came from the cache.
+async fn twice(first: &[(&str, &str)], second: Vec<u8>) -> (Response, Vec<String>) {
+    let first = answer("200 OK", first, "first");
+    let count = AtomicUsize::new(0);
+    let server = Server::start(move |_| {
+        let turn = count.fetch_add(1, Ordering::SeqCst);
+        vec![Step::Send(if turn == 0 { first.clone() } else { second.clone() })]
+    })
+    .await;
+    let (http, request) = (local(), Request::get(&server.url("/")).unwrap().from_cache());
+    let stop = CancellationToken::new();
+    assert_eq!(http.send(request.clone(), Limits::default(), &Person::default(), &stop).await.unwrap().body, b"first");
+    let person = Person { refuses: Some("127.0.0.1"), ..Person::default() };
+    let refused = http.send(request.clone(), Limits::default(), &person, &stop).await;
+    assert!(matches!(refused, Err(HttpError::Leave(_))), "leave is asked for before the cache");
+    let last = http.send(request.clone(), Limits::default(), &Person::default(), &stop).await.unwrap();
+    (last, server.requests())
+}
+
+#[tokio::test]
+async fn fresh_answers_are_used_again() {
+    let (last, requests) = twice(&[("Cache-Control", "max-age=600"), ("Connection", "close")], Vec::new()).await;
+    assert_eq!((last.body.as_slice(), last.from_cache, requests.len()), (b"first".as_slice(), true, 1));
+    for private in ["no-store", "private, max-age=600", "no-cache"] {
+        let second = answer("200 OK", &[("Connection", "close")], "second");
+        let (last, requests) = twice(&[("Cache-Control", private), ("Connection", "close")], second).await;
+        assert_eq!((last.body.as_slice(), last.from_cache, requests.len()), (b"second".as_slice(), false, 2));
+    }
+}
+
+#[tokio::test]
+async fn stale_answers_are_asked_about() {
+    let first = [("Cache-Control", "max-age=0"), ("ETag", "\"v1\""), ("Connection", "close")];
+    let same = b"HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nConnection: close\r\n\r\n".to_vec();
+    let (last, requests) = twice(&first, same).await;
+    assert_eq!((last.status, last.body.as_slice(), last.from_cache), (200, b"first".as_slice(), true));
+    assert!(requests[1].contains("if-none-match: \"v1\""), "{requests:?}");
+    let (last, _) = twice(&first, answer("200 OK", &[("Connection", "close")], "second")).await;
+    assert_eq!((last.body.as_slice(), last.from_cache), (b"second".as_slice(), false));
+}
+
+#[tokio::test]
+async fn what_is_kept_is_not_used_for_requests_that_do_not_say_so() {
+    let server = Server::of(answer("200 OK", &[("Cache-Control", "max-age=600"), ("Connection", "close")], "x")).await;
+    let http = local();
+    let stop = CancellationToken::new();
+    let request = Request::get(&server.url("/")).unwrap().from_cache();
+    http.send(request.clone(), Limits::default(), &Person::default(), &stop).await.unwrap();
+    assert!(!get(&http, &server.url("/")).await.unwrap().from_cache);
+    // What may be reached has changed, and with it what may be known.
+    http.set_guard(guard(&["127.0.0.1"]));
+    assert!(!http.send(request, Limits::default(), &Person::default(), &stop).await.unwrap().from_cache);
+    assert_eq!(server.requests().len(), 3);
+}

@@ -1,0 +1,137 @@
+//! Answers that may be used again, by the rules of HTTP for caches that several share.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use http_cache_semantics::{AfterResponse, BeforeRequest, CachePolicy};
+
+use super::request::Request;
+
+/// Of all bodies together; the oldest answers go first.
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+/// A longer body is not kept.
+const MAX_BODY: usize = 4 * 1024 * 1024;
+/// What an answer takes beside its body, about.
+const ENTRY_BYTES: usize = 2048;
+
+/// Answers to requests that allow it, in memory only.
+#[derive(Default)]
+pub(super) struct Cache {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    by_url: HashMap<String, Arc<Entry>>,
+    /// As they came, the oldest first.
+    order: VecDeque<String>,
+    bytes: usize,
+}
+
+/// An answer, and when it may be given again.
+pub(super) struct Entry {
+    policy: CachePolicy,
+    pub(super) body: Bytes,
+}
+
+/// The head of an answer.
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+}
+
+/// What there is for a request.
+pub(super) enum Found {
+    Nothing,
+    /// May be given as it is.
+    Fresh(Head, Arc<Entry>),
+    /// The server may say, in answer to these headers, that it is still good.
+    Stale(HeaderMap, Arc<Entry>),
+}
+
+impl Cache {
+    pub(super) fn find(&self, request: &Request) -> Found {
+        let entry = self.lock().by_url.get(request.url.as_str()).cloned();
+        let (Some(entry), Some(parts)) = (entry, parts(request)) else { return Found::Nothing };
+        match entry.policy.before_request(&parts, SystemTime::now()) {
+            BeforeRequest::Fresh(head) => Found::Fresh(Head { status: head.status, headers: head.headers }, entry),
+            BeforeRequest::Stale { request, matches: true } => Found::Stale(request.headers, entry),
+            BeforeRequest::Stale { .. } => Found::Nothing,
+        }
+    }
+
+    /// The head of the kept answer, if the server said that it is still good.
+    pub(super) fn renew(&self, request: &Request, entry: &Entry, head: &Head) -> Option<Head> {
+        let answer = response(head);
+        match entry.policy.after_response(&parts(request)?, &answer, SystemTime::now()) {
+            AfterResponse::NotModified(policy, renewed) => {
+                self.insert(request.url.as_str(), Entry { policy, body: entry.body.clone() });
+                Some(Head { status: renewed.status, headers: renewed.headers })
+            }
+            AfterResponse::Modified(..) => None,
+        }
+    }
+
+    /// Keeps a whole answer, if it may be kept.
+    pub(super) fn keep(&self, request: &Request, head: &Head, body: Bytes) {
+        let Some(parts) = parts(request).filter(|_| body.len() <= MAX_BODY) else { return };
+        let policy = CachePolicy::new(&parts, &response(head));
+        if policy.is_storable() {
+            self.insert(request.url.as_str(), Entry { policy, body });
+        }
+    }
+
+    pub(super) fn clear(&self) {
+        *self.lock() = Kept::default();
+    }
+
+    fn insert(&self, url: &str, entry: Entry) {
+        let mut kept = self.lock();
+        kept.remove(url);
+        kept.bytes += entry.bytes(url);
+        kept.by_url.insert(url.to_owned(), Arc::new(entry));
+        kept.order.push_back(url.to_owned());
+        while kept.bytes > MAX_BYTES
+            && let Some(oldest) = kept.order.front().cloned()
+        {
+            kept.remove(&oldest);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, url: &str) {
+        if let Some(entry) = self.by_url.remove(url) {
+            self.bytes -= entry.bytes(url);
+            self.order.retain(|known| known != url);
+        }
+    }
+}
+
+impl Entry {
+    fn bytes(&self, url: &str) -> usize {
+        self.body.len() + 2 * url.len() + ENTRY_BYTES
+    }
+}
+
+/// `None` for a URL that the library cannot take, which is then asked for each time.
+fn parts(request: &Request) -> Option<Parts> {
+    let mut whole = http::Request::builder().method(request.method.clone()).uri(request.url.as_str()).body(()).ok()?;
+    *whole.headers_mut() = request.headers.clone();
+    Some(whole.into_parts().0)
+}
+
+fn response(head: &Head) -> http::Response<()> {
+    let mut response = http::Response::new(());
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.headers.clone();
+    response
+}
