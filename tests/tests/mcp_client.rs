@@ -52,7 +52,7 @@ fn in_state(wire: &mut Wire, state: &str) -> Value {
 
 /// The next form that a person is asked to fill in.
 #[track_caller]
-fn asked(wire: &mut Wire) -> Value {
+fn next_form(wire: &mut Wire) -> Value {
     loop {
         let mut event = wire.notification("questions.event")["result"].take();
         if event["type"] == "asked" {
@@ -82,7 +82,9 @@ fn one_process_serves_every_frontend_and_sees_none_of_them() {
     assert_eq!(a["pid"], b["pid"]);
     assert_eq!(a["pid"], only(&mut one)["pid"]);
     let shown = b.to_string();
-    for hidden in ["SECRET_OF_TWO", "TOOLD_LOG", "TOOLD_SOCKET", other.to_str().unwrap(), daemon.work().to_str().unwrap()] {
+    for hidden in
+        ["SECRET_OF_TWO", "TOOLD_LOG", "TOOLD_SOCKET", other.to_str().unwrap(), daemon.work().to_str().unwrap()]
+    {
         assert!(!shown.contains(hidden), "{hidden} is known to the server: {shown}");
     }
     assert_eq!(b["cwd"], json!(daemon.setup.path("home")));
@@ -334,7 +336,7 @@ fn a_server_asks_the_person_at_the_frontend_that_called() {
         let mut wire = daemon.connect();
         wire.result("questions.subscribe", json!({}));
         let id = wire.request("tools.execute", json!({"name": "s_ask"}));
-        let asked = asked(&mut wire);
+        let asked = next_form(&mut wire);
         assert_eq!(asked["question"], "The MCP server s asks: Which color?");
         assert_eq!(asked["schema"]["required"], json!(["color"]));
         wire.result("questions.reply", json!({"request_id": asked["request_id"], "content": {"color": "red"}}));
@@ -350,7 +352,7 @@ fn a_server_asks_the_person_at_the_frontend_that_called() {
             let result = wire.answer(id)["result"].take();
             assert!(text(&result).contains("\"cancel\""), "{result}");
         } else {
-            let asked = asked(&mut wire);
+            let asked = next_form(&mut wire);
             wire.result("questions.reply", json!({"request_id": asked["request_id"], "declined": true}));
             let result = wire.answer(id)["result"].take();
             assert!(text(&result).contains("\"decline\""), "{result}");

@@ -1,0 +1,193 @@
+"""Mounts MCP servers that others wrote in a real daemon, and calls them.
+
+    others.py TOOLD NODE FILESYSTEM_SERVER PYTHON_WITH_SDK...
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PATIENCE = 60
+HERE = Path(__file__).resolve().parent
+
+
+class Client:
+    """One message a line, answers by id; what else comes is kept."""
+
+    def __init__(self, path, cwd):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(str(path))
+        self.lines = self.socket.makefile("rb")
+        self.next = 0
+        self.kept = []
+        self.call("session.open", {"cwd": str(cwd), "client": {"name": "others"}})
+
+    def request(self, method, params):
+        self.next += 1
+        message = {"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}
+        self.socket.sendall(json.dumps(message).encode() + b"\n")
+        return self.next
+
+    def wait(self, wanted):
+        for at, message in enumerate(self.kept):
+            if wanted(message):
+                return self.kept.pop(at)
+        while True:
+            line = self.lines.readline()
+            assert line, "the daemon is gone"
+            message = json.loads(line)
+            if wanted(message):
+                return message
+            self.kept.append(message)
+
+    def answer(self, request):
+        message = self.wait(lambda message: message.get("id") == request)
+        assert "error" not in message, message
+        return message["result"]
+
+    def call(self, method, params):
+        return self.answer(self.request(method, params))
+
+    def tool(self, name, **arguments):
+        return self.call("tools.execute", {"name": name, "arguments": arguments})
+
+    def notification(self, method):
+        return self.wait(lambda message: message.get("method") == method)["params"]
+
+
+def until(what, ask):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if answer := ask():
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(f"waited in vain: {what}")
+
+
+def text(result):
+    return "".join(block.get("text", "") for block in result["content"])
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def check_files(client, folder):
+    (folder / "note.txt").write_text("hello\n")
+    read = client.tool("files_read_text_file", path=str(folder / "note.txt"))
+    assert not read["is_error"] and "hello" in text(read), read
+    written = client.tool("files_write_file", path=str(folder / "new.txt"), content="x")
+    assert not written["is_error"] and (folder / "new.txt").read_text() == "x", written
+    outside = client.tool("files_read_text_file", path="/etc/hostname")
+    assert outside["is_error"] and "denied" in text(outside).lower(), outside
+    allowed = text(client.tool("files_list_allowed_directories"))
+    assert str(folder) in allowed, allowed
+    listed = client.call("tools.list", {"source": "mcp"})["tools"]
+    reading = next(tool for tool in listed if tool["name"] == "files_read_text_file")
+    assert reading["annotations"]["read_only"] and reading["label"], reading
+
+
+def check_sdk(client, name):
+    added = client.tool(f"{name}_add", a=2, b=3)
+    assert text(added) == "5" and added["structured"] == {"result": 5}, added
+    request = client.request(
+        "tools.execute", {"name": f"{name}_count", "arguments": {"n": 3}, "progress": True}
+    )
+    told = [client.notification("tools.progress")["message"] for _ in range(3)]
+    assert told == ["at 1", "at 2", "at 3"], told
+    assert text(client.answer(request)) == "counted to 3"
+    failed = client.tool(f"{name}_fail")
+    assert failed["is_error"] and "fail" in text(failed), failed
+    request = client.request("tools.execute", {"name": f"{name}_ask", "arguments": {}})
+    asked = until_asked(client)
+    client.call("questions.reply", {"request_id": asked["request_id"], "content": {"color": "red"}})
+    answered = client.answer(request)
+    assert text(answered) == "accept: red", answered
+
+
+def until_asked(client):
+    while True:
+        event = client.notification("questions.event")["result"]
+        if event["type"] == "asked":
+            return event["request"]
+
+
+def main(toold, node, files, *pythons):
+    with tempfile.TemporaryDirectory(prefix="toold-others-") as temporary:
+        root = Path(temporary).resolve()
+        for name in ["config/toold", "state", "run", "home", "work", "allowed"]:
+            (root / name).mkdir(parents=True)
+        servers = {"files": {"command": os.path.abspath(node), "args": [os.path.abspath(files), str(root / "allowed")]}}
+        started, names = [], []
+        for at, python in enumerate(pythons, 1):
+            python = str(Path(python).absolute())
+            port = free_port()
+            log = open(root / f"http-{at}.log", "w")
+            command = [python, str(HERE / "sdk_server.py"), str(port)]
+            started.append((port, subprocess.Popen(command, stdout=log, stderr=log, cwd=root)))
+            servers[f"pipe{at}"] = {"command": python, "args": [str(HERE / "sdk_server.py")]}
+            servers[f"web{at}"] = {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"X-Test": "1"}}
+            names += [f"pipe{at}", f"web{at}"]
+        for port, server in started:
+            until("the HTTP server listens", lambda: server.poll() is None and listens(port))
+        (root / "home/mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        (root / "config/toold/config.toml").write_text(
+            '[mcp]\nimport = ["~/mcp.json"]\n'
+            '[[permission.rules]]\ncategory = "mcp"\npattern = "**"\naction = "allow"\n'
+        )
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(root / "home"),
+            "XDG_CONFIG_HOME": str(root / "config"),
+            "XDG_STATE_HOME": str(root / "state"),
+            "TOOLD_SOCKET": str(root / "run/toold.sock"),
+        }
+        log = open(root / "log", "w")
+        daemon = subprocess.Popen([toold, "serve"], env=environment, stdin=subprocess.DEVNULL, stderr=log)
+        try:
+            path = root / "run/toold.sock"
+            until("the daemon listens", path.exists)
+            client = Client(path, root / "work")
+            client.call("questions.subscribe", {})
+
+            def running():
+                listed = client.call("mcp.servers", {})["servers"]
+                failed = [server for server in listed if server["state"] == "failed"]
+                assert not failed, failed
+                return len(listed) == len(servers) and all(server["state"] == "running" for server in listed) and listed
+
+            for server in until("all servers run", running):
+                print(f"{server['name']}: MCP {server['protocol']} over {server['transport']}, {len(server['tools'])} tools")
+            check_files(client, root / "allowed")
+            for name in names:
+                check_sdk(client, name)
+                print(f"{name}: structured results, progress, errors and a form")
+        except BaseException:
+            sys.stdout.write((root / "log").read_text())
+            for at in range(1, len(pythons) + 1):
+                sys.stdout.write((root / f"http-{at}.log").read_text())
+            raise
+        finally:
+            for _, server in started:
+                server.kill()
+                server.wait()
+            daemon.terminate()
+            status = daemon.wait(PATIENCE)
+            assert status == 0, f"the daemon ended with {status}"
+    print("all went well")
+
+
+main(*sys.argv[1:])
