@@ -77,9 +77,8 @@ export class Link {
   async #open(): Promise<void> {
     const [cwd, ...roots] = this.#options.folders;
     await this.client.openSession({ cwd: cwd ?? process.env["HOME"] ?? "/", roots });
-    const events = await this.client.events({
-      kinds: ["tools.changed", "plugin.loaded", "plugin.failed", "plugin.unloaded", "call.started", "call.finished"],
-    });
+    const plugins = ["plugin.loaded", "plugin.failed", "plugin.unloaded", "plugin.untrusted"] as const;
+    const events = await this.client.events({ kinds: ["tools.changed", ...plugins, "call.started", "call.finished"] });
     this.#following = (async () => {
       for await (const event of events) this.#follow(event);
     })();
@@ -94,6 +93,7 @@ export class Link {
       case "plugin.loaded":
       case "plugin.failed":
       case "plugin.unloaded":
+      case "plugin.untrusted":
         void this.#loadPlugins();
         break;
       case "call.started": {

@@ -190,6 +190,30 @@ test("questions are quick picks, and close when somebody else has answered", asy
   assert.match(text(await running), /green/);
 });
 
+test("a tool's form is a row of boxes, and leaving it cancels it", async (t) => {
+  const here = place(t);
+  writeFileSync(
+    join(here.plugins, "tea.lua"),
+    `hygge.register_tool{name = "order", description = "Orders tea", execute = function(ctx)
+  local answer = ctx.elicit{message = "Your tea", schema = {
+    properties = {cups = {type = "integer", minimum = 1}, kind = {enum = {"green", "black"}}},
+    required = {"cups", "kind"},
+  }}
+  return answer.action .. (answer.content and (" " .. answer.content.cups .. " " .. answer.content.kind) or "")
+end}
+`,
+  );
+  const { window, api } = await activate(here);
+  await api.open();
+  const agent = await here.client();
+  window.person.type = (_title, validate) => (validate("0") === "at least 1" ? "2" : undefined);
+  window.person.pick = () => "black";
+  assert.equal(text(await agent.execute("order")), "accept 2 black");
+  assert.deepEqual(window.shown.map((line) => line.split("\n")[0]), ["input: Your tea (1/2): cups", "pick: Your tea (2/2): kind"]);
+  window.person.pick = () => undefined;
+  assert.equal(text(await agent.execute("order")), "cancel");
+});
+
 test("chat calls the built-ins, and its cancelling is the daemon's", async (t) => {
   const here = place(t);
   const { window } = await activate(here);

@@ -2,10 +2,11 @@
 import { text, type ToolResult } from "toold";
 import * as vscode from "vscode";
 
-import { argumentsOf, fieldsOf, type Field } from "../form.js";
+import { argumentsOf, fieldsOf } from "../form.js";
 import type { Link } from "../link.js";
 import type { Node } from "../nodes.js";
 import type { Asks } from "./asks.js";
+import { fillIn } from "./form.js";
 import type { Texts } from "./texts.js";
 
 export function registerCommands(
@@ -78,32 +79,6 @@ async function pickTool(link: Link) {
   const items = link.tools.map((tool) => ({ label: tool.name, description: tool.source.name, detail: tool.label, tool }));
   const chosen = await vscode.window.showQuickPick(items, { title: "Which tool?", matchOnDescription: true });
   return chosen?.tool;
-}
-
-/** One question for each field; `undefined` when the person has left. */
-async function fillIn(tool: string, fields: readonly Field[]): Promise<string[] | undefined> {
-  const typed: string[] = [];
-  for (const [i, field] of fields.entries()) {
-    const title = `${tool} (${i + 1}/${fields.length}): ${field.name}${field.required ? "" : ", may be left out"}`;
-    const value = field.choices
-      ? await choose(field, field.choices, title)
-      : await vscode.window.showInputBox({
-          title,
-          prompt: field.description,
-          value: field.value,
-          ignoreFocusOut: true,
-          validateInput: (text) => field.problem(text),
-        });
-    if (value === undefined) return undefined;
-    typed.push(value);
-  }
-  return typed;
-}
-
-async function choose(field: Field, choices: string[], title: string): Promise<string | undefined> {
-  const items = choices.map((value) => ({ label: value === "" ? "(leave out)" : value, value }));
-  const chosen = await vscode.window.showQuickPick(items, { title, placeHolder: field.description, ignoreFocusOut: true });
-  return chosen?.value;
 }
 
 async function showResult(texts: Texts, tool: string, result: ToolResult): Promise<void> {

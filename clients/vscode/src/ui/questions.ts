@@ -1,13 +1,20 @@
-/** Questions of tools as quick picks and input boxes, which close when somebody else has answered. */
+/** Questions of tools as quick picks, input boxes and forms, which close when somebody else has answered. */
 import type { Answer, Question } from "toold";
 import * as vscode from "vscode";
 
+import { argumentsOf, fieldsOf } from "../form.js";
 import { answerOf, picks } from "../prompts.js";
+import { fillIn } from "./form.js";
 
 export async function answerQuestion(question: Question, over: AbortSignal): Promise<Answer | undefined> {
   const source = new vscode.CancellationTokenSource();
   over.addEventListener("abort", () => source.cancel(), { once: true });
   try {
+    if (question.schema !== undefined) {
+      const fields = fieldsOf(question.schema);
+      const typed = await fillIn(question.question, fields, source.token);
+      return typed ? { content: argumentsOf(fields, typed) } : { cancelled: true };
+    }
     const options = picks(question);
     if (options.length > 0) {
       const answer = answerOf(await choose(question, options, source.token));
