@@ -71,3 +71,43 @@ impl Talker {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+    use super::*;
+    use crate::environment::Environment;
+
+    fn shell(line: &str) -> Command {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut command = Command::shell(line, "/", Environment::default().with([("PATH", path)]));
+        command.grace = Duration::from_millis(50);
+        command
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_told_so_ends_by_itself() {
+        let (mut talker, mut pipes) = talk(shell("read line; echo \"heard $line\"; read line; exit 3")).unwrap();
+        pipes.stdin.write_all(b"this\n").await.unwrap();
+        let mut said = BufReader::new(&mut pipes.stdout).lines();
+        assert_eq!(said.next_line().await.unwrap().as_deref(), Some("heard this"));
+        drop(pipes.stdin);
+        talker.ended().await;
+        talker.ended().await;
+        assert_eq!(talker.end().await.and_then(|status| status.code()), Some(3));
+    }
+
+    #[tokio::test]
+    async fn nothing_outlives_a_program_that_is_ended() {
+        let (talker, mut pipes) = talk(shell("trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000; sleep 1000")).unwrap();
+        let mut said = BufReader::new(&mut pipes.stdout).lines();
+        let child = said.next_line().await.unwrap().unwrap();
+        let leader = talker.pid();
+        talker.end().await;
+        for pid in [child, leader.to_string()] {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+        }
+    }
+}
