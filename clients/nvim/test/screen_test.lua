@@ -95,7 +95,7 @@ fact("a person sees the ask with its diff, then the changed file", function(plac
     local ask = editor.screen("edit wants file.write", "+white coffee", "Deny, and say why")
     -- The list of choices is asked for by its number.
     editor.type("1")
-    local done = editor.screen("edit done in", "white coffee")
+    local done = editor.screen("edit done in", "\nwhite coffee")
     contains("toold://edit", done)
     equal("green tea\nwhite coffee\n", place.read("notes.txt"))
     if support.version():find("^0%.7%.") then
