@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
 
-const ALLOW_TOUCH: &str =
-    "[[permission.rules]]\ncategory = \"shell\"\npattern = \"touch *\"\naction = \"allow\"\n";
+const ALLOW_TOUCH: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"touch *\"\naction = \"allow\"\n";
 const DENY_ECHO: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"echo *\"\naction = \"deny\"\n";
 
 fn open(daemon: &TestDaemon, below: &str) -> Wire {
@@ -108,7 +107,8 @@ fn a_hook_of_a_project_runs_once_it_is_trusted_and_in_the_project_only() {
 
 #[test]
 fn of_two_rules_that_are_as_narrow_the_projects_counts() {
-    let rule = |action: &str| format!("[[permission.rules]]\ncategory = \"shell\"\npattern = \"ls\"\naction = \"{action}\"\n");
+    let rule =
+        |action: &str| format!("[[permission.rules]]\ncategory = \"shell\"\npattern = \"ls\"\naction = \"{action}\"\n");
     let daemon = Setup::new().config(&rule("allow")).file("p/.toold/config.toml", rule("ask")).start();
     let (verdict, rule) = check(&mut open(&daemon, "p"), "ls");
     assert!(verdict == "ask" && rule.contains("p/.toold/config.toml"), "{rule}");

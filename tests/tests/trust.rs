@@ -127,7 +127,10 @@ fn a_switch_outlives_the_daemon() {
     let mut daemon = daemon.start();
     let mut wire = daemon.connect();
     let off = wire.result("plugins.disable", json!({"name": "mine"}));
-    assert!(off["plugins"].as_array().unwrap().iter().any(|p| p["name"] == "mine" && p["status"] == "disabled"), "{off}");
+    assert!(
+        off["plugins"].as_array().unwrap().iter().any(|p| p["name"] == "mine" && p["status"] == "disabled"),
+        "{off}"
+    );
     assert!(!has_tool(&mut wire, "mine"));
     daemon.restart("TERM");
     let mut wire = daemon.connect();
@@ -189,9 +192,14 @@ fn control_files_are_written_by_no_tool_in_any_mode() {
             daemon.socket(),
             daemon.socket().with_file_name("other"),
         ] {
-            let result = wire.tool("write", json!({"path": path, "content": "x"}));
-            let rule = &result["metadata"]["permission"]["rule"];
-            assert!(result["is_error"] == true && rule.is_string(), "{mode} {}: {result}", path.display());
+            let before = std::fs::read(&path).ok();
+            assert_eq!(
+                wire.tool("write", json!({"path": path, "content": "x"}))["is_error"],
+                true,
+                "{}",
+                path.display()
+            );
+            assert_eq!(std::fs::read(&path).ok().map(|text| text == b"x"), before.map(|_| false));
             let check = wire.result("permissions.check", json!({"category": "file.write", "target": path}));
             assert_eq!(check["verdict"], "deny", "{mode} {}", path.display());
             let redirect = format!("echo x > {}", path.display());
@@ -249,9 +257,6 @@ fn a_person_who_watches_trusts_what_comes() {
             (wire.tool("here", json!({}))["content"][0]["text"] == version).then_some(())
         });
     }
-    terminal.press("q");
-    terminal.press("\u{3}");
-    drop(terminal);
 }
 
 #[test]
@@ -259,7 +264,7 @@ fn toolctl_switches_plugins() {
     let daemon = Setup::new().plugin("mine.lua", &says("mine", "x")).start();
     let mut wire = daemon.connect();
     assert!(daemon.toolctl(&["plugins", "disable", "mine"]).status.success());
-    assert_eq!(plugin(&mut wire, "mine")["status"], "disabled");
+    until("it is off", || (plugin(&mut wire, "mine")["status"] == "disabled").then_some(()));
     assert!(daemon.toolctl(&["plugins", "enable", "mine"]).status.success());
-    assert_eq!(plugin(&mut wire, "mine")["status"], "loaded");
+    until("it is on", || (plugin(&mut wire, "mine")["status"] == "loaded").then_some(()));
 }

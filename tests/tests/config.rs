@@ -1,0 +1,186 @@
+//! The configuration: layered, checked, shown, and read anew, whole or not at all.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, toolctl, toold, until};
+
+const ALLOW_LS: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"ls\"\naction = \"allow\"\n";
+const DENY_LS: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"ls\"\naction = \"deny\"\n";
+
+fn verdict(wire: &mut Wire) -> String {
+    let checked = wire.result("permissions.check", json!({"category": "shell", "target": "ls"}));
+    checked["verdict"].as_str().unwrap().to_owned()
+}
+
+fn write_config(daemon: &TestDaemon, text: &str) {
+    std::fs::write(daemon.setup.path("config/toold/config.toml"), text).unwrap();
+}
+
+fn entry(shown: &Value, key: &str) -> Value {
+    let entries = shown["entries"].as_array().unwrap();
+    entries.iter().find(|entry| entry["key"] == key).cloned().unwrap_or(Value::Null)
+}
+
+fn stdout(command: &mut Command) -> (String, Option<i32>) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    (
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr),
+        output.status.code(),
+    )
+}
+
+#[test]
+fn a_saved_file_counts_without_a_restart() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    wire.result("events.subscribe", json!({"kinds": ["config.changed"]}));
+    assert_eq!(verdict(&mut wire), "ask");
+    for (text, expected) in [(ALLOW_LS, "allow"), (DENY_LS, "deny"), ("", "ask")] {
+        write_config(&daemon, text);
+        until("the file is read", || (verdict(&mut wire) == expected).then_some(()));
+    }
+    let event = wire.notification("events.event")["result"].take();
+    assert_eq!(event["file"], json!(daemon.setup.path("config/toold/config.toml")));
+    assert!(event.get("problems").is_none(), "{event}");
+}
+
+#[test]
+fn a_broken_file_leaves_what_was_read_before_and_is_told() {
+    let daemon = Setup::new().config(DENY_LS).start();
+    let mut wire = daemon.connect();
+    wire.result("events.subscribe", json!({"kinds": ["config.changed"]}));
+    write_config(&daemon, &format!("{ALLOW_LS}[limits]\ncals = 7\n"));
+    let event = wire.notification("events.event")["result"].take();
+    let problem = event["problems"][0].as_str().unwrap();
+    assert!(problem.contains("config.toml:6") && problem.contains("perhaps calls"), "{problem}");
+    assert_eq!(verdict(&mut wire), "deny");
+    assert_eq!(wire.result("daemon.status", json!({}))["problems"][0], problem);
+    let reloaded = wire.result("daemon.reload", json!({}));
+    assert_eq!((&reloaded["applied"], &reloaded["problems"][0]), (&json!(false), &json!(problem)));
+    assert!(daemon.log().contains("stays as it was"));
+    let told = daemon.toolctl(&["config", "reload"]);
+    assert_eq!(told.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&told.stderr).contains("perhaps calls"));
+    // A rule that cannot be read is as bad.
+    write_config(&daemon, &ALLOW_LS.replace("shell", "shel"));
+    let refused = wire.result("daemon.reload", json!({}));
+    assert_eq!((&refused["applied"], verdict(&mut wire)), (&json!(false), "deny".into()));
+    write_config(&daemon, ALLOW_LS);
+    assert_eq!(wire.result("daemon.reload", json!({}))["applied"], true);
+    assert_eq!(verdict(&mut wire), "allow");
+    assert!(wire.result("daemon.status", json!({})).get("problems").is_none());
+}
+
+#[test]
+fn a_signal_reads_the_file_anew() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    // Where nothing tells of changes, such as on a network's disk, a person says so.
+    write_config(&daemon, ALLOW_LS);
+    daemon.signal("HUP");
+    until("the file is read", || (verdict(&mut wire) == "allow").then_some(()));
+    assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
+}
+
+#[test]
+fn limits_hooks_and_plugins_are_replaced_too() {
+    let says = "hygge.register_tool{name = hygge.config.name or 'plain', execute = function() return 'x' end}\n";
+    let daemon = Setup::new().plugin("p.lua", says).file("more/q.lua", says.replace("plain", "other")).start();
+    let mut wire = daemon.connect();
+    let tools = |wire: &mut Wire| {
+        let listed = wire.result("tools.list", json!({"source": "plugin"}));
+        let names = listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(tools(&mut wire), ["plain"]);
+    let hook = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"sh\", \"-c\", \"echo hooked >&2; exit 2\"]\n";
+    let more = daemon.work().join("more");
+    let plugins = format!("[plugins]\npaths = [{more:?}]\n[plugins.p]\nname = \"renamed\"\n");
+    write_config(&daemon, &format!("{hook}{plugins}[limits]\ncalls = 1\n[cache]\nmax_mib = 3\n"));
+    let reloaded = wire.result("daemon.reload", json!({}));
+    assert_eq!(reloaded, json!({"applied": true, "needs_restart": ["cache.max_mib"]}));
+    until("the plugins are others", || (tools(&mut wire) == ["other", "renamed"]).then_some(()));
+    assert!(wire.tool("renamed", json!({}))["content"][0]["text"].as_str().unwrap().contains("hooked"));
+    write_config(&daemon, "[plugins]\ndisabled = [\"p\"]\n");
+    wire.result("daemon.reload", json!({}));
+    until("the plugin is off", || tools(&mut wire).is_empty().then_some(()));
+}
+
+#[test]
+fn the_configuration_is_shown_with_its_origins() {
+    let daemon = Setup::new()
+        .config("[limits]\ncalls = 7\n\n[plugins.weather]\napi_key = \"secret-1\"\n")
+        .file("p/.toold/config.toml", ALLOW_LS)
+        .start();
+    let mut wire = daemon.connect();
+    let shown = wire.result("daemon.config", json!({}));
+    let calls = entry(&shown, "limits.calls");
+    assert_eq!(calls["value"], 7);
+    assert!(calls["origin"].as_str().unwrap().ends_with("config.toml:2"), "{calls}");
+    assert_eq!(entry(&shown, "limits.result_bytes")["origin"], "default");
+    assert!(!shown.to_string().contains("secret-1"), "{shown}");
+
+    let mut command = daemon.setup.command(toolctl());
+    command.args(["config", "show", "--origin"]).current_dir(daemon.work().join("p"));
+    let (text, code) = stdout(&mut command);
+    assert_eq!(code, Some(0));
+    for words in ["limits.calls = 7", "config.toml:2", "not trusted", "permission.rules[0]", "p/.toold/config.toml:1"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (json, _) = stdout(daemon.setup.command(toolctl()).args(["config", "show", "--json", "limits"]));
+    let shown: Value = serde_json::from_str(&json).unwrap();
+    assert!(shown["entries"].as_array().unwrap().iter().all(|e| e["key"].as_str().unwrap().starts_with("limits")));
+}
+
+#[test]
+fn the_environment_and_flags_stand_over_the_file() {
+    let setup = Setup::new().config("[limits]\ncalls = 7\ntimeout_ms = 8\n");
+    let mut command = setup.command(toold());
+    command.args(["--stdio", "--set", "limits.timeout_ms=9"]).env("TOOLD_LIMITS_CALLS", "11");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.config"});
+    writeln!(child.stdin.take().unwrap(), "{request}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |key: &str| {
+        let entry = entry(&answer["result"], key);
+        (entry["value"].clone(), entry["origin"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(of("limits.calls"), (json!(11), "environment TOOLD_LIMITS_CALLS".into()));
+    assert_eq!(of("limits.timeout_ms"), (json!(9), "flag --set limits.timeout_ms=9".into()));
+}
+
+#[test]
+fn a_file_can_be_checked_without_a_daemon() {
+    let setup = Setup::new().file("bad.toml", "[limits]\ncals = 1\n[[hooks]]\nevnt = 1\n").file("good.toml", ALLOW_LS);
+    let setup = setup.file("p/.toold/config.toml", "[limits]\ncalls = 1\n");
+    let check = |arguments: &[&str]| stdout(setup.command(toolctl()).args(["config", "check"]).args(arguments));
+    let (text, code) = check(&["bad.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("bad.toml:2: unknown key cals in [limits]: perhaps calls was meant"), "{text}");
+    assert!(text.contains("bad.toml:4: unknown key evnt in [hooks]: perhaps event was meant"), "{text}");
+    assert_eq!(check(&["good.toml"]).1, Some(0));
+    let (text, code) = check(&["p/.toold/config.toml"]);
+    assert!(code == Some(1) && text.contains("for the user's configuration"), "{text}");
+    assert_eq!(check(&[]).1, Some(0));
+    let (path, _) = stdout(setup.command(toolctl()).args(["config", "path"]));
+    assert_eq!(path.trim(), setup.path("config/toold/config.toml").display().to_string());
+    let (schema, _) = stdout(setup.command(toolctl()).args(["config", "schema"]));
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    assert_eq!(schema["properties"]["limits"]["additionalProperties"], false);
+}
+
+#[test]
+fn an_edited_file_knows_its_schema_and_is_checked() {
+    let setup = Setup::new();
+    let edit = |editor: &str| stdout(setup.command(toolctl()).args(["config", "edit"]).env("VISUAL", editor));
+    let (text, code) = edit("printf '[limits]\\ncals = 1\\n' >>");
+    assert!(code == Some(1) && text.contains("config.toml:3") && text.contains("perhaps calls"), "{text}");
+    let written = std::fs::read_to_string(setup.path("config/toold/config.toml")).unwrap();
+    assert!(written.starts_with("#:schema ./config.schema.json\n"), "{written}");
+    assert!(setup.path("config/toold/config.schema.json").exists());
+    assert_eq!(edit("sed -i s/cals/calls/").1, Some(0));
+}
