@@ -81,6 +81,11 @@ function ctx.elicit(form) end
 ---@return {content: string, blocks: hygge.Block[], role: "user" | "assistant", model: string, stop_reason?: string}
 function ctx.sample(request) end
 
+---Asks the client that called for the folders that it works in (MCP: roots); raises where it does not tell them.
+---For what is shown to people: what may be touched is the session's matter.
+---@return {uri: string, name?: string}[]
+function ctx.roots() end
+
 ---@class hygge.SampleRequest
 ---@field prompt? string One message of the user, instead of `messages`.
 ---@field messages? (string | hygge.Message)[]

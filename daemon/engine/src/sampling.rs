@@ -42,6 +42,23 @@ pub trait Sampler: Send + Sync {
     /// # Errors
     /// `Told` when the client or its person refused, or failed.
     fn sample<'a>(&'a self, asked: Sampling, cx: &'a Cx) -> BoxFuture<'a, Result<Sampled, ToolError>>;
+
+    /// The folders that the client works in, as it says itself: for what it shows, never for what is allowed.
+    ///
+    /// # Errors
+    /// `Told` when the client does not say.
+    fn roots<'a>(&'a self, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Root>, ToolError>> {
+        Box::pin(std::future::ready(Err(ToolError::Told(
+            "the client of this call does not tell its folders".to_owned(),
+        ))))
+    }
+}
+
+/// A folder of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    pub uri: String,
+    pub name: Option<String>,
 }
 
 /// The clients that can ask a model, by connection.
@@ -79,26 +96,40 @@ fn lock(samplers: &Mutex<HashMap<u64, Arc<dyn Sampler>>>) -> MutexGuard<'_, Hash
 /// `Told` when that frontend cannot ask a model, refused, or took longer than asks may take; `Cancelled` when
 /// the call ends first.
 pub async fn sample(cx: &Cx, asked: Sampling) -> Result<Sampled, ToolError> {
+    let sampler = sampler(cx, "the client of this call cannot ask a model (it offers no sampling)")?;
+    wait(cx, "a model's answer", sampler.sample(asked, cx)).await
+}
+
+/// Asks the call's own frontend for its folders. As [`sample`].
+///
+/// # Errors
+/// As [`sample`].
+pub async fn roots(cx: &Cx) -> Result<Vec<Root>, ToolError> {
+    let sampler = sampler(cx, "the client of this call does not tell its folders (it offers no roots)")?;
+    wait(cx, "the client's folders", sampler.roots(cx)).await
+}
+
+fn sampler(cx: &Cx, otherwise: &str) -> Result<Arc<dyn Sampler>, ToolError> {
     let sampler = lock(&cx.engine.samplers.0).get(&cx.caller.connection).cloned();
-    let sampler = sampler.ok_or_else(|| {
-        ToolError::Told("the client of this call cannot ask a model (it offers no sampling)".to_owned())
-    })?;
+    sampler.ok_or_else(|| ToolError::Told(otherwise.to_owned()))
+}
+
+async fn wait<T>(cx: &Cx, what: &str, work: BoxFuture<'_, Result<T, ToolError>>) -> Result<T, ToolError> {
     let settings = cx.engine.settings.load_full();
     let _pause = cx.deadline.pause();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let give_up = tokio::time::sleep(settings.ask_timeout);
-    let work = sampler.sample(asked, cx);
     tokio::pin!(give_up, work);
     loop {
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            sampled = &mut work => return sampled,
+            answered = &mut work => return answered,
             () = &mut give_up => {
                 let seconds = settings.ask_timeout.as_secs();
-                return Err(ToolError::Told(format!("the client gave no model's answer within {seconds} s")));
+                return Err(ToolError::Told(format!("the client did not give {what} within {seconds} s")));
             }
-            _ = heartbeat.tick() => cx.message("waiting for a model's answer"),
+            _ = heartbeat.tick() => cx.message(format!("waiting for {what}")),
         }
     }
 }

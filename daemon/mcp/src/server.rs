@@ -12,6 +12,7 @@ mod content;
 mod desk;
 mod forms;
 mod handler;
+mod logs;
 mod meta_tools;
 mod offers;
 mod progress;
@@ -21,7 +22,7 @@ mod tools;
 mod view;
 mod work;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -36,6 +37,7 @@ use toold_proto::session::ClientInfo;
 use toold_proto::tool::SessionId;
 
 use crate::server::desk::Desks;
+use crate::server::logs::Level;
 use crate::server::rounds::Rounds;
 use crate::server::view::{Views, Visits};
 
@@ -122,6 +124,8 @@ impl Mcp {
             in_flight: Arc::default(),
             default_cwd: Mutex::new(default_cwd),
             sampler: OnceLock::new(),
+            log_level: Level::default(),
+            watched: Mutex::default(),
             half_closed: self.host.stopping().child_token(),
             gone: self.host.cancelled().child_token(),
         };
@@ -152,6 +156,9 @@ pub(crate) struct Connection {
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
     /// Lent while the connection lives, once its client has said that it can ask a model.
     pub(crate) sampler: OnceLock<Lent>,
+    pub(crate) log_level: Level,
+    /// Resources that a client of the older revisions wants to hear of.
+    pub(crate) watched: Mutex<HashSet<String>>,
     /// Fires when the client sends no more, or the daemon stops.
     pub(crate) half_closed: CancellationToken,
     /// Fires when the client is gone.

@@ -130,6 +130,14 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
             })))
         })
     })?;
+    ctx.waiting("roots", "ctx.roots", |asked| {
+        let cx = asked.call.cx()?.clone();
+        Ok(async move {
+            let roots = toold_engine::sampling::roots(&cx).await.map_err(|error| error.to_string())?;
+            let roots = roots.into_iter().map(|root| json!({"uri": root.uri, "name": root.name}));
+            Ok(Reply::Json(Json::Array(roots.collect())))
+        })
+    })?;
     Ok(())
 }
 

@@ -1,11 +1,15 @@
 //! Telling clients that lists changed.
 
-use rmcp::model::{SubscriptionFilter, SubscriptionFilterBuilder};
+use std::sync::Arc;
+
+use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter, SubscriptionFilterBuilder};
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_proto::event::What;
+
+use crate::server::Connection;
 
 /// Which lists changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +28,7 @@ impl Changed {
 }
 
 /// Waits for changes. Several that came together are one.
-struct Watch(tokio::sync::broadcast::Receiver<std::sync::Arc<toold_engine::events::Emitted>>);
+struct Watch(tokio::sync::broadcast::Receiver<Arc<toold_engine::events::Emitted>>);
 
 impl Watch {
     fn new(engine: &Engine) -> Self {
@@ -65,6 +69,7 @@ fn of(what: &What) -> Changed {
 pub(super) fn tell(
     engine: &Engine,
     peer: Peer<RoleServer>,
+    connection: Arc<Connection>,
     gone: CancellationToken,
 ) -> impl Future<Output = ()> + use<> {
     let mut watch = Watch::new(engine);
@@ -81,6 +86,11 @@ pub(super) fn tell(
             }
             if changed.resources {
                 sent = sent.and(peer.notify_resource_list_changed().await);
+                // A plugin's new version may read something else at the same place.
+                let watched = connection.watched.lock().expect("no code panics while it holds this lock").clone();
+                for uri in watched {
+                    sent = sent.and(peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await);
+                }
             }
             if changed.prompts {
                 sent = sent.and(peer.notify_prompt_list_changed().await);
@@ -92,10 +102,17 @@ pub(super) fn tell(
     }
 }
 
-/// What a subscription may ask for.
-pub(super) fn offered() -> SubscriptionFilter {
-    SubscriptionFilterBuilder::default().tools_list_changed().prompts_list_changed().resources_list_changed().build()
+/// What a subscription may hear of.
+pub(super) fn offered(requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let all = SubscriptionFilterBuilder::default().tools_list_changed().prompts_list_changed().resources_list_changed();
+    match &requested.resource_subscriptions {
+        None => all.build(),
+        Some(uris) => all.resource_subscriptions(uris.iter().take(MAX_WATCHED)).build(),
+    }
 }
+
+/// Resources that one subscription can watch.
+const MAX_WATCHED: usize = 1_000;
 
 /// Serves one `subscriptions/listen` until the client ends it, or `over` fires.
 pub(super) async fn listen(engine: &Engine, subscription: &SubscriptionContext, over: &CancellationToken) {
@@ -115,6 +132,11 @@ pub(super) async fn listen(engine: &Engine, subscription: &SubscriptionContext, 
         }
         if changed.resources && wants.resources_list_changed == Some(true) {
             sent = sent.and(sink.notify_resource_list_changed().await);
+        }
+        if changed.resources {
+            for uri in wants.resource_subscriptions.iter().flatten() {
+                sent = sent.and(sink.notify_resource_updated(uri).await);
+            }
         }
         if changed.prompts && wants.prompts_list_changed == Some(true) {
             sent = sent.and(sink.notify_prompt_list_changed().await);

@@ -1,14 +1,15 @@
 //! What one request asks its client: leave, questions, forms, a model's answer.
 //!
 //! Other frontends see the same permission prompts and questions at the same time; the first answer counts.
+#![expect(deprecated, reason = "sampling and roots are deprecated in the newest revision only")]
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rmcp::model::InputRequest;
+use rmcp::model::{ClientCapabilities, ElicitationCapability, InputRequest, ListRootsRequest};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use toold_engine::Engine;
@@ -16,7 +17,7 @@ use toold_engine::asks::{self, AskSubscription, Replier};
 use toold_engine::cx::Cx;
 use toold_engine::execute::Caller;
 use toold_engine::questions::{self, QuestionSubscription};
-use toold_engine::sampling::{Sampled, Sampler, Sampling};
+use toold_engine::sampling::{Root, Sampled, Sampler, Sampling};
 use toold_engine::session::Session;
 use toold_engine::tool::ToolError;
 use toold_proto::permission::{Answerer, Ask, PermissionEvent, Scope};
@@ -30,10 +31,10 @@ const TRIES: u32 = 3;
 /// What a call may ask of a model at once.
 const WAITING: usize = 16;
 
-/// The desks of the requests in flight, by their callers, for those who ask a client straight.
+/// The requests in flight, by their callers, for those who ask a client straight.
 #[derive(Default)]
 pub(crate) struct Desks {
-    open: ByCaller<mpsc::Sender<Straight>>,
+    lines: ByCaller<Arc<Line>>,
     next: AtomicU64,
     /// Grows when a desk closes: somebody else may have to ask what it asked.
     closed: watch::Sender<u64>,
@@ -46,31 +47,116 @@ pub(crate) struct Straight {
     answer: oneshot::Sender<Result<Value, String>>,
 }
 
+/// One request's line to its client.
+pub(super) struct Line {
+    can: Can,
+    /// Of its desk; none where the client can be asked nothing.
+    desk: Mutex<Option<mpsc::Sender<Straight>>>,
+    /// What was wanted of the client that it does not offer.
+    missing: Mutex<Option<ClientCapabilities>>,
+}
+
+/// What a client can be asked, as it says itself.
+#[derive(Clone, Copy)]
+pub(super) struct Can {
+    pub(super) show_forms: bool,
+    pub(super) sample: bool,
+    pub(super) tell_roots: bool,
+}
+
+impl Can {
+    pub(super) fn of(capabilities: Option<ClientCapabilities>) -> Self {
+        let capabilities = capabilities.unwrap_or_default();
+        // One that names no kind of elicitation means forms, as the first revision with it had no other.
+        let forms = |can: ElicitationCapability| can.form.is_some() || can.url.is_none();
+        Self {
+            show_forms: capabilities.elicitation.is_some_and(forms),
+            sample: capabilities.sampling.is_some(),
+            tell_roots: capabilities.roots.is_some(),
+        }
+    }
+
+    pub(super) fn be_asked(self) -> bool {
+        self.show_forms || self.sample || self.tell_roots
+    }
+}
+
+impl Line {
+    /// What was wanted of the client that it does not offer, if anything was.
+    pub(super) fn missing(&self) -> Option<ClientCapabilities> {
+        lock(&self.missing).clone()
+    }
+}
+
+/// A line that is open until this is dropped.
+pub(super) struct OpenLine {
+    desks: Arc<Desks>,
+    caller: Arc<Caller>,
+    pub(super) line: Arc<Line>,
+}
+
+impl Drop for OpenLine {
+    fn drop(&mut self) {
+        lock(&self.desks.lines).remove(&address(&self.caller));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no code panics while it holds this lock")
+}
+
 impl Desks {
+    /// Opens the line of a request, which this caller stands for.
+    pub(super) fn line(self: &Arc<Self>, caller: &Arc<Caller>, can: Can) -> OpenLine {
+        let line = Arc::new(Line { can, desk: Mutex::default(), missing: Mutex::default() });
+        lock(&self.lines).insert(address(caller), line.clone());
+        OpenLine { desks: self.clone(), caller: caller.clone(), line }
+    }
+
     /// Asks the client of a call.
     ///
     /// # Errors
     /// `Told` when the client cannot be asked, or did not answer.
-    async fn ask(&self, caller: &Arc<Caller>, key: String, request: InputRequest) -> Result<Value, ToolError> {
-        let desk = self.open.lock().expect("no code panics while it holds this lock").get(&address(caller)).cloned();
-        let nobody = || ToolError::Told("the client of this call cannot be asked any more".to_owned());
-        let desk = desk.ok_or_else(nobody)?;
+    async fn ask(
+        &self,
+        caller: &Arc<Caller>,
+        offers: impl Fn(Can) -> bool,
+        wanted: ClientCapabilities,
+        kind: &str,
+        request: InputRequest,
+    ) -> Result<Value, ToolError> {
+        let nobody = |words: &str| ToolError::Told(words.to_owned());
+        let line = lock(&self.lines).get(&address(caller)).cloned();
+        let line = line.ok_or_else(|| nobody("the client of this call cannot be asked any more"))?;
+        if !offers(line.can) {
+            *lock(&line.missing) = Some(wanted);
+            return Err(nobody(&format!("the client of this call offers no {kind}")));
+        }
+        let desk = lock(&line.desk).clone().ok_or_else(|| nobody("the client of this call cannot be asked"))?;
+        let key = format!("{kind}_{}", self.next.fetch_add(1, Ordering::Relaxed));
         let (answer, answered) = oneshot::channel();
-        desk.send(Straight { key, request, answer }).await.map_err(|_| nobody())?;
-        answered.await.map_err(|_| nobody())?.map_err(ToolError::Told)
-    }
-
-    fn key(&self, kind: &str) -> String {
-        format!("{kind}_{}", self.next.fetch_add(1, Ordering::Relaxed))
+        let gone = "the client of this call did not answer";
+        desk.send(Straight { key, request, answer }).await.map_err(|_| nobody(gone))?;
+        answered.await.map_err(|_| nobody(gone))?.map_err(ToolError::Told)
     }
 }
 
 impl Sampler for Desks {
     fn sample<'a>(&'a self, asked: Sampling, cx: &'a Cx) -> BoxFuture<'a, Result<Sampled, ToolError>> {
         async move {
-            let key = self.key("sampling");
-            let answer = self.ask(&cx.caller, key, forms::sampling(&asked)).await?;
+            let wanted = ClientCapabilities::builder().enable_sampling().build();
+            let answer = self.ask(&cx.caller, |can| can.sample, wanted, "sampling", forms::sampling(&asked)).await?;
             forms::read_sampled(answer).map_err(ToolError::Told)
+        }
+        .boxed()
+    }
+
+    fn roots<'a>(&'a self, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Root>, ToolError>> {
+        async move {
+            let wanted = ClientCapabilities::builder().enable_roots().build();
+            let request = InputRequest::ListRoots(ListRootsRequest::default());
+            let answer = self.ask(&cx.caller, |can| can.tell_roots, wanted, "roots", request).await?;
+            forms::read_roots(answer).map_err(ToolError::Told)
         }
         .boxed()
     }
@@ -126,9 +212,9 @@ pub(super) enum News {
 
 impl Desk {
     /// Opens a desk. While it is open its client counts as somebody who can answer.
-    pub(super) fn open(asker: Asker, desks: Arc<Desks>) -> Self {
+    pub(super) fn open(asker: Asker, line: &Line, desks: Arc<Desks>) -> Self {
         let (sender, straight) = mpsc::channel(WAITING);
-        desks.open.lock().expect("no code panics while it holds this lock").insert(address(&asker.caller), sender);
+        *lock(&line.desk) = Some(sender);
         let session = Some(asker.session.id.clone());
         let asks = (asker.forms && asker.may_approve).then(|| asker.engine.asks.subscribe(true, session.clone()));
         let questions = asker.forms.then(|| asker.engine.questions.subscribe(session));
@@ -277,8 +363,6 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        let mut open = self.desks.open.lock().expect("no code panics while it holds this lock");
-        open.remove(&address(&self.asker.caller));
         self.desks.closed.send_modify(|closed| *closed += 1);
     }
 }

@@ -3,10 +3,10 @@
 
 use rmcp::model::{
     CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult, ElicitRequest, ElicitRequestParams,
-    ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, ListRootsResult,
 };
 use serde_json::{Map, Value, json};
-use toold_engine::sampling::{Sampled, Sampling};
+use toold_engine::sampling::{Root, Sampled, Sampling};
 use toold_proto::offer::Speaker;
 use toold_proto::permission::{Action, Ask, ReplyPermission, Scope};
 use toold_proto::question::{Question, ReplyQuestion};
@@ -222,6 +222,14 @@ pub(super) fn read_sampled(answer: Value) -> Result<Sampled, String> {
         model: result.model,
         stop_reason: result.stop_reason,
     })
+}
+
+/// # Errors
+/// The client's answer is no list of roots, in words for the tool.
+pub(super) fn read_roots(answer: Value) -> Result<Vec<Root>, String> {
+    let result: ListRootsResult =
+        serde_json::from_value(answer).map_err(|error| format!("the client's answer is no list of roots: {error}"))?;
+    Ok(result.roots.into_iter().map(|root| Root { uri: root.uri, name: root.name }).collect())
 }
 
 /// A message's block, where we have its kind.

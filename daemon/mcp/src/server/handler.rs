@@ -1,10 +1,12 @@
 //! The methods, as the SDK names them.
+#![expect(deprecated, reason = "the older revisions have what the newest has not")]
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
     GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
@@ -15,14 +17,19 @@ const INSTRUCTIONS: &str = "Tools of a daemon that this machine's agents and edi
 client's working folder. Tools may be added, changed and removed at any time: where the list cannot be read again, \
 tools_search and tools_call reach what there is now.";
 
+/// Resources that one client can watch.
+const MAX_WATCHED: usize = 1_000;
+
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_completions()
+            .enable_logging()
             .enable_prompts()
             .enable_prompts_list_changed()
             .enable_resources()
             .enable_resources_list_changed()
+            .enable_resources_subscribe()
             .enable_tools()
             .enable_tool_list_changed()
             .build();
@@ -53,7 +60,30 @@ impl ServerHandler for Server {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let engine = self.mcp.engine();
         let gone = self.connection.gone.child_token();
-        engine.tasks.spawn(changes::tell(engine, context.peer, gone));
+        engine.tasks.spawn(changes::tell(engine, context.peer, self.connection.clone(), gone));
+    }
+
+    async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.connection.log_level.set(request.level);
+        Ok(())
+    }
+
+    async fn subscribe(&self, request: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let mut watched = self.connection.watched.lock().expect("no code panics while it holds this lock");
+        if watched.len() >= MAX_WATCHED {
+            return Err(ErrorData::invalid_request(format!("{MAX_WATCHED} resources are watched already"), None));
+        }
+        watched.insert(request.uri);
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.connection.watched.lock().expect("no code panics while it holds this lock").remove(&request.uri);
+        Ok(())
     }
 
     async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
@@ -128,8 +158,8 @@ impl ServerHandler for Server {
         offers::complete(self, request, context).await
     }
 
-    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(changes::offered())
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(changes::offered(requested))
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ClientCapabilities, ContentBlock, InputRequiredResult, InputResponses};
+use rmcp::model::{CallToolResult, ContentBlock, InputRequiredResult, InputResponses};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +14,8 @@ use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
 
 use crate::server::Server;
-use crate::server::desk::{Asker, Desk};
+use crate::server::desk::{Asker, Can, Desk};
+use crate::server::logs::Logs;
 use crate::server::progress::Tap;
 use crate::server::rounds::Binding;
 use crate::server::view::{client_of, is_modern};
@@ -48,22 +50,32 @@ impl Server {
         };
         let tap = Tap::default();
         let caller = self.caller();
-        let future = start(self.call(session.clone(), caller.clone(), &tap, cancel.clone()));
+        let mut logs = Logs::listen(engine, &session.id, &self.connection.log_level, &context);
+        let line = self.mcp.desks.line(&caller, can);
+        self.connection.sampler.get_or_init(|| engine.samplers.lend(self.connection.id, self.mcp.desks.clone()));
+        let work = start(self.call(session.clone(), caller.clone(), &tap, cancel.clone()));
+        let (own, modern) = (line.line.clone(), is_modern(&context));
+        let future = async move {
+            let finished = work.await;
+            let missing = line.line.missing().filter(|_| modern && has_failed(&finished));
+            missing.map_or(finished, |missing| Err(ErrorData::missing_required_client_capability(missing)))
+        }
+        .boxed();
         if !can.be_asked() {
             let mut forward = tap.turn_to(&context.peer, context.meta.get_progress_token());
             let finished = tokio::select! {
                 biased;
                 finished = future => finished,
                 () = forward.run() => unreachable!("it forwards for ever"),
+                () = logs.run() => unreachable!("it listens for ever"),
             };
             forward.finish().await;
+            logs.finish().await;
             return Served::Finished(finished);
-        }
-        if can.sample {
-            self.connection.sampler.get_or_init(|| engine.samplers.lend(self.connection.id, self.mcp.desks.clone()));
         }
         let client = client_of(&context).map(|client| client.name);
         let rights = client.as_ref().map(|client| self.mcp.host.client(client)).unwrap_or_default();
+        let session_id = session.id.clone();
         let asker = Asker {
             engine: engine.clone(),
             session,
@@ -73,11 +85,11 @@ impl Server {
             may_approve: rights.approve,
             forms: can.show_forms,
         };
-        let desk = Desk::open(asker, self.mcp.desks.clone());
+        let desk = Desk::open(asker, &own, self.mcp.desks.clone());
         let patience = engine.settings.load().ask_timeout;
-        let (work, task) = Work::begin(future, desk, tap, cancel, patience);
+        let (work, task) = Work::begin(future, desk, tap, session_id, cancel, patience);
         engine.tasks.spawn(task);
-        self.wait(work, answers, binding, context).await
+        self.wait(work, answers, binding, context, logs).await
     }
 
     /// Goes on with what a client was asked about.
@@ -92,7 +104,8 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> Result<Served, ErrorData> {
         let work = self.mcp.rounds.find(state, &binding)?;
-        Ok(self.wait(work, answers, binding, context).await)
+        let logs = Logs::listen(self.mcp.engine(), &work.session, &self.connection.log_level, &context);
+        Ok(self.wait(work, answers, binding, context, logs).await)
     }
 
     async fn wait(
@@ -101,6 +114,7 @@ impl Server {
         answers: InputResponses,
         binding: Binding,
         context: RequestContext<RoleServer>,
+        mut logs: Logs,
     ) -> Served {
         let mut forward = work.tap.turn_to(&context.peer, context.meta.get_progress_token());
         let attending = work.attend(answers).await;
@@ -114,8 +128,10 @@ impl Server {
             biased;
             round = round => round,
             () = forward.run() => unreachable!("it forwards for ever"),
+            () = logs.run() => unreachable!("it listens for ever"),
         };
         forward.finish().await;
+        logs.finish().await;
         match round {
             Round::Finished(finished) => Served::Finished(finished),
             Round::Cancelled => Served::Cancelled,
@@ -169,22 +185,10 @@ impl Server {
     }
 }
 
-/// What a client can be asked, as it says itself.
-#[derive(Clone, Copy)]
-struct Can {
-    show_forms: bool,
-    sample: bool,
-}
-
-impl Can {
-    fn of(capabilities: Option<ClientCapabilities>) -> Self {
-        let capabilities = capabilities.unwrap_or_default();
-        // One that names no kind of elicitation means forms, as the first revision with it had no other.
-        let forms = |can: rmcp::model::ElicitationCapability| can.form.is_some() || can.url.is_none();
-        Self { show_forms: capabilities.elicitation.is_some_and(forms), sample: capabilities.sampling.is_some() }
-    }
-
-    fn be_asked(self) -> bool {
-        self.show_forms || self.sample
+fn has_failed(finished: &Finished) -> bool {
+    match finished {
+        Ok(Outcome::Tool(result)) => result.is_error == Some(true),
+        Ok(Outcome::Prompt(_) | Outcome::Resource(_)) => false,
+        Err(_) => true,
     }
 }

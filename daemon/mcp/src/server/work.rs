@@ -19,6 +19,7 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, Servic
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toold_proto::tool::SessionId;
 
 use crate::server::desk::{Desk, News};
 use crate::server::progress::Tap;
@@ -41,6 +42,7 @@ const NEWS: usize = 64;
 pub(super) struct Work {
     orders: mpsc::Sender<Order>,
     pub(super) tap: Tap,
+    pub(super) session: SessionId,
 }
 
 enum Order {
@@ -80,12 +82,13 @@ impl Work {
         future: BoxFuture<'static, Finished>,
         desk: Desk,
         tap: Tap,
+        session: SessionId,
         cancel: CancellationToken,
         patience: Duration,
     ) -> (Self, impl Future<Output = ()>) {
         let (orders, receiver) = mpsc::channel(NEWS);
         let task = Task { desk, cancel, patience, attending: None, asked: BTreeMap::new(), finished: None };
-        (Self { orders, tap }, task.run(future, receiver))
+        (Self { orders, tap, session }, task.run(future, receiver))
     }
 
     pub(super) fn is_over(&self) -> bool {
