@@ -4,10 +4,12 @@ import { join } from "node:path";
 
 import { CallCancelled, InvalidArguments, RpcError, text, UnknownTool, type CallProgress, type ToolResult } from "toold";
 
-import { place, test } from "./place.js";
+import { shared, test } from "./place.js";
 
-test("tools are listed, also as providers want them", async (t) => {
-  const client = await place(t).client();
+const here = shared();
+
+test("tools are listed, also as providers want them", async () => {
+  const client = await here.client();
   const plugins = await client.tools({ source: "plugin" });
   assert.deepEqual(plugins.map((tool) => tool.name), ["fail", "greet", "wait_for_ever", "wait_in_line"]);
   assert.deepEqual((await client.tools({ query: "greets" })).map((tool) => tool.name), ["greet"]);
@@ -17,8 +19,8 @@ test("tools are listed, also as providers want them", async (t) => {
   await assert.rejects(client.schema("great"), UnknownTool);
 });
 
-test("a call gives its result, with all its progress before", async (t) => {
-  const client = await place(t).client();
+test("a call gives its result, with all its progress before", async () => {
+  const client = await here.client();
   const call = client.call("greet", { name: "you", times: 3 });
   const told: CallProgress[] = [];
   for await (const progress of call) told.push(progress);
@@ -32,8 +34,8 @@ test("a call gives its result, with all its progress before", async (t) => {
   assert.equal(result.call_id, call.id);
 });
 
-test("progress that nobody takes holds up nothing", async (t) => {
-  const client = await place(t).client();
+test("progress that nobody takes holds up nothing", async () => {
+  const client = await here.client();
   const call = client.call("greet", { name: "you", times: 20_000 });
   assert.equal(text(await call.result()), "hello you");
   let taken = 0;
@@ -41,8 +43,8 @@ test("progress that nobody takes holds up nothing", async (t) => {
   assert.ok(taken <= 20_001);
 });
 
-test("errors have the classes of their codes", async (t) => {
-  const client = await place(t).client();
+test("errors have the classes of their codes", async () => {
+  const client = await here.client();
   await assert.rejects(client.execute("great", { name: "x" }), (error: Error) => {
     assert.ok(error instanceof UnknownTool);
     assert.deepEqual([error.code, error.kind], [-32001, "unknown_tool"]);
@@ -59,8 +61,8 @@ test("errors have the classes of their codes", async (t) => {
   assert.match(text(failed), /out of luck/);
 });
 
-test("a signal cancels a call, and the daemon stops it", async (t) => {
-  const client = await place(t).client();
+test("a signal cancels a call, and the daemon stops it", async () => {
+  const client = await here.client();
   const events = await client.events({ kinds: ["call.progress", "call.finished"] });
   const controller = new AbortController();
   const running = client.execute("wait_for_ever", {}, { signal: controller.signal });
@@ -71,15 +73,15 @@ test("a signal cancels a call, and the daemon stops it", async (t) => {
   assert.equal(value?.kind === "call.finished" && value.outcome, "cancelled");
 });
 
-test("a signal that fired before lets nothing be sent", async (t) => {
-  const client = await place(t).client();
+test("a signal that fired before lets nothing be sent", async () => {
+  const client = await here.client();
   await assert.rejects(client.execute("greet", { name: "x" }, { signal: AbortSignal.abort() }), { name: "AbortError" });
   await assert.rejects(client.request("daemon.ping", {}, { signal: AbortSignal.abort() }), { name: "AbortError" });
-  assert.deepEqual((await client.request("audit.query")).entries, []);
+  assert.deepEqual((await client.request("audit.query", { session_id: client.session!.session_id })).entries, []);
 });
 
-test("a call is cancelled by its handle, by its id and by the end of its block", async (t) => {
-  const client = await place(t).client();
+test("a call is cancelled by its handle, by its id and by the end of its block", async () => {
+  const client = await here.client();
   const call = client.call("wait_for_ever");
   await call[Symbol.asyncIterator]().next();
   assert.equal(await call.cancel(), true);
@@ -101,15 +103,15 @@ test("a call is cancelled by its handle, by its id and by the end of its block",
   assert.equal(value?.kind === "call.finished" && value.outcome, "cancelled");
 });
 
-test("a tool's time limit is a result", async (t) => {
-  const client = await place(t).client();
+test("a tool's time limit is a result", async () => {
+  const client = await here.client();
   const result = await client.execute("wait_for_ever", {}, { timeout: 20 });
   assert.equal(result.is_error, true);
   assert.equal(result.metadata["timed_out"], true);
 });
 
-test("a batch answers in the order of its calls", async (t) => {
-  const client = await place(t).client();
+test("a batch answers in the order of its calls", async () => {
+  const client = await here.client();
   const told: CallProgress[] = [];
   const results = await client.executeBatch(
     [["greet", { name: "a" }], { name: "no_such_tool" }, { name: "greet", arguments: { name: "c" }, call_id: "third" }],
@@ -122,8 +124,7 @@ test("a batch answers in the order of its calls", async (t) => {
   assert.equal(told.length, 4);
 });
 
-test("a batch in a provider's form gives the provider's blocks", async (t) => {
-  const here = place(t);
+test("a batch in a provider's form gives the provider's blocks", async () => {
   writeFileSync(join(here.work, "notes.txt"), "green tea\n");
   const client = await here.client();
   const told: CallProgress[] = [];
@@ -133,8 +134,8 @@ test("a batch in a provider's form gives the provider's blocks", async (t) => {
   assert.equal(told.length, 2);
 });
 
-test("cancelling a batch cancels all its calls", async (t) => {
-  const client = await place(t).client();
+test("cancelling a batch cancels all its calls", async () => {
+  const client = await here.client();
   const events = await client.events({ kinds: ["call.progress", "call.finished"] });
   const controller = new AbortController();
   const { signal } = controller;
@@ -149,8 +150,8 @@ test("cancelling a batch cancels all its calls", async (t) => {
   }
 });
 
-test("an interrupt skips what waits", async (t) => {
-  const client = await place(t).client();
+test("an interrupt skips what waits", async () => {
+  const client = await here.client();
   const events = await client.events({ kinds: "call.started" });
   const first = client.call("wait_in_line");
   await first[Symbol.asyncIterator]().next();

@@ -4,10 +4,12 @@ import { join } from "node:path";
 
 import { Disconnected, type Event } from "toold";
 
-import { place, test } from "./place.js";
+import { shared, test } from "./place.js";
 
-test("events are numbered, and told from where one has seen them", async (t) => {
-  const client = await place(t).client();
+const here = shared();
+
+test("events are numbered, and told from where one has seen them", async () => {
+  const client = await here.client();
   const events = await client.events({ kinds: ["call.started", "call.finished"] });
   for (const name of ["a", "b", "c"]) await client.execute("greet", { name });
   const seen: Event[] = [];
@@ -26,8 +28,8 @@ test("events are numbered, and told from where one has seen them", async (t) => 
   await again.close();
 });
 
-test("what was lost is told", async (t) => {
-  const client = await place(t).client();
+test("what was lost is told", async () => {
+  const client = await here.client();
   // The ring holds 1,000 events.
   const calls = Array.from({ length: 600 }, (_, i) => ["greet", { name: `${i}` }] as const);
   for (let i = 0; i < calls.length; i += 100) await client.executeBatch(calls.slice(i, i + 100));
@@ -38,8 +40,7 @@ test("what was lost is told", async (t) => {
   assert.ok(value?.kind === "lagged" && (value.missed ?? 1) > 0);
 });
 
-test("a plugin's broken save is an event with its line", async (t) => {
-  const here = place(t);
+test("a plugin's broken save is an event with its line", async () => {
   const client = await here.client();
   const events = await client.events({ kinds: "plugin.failed" });
   writeFileSync(join(here.plugins, "broken.lua"), "local x = 1\nlocal = 2\n");
@@ -48,16 +49,15 @@ test("a plugin's broken save is an event with its line", async (t) => {
   assert.deepEqual([value.plugin, value.error.line], ["broken", 2]);
 });
 
-test("a client that is closed ends its events", async (t) => {
-  const client = await place(t).client();
+test("a client that is closed ends its events", async () => {
+  const client = await here.client();
   const events = await client.events();
   const next = events.next();
   await client.close();
   assert.deepEqual(await next, { done: true, value: undefined });
 });
 
-test("any subscription is an iterator, and ends with its connection", async (t) => {
-  const here = place(t);
+test("any subscription is an iterator, and ends with its connection", async () => {
   const client = await here.client();
   const other = await here.client();
   const asks = await client.subscribe("permissions.subscribe", {});

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 
 import { RpcError, text, type Invocation } from "toold";
 
-import { place, signal, test } from "./place.js";
+import { shared, signal, test } from "./place.js";
 
+const here = shared();
 const allow = () => ({ action: "allow" }) as const;
 
-test("a lent function is a tool of its client", async (t) => {
-  const here = place(t);
+test("a lent function is a tool of its client", async () => {
   const editor = await here.client({ name: "my-editor" });
   const other = await here.client({ onPermission: allow });
   const calls: Invocation[] = [];
@@ -38,8 +38,7 @@ test("a lent function is a tool of its client", async (t) => {
   await assert.rejects(other.schema("selection"), RpcError);
 });
 
-test("what a lent function gives may be text, blocks, or anything that JSON holds", async (t) => {
-  const here = place(t);
+test("what a lent function gives may be text, blocks, or anything that JSON holds", async () => {
   const client = await here.client({ onPermission: allow });
   const give = async (name: string, given: unknown) => {
     await client.provide({ name, description: "Gives" }, () => given);
@@ -55,8 +54,8 @@ test("what a lent function gives may be text, blocks, or anything that JSON hold
   assert.deepEqual([text(bad), bad.is_error, bad.metadata["code"]], ["no luck", true, 7]);
 });
 
-test("what a lent function throws is a result that says so", async (t) => {
-  const client = await place(t).client({ onPermission: allow });
+test("what a lent function throws is a result that says so", async () => {
+  const client = await here.client({ onPermission: allow });
   await client.provide({ name: "break_down", description: "Breaks" }, () => {
     throw new TypeError("no such buffer");
   });
@@ -65,8 +64,8 @@ test("what a lent function throws is a result that says so", async (t) => {
   assert.match(text(result), /TypeError: no such buffer/);
 });
 
-test("a lent function learns that its caller has given up", async (t) => {
-  const client = await place(t).client({ onPermission: allow });
+test("a lent function learns that its caller has given up", async () => {
+  const client = await here.client({ onPermission: allow });
   const begun = signal();
   const gone = signal();
   await client.provide({ name: "hold_on", description: "Holds on" }, async (_, call) => {
@@ -80,22 +79,20 @@ test("a lent function learns that its caller has given up", async (t) => {
   await gone.promise;
 });
 
-test("a name that is taken is refused", async (t) => {
-  const client = await place(t).client();
+test("a name that is taken is refused", async () => {
+  const client = await here.client();
   const taken = { name: "Not A Name", description: "No" };
   await assert.rejects(client.provide(taken, () => ""), RpcError);
 });
 
-test("lent tools follow their client into its next session", async (t) => {
-  const here = place(t);
+test("lent tools follow their client into its next session", async () => {
   const client = await here.client({ onPermission: allow });
   await client.provide({ name: "where_am_i", description: "Tells the session" }, (_, call) => call.session_id);
   const { session_id } = await client.openSession({ cwd: here.work });
   assert.equal(text(await client.execute("where_am_i")), session_id);
 });
 
-test("a role runs a built-in", async (t) => {
-  const here = place(t);
+test("a role runs a built-in", async () => {
   const client = await here.client();
   const roles: (string | undefined)[] = [];
   await client.offer("compact", (_, call) => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { test as nodeTest, type TestContext } from "node:test";
+import { after, afterEach, test as nodeTest, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { connect, NotRunning, type Client, type ClientOptions } from "toold";
@@ -143,9 +143,13 @@ export class Place {
     assert.ok(!existsSync(this.socket), "the socket is left");
   }
 
+  async closeClients(): Promise<void> {
+    await Promise.all(this.#clients.splice(0).map((client) => client.close()));
+  }
+
   async leave(): Promise<void> {
     try {
-      await Promise.all(this.#clients.map((client) => client.close()));
+      await this.closeClients();
       await this.stopDaemon();
     } finally {
       process.chdir(this.#cwd);
@@ -165,6 +169,14 @@ export function test(name: string, body: (t: TestContext) => Promise<void> | voi
 export function place(t: TestContext): Place {
   const place = new Place();
   t.after(() => place.leave());
+  return place;
+}
+
+/** A place for all tests of a file, which say nothing of what they find there: to start a daemon takes its time. */
+export function shared(): Place {
+  const place = new Place();
+  afterEach(() => place.closeClients());
+  after(() => place.leave());
   return place;
 }
 

@@ -4,10 +4,11 @@ import { join } from "node:path";
 
 import { CallCancelled, text, type Ask, type Question } from "toold";
 
-import { place, signal, test } from "./place.js";
+import { shared, signal, test } from "./place.js";
 
-test("an ask is answered, and its diff shown", async (t) => {
-  const here = place(t);
+const here = shared();
+
+test("an ask is answered, and its diff shown", async () => {
   const asks: Ask[] = [];
   const onPermission = (ask: Ask) => {
     asks.push(ask);
@@ -21,8 +22,8 @@ test("an ask is answered, and its diff shown", async (t) => {
   assert.match(asks[0]!.diff ?? "", /^\+green$/m);
 });
 
-test("a person's no is a result that says why", async (t) => {
-  const client = await place(t).client();
+test("a person's no is a result that says why", async () => {
+  const client = await here.client();
   const end = await client.onPermission(() => ({ action: "deny", message: "not today" }));
   const result = await client.execute("bash", { command: "touch x" });
   assert.equal(result.is_error, true);
@@ -32,8 +33,7 @@ test("a person's no is a result that says why", async (t) => {
   assert.match(text(await client.execute("bash", { command: "touch x" })), /toolctl permissions grant/);
 });
 
-test("an answer that holds for longer is not asked again", async (t) => {
-  const here = place(t);
+test("an answer that holds for longer is not asked again", async () => {
   let asked = 0;
   const client = await here.client({
     onPermission: (ask) => {
@@ -47,9 +47,9 @@ test("an answer that holds for longer is not asked again", async (t) => {
   assert.equal(asked, 1);
 });
 
-test("a callback that fails denies", async (t) => {
+test("a callback that fails denies", async () => {
   const logged: string[] = [];
-  const client = await place(t).client({
+  const client = await here.client({
     onPermission: () => {
       throw new Error("broken");
     },
@@ -59,9 +59,9 @@ test("a callback that fails denies", async (t) => {
   assert.deepEqual(logged, ["the callback for permissions failed: broken"]);
 });
 
-test("an answer that the daemon refuses denies", async (t) => {
+test("an answer that the daemon refuses denies", async () => {
   const logged: string[] = [];
-  const client = await place(t).client({
+  const client = await here.client({
     onPermission: () => ({ action: "allow", scope: "always", pattern: "*" }),
     log: (message) => logged.push(message),
   });
@@ -69,8 +69,7 @@ test("an answer that the daemon refuses denies", async (t) => {
   assert.match(logged.join(), /^the daemon refused an answer for permissions/);
 });
 
-test("the prompt of another ends when the first has answered", async (t) => {
-  const here = place(t);
+test("the prompt of another ends when the first has answered", async () => {
   const seen = signal();
   const over = signal();
   await here.client({
@@ -91,10 +90,10 @@ test("the prompt of another ends when the first has answered", async (t) => {
   await over.promise;
 });
 
-test("an ask ends with its call", async (t) => {
+test("an ask ends with its call", async () => {
   const seen = signal();
   const over = signal();
-  const client = await place(t).client({
+  const client = await here.client({
     onPermission: (_, ended) => {
       ended.addEventListener("abort", () => over.fire());
       seen.fire();
@@ -108,8 +107,7 @@ test("an ask ends with its call", async (t) => {
   await assert.rejects(call.result(), CallCancelled);
 });
 
-test("an ask that is left to others can be seen and answered by them", async (t) => {
-  const here = place(t);
+test("an ask that is left to others can be seen and answered by them", async () => {
   const over = signal();
   const onPermission = (_: Ask, ended: AbortSignal) => ended.addEventListener("abort", () => over.fire());
   const client = await here.client({ onPermission: (ask, ended) => void onPermission(ask, ended) });
@@ -123,8 +121,7 @@ test("an ask that is left to others can be seen and answered by them", async (t)
   assert.equal((await running).is_error, false);
 });
 
-test("questions are answered by an option, in own words, or not at all", async (t) => {
-  const here = place(t);
+test("questions are answered by an option, in own words, or not at all", async () => {
   const questions: Question[] = [];
   const answers = [
     (question: Question) => ({ answer_ids: [question.options[1]!.id] }),
