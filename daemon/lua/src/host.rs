@@ -93,6 +93,9 @@ pub struct PluginHostOptions {
     pub disabled: HashSet<String>,
     /// Names of bundled plugins that are to run.
     pub enabled: HashSet<String>,
+    /// How often plugin folders are looked at whose file system tells nothing by itself, such as that of a network.
+    /// `None` listens to the system's events, and looks every second where there are none.
+    pub poll: Option<Duration>,
     /// Who tells what of projects is trusted; without it nothing is.
     pub trust: Arc<dyn Trust>,
 }
@@ -125,6 +128,7 @@ impl PluginHostOptions {
             registrations: None,
             disabled: HashSet::new(),
             enabled: HashSet::new(),
+            poll: None,
             trust: Arc::new(Nobody),
         }
     }
@@ -196,7 +200,7 @@ impl PluginHost {
             settled: settled.clone(),
             settle_patience: options.settle_patience,
         };
-        let keeper = Keeper::new(arranged, options.trust, shared, shown);
+        let keeper = Keeper::new(arranged, options.trust, options.poll, shared, shown);
         let task = tokio::spawn(keeper.keep(inbox, stop.clone()));
         Ok(Self { described, subagents, commands, orders, arrangement, settled, stop, task: Mutex::new(Some(task)) })
     }

@@ -84,6 +84,7 @@ pub(crate) struct Keeper {
     /// What is in force of it.
     arrangement: Arc<Arrangement>,
     trust: Arc<dyn Trust>,
+    poll: Option<Duration>,
     dirs: BTreeMap<usize, Dir>,
     folders: Arc<Folders>,
     next_dir: usize,
@@ -114,6 +115,7 @@ impl Keeper {
     pub(crate) fn new(
         arranged: watch::Receiver<Arrangement>,
         trust: Arc<dyn Trust>,
+        poll: Option<Duration>,
         shared: Arc<Shared>,
         shown: Shown,
     ) -> Self {
@@ -121,6 +123,7 @@ impl Keeper {
             arranged,
             arrangement: Arc::default(),
             trust,
+            poll,
             dirs: BTreeMap::new(),
             folders: Arc::default(),
             next_dir: PROJECTS,
@@ -145,8 +148,8 @@ impl Keeper {
     pub(crate) async fn keep(mut self, mut inbox: mpsc::Receiver<HostOrder>, stop: CancellationToken) {
         let changes = Arc::<Changes>::default();
         let mut watching = {
-            let (folders, changes) = (self.folders.clone(), changes.clone());
-            blocking(move || Watch::start(folders, changes)).await
+            let (folders, changes, poll) = (self.folders.clone(), changes.clone(), self.poll);
+            blocking(move || Watch::start(folders, changes, poll)).await
         };
         let mut events = self.shared.engine.events.subscribe(None).receiver;
         let mut rests_at = Instant::now() + REST;

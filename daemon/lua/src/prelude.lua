@@ -176,9 +176,10 @@ debug = {
   end,
 }
 
--- coroutines: a wait of the host inside a plugin's own coroutine goes up to the host ----------
+-- coroutines: waits of the host inside a plugin's own coroutine go up to the host, and so do the ends of slices ----
 
 local PENDING = host.pending
+local slice_is_over = host.slice_is_over
 -- How many resumes on the way up cannot yield; the waits of the host then block their thread.
 local blocked = 0
 
@@ -186,19 +187,31 @@ local function is_wait(co, count, ok, first)
   return ok and count == 2 and first == PENDING and raw_status(co) == "suspended"
 end
 
+local function is_slice(co, count, ok)
+  return ok and count == 1 and raw_status(co) == "suspended" and slice_is_over()
+end
+
 -- A loop, since a wait may be looked at many times before it ends, and each call would keep its frame.
-local function forward(co)
+local function forward(co, results)
   while true do
-    local results = table_pack(raw_resume(co, raw_yield(PENDING)))
-    if not is_wait(co, results.n, results[1], results[2]) then
+    if is_wait(co, results.n, results[1], results[2]) then
+      results = table_pack(raw_resume(co, raw_yield(PENDING)))
+    elseif is_slice(co, results.n, results[1]) then
+      -- Before this loop comes round, whoever runs it has stopped too, if it can.
+      results = table_pack(raw_resume(co))
+    else
       return table_unpack(results, 1, results.n)
     end
   end
 end
 
-local function unless_wait(co, ...)
-  if is_wait(co, select("#", ...), ...) then
-    return forward(co)
+-- Only what looks like a wait or a slice is packed up: most resumes give something else.
+local function unless_host(co, ...)
+  local count = select("#", ...)
+  if count == 1 or (count == 2 and select(2, ...) == PENDING) then
+    if raw_status(co) == "suspended" then
+      return forward(co, table_pack(...))
+    end
   end
   return ...
 end
@@ -210,10 +223,10 @@ end
 
 local function resume(co, ...)
   if isyieldable() then
-    return unless_wait(co, raw_resume(co, ...))
+    return unless_host(co, raw_resume(co, ...))
   end
   blocked = blocked + 1
-  return unblock(raw_resume(co, ...))
+  return unblock(unless_host(co, raw_resume(co, ...)))
 end
 
 coroutine.resume = resume
@@ -268,6 +281,7 @@ local function all(functions)
         elseif raw_status(co) == "dead" then
           results[i], threads[i], live, waits = value, nil, live - 1, false
         elseif value ~= PENDING then
+          slice_is_over()
           waits = false
         end
       end

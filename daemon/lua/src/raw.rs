@@ -31,6 +31,8 @@ struct Running<'a> {
     brake: &'a Brake,
     /// The coroutine that may give its thread away at the end of a slice; null for none.
     own: *mut ffi::lua_State,
+    /// A coroutine of the script's own has stopped at the end of a slice, and nobody has taken note of it.
+    handed_up: Cell<bool>,
     until_clock: Cell<u32>,
     slice_end: Cell<Option<Instant>>,
 }
@@ -54,6 +56,7 @@ pub(crate) fn run<R>(brake: &Brake, own: Option<&Thread>, f: impl FnOnce() -> R)
     let running = Running {
         brake,
         own: own.map_or(ptr::null_mut(), Thread::state),
+        handed_up: Cell::new(false),
         until_clock: Cell::new(SAFEPOINTS),
         slice_end: Cell::new(own.map(|_| Instant::now() + SLICE)),
     };
@@ -90,16 +93,37 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
         // SAFETY: as above.
         unsafe { raise(state, running.brake.reason()) }
     }
-    if state == running.own && running.slice_end.get().is_some_and(|end| Instant::now() >= end) {
+    if running.slice_end.get().is_some_and(|end| Instant::now() >= end) {
         // SAFETY: `state` is the live coroutine that hit the safepoint; yielding without values is
         // allowed exactly where `lua_isyieldable` says so, and the machine returns at once after it.
         unsafe {
             if ffi::lua_isyieldable(state) != 0 {
-                running.slice_end.set(None);
+                if state == running.own {
+                    running.slice_end.set(None);
+                } else {
+                    // The host's `resume` takes note of it, long before whoever resumed looks at the clock.
+                    running.handed_up.set(true);
+                }
                 ffi::lua_yield(state, 0);
             }
         }
     }
+}
+
+/// Whether the coroutine that has just stopped on this thread did so because its slice is over. Tells so once;
+/// then whoever resumed it stops at its next safepoint, if it can.
+pub(crate) fn take_handed_up() -> bool {
+    let running = RUNNING.get();
+    if running.is_null() {
+        return false;
+    }
+    // SAFETY: not null, so set by `run`, which has not returned.
+    let running = unsafe { &*running };
+    let is_over = running.handed_up.replace(false);
+    if is_over {
+        running.until_clock.set(0);
+    }
+    is_over
 }
 
 /// # Safety

@@ -58,6 +58,7 @@ pub(crate) fn machine(
     host.raw_set("plain_find", lua.create_function(plain_find)?)?;
     host.raw_set("compile", lua.create_function(compile)?)?;
     host.raw_set("pending", Value::LightUserData(Lua::poll_pending()))?;
+    host.raw_set("slice_is_over", lua.create_function(|_, ()| Ok(raw::take_handed_up()))?)?;
     let prelude: Table = own.prelude(&lua).call(host)?;
     let prelude = Prelude { lift: prelude.raw_get("lift")?, lift_waiting: prelude.raw_get("lift_waiting")?, prelude };
     offer(&lua, &prelude)?;

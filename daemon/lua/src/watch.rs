@@ -92,8 +92,8 @@ pub(crate) struct Watch {
 type Links = Mutex<HashMap<Place, PathBuf>>;
 
 impl Watch {
-    /// The folders need not exist.
-    pub(crate) fn start(dirs: Arc<Folders>, changes: Arc<Changes>) -> Self {
+    /// The folders need not exist. With `poll` they are looked at so often, whatever the system tells.
+    pub(crate) fn start(dirs: Arc<Folders>, changes: Arc<Changes>, poll: Option<Duration>) -> Self {
         let links = Arc::<Links>::default();
         let react = {
             let (dirs, links) = (dirs.clone(), links.clone());
@@ -105,13 +105,19 @@ impl Watch {
                 }
             }
         };
-        let watcher: Box<dyn Watcher + Send> = match RecommendedWatcher::new(react.clone(), Config::default()) {
-            Ok(watcher) => Box::new(watcher),
-            Err(error) => {
-                tracing::warn!(%error, "no events of the file system: plugins are looked at every second");
-                let config = Config::default().with_poll_interval(POLL).with_compare_contents(true);
-                Box::new(PollWatcher::new(react, config).expect("a polling watcher needs nothing of the system"))
-            }
+        let polling = |every, react| -> Box<dyn Watcher + Send> {
+            let config = Config::default().with_poll_interval(every).with_compare_contents(true);
+            Box::new(PollWatcher::new(react, config).expect("a polling watcher needs nothing of the system"))
+        };
+        let watcher: Box<dyn Watcher + Send> = match poll {
+            Some(every) => polling(every, react),
+            None => match RecommendedWatcher::new(react.clone(), Config::default()) {
+                Ok(watcher) => Box::new(watcher),
+                Err(error) => {
+                    tracing::warn!(%error, "no events of the file system: plugins are looked at every second");
+                    polling(POLL, react)
+                }
+            },
         };
         let mut watch = Self { watcher, watched: HashMap::new(), links };
         dirs.load().values().for_each(|dir| watch.follow(dir));

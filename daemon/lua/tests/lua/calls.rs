@@ -420,3 +420,56 @@ async fn parallelizable_calls_run_on_two_threads_at_once() {
         assert_eq!(call.await.unwrap(), "met");
     }
 }
+
+/// How far the others come while one loops for a while in the way that `body` says.
+async fn check_slices(body: &str) {
+    let script = format!(
+        "local function spin() local n = 0 repeat n = n + 1 until hygge.plugin.done or n > 3e8 return n end
+         hygge.register_tool{{name = 'spin', execute = function() {body} end}}
+         hygge.register_hook('post_tool', {{tools = 'tick'}}, function() ticks = (ticks or 0) + 1 hygge.plugin.done = ticks >= 5 end)
+         hygge.register_tool{{name = 'tick', parallelizable = true, execute = function() return 'tick' end}}"
+    );
+    let world = World::of(&script).await;
+    let spin = world.execute(world.call_of("spin", json!({})));
+    let ticks = async {
+        for _ in 0..5 {
+            world.call("tick", json!({})).await;
+        }
+    };
+    let (spun, ()) = tokio::join!(spin, ticks);
+    let spun = spun.unwrap();
+    assert!(!spun.is_error && spun.text().parse::<f64>().unwrap() < 3e8, "{body}: {}", spun.text());
+}
+
+/// On one thread, and in the one machine of the plugin: the loop ends only if hooks of the same plugin run meanwhile.
+#[tokio::test]
+async fn a_loop_lets_others_run_wherever_it_is() {
+    for body in [
+        "return spin()",
+        "return coroutine.wrap(spin)()",
+        "local co = coroutine.create(spin) local ok, n = coroutine.resume(co) return ok and n",
+        "return coroutine.wrap(function() return coroutine.wrap(function() return (select(2, pcall(spin))) end)() end)()",
+        "return hygge.all{spin, function() return 1 end}[1]",
+        "return hygge.all{function() return coroutine.wrap(spin)() end}[1]",
+        "for n in coroutine.wrap(function() coroutine.yield(spin()) end) do return n end",
+    ] {
+        check_slices(body).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slices_are_not_seen_by_scripts() {
+    let world = World::of(&tool(
+        "local function busy(n) local s = 0 for i = 1, n do s = s + i % 3 end return s end
+         local seen = {}
+         local co = coroutine.create(function(a) for i = 1, 3 do busy(2e6) a = coroutine.yield(a) end coroutine.yield() return 'end' end)
+         for i = 1, 5 do seen[#seen + 1] = table.concat({tostring(coroutine.resume(co, i)), tostring(select(2, coroutine.resume(coroutine.create(function() busy(1e6) return i end)))), coroutine.status(co)}, ' ') end
+         local sorted = {3, 1, 2}
+         table.sort(sorted, function(a, b) return coroutine.wrap(function() busy(1e6) return a < b end)() end)
+         local text = ('ab'):gsub('.', function(c) return coroutine.wrap(function() busy(1e6) coroutine.yield(c .. c) end)() end)
+         return table.concat(seen, ',') .. ';' .. table.concat(sorted) .. ';' .. text",
+    ))
+    .await;
+    let expected = "true 1 suspended,true 2 suspended,true 3 suspended,true 4 suspended,true 5 dead;123;aabb";
+    assert_eq!(world.text("t", json!({})).await, expected);
+}

@@ -197,8 +197,11 @@ async fn reload_loads_what_has_not_changed() {
 /// what serves in the end is what the files say.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_and_saves_at_once() {
-    const PLUGINS: usize = 20;
-    const ROUNDS: usize = 10;
+    // The whole minute is for those who look for what happens seldom: a thousand saves over fifty plugins.
+    let seconds: u64 = std::env::var("TOOLD_FIRE_SECONDS").map_or(0, |seconds| seconds.parse().unwrap());
+    let (plugins, rounds, calls) = if seconds == 0 { (20, 10, 200) } else { (50, 20, usize::MAX) };
+    let pause = std::time::Duration::from_secs(seconds) / (plugins * rounds) as u32;
+    let saved = std::sync::atomic::AtomicBool::new(false);
     // Whole only if the first line and the last are of one save.
     let script = |plugin: usize, version: usize| {
         let filler = "-- what makes it longer than one write\n".repeat(200);
@@ -212,12 +215,12 @@ async fn calls_and_saves_at_once() {
             plugin.is_multiple_of(2)
         )
     };
-    let files: Vec<(String, String)> = (0..PLUGINS).map(|n| (format!("p{n}.lua"), script(n, 0))).collect();
+    let files: Vec<(String, String)> = (0..plugins).map(|n| (format!("p{n}.lua"), script(n, 0))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let world = World::new(&files).await;
     let saving = async {
-        for version in 1..=ROUNDS {
-            for plugin in 0..PLUGINS {
+        for version in 1..=rounds {
+            for plugin in 0..plugins {
                 let (path, text) = (world.plugins.join(format!("p{plugin}.lua")), script(plugin, version));
                 match version % 3 {
                     0 => fs::write(&path, text).unwrap(),
@@ -233,21 +236,28 @@ async fn calls_and_saves_at_once() {
                         }
                     }
                 }
-                tokio::task::yield_now().await;
+                match pause.is_zero() {
+                    true => tokio::task::yield_now().await,
+                    false => tokio::time::sleep(pause).await,
+                }
             }
         }
+        saved.store(true, std::sync::atomic::Ordering::Relaxed);
     };
     let calling = async |client: usize| {
-        for n in 0..200 {
-            let answer = world.text(&format!("p{}", (client * 7 + n) % PLUGINS), json!({})).await;
+        for n in 0..calls {
+            if calls == usize::MAX && saved.load(std::sync::atomic::Ordering::Relaxed) {
+                return;
+            }
+            let answer = world.text(&format!("p{}", (client * 7 + n) % plugins), json!({})).await;
             let (first, last) = answer.split_once(' ').unwrap();
             assert_eq!(first, last, "a call saw half of a plugin");
         }
     };
     tokio::join!(saving, futures_util::future::join_all((0..8).map(calling)));
-    for plugin in 0..PLUGINS {
-        world.until_described(&format!("p{plugin}"), &format!("v{ROUNDS}")).await;
-        assert_eq!(world.text(&format!("p{plugin}"), json!({})).await, format!("{ROUNDS} {ROUNDS}"));
+    for plugin in 0..plugins {
+        world.until_described(&format!("p{plugin}"), &format!("v{rounds}")).await;
+        assert_eq!(world.text(&format!("p{plugin}"), json!({})).await, format!("{rounds} {rounds}"));
     }
     assert!(world.host.list().iter().all(|plugin| plugin.status == PluginStatus::Loaded && plugin.error.is_none()));
 }
@@ -301,4 +311,23 @@ async fn a_host_that_stops_leaves_nothing() {
     world.host.stop().await;
     assert_eq!(world.tools(), [""; 0]);
     assert!(world.host.list().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_system_without_events_is_looked_at() {
+    let poll = std::time::Duration::from_millis(10);
+    let world = World::with(&[("p.lua", &greet("one"))], |options| options.poll = Some(poll)).await;
+    world.write("p.lua", &greet("two, which is longer"));
+    world.until_described("greet", "two, which is longer").await;
+    world.write("q/plugin.lua", "hygge.register_tool{name = 'other', description = require('text'), execute = print}");
+    world.write("q/text.lua", "return 'a'");
+    world.until_described("other", "a").await;
+    world.write("q/text.lua", "return 'b'");
+    world.until_described("other", "b").await;
+    fs::remove_file(world.plugins.join("p.lua")).unwrap();
+    world.until(|world| world.tools() == ["other"]).await;
+    fs::remove_dir_all(&world.plugins).unwrap();
+    world.until(|world| world.tools().is_empty()).await;
+    world.write("p.lua", &greet("back"));
+    world.until_described("greet", "back").await;
 }
