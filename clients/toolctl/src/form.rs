@@ -45,21 +45,20 @@ fn asked(
     problems: &[Problem],
 ) -> Result<Option<Map<String, Value>>, InquireError> {
     let schema = &tool.input_schema;
-    let names = names(schema);
-    let is_required =
-        |name: &str| schema["required"].as_array().is_some_and(|required| required.iter().any(|r| r == name));
+    // In the order in which their author named them; the properties of a Lua table have none.
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for problem in problems {
         ask(schema, &problem.key, Some(&problem.message), &mut arguments)?;
     }
     if problems.is_empty() {
-        for name in names.iter().filter(|name| is_required(name)) {
+        for name in &required {
             if !arguments.contains_key(*name) {
                 ask(schema, name, None, &mut arguments)?;
             }
         }
-        let optional: Vec<Optional<'_>> = names
-            .iter()
-            .filter(|name| !is_required(name) && !arguments.contains_key(**name))
+        let optional: Vec<Optional<'_>> = names(schema)
+            .into_iter()
+            .filter(|name| !required.contains(name) && !arguments.contains_key(*name))
             .map(|name| Optional { name, about: about(schema, name) })
             .collect();
         if !optional.is_empty() {
