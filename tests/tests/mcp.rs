@@ -1,0 +1,353 @@
+//! The daemon as an MCP server on its socket and on stdio, in the protocol's both eras.
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, until};
+
+const PLUGIN: &str = r#"
+hygge.register_tool{
+  name = "greet", label = "Greet somebody", description = "Says hello",
+  input_schema = {type = "object", properties = {name = {type = "string"}}, required = {"name"}},
+  output_schema = {type = "object", properties = {said = {type = "string"}}, required = {"said"}},
+  annotations = {read_only = true},
+  permission = false, execute = function(ctx, input)
+    ctx.progress{progress = 1, total = 2, message = "half"}
+    return {structured = {said = "hello " .. input.name}}
+  end,
+}
+hygge.register_tool{
+  name = "where", description = "Tells its folder",
+  permission = false, execute = function(ctx, input) return ctx.cwd end,
+}
+hygge.register_tool{
+  name = "forever", description = "Waits",
+  permission = false, execute = function(ctx, input) ctx.progress("waiting") hygge.sleep(60) return "never" end,
+}
+"#;
+
+fn daemon() -> TestDaemon {
+    Setup::new().plugin("greet.lua", PLUGIN).start()
+}
+
+/// A client of the older revisions, with these capabilities.
+fn old(daemon: &TestDaemon, capabilities: Value) -> Wire {
+    let mut wire = Wire::connect(&daemon.socket());
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": capabilities,
+        "clientInfo": {"name": "old", "version": "1"},
+        "_meta": {"toold/default-cwd": daemon.work()},
+    });
+    let answer = wire.result("initialize", params);
+    assert_eq!(answer["protocolVersion"], "2025-11-25");
+    assert_eq!(answer["serverInfo"]["name"], "toold");
+    wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    wire
+}
+
+/// The params of a stateless request.
+fn new(capabilities: Value, mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+    params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({"name": "new", "version": "1"});
+    params
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({"name": name, "arguments": arguments})
+}
+
+#[test]
+fn an_old_client_lists_and_calls() {
+    let daemon = daemon();
+    let mut client = old(&daemon, json!({}));
+    let list = client.result("tools/list", json!({}));
+    let names = names(&list);
+    assert!(names.is_sorted() && names.contains(&"greet") && names.contains(&"read"), "{names:?}");
+    let greet = list["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "greet").unwrap();
+    assert_eq!(greet["title"], "Greet somebody");
+    assert_eq!(greet["annotations"]["readOnlyHint"], true);
+    assert_eq!(greet["outputSchema"]["required"], json!(["said"]));
+    assert!(list.get("resultType").is_none() && list.get("nextCursor").is_none());
+
+    let result = client.result("tools/call", call("greet", json!({"name": "you"})));
+    assert_eq!(result["structuredContent"], json!({"said": "hello you"}));
+    assert_eq!(result["content"], json!([{"type": "text", "text": r#"{"said":"hello you"}"#}]));
+    assert_eq!(result["isError"], false);
+    assert_eq!(client.result("ping", json!({})), json!({}));
+}
+
+#[test]
+fn a_stateless_client_discovers_lists_and_calls() {
+    let daemon = daemon();
+    let mut client = Wire::connect(&daemon.socket());
+    let found = client.result("server/discover", new(json!({}), json!({})));
+    let versions = found["supportedVersions"].as_array().unwrap();
+    assert!(versions.contains(&json!("2026-07-28")) && versions.contains(&json!("2025-11-25")), "{found}");
+
+    let list = client.result("tools/list", new(json!({}), json!({})));
+    assert_eq!(list["resultType"], "complete");
+    assert_eq!(list["cacheScope"], "private");
+    assert!(list["ttlMs"].is_u64());
+    assert!(names(&list).contains(&"greet"));
+    let again = client.result("tools/list", new(json!({}), json!({})));
+    assert_eq!(names(&list), names(&again));
+
+    let result = client.result("tools/call", new(json!({}), call("greet", json!({"name": "you"}))));
+    assert_eq!(result["structuredContent"], json!({"said": "hello you"}));
+    assert_eq!(result["resultType"], "complete");
+    // What the older revisions had is gone in this one.
+    assert_eq!(client.error("ping", new(json!({}), json!({})))["code"], -32601);
+}
+
+#[test]
+fn a_stateless_request_can_be_the_first() {
+    let daemon = daemon();
+    let mut client = Wire::connect(&daemon.socket());
+    let result = client.result("tools/call", new(json!({}), call("greet", json!({"name": "you"}))));
+    assert_eq!(result["structuredContent"]["said"], "hello you");
+}
+
+#[test]
+fn what_is_not_of_the_protocol_before_its_first_message_does_not_hinder() {
+    let daemon = daemon();
+    let mut client = Wire::connect(&daemon.socket());
+    client.send_bytes(b"\n{oops\n");
+    assert_eq!(client.next_message().unwrap()["error"]["code"], -32700);
+    let found = client.result("server/discover", new(json!({}), json!({})));
+    assert_eq!(found["resultType"], "complete");
+}
+
+#[test]
+fn native_clients_keep_their_dialect() {
+    let daemon = daemon();
+    let mut client = daemon.connect();
+    let refused = client.error("initialize", json!({"protocolVersion": "2025-11-25"}));
+    assert_eq!(refused["code"], -32601);
+}
+
+#[test]
+fn progress_comes_before_the_result_and_grows() {
+    let daemon = daemon();
+    let mut client = old(&daemon, json!({}));
+    let mut params = call("greet", json!({"name": "you"}));
+    params["_meta"] = json!({"progressToken": "p1"});
+    let id = client.request("tools/call", params);
+    let told = client.next_message().unwrap();
+    assert_eq!(told["method"], "notifications/progress");
+    assert_eq!(told["params"], json!({"progressToken": "p1", "progress": 1.0, "total": 2.0, "message": "half"}));
+    assert_eq!(client.answer(id)["result"]["isError"], false);
+}
+
+#[test]
+fn a_cancelled_call_ends_and_is_not_answered() {
+    let daemon = daemon();
+    let mut watcher = daemon.connect();
+    watcher.result("events.subscribe", json!({"kinds": ["call.finished"]}));
+    let mut client = old(&daemon, json!({}));
+    let mut params = call("forever", json!({}));
+    params["_meta"] = json!({"progressToken": 1});
+    let id = client.request("tools/call", params);
+    client.notification("notifications/progress");
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    let finished = watcher.notification("events.event");
+    assert_eq!(finished["result"]["outcome"], "cancelled");
+    // The next answer is the next request's.
+    let next = client.request("ping", json!({}));
+    assert_eq!(client.next_message().unwrap()["id"], next);
+}
+
+#[test]
+fn calls_end_with_their_client() {
+    let daemon = daemon();
+    let mut watcher = daemon.connect();
+    watcher.result("events.subscribe", json!({"kinds": ["call.finished"]}));
+    let mut client = old(&daemon, json!({}));
+    let mut params = call("forever", json!({}));
+    params["_meta"] = json!({"progressToken": 1});
+    client.request("tools/call", params);
+    client.notification("notifications/progress");
+    drop(client);
+    assert_eq!(watcher.notification("events.event")["result"]["outcome"], "cancelled");
+    let left = || daemon.connect().result("session.list", json!({}));
+    until("its session is closed", || {
+        let left = left();
+        let sessions = left["sessions"].as_array().unwrap();
+        sessions.iter().all(|session| session["client"]["name"] != "old").then_some(())
+    });
+}
+
+#[test]
+fn a_client_that_only_stops_sending_is_answered() {
+    let daemon = daemon();
+    let mut client = old(&daemon, json!({}));
+    let id = client.request("tools/call", call("greet", json!({"name": "you"})));
+    client.end_sending();
+    assert_eq!(client.answer(id)["result"]["isError"], false);
+    assert!(client.next_message().is_none());
+}
+
+#[test]
+fn failures_are_what_the_protocol_wants() {
+    let daemon = daemon();
+    let mut client = old(&daemon, json!({}));
+    let unknown = client.error("tools/call", call("gret", json!({})));
+    assert_eq!(unknown["code"], -32602);
+    assert!(unknown["message"].as_str().unwrap().contains("greet"), "{unknown}");
+    let invalid = client.result("tools/call", call("greet", json!({"name": 1})));
+    assert_eq!(invalid["isError"], true);
+    assert!(invalid["content"][0]["text"].as_str().unwrap().contains("/name"), "{invalid}");
+    let missing = client.result("tools/call", call("read", json!({"path": "nothing here"})));
+    assert_eq!(missing["isError"], true);
+    for method in ["tasks/list", "nothing/here", "logging/nothing"] {
+        assert_eq!(client.error(method, json!({}))["code"], -32601, "{method}");
+    }
+}
+
+#[test]
+fn both_eras_hear_that_the_list_changed() {
+    let daemon = daemon();
+    let mut first = old(&daemon, json!({}));
+    let mut second = Wire::connect(&daemon.socket());
+    let listens =
+        second.request("subscriptions/listen", new(json!({}), json!({"notifications": {"toolsListChanged": true}})));
+    let acknowledged = second.notification("notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["notifications"]["toolsListChanged"], true);
+    // What is answered after `initialized` comes after it took effect.
+    first.result("tools/list", json!({}));
+    std::fs::write(
+        daemon.plugins().join("late.lua"),
+        r#"hygge.register_tool{name = "late", description = "Came late", permission = false, execute = function() return "late" end}"#,
+    )
+    .unwrap();
+    first.notification("notifications/tools/list_changed");
+    let told = second.notification("notifications/tools/list_changed");
+    assert_eq!(told["_meta"]["io.modelcontextprotocol/subscriptionId"], listens);
+    assert!(names(&first.result("tools/list", json!({}))).contains(&"late"));
+    assert!(names(&second.result("tools/list", new(json!({}), json!({})))).contains(&"late"));
+    second.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listens}}));
+    second.result("tools/list", new(json!({}), json!({})));
+}
+
+#[test]
+fn meta_tools_reach_what_came_later() {
+    let daemon = daemon();
+    let mut client = old(&daemon, json!({}));
+    let before = client.result("tools/list", json!({}));
+    assert!(names(&before).contains(&"tools_call") && names(&before).contains(&"tools_search"));
+    std::fs::write(
+        daemon.plugins().join("late.lua"),
+        r#"hygge.register_tool{name = "late", description = "Came too late", permission = false, execute = function() return "late" end}"#,
+    )
+    .unwrap();
+    client.notification("notifications/tools/list_changed");
+    let found = client.result("tools/call", call("tools_search", json!({"query": "TOO late"})));
+    assert_eq!(found["structuredContent"]["tools"][0]["name"], "late");
+    let result = client.result("tools/call", call("tools_call", json!({"name": "late"})));
+    assert_eq!(result["content"][0]["text"], "late");
+    let unknown = client.error("tools/call", call("tools_call", json!({"name": "nothing"})));
+    assert_eq!(unknown["code"], -32602);
+    let wrong = client.result("tools/call", call("tools_call", json!({"arguments": {}})));
+    assert_eq!(wrong["isError"], true);
+}
+
+#[test]
+fn meta_tools_can_be_off_or_only_for_some() {
+    let config = "[mcp]\nmeta_tools = \"off\"\n";
+    let daemon = Setup::new().config(config).start();
+    let mut client = old(&daemon, json!({}));
+    assert!(!names(&client.result("tools/list", json!({}))).contains(&"tools_call"));
+    assert_eq!(client.error("tools/call", call("tools_search", json!({"query": ""})))["code"], -32602);
+
+    let daemon = Setup::new().config("[mcp.clients.old]\nlist_changed = true\n").start();
+    let mut client = old(&daemon, json!({}));
+    assert!(!names(&client.result("tools/list", json!({}))).contains(&"tools_call"));
+}
+
+#[test]
+fn a_client_works_in_its_roots_else_where_it_says() {
+    let daemon = Setup::new().plugin("greet.lua", PLUGIN).file("a/x", "").file("b/x", "").start();
+    let work = daemon.work();
+    let mut client = old(&daemon, json!({}));
+    let place = |result: Value| result["content"][0]["text"].as_str().unwrap().to_owned();
+    assert_eq!(place(client.result("tools/call", call("where", json!({})))), work.display().to_string());
+    let mut params = call("where", json!({}));
+    params["_meta"] = json!({"toold/cwd": work.join("a")});
+    assert_eq!(place(client.result("tools/call", params)), work.join("a").display().to_string());
+    let mut params = call("where", json!({}));
+    params["_meta"] = json!({"toold/cwd": work.join("nothing")});
+    assert_eq!(client.error("tools/call", params)["code"], -32602);
+
+    let mut client = old(&daemon, json!({"roots": {"listChanged": true}}));
+    let mut told = |root: &str| {
+        let id = client.request("tools/call", call("where", json!({})));
+        let asked = client.next_message().unwrap();
+        assert_eq!(asked["method"], "roots/list", "{asked}");
+        let uri = format!("file://{}", work.join(root).display());
+        client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": uri}]}}));
+        let place = place(client.answer(id)["result"].take());
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
+        // So that the change has been heard.
+        client.result("ping", json!({}));
+        place
+    };
+    assert_eq!(told("a"), work.join("a").display().to_string());
+    assert_eq!(told("b"), work.join("b").display().to_string());
+}
+
+#[test]
+fn a_client_is_an_agent_with_a_session_of_its_own() {
+    let daemon = daemon();
+    let mut client = old(&daemon, json!({}));
+    client.result("tools/call", call("greet", json!({"name": "you"})));
+    let sessions = daemon.connect().result("session.list", json!({}));
+    let own = sessions["sessions"].as_array().unwrap().iter().find(|session| session["client"]["name"] == "old");
+    assert_eq!(own.unwrap()["cwd"], json!(daemon.work()));
+    // Nothing of the native dialect is there for it.
+    assert_eq!(client.error("permissions.grant", json!({"category": "shell", "pattern": "*"}))["code"], -32601);
+}
+
+#[test]
+fn without_elicitation_a_refusal_says_how_to_allow() {
+    let daemon = daemon();
+    let mut client = old(&daemon, json!({}));
+    let refused = client.result("tools/call", call("bash", json!({"command": "touch x"})));
+    assert_eq!(refused["isError"], true);
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("toolctl permissions grant shell 'touch x'"), "{text}");
+}
+
+#[test]
+fn toolctl_mcp_starts_the_daemon_and_says_where_it_is() {
+    use std::io::Write;
+    use std::process::Stdio;
+    let setup = Setup::new().plugin("greet.lua", PLUGIN).file("below/x", "");
+    let mut child = setup
+        .command(toold_tests::toolctl())
+        .args(["mcp", "--cwd", "below"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let request = |id: u64, method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+    };
+    let initialize =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+    let lines = [
+        request(1, "initialize", initialize),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
+        request(2, "tools/call", call("where", json!({}))),
+    ];
+    child.stdin.take().unwrap().write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
+    assert_eq!(answers[1]["result"]["content"][0]["text"], setup.path("work/below").display().to_string());
+    let stopped = setup.command(toold_tests::toolctl()).arg("stop").output().unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+}

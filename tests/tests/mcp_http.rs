@@ -1,0 +1,324 @@
+//! MCP on Streamable HTTP: who gets in, and what happens to those who don't behave.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, until};
+
+const PLUGIN: &str = r#"
+hygge.register_tool{
+  name = "hello", description = "Says hello", permission = false,
+  execute = function(ctx, input) return "hello" end,
+}
+hygge.register_tool{
+  name = "forever", description = "Waits", permission = false,
+  execute = function(ctx, input) ctx.progress("waiting") hygge.sleep(60) return "never" end,
+}
+"#;
+
+struct Served {
+    daemon: TestDaemon,
+    address: String,
+    token: String,
+}
+
+fn serve(more: &str) -> Served {
+    let config = format!("[mcp]\nlisten = \"127.0.0.1:0\"\n{more}");
+    let daemon = Setup::new().config(&config).plugin("hello.lua", PLUGIN).start();
+    let url = until("HTTP is served", || {
+        daemon.connect().result("daemon.status", json!({}))["mcp_url"].as_str().map(str::to_owned)
+    });
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
+    let token = std::fs::read_to_string(daemon.state().join("mcp-token")).unwrap();
+    Served { daemon, address, token }
+}
+
+/// An answer: its status, its headers as they came, and its body.
+struct Answer {
+    status: u16,
+    headers: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.body))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.headers.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+}
+
+impl Served {
+    fn stream(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream
+    }
+
+    /// Sends the head of a request with these header lines, which replace the usual ones of the same name.
+    fn head(&self, method: &str, length: usize, own: &[(&str, &str)]) -> String {
+        let token = format!("Bearer {}", self.token);
+        let length = length.to_string();
+        let usual = [
+            ("Host", self.address.as_str()),
+            ("Authorization", &token),
+            ("Accept", "application/json, text/event-stream"),
+            ("Content-Type", "application/json"),
+            ("Content-Length", &length),
+            ("Connection", "close"),
+        ];
+        let mut head = format!("{method} /mcp HTTP/1.1\r\n");
+        let usual =
+            usual.into_iter().filter(|(name, _)| own.iter().all(|(known, _)| !known.eq_ignore_ascii_case(name)));
+        for (name, value) in usual.chain(own.iter().copied()).filter(|(_, value)| !value.is_empty()) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head + "\r\n"
+    }
+
+    fn send(&self, method: &str, body: &str, own: &[(&str, &str)]) -> Answer {
+        let mut stream = self.stream();
+        stream.write_all((self.head(method, body.len(), own) + body).as_bytes()).unwrap();
+        read(stream)
+    }
+
+    /// A request of a stateless revision.
+    fn request(&self, method: &str, params: Value, own: &[(&str, &str)]) -> Answer {
+        let body = stateless(method, params).to_string();
+        let name = serde_json::from_str::<Value>(&body).unwrap()["params"]["name"].as_str().map(str::to_owned);
+        let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+        headers.extend(name.as_deref().map(|name| ("Mcp-Name", name)));
+        headers.extend(own);
+        self.send("POST", &body, &headers)
+    }
+
+    fn initialize(&self) -> Answer {
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+        self.send("POST", &body.to_string(), &[])
+    }
+}
+
+fn stateless(method: &str, mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({"name": "new", "version": "1"});
+    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+}
+
+fn read(stream: TcpStream) -> Answer {
+    let mut reader = BufReader::new(stream);
+    let mut headers = String::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap() == 0 || line == "\r\n" {
+            break;
+        }
+        headers.push_str(&line);
+    }
+    let status = headers.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+    let mut body = Vec::new();
+    // A peer that refuses a body early may reset the connection after its answer.
+    let _ = reader.read_to_end(&mut body);
+    let mut body = String::from_utf8(body).unwrap();
+    if headers.to_lowercase().contains("transfer-encoding: chunked") {
+        body = unchunked(&body);
+    }
+    Answer { status, headers, body }
+}
+
+fn unchunked(text: &str) -> String {
+    let (mut rest, mut whole) = (text, String::new());
+    while let Some((size, after)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).unwrap();
+        if size == 0 {
+            break;
+        }
+        whole.push_str(&after[..size]);
+        rest = &after[size + 2..];
+    }
+    whole
+}
+
+#[test]
+fn both_eras_are_served_with_the_token() {
+    let served = serve("");
+    let answer = served.request("tools/call", json!({"name": "hello", "arguments": {}}), &[]);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "hello");
+
+    let opened = served.initialize();
+    assert_eq!(opened.status, 200, "{}", opened.body);
+    let session = opened.header("mcp-session-id").expect("a session").to_owned();
+    let own = [("Mcp-Session-Id", session.as_str()), ("MCP-Protocol-Version", "2025-11-25")];
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+    assert_eq!(served.send("POST", &initialized, &own).status, 202);
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "hello"}}).to_string();
+    let called = served.send("POST", &call, &own);
+    assert!(called.status == 200 && called.body.contains("hello"), "{} {}", called.status, called.body);
+    assert!(served.send("DELETE", "", &own).status < 300);
+    assert_eq!(served.send("POST", &call, &own).status, 404);
+}
+
+#[test]
+fn without_the_token_nobody_gets_in() {
+    let served = serve("");
+    for wrong in ["", "Bearer", "Bearer ", "Bearer wrong", "Basic dG9rZW4=", &format!("Bearer {}x", served.token)] {
+        let answer = served.request("tools/list", json!({}), &[("Authorization", wrong)]);
+        assert_eq!(answer.status, 401, "{wrong:?}");
+        assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
+        assert!(!answer.body.contains(&served.token));
+    }
+    // The scheme's name is not case-sensitive (RFC 9110, section 11.1).
+    let scheme = format!("bearer {}", served.token);
+    assert_eq!(served.request("tools/list", json!({}), &[("Authorization", &scheme)]).status, 200);
+}
+
+#[test]
+fn the_token_is_for_its_owner_alone() {
+    let served = serve("");
+    let file = std::fs::metadata(served.daemon.state().join("mcp-token")).unwrap();
+    assert_eq!(file.mode() & 0o777, 0o600);
+    assert_eq!(file.uid(), std::fs::metadata("/proc/self").unwrap().uid());
+    assert_eq!(served.token.len(), 64);
+    // No tool gives it away, in no mode.
+    let mut person = served.daemon.connect();
+    let path = served.daemon.state().join("mcp-token");
+    person.result("permissions.grant", json!({"category": "file.read", "pattern": "/**", "scope": "always"}));
+    let refused = person.tool("read", json!({"path": path}));
+    assert_eq!(refused["is_error"], true);
+    assert!(!refused.to_string().contains(&served.token));
+}
+
+#[test]
+fn foreign_hosts_and_origins_are_refused() {
+    let served = serve("origins = [\"http://app.example:*\"]\nhosts = [\"tools.example\"]\n");
+    let list = |own: &[(&str, &str)]| served.request("tools/list", json!({}), own).status;
+    assert_eq!(list(&[("Host", "evil.example")]), 403);
+    assert_eq!(list(&[("Host", "evil.example:80")]), 403);
+    assert_eq!(list(&[("Origin", "http://evil.example")]), 403);
+    assert_eq!(list(&[("Origin", "null")]), 403);
+    assert_eq!(list(&[("Origin", "http://localhost:1")]), 403);
+    assert_eq!(list(&[("Origin", "http://app.example:81")]), 200);
+    assert_eq!(list(&[("Host", "tools.example")]), 200);
+    assert_eq!(list(&[("Host", "localhost")]), 200);
+}
+
+#[test]
+fn with_no_origins_configured_every_web_page_is_refused() {
+    let served = serve("");
+    assert_eq!(served.request("tools/list", json!({}), &[("Origin", "http://127.0.0.1")]).status, 403);
+}
+
+#[test]
+fn large_bodies_are_refused() {
+    let served = serve("\n[limits]\nmessage_bytes = 100000\n");
+    let params = json!({"name": "hello", "arguments": {"x": "x".repeat(200_000)}});
+    let told = served.request("tools/call", params.clone(), &[]);
+    assert_eq!(told.status, 413, "{}", told.body);
+    // The same when its length is not told before.
+    let body = stateless("tools/call", params).to_string();
+    let own = [("Content-Length", ""), ("Transfer-Encoding", "chunked"), ("MCP-Protocol-Version", "2026-07-28")];
+    let mut stream = served.stream();
+    stream.write_all(served.head("POST", 0, &own).as_bytes()).unwrap();
+    // The daemon may have answered and closed before all is sent.
+    let _ = stream.write_all(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).as_bytes());
+    assert_eq!(read(stream).status, 413);
+    assert_eq!(served.request("tools/list", json!({}), &[]).status, 200);
+}
+
+#[test]
+fn slow_bodies_are_given_up() {
+    let served = serve("body_timeout_ms = 200\n");
+    let mut stream = served.stream();
+    stream.write_all((served.head("POST", 1_000, &[]) + "{").as_bytes()).unwrap();
+    assert_eq!(read(stream).status, 408);
+    // Nor are slow headers waited for.
+    let mut stream = served.stream();
+    stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: x\r\n").unwrap();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&rest));
+}
+
+#[test]
+fn sessions_have_an_upper_bound() {
+    let served = serve("max_sessions = 3\n");
+    let opened: Vec<Answer> = (0..3).map(|_| served.initialize()).collect();
+    assert!(opened.iter().all(|answer| answer.status == 200));
+    assert_eq!(served.initialize().status, 503);
+    let session = opened[0].header("mcp-session-id").unwrap();
+    assert!(served.send("DELETE", "", &[("Mcp-Session-Id", session)]).status < 300);
+    until("the place is free", || (served.initialize().status == 200).then_some(()));
+}
+
+#[test]
+fn a_client_that_leaves_cancels_its_call() {
+    let served = serve("");
+    let mut watcher = served.daemon.connect();
+    watcher.result("events.subscribe", json!({"kinds": ["call.started", "call.finished"]}));
+    let body = stateless("tools/call", json!({"name": "forever", "arguments": {}})).to_string();
+    let own = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "forever")];
+    let mut stream = served.stream();
+    stream.write_all((served.head("POST", body.len(), &own) + &body).as_bytes()).unwrap();
+    assert_eq!(watcher.notification("events.event")["result"]["kind"], "call.started");
+    stream.shutdown(Shutdown::Both).unwrap();
+    drop(stream);
+    let finished = watcher.notification("events.event");
+    assert_eq!(finished["result"]["outcome"], "cancelled", "{finished}");
+}
+
+#[test]
+fn other_paths_and_methods_are_refused() {
+    let served = serve("");
+    assert_eq!(served.send("PUT", "{}", &[]).status, 405);
+    let mut stream = served.stream();
+    stream.write_all(served.head("POST", 0, &[]).replace("/mcp", "/other").as_bytes()).unwrap();
+    assert_eq!(read(stream).status, 404);
+}
+
+#[test]
+fn a_place_that_cannot_be_bound_leaves_the_socket_served() {
+    let daemon = Setup::new().config("[mcp]\nlisten = \"0.0.0.0:0\"\n").start();
+    let status = until("it is told", || {
+        let status = daemon.connect().result("daemon.status", json!({}));
+        status.get("problems").is_some().then_some(status)
+    });
+    assert!(status["problems"][0].as_str().unwrap().contains("allow_remote"), "{status}");
+    assert!(status.get("mcp_url").is_none());
+}
+
+#[test]
+fn an_open_stream_does_not_keep_the_daemon_from_stopping() {
+    let served = serve("");
+    let body = stateless("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).to_string();
+    let own = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "subscriptions/listen")];
+    let mut listening = served.stream();
+    listening.write_all((served.head("POST", body.len(), &own) + &body).as_bytes()).unwrap();
+    let mut first = BufReader::new(listening.try_clone().unwrap());
+    let mut line = String::new();
+    while !line.contains("acknowledged") {
+        line.clear();
+        assert!(first.read_line(&mut line).unwrap() > 0, "the stream ended");
+    }
+    let opened = served.initialize();
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let mut waiting = served.stream();
+    let head = served.head("GET", 0, &[("Mcp-Session-Id", &session), ("Accept", "text/event-stream")]);
+    waiting.write_all(head.as_bytes()).unwrap();
+    let mut status = [0; 12];
+    waiting.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    served.daemon.stop();
+    let mut rest = String::new();
+    first.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("\"result\""), "the subscription has a proper end: {rest}");
+}
