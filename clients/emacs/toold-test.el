@@ -383,7 +383,7 @@ hygge.register_command{
       (setq result (toold-execute "bash" '(:command "touch made"))))
     (should (toold-error-p result))
     (should-not toold--active)
-    (jsonrpc-shutdown other t)))
+    (toold--close other)))
 
 (toold-test-deftest toold-asks-of-agents-come-here
   (toold-mode 1)
@@ -396,7 +396,7 @@ hygge.register_command{
                                          '(:name "bash" :arguments
                                            (:command "echo for an agent")))))))
     (should (equal "bash wants shell" asked))
-    (jsonrpc-shutdown agent t)))
+    (toold--close agent)))
 
 (ert-deftest toold-control-characters-are-shown-and-not-obeyed ()
   (should (equal "bash wants shell: echo ^[[2J rm x"
@@ -463,7 +463,7 @@ hygge.register_command{
     (let ((result (toold-test--lent agent "emacs_open" '(:path "none.txt"))))
       (should (toold-error-p result))
       (should (string-match-p "is no file" (toold-text result))))
-    (jsonrpc-shutdown agent t)))
+    (toold--close agent)))
 
 ;; At a terminal, by keys.
 

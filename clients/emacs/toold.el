@@ -82,7 +82,9 @@ Either t, nil or a list of names."
 ;;; The connection
 
 (defclass toold-connection (jsonrpc-process-connection)
-  ((last-id :initform nil :accessor toold--last-id
+  ((socket :initarg :socket :accessor toold--socket
+           :documentation "The process that is the stream.")
+   (last-id :initform nil :accessor toold--last-id
             :documentation "Id of the request that was sent last.")
    (items :initform (make-hash-table :test #'equal) :accessor toold--items
           :documentation "By subscription: the function that takes its items.")
@@ -142,12 +144,14 @@ Either t, nil or a list of names."
       (let ((process (make-network-process
                       :name "toold" :family 'local :service (toold-socket)
                       :coding 'utf-8-emacs-unix :noquery t)))
-        (make-instance 'toold-connection
-                       :name "toold"
-                       :events-buffer-scrollback-size 0
-                       :process process
-                       :notification-dispatcher #'toold--notified
-                       :on-shutdown #'toold--lost))
+        (apply #'make-instance 'toold-connection
+               :name "toold" :process process :socket process
+               :notification-dispatcher #'toold--notified
+               :on-shutdown #'toold--lost
+               ;; Nothing is logged: answers can be long.
+               (if (fboundp 'jsonrpc-continuation-count)
+                   '(:events-buffer-config (:size 0))
+                 '(:events-buffer-scrollback-size 0))))
     (file-error
      (unless (string-match-p "no such file\\|refused\\|reset"
                              (downcase (format "%s" (cddr err))))
@@ -186,7 +190,7 @@ It does not when the daemon was about to stop as we came."
         t)
     (toold-error
      (when (jsonrpc-running-p connection)
-       (jsonrpc-shutdown connection t)
+       (toold--close connection)
        (signal (car err) (cdr err))))))
 
 (defun toold--connect (start)
@@ -219,13 +223,18 @@ With START, a daemon is started when there is none; else nil then."
       (signal 'toold-error
               (list (format "No daemon runs at %s" (toold-socket))))))
 
+(defun toold--close (connection)
+  "End CONNECTION."
+  (delete-process (toold--socket connection))
+  (jsonrpc-shutdown connection t))
+
 (defun toold-disconnect ()
   "Hang up.  What is in flight is cancelled."
   (interactive)
   (when toold--connection
     (let ((connection toold--connection))
       (setq toold--connection nil)
-      (jsonrpc-shutdown connection t))))
+      (toold--close connection))))
 
 (defun toold--lost (connection)
   "Forget CONNECTION, which has ended, and look for another one."
