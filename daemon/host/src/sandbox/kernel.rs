@@ -13,6 +13,7 @@ use landlock::{
     path_beneath_rules,
 };
 use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change, mount_remount};
 use rustix::thread::{CapabilitySet, UnshareFlags, remove_capability_from_bounding_set};
 use seccompiler::{
@@ -32,11 +33,17 @@ const NEEDED: ABI = ABI::V3;
 /// Confines this process and all that it will start, for good. Gives the folder for temporary files.
 pub(super) fn confine(confinement: &Confinement) -> Result<Option<PathBuf>, String> {
     own_mounts()?;
-    for path in &confinement.masked {
-        mask(path).map_err(|error| format!("can't hide {}: {error}", path.display()))?;
-    }
-    for path in &confinement.protected {
-        protect(path).map_err(|error| format!("can't protect {}: {error}", path.display()))?;
+    for (paths, act, verb) in [
+        (&confinement.masked, mask as fn(&Path) -> rustix::io::Result<()>, "hide"),
+        (&confinement.protected, protect, "protect"),
+    ] {
+        for path in paths {
+            match act(path) {
+                // It went since somebody looked.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(format!("can't {verb} {}: {error}", path.display())),
+            }
+        }
     }
     let temp = own_temp(confinement)?;
     drop_capabilities();
