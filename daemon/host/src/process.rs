@@ -357,6 +357,14 @@ impl Running {
         let _ = tokio::task::spawn_blocking(move || signal_all(pid, &mark, signal)).await;
     }
 
+    /// All its processes but the first, wherever they went.
+    async fn descendants(&self) -> Vec<Pid> {
+        let (pid, mark) = (self.pid, self.mark.clone());
+        // Reads all of /proc. Fails only when the runtime stops.
+        let found = tokio::task::spawn_blocking(move || descendants::find(pid, &mark)).await.unwrap_or_default();
+        found.into_iter().filter(|found| *found != self.pid).collect()
+    }
+
     async fn reap(&mut self) -> Option<std::process::ExitStatus> {
         self.child.wait().await.inspect_err(|error| tracing::warn!(%error, "can't wait for a child")).ok()
     }

@@ -110,13 +110,8 @@ impl McpServers {
             engine.registry.commit(removed);
         }
         self.publish();
-        for server in begun.iter().filter(|server| server.wants_to_learn()) {
-            let server = server.clone();
-            self.tasks.spawn(async move {
-                if let Err(error) = server.live().await {
-                    tracing::warn!(server = server.config.name, %error, "the tools of an MCP server are not known yet");
-                }
-            });
+        for server in begun.into_iter().filter(|server| server.wants_to_learn()) {
+            self.tasks.spawn(server.learn());
         }
     }
 

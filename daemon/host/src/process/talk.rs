@@ -3,9 +3,9 @@
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{Command, Running, StartError, spawn};
 
@@ -63,12 +63,27 @@ impl Talker {
         let _ = timeout(grace, self.ended()).await;
         if self.exited {
             // Those too that left its group, and before the group's number can be another's.
+            let left = self.running.descendants().await;
             self.running.signal_all(Signal::KILL).await;
             let status = self.running.reap().await;
             self.running.end_rest().await;
+            reap_orphans(left).await;
             return status;
         }
         None
+    }
+}
+
+/// Waits for processes that were killed, where orphans are given to us: nobody else does.
+async fn reap_orphans(killed: Vec<Pid>) {
+    for pid in killed {
+        for _ in 0..60 {
+            // Fails for those that are somebody else's, or were waited for.
+            match rustix::process::waitpid(Some(pid), WaitOptions::NOHANG) {
+                Ok(None) => sleep(Duration::from_millis(5)).await,
+                Ok(Some(_)) | Err(_) => break,
+            }
+        }
     }
 }
 
@@ -100,7 +115,8 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_outlives_a_program_that_is_ended() {
-        let (talker, mut pipes) = talk(shell("trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000; sleep 1000")).unwrap();
+        let (talker, mut pipes) =
+            talk(shell("trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000; sleep 1000")).unwrap();
         let mut said = BufReader::new(&mut pipes.stdout).lines();
         let child = said.next_line().await.unwrap().unwrap();
         let leader = talker.pid();

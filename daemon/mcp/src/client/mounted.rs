@@ -36,12 +36,16 @@ use toold_engine::registry::Scope;
 /// The first wait after a start that failed; each next one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Starts of a server whose tools nobody knows.
+const LEARNING: u32 = 6;
 /// Who ran for so long has not failed at once.
 const RAN_WELL: Duration = Duration::from_secs(60);
 /// What a program wrote before it ended may still be on its way for so long.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 /// Between two looks at a list that changes all the time.
 const BETWEEN_LISTS: Duration = Duration::from_millis(100);
+/// How long a server in doubt may take to show that it is there.
+const ANSWERS: Duration = Duration::from_secs(5);
 /// How long the SDK may take to let go.
 const LET_GO: Duration = Duration::from_secs(3);
 
@@ -81,6 +85,18 @@ pub(super) struct Live {
     closing: CancellationToken,
     /// Somebody wants it to start anew.
     restart: CancellationToken,
+    /// Why it cannot be reached any more, of a server that is not there to say so.
+    lost: watch::Sender<Option<String>>,
+}
+
+impl Live {
+    /// Asks whether it is there at all, after something could not be sent to it.
+    pub(super) async fn doubt(&self, why: &str) {
+        let answered = timeout(ANSWERS, connect::list_tools(&self.peer)).await;
+        if !matches!(answered, Ok(Ok(_))) {
+            self.lost.send_replace(Some(why.to_owned()));
+        }
+    }
 }
 
 #[derive(Default)]
@@ -142,6 +158,26 @@ impl Mounted {
     /// Whether nobody knows yet what it offers.
     pub(super) fn wants_to_learn(&self) -> bool {
         self.config.enabled && !lock(&self.known).is_own
+    }
+
+    /// Starts it until it has told what it offers, or has failed for too often; then only a restart helps.
+    pub(super) async fn learn(self: Arc<Self>) {
+        for _ in 0..LEARNING {
+            let Err(why) = self.live().await else { return };
+            let again_at = match &*self.phase.borrow() {
+                Phase::Failed { again_at, .. } => *again_at,
+                Phase::Stopped | Phase::Starting | Phase::Running(_) => return,
+            };
+            tracing::info!(server = self.config.name, %why, "the tools of an MCP server are not known yet");
+            tokio::select! {
+                () = self.retired.cancelled() => return,
+                () = sleep_until(again_at) => {}
+            }
+        }
+    }
+
+    pub(super) fn runs(&self) -> bool {
+        matches!(&*self.phase.borrow(), Phase::Running(_))
     }
 
     /// The tools that are offered of it.
@@ -306,7 +342,9 @@ impl Mounted {
         let handler = Handler { server: self.config.name.clone(), ears: ears.clone() };
         let starting = async {
             let is_old = lock(&self.known).is_old;
-            let service = connect::greet(wires, handler, is_old, &closing).await?;
+            let greeted = connect::greet(wires, handler, is_old, &closing).await;
+            // Some end when they are greeted in a way that they don't know: the next time, in the other way.
+            let service = greeted.inspect_err(|_| lock(&self.known).is_old = !is_old)?;
             self.refresh(owner, service.peer()).await?;
             Ok::<Service, String>(service)
         };
@@ -326,6 +364,7 @@ impl Mounted {
                     since: SystemTime::now(),
                     closing: closing.clone(),
                     restart: CancellationToken::new(),
+                    lost: watch::Sender::new(None),
                 });
                 tracing::info!(server = self.config.name, pid, "an MCP server runs");
                 self.phase.send_replace(Phase::Running(live.clone()));
@@ -359,6 +398,7 @@ impl Mounted {
         // Held, since changes are told for as long as it is.
         let _subscription = connect::subscribe(&live.peer).await;
         let mut over = Box::pin(service.waiting().fuse());
+        let mut lost = live.lost.subscribe();
         let mut refreshing: Option<BoxFuture<'_, Result<(), String>>> = None;
         let why = loop {
             let idle_at = self.idle_at();
@@ -367,6 +407,7 @@ impl Mounted {
                 () = self.retired.cancelled() => break None,
                 () = live.restart.cancelled() => break None,
                 _ = &mut over => break Some("it closed the connection".to_owned()),
+                Some(why) = is_lost(&mut lost) => break Some(why),
                 () = ended(talker) => {
                     // What it said last is still in the pipe.
                     let _ = timeout(LAST_WORDS, &mut over).await;
@@ -541,6 +582,10 @@ impl Mounted {
             stderr: self.chatter.tail(),
         }
     }
+}
+
+async fn is_lost(lost: &mut watch::Receiver<Option<String>>) -> Option<String> {
+    lost.wait_for(Option::is_some).await.ok().and_then(|why| why.clone())
 }
 
 /// Never, for a server that has no program.

@@ -14,6 +14,7 @@ use toold_engine::schema::Schema;
 use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
+use super::connect::chain;
 use super::listing::KnownTool;
 use super::mounted::{Live, Mounted};
 use super::tap::OfCall;
@@ -63,6 +64,10 @@ impl MountedTool {
 
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let Value::Object(arguments) = input else { return Err(ToolError::Told("expected an object".to_owned())) };
+        if !self.server.runs() {
+            // A program may take its time, and callers want to hear something.
+            cx.message(format!("starting the MCP server {}", self.server.config.name));
+        }
         let begun = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
@@ -116,7 +121,15 @@ impl MountedTool {
                 let data = error.data.map(|data| format!(" {data}")).unwrap_or_default();
                 ToolError::Told(format!("{server} refused the call: {} ({}){data}", error.message, error.code.0))
             }
-            ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. } => {
+            ServiceError::TransportSend(error) => {
+                let why = chain(&error);
+                tokio::select! {
+                    () = cx.cancel.cancelled() => return ToolError::Cancelled,
+                    () = live.doubt(&why) => {}
+                }
+                ToolError::Told(format!("the MCP server {server} cannot be reached: {why}"))
+            }
+            ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
                 // Its end is known a moment after the end of the connection.
                 tokio::select! {
                     () = cx.cancel.cancelled() => ToolError::Cancelled,
