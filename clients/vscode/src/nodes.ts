@@ -12,7 +12,7 @@ export interface Node {
   /** The name of a codicon. */
   icon: string;
   /** What the menus of `package.json` go by. */
-  context?: "tool" | "plugin";
+  context?: "tool" | "plugin" | "untrusted-plugin";
   children?: Node[];
   /** The tool or the plugin that commands on this node are about. */
   name?: string;
@@ -75,7 +75,7 @@ export function pluginNodes(plugins: readonly Plugin[]): Node[] {
       description: [status === "loaded" ? "" : status, version ?? ""].filter(Boolean).join(" "),
       tooltip: [path, plugin.description ?? "", error?.traceback ?? ""].filter(Boolean).join("\n\n"),
       icon: STATUS_ICONS[status],
-      context: "plugin",
+      context: status === "untrusted" ? "untrusted-plugin" : "plugin",
       children,
       name,
       file,

@@ -113,6 +113,39 @@ test("the views show tools and plugins, and a plugin's error is a problem at its
   assert.equal(window.shown.at(-1), "status bar: weather is loaded");
 });
 
+test("a project's plugin counts once a person has looked at it", async (t) => {
+  const here = place(t);
+  const folder = join(here.work, ".toold/plugins");
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, "local.lua");
+  writeFileSync(path, 'hygge.register_tool{name = "near", description = "Is near", execute = function() return "here" end}\n');
+  const { window, api } = await activate(here);
+  await api.open();
+  await window.until("it is shown", () => api.link.plugins.some(({ status }) => status === "untrusted"));
+  const nodes = (await window.trees.get("toold.plugins")!.getChildren())! as { label: string; context: string }[];
+  const node = nodes.find(({ label }) => label === "local")!;
+  assert.equal(node.context, "untrusted-plugin");
+  const run = () => window.commands.get("toold.trust")!(node as never);
+  await run();
+  assert.match(window.shown[0]!, /^editor: file:.*local\.lua\n.*"near"/);
+  assert.match(window.shown[1]!, /^warning: Trust the plugin local as it is now\?\n {2}\[Trust\]$/);
+  assert.equal(api.link.tools.some(({ name }) => name === "near"), false);
+  window.person.notice = () => "Trust";
+  await run();
+  await window.until("it counts", () => api.link.tools.some(({ name }) => name === "near"));
+
+  mkdirSync(join(folder, "house"));
+  writeFileSync(join(folder, "house/init.lua"), 'hygge.register_tool{name = "far", description = "Is far", execute = print}\n');
+  await window.until("it is shown", () => api.link.plugins.some(({ name }) => name === "house"));
+  const house = (await window.trees.get("toold.plugins")!.getChildren())!.find((each) => {
+    return (each as { label: string }).label === "house";
+  });
+  window.shown.length = 0;
+  await window.commands.get("toold.trust")!(house as never);
+  assert.match(window.shown[0]!, /^editor: file:.*house\/init\.lua\n.*"far"/);
+  await window.until("it counts", () => api.link.tools.some(({ name }) => name === "far"));
+});
+
 test("an ask is a notification, and its diff an editor that closes with it", async (t) => {
   const here = place(t);
   const { window, api } = await activate(here);

@@ -1,4 +1,7 @@
 /** The commands of `package.json`. */
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+
 import { text, type ToolResult } from "toold";
 import * as vscode from "vscode";
 
@@ -26,6 +29,9 @@ export function registerCommands(
     "toold.reloadPlugin": async (node) => {
       await open();
       await reloadPlugin(link, node?.name);
+    },
+    "toold.trust": async (node) => {
+      if (node?.file) await trust(link, node.label, node.file.path);
     },
     "toold.openPlugin": async (node) => {
       if (node?.file) await vscode.window.showTextDocument(vscode.Uri.file(node.file.path));
@@ -111,6 +117,23 @@ async function reloadPlugin(link: Link, name: string | undefined): Promise<void>
   const error = plugins.find((each) => each.name === plugin)?.error;
   if (error) void vscode.window.showErrorMessage(`${plugin}: ${error.message}`);
   else void vscode.window.setStatusBarMessage(`${plugin} is loaded`, 3000);
+}
+
+/** Shows what a project's plugin is, and lets exactly that count once the person has looked. */
+async function trust(link: Link, name: string, path: string): Promise<void> {
+  const { items } = await link.client.request("plugins.trust", { path, preview: true });
+  if (items.every((item) => item.trusted)) return;
+  const files = items.flatMap((item) => item.files.map((file) => resolve(item.path, file.path)));
+  // A plugin that is a folder is looked at from its first script on.
+  const first = (await stat(path)).isDirectory() ? files.find((file) => file.endsWith(".lua")) : path;
+  if (first !== undefined) await vscode.window.showTextDocument(vscode.Uri.file(first), { preview: true });
+  const detail = `It runs in the daemon, with what you allow it:\n${items.map((item) => item.path).join("\n")}`;
+  const yes = "Trust";
+  const chosen = await vscode.window.showWarningMessage(`Trust the plugin ${name} as it is now?`, { modal: true, detail }, yes);
+  if (chosen !== yes) return;
+  // What has changed while the person looked is not trusted.
+  const expect = Object.fromEntries(items.map((item) => [item.path, item.digest]));
+  await link.client.request("plugins.trust", { path, expect });
 }
 
 async function showLog(link: Link): Promise<void> {
