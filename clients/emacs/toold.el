@@ -346,7 +346,13 @@ with nil for null and :json-false for false.  Signals `toold-error'."
   "Subscribe on CONNECTION by METHOD with PARAMS; ON-ITEM takes the items."
   (toold--request connection method params
                   (lambda (id)
-                    (puthash id on-item (toold--items connection)))))
+                    (puthash id on-item (toold--items connection)))
+                  ;; An editor that an agent has started may not answer for
+                  ;; a person.
+                  (lambda (err)
+                    (when (jsonrpc-running-p connection)
+                      (message "Toold: %s is refused: %s" method
+                               (plist-get err :message))))))
 
 (defun toold--notified (connection method params)
   "Take the notification METHOD with PARAMS of CONNECTION."

@@ -74,7 +74,7 @@ fact("a call that is cancelled before it is connected never runs", function(plac
   equal(-32800, done.code)
 end)
 
-fact_of_its_own("many editors start one daemon", function(place)
+fact_of_its_own("many editors start one daemon", function()
   local start = require("toold.start")
   local found = {}
   for i = 1, 8 do

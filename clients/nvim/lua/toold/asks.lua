@@ -120,7 +120,12 @@ function M.stand()
   if not config.options.asks then
     return
   end
-  client.request("permissions.subscribe", {}, nil, function(item)
+  client.request("permissions.subscribe", {}, function(err)
+    if err and err.kind ~= "disconnected" then
+      -- An editor that an agent has started may not answer for a person.
+      vim.notify("toold: asks cannot be answered here: " .. err.message, vim.log.levels.WARN)
+    end
+  end, function(item)
     if item.type == "asked" then
       prompts.add(prompt_of(item.request))
     else

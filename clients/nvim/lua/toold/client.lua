@@ -19,7 +19,7 @@ local want_start = false
 local waiters = {}
 -- Grows with each `stop`, so that what was begun before it ends there.
 local generation = 0
-local looking, look_after = false, LOOK_FIRST
+local looking, look_due, look_after = false, false, LOOK_FIRST
 local revision, epoch
 
 --- What is put up on each connection, in this order.
@@ -176,9 +176,17 @@ function M.look()
 end
 
 function M.look_later()
+  if look_due then
+    return
+  end
+  look_due = true
   local own = generation
   vim.defer_fn(function()
-    if own == generation and not connection and not connecting then
+    if own ~= generation then
+      return
+    end
+    look_due = false
+    if not connection and not connecting then
       M.look()
     end
   end, look_after)
@@ -188,7 +196,7 @@ end
 --- Hangs up, and looks no more.
 function M.stop()
   generation = generation + 1
-  looking, look_after = false, LOOK_FIRST
+  looking, look_due, look_after = false, false, LOOK_FIRST
   if connecting then
     M.finish({ message = "stopped" })
   end

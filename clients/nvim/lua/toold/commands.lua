@@ -3,7 +3,6 @@
 local arguments = require("toold.arguments")
 local calls = require("toold.calls")
 local client = require("toold.client")
-local config = require("toold.config")
 local prompts = require("toold.prompts")
 local show = require("toold.show")
 local text = require("toold.text")

@@ -38,7 +38,10 @@ local on = {
 
 function M.stand()
   client.request("events.subscribe", { kinds = { "tools.changed", "call.finished", "notice" } }, nil, function(event)
-    on[event.kind](event)
+    local take = on[event.kind]
+    if take then
+      take(event)
+    end
   end)
 end
 

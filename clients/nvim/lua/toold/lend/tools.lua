@@ -205,7 +205,8 @@ end
 M[1] = {
   name = "nvim_buffers",
   label = "Open files",
-  description = "Lists the files that are open in the person's Neovim: which is current, where the cursor is, which have unsaved text.",
+  description = "Lists the files that are open in the person's Neovim: which is current, where the cursor is, which have "
+    .. "unsaved text.",
   read_only = true,
   input_schema = object({}),
   run = list_buffers,
@@ -213,7 +214,8 @@ M[1] = {
 M[2] = {
   name = "nvim_diagnostics",
   label = "Diagnostics",
-  description = "Lists the errors and warnings that language servers and linters report in the person's Neovim, for the files that are open there.",
+  description = "Lists the errors and warnings that language servers and linters report in the person's Neovim, for the "
+    .. "files that are open there.",
   read_only = true,
   input_schema = object({
     path = { type = "string", description = "Only this file; all open files when absent." },
