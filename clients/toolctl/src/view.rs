@@ -16,9 +16,10 @@ use toold_client::{Client, ClientError, Items};
 use toold_proto::call::CancelCall;
 use toold_proto::daemon::NoParams;
 use toold_proto::event::SubscribeEvents;
-use toold_proto::method::{EventsSubscribe, PermissionsReply, PermissionsSubscribe, ToolsCancel};
+use toold_proto::method::{EventsSubscribe, PermissionsReply, PermissionsSubscribe, ShellsKill, ToolsCancel};
 use toold_proto::permission::PermissionEvent;
 use toold_proto::plugin::ReloadPlugins;
+use toold_proto::shell::KillShell;
 
 use crate::cli::Globals;
 use crate::exit::{OK, usage};
@@ -132,6 +133,10 @@ fn carry_out(client: &Client, act: Act, sender: &mpsc::Sender<Fetched>) {
             Act::Cancel(call_id, session_id) => {
                 let params = CancelCall { call_id, session_id: Some(session_id) };
                 client.call::<ToolsCancel>(params).await.map(drop)
+            }
+            Act::KillShell(shell_id, session_id) => {
+                let params = KillShell { shell_id, session_id: Some(session_id) };
+                client.call::<ShellsKill>(params).await.map(drop)
             }
             Act::Reload(name) => {
                 let params = ReloadPlugins { name: Some(name) };

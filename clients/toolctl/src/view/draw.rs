@@ -33,6 +33,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
         Panel::Tools => draw_tools(frame, panel, state),
         Panel::Plugins => draw_plugins(frame, panel, state),
         Panel::Sessions => draw_sessions(frame, panel, state),
+        Panel::Shells => draw_shells(frame, panel, state),
         Panel::Audit => draw_audit(frame, panel, state),
         Panel::Events => draw_events(frame, panel, state),
     }
@@ -49,6 +50,7 @@ fn count(panel: Panel, state: &State) -> usize {
         Panel::Tools => state.tools.len(),
         Panel::Plugins => state.plugins.len(),
         Panel::Sessions => state.sessions.len(),
+        Panel::Shells => state.shells.iter().filter(|shell| shell.running).count(),
         Panel::Audit | Panel::Events => 0,
     }
 }
@@ -82,6 +84,7 @@ fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
         None => {
             let more = match state.panel {
                 Panel::Calls => "  x cancel",
+                Panel::Shells => "  x end",
                 Panel::Plugins => "  r reload",
                 Panel::Tools | Panel::Sessions | Panel::Audit | Panel::Events => "",
             };
@@ -200,6 +203,32 @@ fn draw_sessions(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
         Constraint::Fill(1),
     ];
     let table = table(rows, &widths, &["SESSION", "CLIENT", "MODE", "CONN / CALLS", "FOLDER"]);
+    frame.render_stateful_widget(table, area, &mut state.selected);
+}
+
+fn draw_shells(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+    let rows: Vec<Row<'_>> = state
+        .shells
+        .iter()
+        .map(|shell| {
+            let style = if shell.running { Style::new().green() } else { Style::new().dim() };
+            Row::new([
+                name(&one_line(&shell.shell_id)),
+                Cell::new(one_line(&shell.status)).style(style),
+                Cell::new(output::bytes(shell.output_bytes)),
+                Cell::new(one_line(&shell.command)),
+                Cell::new(one_line(&shell.cwd)),
+            ])
+        })
+        .collect();
+    let widths = [
+        Constraint::Length(12),
+        Constraint::Length(18),
+        Constraint::Length(10),
+        Constraint::Fill(2),
+        Constraint::Fill(1),
+    ];
+    let table = table(rows, &widths, &["SHELL", "STATUS", "OUTPUT", "COMMAND", "FOLDER"]);
     frame.render_stateful_widget(table, area, &mut state.selected);
 }
 
@@ -360,7 +389,7 @@ mod tests {
     fn the_tools_are_listed() {
         insta::assert_snapshot!(screen(&mut state(), 90, 6), @r"
 
-         Calls │ Tools 1 │ Plugins │ Sessions │ Audit │ Events
+         Calls │ Tools 1 │ Plugins │ Sessions │ Shells │ Audit │ Events
         TOOL                     SOURCE               NEEDS                DESCRIPTION
         bash                     builtin builtin      shell                Runs a command
 
@@ -377,7 +406,7 @@ mod tests {
         state.permission(serde_json::from_value(json!({"type": "asked", "request": request})).unwrap());
         insta::assert_snapshot!(screen(&mut state, 60, 16), @r"
 
-         Calls │ Tools 1 │ Plugins │ Sessions │ Audit │ Events
+         Calls │ Tools 1 │ Plugins │ Sessions │ Shells │ Audit │ Eve
         TOOL                SOURCE              NEEDS
         bash                builtin builtin     shell
         ┌ permission ──────────────────────────────────────────────┐

@@ -8,6 +8,7 @@ use toold_proto::daemon::{DaemonStatus, NoParams};
 use toold_proto::method::{self, DaemonGetStatus, PluginsList, SessionsList, ToolsList};
 use toold_proto::plugin::Plugin;
 use toold_proto::session::SessionInfo;
+use toold_proto::shell::{ListShells, ShellInfo};
 use toold_proto::tool::Tool;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,12 +16,14 @@ pub(super) enum What {
     Tools,
     Plugins,
     Sessions,
+    Shells,
     Audit,
     Status,
 }
 
 impl What {
-    pub(super) const ALL: [Self; 5] = [Self::Tools, Self::Plugins, Self::Sessions, Self::Audit, Self::Status];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Tools, Self::Plugins, Self::Sessions, Self::Shells, Self::Audit, Self::Status];
 }
 
 #[derive(Debug)]
@@ -28,6 +31,7 @@ pub(super) enum Fetched {
     Tools(Vec<Tool>),
     Plugins(Vec<Plugin>),
     Sessions(Vec<SessionInfo>),
+    Shells(Vec<ShellInfo>),
     Audit(Vec<AuditEntry>),
     Status(Box<DaemonStatus>),
     /// In words for the person at the screen.
@@ -40,6 +44,7 @@ impl Fetched {
             Self::Tools(_) => Some(What::Tools),
             Self::Plugins(_) => Some(What::Plugins),
             Self::Sessions(_) => Some(What::Sessions),
+            Self::Shells(_) => Some(What::Shells),
             Self::Audit(_) => Some(What::Audit),
             Self::Status(_) => Some(What::Status),
             Self::Failed(_) => None,
@@ -65,6 +70,10 @@ async fn fetch(client: &Client, what: What) -> Result<Fetched, ClientError> {
         What::Tools => Fetched::Tools(client.call::<ToolsList>(ListTools::default()).await?.tools.unwrap_or_default()),
         What::Plugins => Fetched::Plugins(client.call::<PluginsList>(NoParams {}).await?.plugins),
         What::Sessions => Fetched::Sessions(client.call::<SessionsList>(NoParams {}).await?.sessions),
+        What::Shells => {
+            let all = ListShells { session_id: None, all: true };
+            Fetched::Shells(client.call::<method::ShellsList>(all).await?.shells)
+        }
         What::Audit => Fetched::Audit(client.call::<method::AuditQuery>(AuditQuery::default()).await?.entries),
         What::Status => Fetched::Status(Box::new(client.call::<DaemonGetStatus>(NoParams {}).await?)),
     })

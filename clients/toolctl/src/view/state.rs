@@ -14,6 +14,7 @@ use toold_proto::event::{Event, What as Happened};
 use toold_proto::permission::{Ask, PermissionEvent, ReplyPermission};
 use toold_proto::plugin::Plugin;
 use toold_proto::session::SessionInfo;
+use toold_proto::shell::ShellInfo;
 use toold_proto::tool::{CallId, SessionId, Tool, ToolName};
 
 use super::fetch::{Fetched, What};
@@ -35,6 +36,8 @@ pub(super) struct State {
     pub(super) tools: Vec<Tool>,
     pub(super) plugins: Vec<Plugin>,
     pub(super) sessions: Vec<SessionInfo>,
+    /// Commands in the background, the oldest first.
+    pub(super) shells: Vec<ShellInfo>,
     /// The last calls that have ended, the oldest first.
     pub(super) audit: Vec<AuditEntry>,
     /// The oldest first.
@@ -83,13 +86,14 @@ pub(super) enum Panel {
     Tools,
     Plugins,
     Sessions,
+    Shells,
     Audit,
     Events,
 }
 
 impl Panel {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Calls, Self::Tools, Self::Plugins, Self::Sessions, Self::Audit, Self::Events];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Calls, Self::Tools, Self::Plugins, Self::Sessions, Self::Shells, Self::Audit, Self::Events];
 
     pub(super) fn title(self) -> &'static str {
         match self {
@@ -97,6 +101,7 @@ impl Panel {
             Self::Tools => "Tools",
             Self::Plugins => "Plugins",
             Self::Sessions => "Sessions",
+            Self::Shells => "Shells",
             Self::Audit => "Audit",
             Self::Events => "Events",
         }
@@ -109,6 +114,8 @@ pub(super) enum Act {
     Quit,
     Reply(ReplyPermission),
     Cancel(CallId, SessionId),
+    /// A command in the background.
+    KillShell(String, SessionId),
     /// The plugin of this name.
     Reload(String),
 }
@@ -154,6 +161,7 @@ impl State {
             Fetched::Tools(tools) => self.tools = tools,
             Fetched::Plugins(plugins) => self.plugins = plugins,
             Fetched::Sessions(sessions) => self.sessions = sessions,
+            Fetched::Shells(shells) => self.shells = shells,
             Fetched::Audit(audit) => self.audit = audit,
             Fetched::Status(status) => self.status = Some(status),
             Fetched::Failed(trouble) => self.trouble = Some(one_line(&trouble)),
@@ -196,6 +204,7 @@ impl State {
             Happened::SessionOpened { .. } | Happened::SessionClosed { .. } | Happened::SessionMode { .. } => {
                 self.outdated.insert(What::Sessions);
             }
+            Happened::ShellStarted { .. } | Happened::ShellExited { .. } => self.outdated.insert(What::Shells),
             Happened::CallStarted { call_id, session_id, tool } => self.running.push(Running {
                 call_id: call_id.clone(),
                 session_id: session_id.clone(),
@@ -222,8 +231,6 @@ impl State {
             Happened::PermissionAsked { .. }
             | Happened::PermissionResolved { .. }
             | Happened::TodoChanged { .. }
-            | Happened::ShellStarted { .. }
-            | Happened::ShellExited { .. }
             | Happened::Notice { .. }
             | Happened::Log { .. }
             | Happened::ConfigChanged { .. }
@@ -253,6 +260,7 @@ impl State {
             Panel::Tools => self.tools.len(),
             Panel::Plugins => self.plugins.len(),
             Panel::Sessions => self.sessions.len(),
+            Panel::Shells => self.shells.len(),
             Panel::Audit => self.audit.len(),
             Panel::Events => self.events.len(),
         }
@@ -287,6 +295,10 @@ impl State {
             }
             Key::Char('r') if self.panel == Panel::Plugins => {
                 self.plugins.get(at).map(|plugin| Act::Reload(plugin.name.clone()))
+            }
+            Key::Char('x') if self.panel == Panel::Shells => {
+                let shell = self.shells.get(at).filter(|shell| shell.running)?;
+                Some(Act::KillShell(shell.shell_id.clone(), shell.session_id.clone()))
             }
             Key::Char(_) | Key::Other => None,
         }
