@@ -135,15 +135,17 @@ test("a project's plugin counts once a person has looked at it", async (t) => {
   await window.until("it counts", () => api.link.tools.some(({ name }) => name === "near"));
 
   mkdirSync(join(folder, "house"));
-  writeFileSync(join(folder, "house/init.lua"), 'hygge.register_tool{name = "far", description = "Is far", execute = print}\n');
+  writeFileSync(join(folder, "house/plugin.lua"), 'hygge.register_tool{name = "far", description = "Is far", execute = print}\n');
   await window.until("it is shown", () => api.link.plugins.some(({ name }) => name === "house"));
   const house = (await window.trees.get("toold.plugins")!.getChildren())!.find((each) => {
     return (each as { label: string }).label === "house";
   });
   window.shown.length = 0;
   await window.commands.get("toold.trust")!(house as never);
-  assert.match(window.shown[0]!, /^editor: file:.*house\/init\.lua\n.*"far"/);
+  assert.match(window.shown[0]!, /^editor: file:.*house\/plugin\.lua\n.*"far"/);
   await window.until("it counts", () => api.link.tools.some(({ name }) => name === "far"));
+  await window.commands.get("toold.openPlugin")!(house as never);
+  assert.match(window.shown.at(-1)!, /^editor: file:.*house\/plugin\.lua\n/);
 });
 
 test("an ask is a notification, and its diff an editor that closes with it", async (t) => {

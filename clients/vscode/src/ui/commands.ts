@@ -1,6 +1,6 @@
 /** The commands of `package.json`. */
 import { stat } from "node:fs/promises";
-import { resolve } from "node:path";
+import { join } from "node:path";
 
 import { text, type ToolResult } from "toold";
 import * as vscode from "vscode";
@@ -34,7 +34,7 @@ export function registerCommands(
       if (node?.file) await trust(link, node.label, node.file.path);
     },
     "toold.openPlugin": async (node) => {
-      if (node?.file) await vscode.window.showTextDocument(vscode.Uri.file(node.file.path));
+      if (node?.file) await vscode.window.showTextDocument(vscode.Uri.file(await scriptOf(node.file.path)));
     },
     "toold.showLog": () => showLog(link),
   };
@@ -123,17 +123,20 @@ async function reloadPlugin(link: Link, name: string | undefined): Promise<void>
 async function trust(link: Link, name: string, path: string): Promise<void> {
   const { items } = await link.client.request("plugins.trust", { path, preview: true });
   if (items.every((item) => item.trusted)) return;
-  const files = items.flatMap((item) => item.files.map((file) => resolve(item.path, file.path)));
-  // A plugin that is a folder is looked at from its first script on.
-  const first = (await stat(path)).isDirectory() ? files.find((file) => file.endsWith(".lua")) : path;
-  if (first !== undefined) await vscode.window.showTextDocument(vscode.Uri.file(first), { preview: true });
-  const detail = `It runs in the daemon, with what you allow it:\n${items.map((item) => item.path).join("\n")}`;
+  await vscode.window.showTextDocument(vscode.Uri.file(await scriptOf(path)), { preview: true });
+  const files = items.flatMap((item) => item.files.map((file) => file.path));
+  const detail = `It runs in the daemon, with what you allow it:\n${files.join("\n")}`;
   const yes = "Trust";
   const chosen = await vscode.window.showWarningMessage(`Trust the plugin ${name} as it is now?`, { modal: true, detail }, yes);
   if (chosen !== yes) return;
   // What has changed while the person looked is not trusted.
   const expect = Object.fromEntries(items.map((item) => [item.path, item.digest]));
   await link.client.request("plugins.trust", { path, expect });
+}
+
+/** A plugin may be a file, or a folder with a script. */
+async function scriptOf(path: string): Promise<string> {
+  return (await stat(path)).isDirectory() ? join(path, "plugin.lua") : path;
 }
 
 async function showLog(link: Link): Promise<void> {
