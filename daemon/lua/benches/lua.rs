@@ -18,6 +18,7 @@ use toold_engine::schema::Schema;
 use toold_engine::session::{Filter, NewSession, Session};
 use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
 use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
+use toold_lua::registrations::KeptRegistrations;
 use toold_proto::tool::{Annotations, Category, SessionId, Source, SourceKind, ToolName};
 
 const PLUGIN: &str = r#"
@@ -96,6 +97,10 @@ impl Bench {
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // Memory is measured in a process of its own: what was freed before would be in the way.
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return runtime.block_on(many_plugins(Path::new(&folder)));
+    }
     runtime.block_on(async {
         let root = tempfile::tempdir().unwrap();
         let (bench, host) = start(root.path(), 2).await;
@@ -104,9 +109,13 @@ fn main() {
         fairness(&bench).await;
         host.stop().await;
         cores(root.path()).await;
-        many_plugins().await;
+        reload_latency().await;
     });
+    starts_with_many_plugins();
 }
+
+/// In the environment of a process that measures a start with many plugins: the folder that they are in.
+const FOLDER: &str = "TOOLD_BENCH_FOLDER";
 
 async fn start(root: &Path, machines: usize) -> (Bench, PluginHost) {
     let plugins = root.join("plugins");
@@ -180,22 +189,29 @@ async fn cost_of_payloads(bench: &Bench) {
     for count in [10, 1_000, 10_000] {
         let (payload, rounds) = (objects(count), 200_000 / count.max(1_000));
         let text = payload.to_string();
-        let mut parses = Vec::new();
+        let (mut parse, mut native) = (Vec::new(), Vec::new());
+        let (mut echo, mut map) = (Vec::new(), Vec::new());
+        // One after another in each round: whatever slows the machine down slows all of them.
         for _ in 0..rounds {
             let start = Instant::now();
             std::hint::black_box(serde_json::from_str::<Value>(&text).unwrap());
-            parses.push(start.elapsed());
+            parse.push(start.elapsed());
+            native.push(bench.call("native", payload.clone()).await);
+            echo.push(bench.call("echo", payload.clone()).await);
+            map.push(bench.call("map", payload.clone()).await);
         }
-        parses.sort_unstable();
-        let parse = parses[parses.len() / 2];
+        let parse = middle(parse);
         row(&format!("parsing {count} objects"), parse, 1.0, "");
-        let native = bench.median(rounds, "native", &payload).await;
-        row(&format!("{count} objects through a native tool"), native, ratio(native, parse), "of parsing");
-        for name in ["echo", "map"] {
-            let time = bench.median(rounds, name, &payload).await;
-            row(&format!("{count} objects through Lua '{name}'"), time, ratio(time, parse), "of parsing");
+        for (what, times) in [("a native tool", native), ("Lua 'echo'", echo), ("Lua 'map'", map)] {
+            let time = middle(times);
+            row(&format!("{count} objects through {what}"), time, ratio(time, parse), "of parsing");
         }
     }
+}
+
+fn middle(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
 }
 
 /// How long others wait at worst while a plugin loops for ever.
@@ -227,55 +243,98 @@ async fn fairness(bench: &Bench) {
     }
 }
 
-/// Calls of a CPU-bound parallelizable tool, on one machine and on two.
+/// Calls of a CPU-bound parallelizable tool, on one machine and on two, in turn.
 async fn cores(root: &Path) {
-    let mut rates = Vec::new();
+    const ROUNDS: usize = 5;
+    const CALLS: usize = 20;
+    let mut hosts = Vec::new();
     for machines in [1, 2] {
-        let (bench, host) = start(root, machines).await;
-        let run = |count: usize| {
-            let bench = bench.clone();
-            async move {
-                let calls = (0..count).map(|_| {
-                    let bench = bench.clone();
-                    tokio::spawn(async move { bench.call("burn", json!({})).await })
-                });
-                join_all(calls).await;
+        let (bench, host) = start(&root.join(machines.to_string()), machines).await;
+        hosts.push((bench, host, Duration::ZERO));
+    }
+    for round in 0..=ROUNDS {
+        for (bench, _, time) in &mut hosts {
+            let start = Instant::now();
+            let calls = (0..CALLS).map(|_| {
+                let bench = bench.clone();
+                tokio::spawn(async move { bench.call("burn", json!({})).await })
+            });
+            join_all(calls).await;
+            // The first round makes the machines.
+            if round > 0 {
+                *time += start.elapsed();
             }
-        };
-        run(4).await;
-        let start = Instant::now();
-        run(60).await;
-        rates.push(60.0 / start.elapsed().as_secs_f64());
+        }
+    }
+    let rate = |time: &Duration| (ROUNDS * CALLS) as f64 / time.as_secs_f64();
+    let (one, two) = (rate(&hosts[0].2), rate(&hosts[1].2));
+    println!("CPU-bound calls a second: {one:.1} on one machine, {two:.1} on two: {:.2} x", two / one);
+    for (_, host, _) in hosts {
         host.stop().await;
     }
-    println!(
-        "CPU-bound calls a second: {:.1} on one machine, {:.1} on two: {:.2} x",
-        rates[0],
-        rates[1],
-        rates[1] / rates[0]
-    );
 }
 
-/// What a thousand plugins cost to start, and to have.
-async fn many_plugins() {
-    const COUNT: usize = 1_000;
+/// From the end of a save to the event that tells of it.
+async fn reload_latency() {
     let root = tempfile::tempdir().unwrap();
-    for n in 0..COUNT {
-        let script = PLUGIN.replace("name = name", &format!("name = name .. '_{n}'"));
-        std::fs::write(root.path().join(format!("p{n}.lua")), script).unwrap();
-    }
-    let before = resident();
-    let start = Instant::now();
+    let path = root.path().join("p.lua");
+    let script = |n: usize| format!("{PLUGIN}\n-- {n}");
+    std::fs::write(&path, script(0)).unwrap();
     let engine = Arc::new(Engine::new("bench"));
     let dirs = vec![PluginDir { path: root.path().to_owned(), kind: DirKind::User }];
     let host = PluginHost::start(PluginHostOptions::new(engine.clone(), dirs)).unwrap();
     host.settled().await;
+    let mut events = engine.events.subscribe(None).receiver;
+    let mut times = Vec::new();
+    for n in 1..=200 {
+        std::fs::write(&path, script(n)).unwrap();
+        let start = Instant::now();
+        while events.recv().await.unwrap().what.kind() != "tools.changed" {}
+        times.push(start.elapsed());
+    }
+    let worst = times.iter().max().copied().unwrap();
+    row("save to tools.changed", middle(times), 1.0, "");
+    row("the same, worst of 200", worst, 1.0, "");
+    host.stop().await;
+}
+
+const MANY: usize = 1_000;
+
+/// Three starts with a thousand plugins: nothing kept, nothing kept yet, all kept.
+fn starts_with_many_plugins() {
+    let root = tempfile::tempdir().unwrap();
+    let plugins = root.path().join("plugins");
+    std::fs::create_dir(&plugins).unwrap();
+    for n in 0..MANY {
+        let script = PLUGIN.replace("name = name", &format!("name = name .. '_{n}'"));
+        std::fs::write(plugins.join(format!("p{n}.lua")), script).unwrap();
+    }
+    for (what, keeps) in [("not kept", "0"), ("first start", "1"), ("later start", "1")] {
+        let program = std::env::current_exe().unwrap();
+        let output =
+            std::process::Command::new(program).env(FOLDER, root.path()).env("TOOLD_BENCH_KEEPS", keeps).output();
+        print!("{MANY} plugins, {what:<12} {}", String::from_utf8_lossy(&output.unwrap().stdout));
+    }
+}
+
+async fn many_plugins(root: &Path) {
+    let before = resident();
+    let start = Instant::now();
+    let engine = Arc::new(Engine::new("bench"));
+    let dirs = vec![PluginDir { path: root.join("plugins"), kind: DirKind::User }];
+    let mut options = PluginHostOptions::new(engine.clone(), dirs);
+    if std::env::var("TOOLD_BENCH_KEEPS").is_ok_and(|keeps| keeps == "1") {
+        let build = "bench".to_owned();
+        options.registrations = Some(KeptRegistrations { dir: root.join("registrations"), build });
+    }
+    let host = PluginHost::start(options).unwrap();
+    host.settled().await;
     let time = start.elapsed();
     let tools = engine.registry.snapshot().global().len();
     println!(
-        "{COUNT} plugins: {tools} tools, {:.0} ms to load all, {:.0} KiB a plugin, {} revisions",
+        "{tools} tools, {:>6.0} ms until all serve, {:>6.1} KiB a plugin, {} revisions",
         time.as_secs_f64() * 1e3,
-        (resident() - before) as f64 / COUNT as f64 / 1024.0,
+        (resident() - before) as f64 / MANY as f64 / 1024.0,
         engine.registry.snapshot().revision
     );
     host.stop().await;

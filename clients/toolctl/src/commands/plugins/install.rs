@@ -53,7 +53,9 @@ impl Source {
                 format!("https://github.com/{owner}/{}.git", repository.trim_end_matches(".git"))
             }
             "local" if !place.is_empty() => {
-                let path = std::path::absolute(place).context("can't tell the current folder")?;
+                let absolute = std::path::absolute(place).context("can't tell the current folder")?;
+                // What is not there is Git's to say.
+                let path = absolute.canonicalize().unwrap_or(absolute);
                 path.to_str().with_context(|| format!("{} is no text", path.display()))?.to_owned()
             }
             _ => return Err(expected()),
@@ -222,7 +224,7 @@ mod tests {
     fn sources_are_repositories() {
         check("github:ada/Weather.git", "https://github.com/ada/Weather.git", None, "weather");
         check("github:ada/toold-x@v1.2", "https://github.com/ada/toold-x.git", Some("v1.2"), "toold-x");
-        check("local:/a/My Plugin/", "/a/My Plugin/", None, "my-plugin");
+        check("local:/no/My Plugin", "/no/My Plugin", None, "my-plugin");
         for bad in [
             "weather",
             "github:ada",
