@@ -19,11 +19,12 @@ use crate::Engine;
 use crate::asks::suggest::{exact_pattern, suggestions};
 use crate::cx::Cx;
 use crate::events::Events;
+use crate::execute::Caller;
 use crate::need::Need;
 use crate::permit::judge;
 use crate::policy::pattern::{BadPattern, Pattern};
 use crate::policy::{Decision, Grant, GrantScope};
-use crate::prompts::{News, Prompt, Prompts, Subscription, Waited};
+use crate::prompts::{News, Prompt, Prompts, Sees, Subscription, Waited};
 use crate::time::rfc3339;
 use crate::tool::ToolError;
 
@@ -135,7 +136,12 @@ impl Asks {
 
     /// `session`: only that session's asks; `None` for all.
     pub fn subscribe(&self, can_answer: bool, session: Option<SessionId>) -> AskSubscription {
-        AskSubscription(self.prompts.subscribe(can_answer, session))
+        AskSubscription(self.prompts.subscribe(can_answer, session.map_or(Sees::All, Sees::Session)))
+    }
+
+    /// For a client that can answer for this caller, and for nobody else.
+    pub fn subscribe_for(&self, caller: Arc<Caller>) -> AskSubscription {
+        AskSubscription(self.prompts.subscribe(true, Sees::Caller(caller)))
     }
 
     /// The oldest first.
@@ -167,7 +173,7 @@ pub async fn ask(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) ->
     let settings = engine.settings.load_full();
     let make = |number| asked(cx, chain, need, number, settings.ask_timeout);
     let key = key(cx, chain, need);
-    let Some(mut waiter) = engine.asks.prompts.enter(key, &cx.session.id, &cx.call_id, settings.ask_timeout, make)
+    let Some(mut waiter) = engine.asks.prompts.enter(key, cx, settings.ask_timeout, make)
     else {
         return Ok(nobody(chain, need, decision));
     };

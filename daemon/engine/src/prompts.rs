@@ -13,7 +13,9 @@ use tokio::time::Instant;
 use toold_proto::event::What;
 use toold_proto::tool::{CallId, SessionId};
 
+use crate::cx::Cx;
 use crate::events::Events;
+use crate::execute::Caller;
 
 /// When the last one who could answer leaves, a prompt waits this long for another.
 const ALONE: Duration = Duration::from_secs(10);
@@ -57,7 +59,8 @@ struct Pending<P: Prompt> {
     expires: Instant,
     /// Since when nobody can answer it.
     alone: Option<Instant>,
-    waiting: usize,
+    /// The calls that wait, and who made them.
+    waiting: Vec<(CallId, Arc<Caller>)>,
     /// Somebody's answer is being carried out.
     claimed: bool,
     outcome: watch::Sender<Option<P::Outcome>>,
@@ -65,15 +68,34 @@ struct Pending<P: Prompt> {
 
 struct Subscriber<P: Prompt> {
     can_answer: bool,
-    /// Sees only the prompts of this session; `None` for all.
-    session: Option<SessionId>,
+    sees: Sees,
     /// What it was told of, with the outcome that it was not told yet.
     told: BTreeMap<u64, Option<P::Outcome>>,
 }
 
-impl<P: Prompt> Subscriber<P> {
-    fn sees(&self, session: &SessionId) -> bool {
-        self.session.as_ref().is_none_or(|own| own == session)
+/// Which prompts a subscriber sees.
+#[derive(Clone, Debug)]
+pub enum Sees {
+    All,
+    /// Those of this session.
+    Session(SessionId),
+    /// Those of calls that were made for this caller, straight or within others.
+    Caller(Arc<Caller>),
+}
+
+impl Sees {
+    fn sees<'a>(&self, session: &SessionId, mut callers: impl Iterator<Item = &'a Arc<Caller>>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Session(own) => own == session,
+            Self::Caller(own) => callers.any(|caller| Arc::ptr_eq(caller, own)),
+        }
+    }
+}
+
+impl<P: Prompt> Pending<P> {
+    fn is_seen(&self, sees: &Sees) -> bool {
+        sees.sees(self.prompt.session(), self.waiting.iter().map(|(_, caller)| caller))
     }
 }
 
@@ -101,12 +123,12 @@ impl<P: Prompt> Prompts<P> {
     }
 
     /// From now on the subscriber hears of all that is pending and all that comes. While it lives it counts
-    /// as somebody who can answer, if it can. `session`: it sees that session's prompts only.
-    pub fn subscribe(&self, can_answer: bool, session: Option<SessionId>) -> Subscription<P> {
+    /// as somebody who can answer what it sees, if it can.
+    pub fn subscribe(&self, can_answer: bool, sees: Sees) -> Subscription<P> {
         let mut state = self.shared.lock();
         let id = state.next;
         state.next += 1;
-        state.subscribers.insert(id, Subscriber { can_answer, session, told: BTreeMap::new() });
+        state.subscribers.insert(id, Subscriber { can_answer, sees, told: BTreeMap::new() });
         state.see_who_is_there();
         drop(state);
         self.shared.changed.send_replace(());
@@ -119,22 +141,16 @@ impl<P: Prompt> Prompts<P> {
     }
 
     /// Enters a call's prompt, or joins the one of this key; `None` when nobody could answer it.
-    pub(crate) fn enter(
-        &self,
-        key: String,
-        session: &SessionId,
-        call: &CallId,
-        time: Duration,
-        make: impl FnOnce(u64) -> P,
-    ) -> Option<Waiter<P>> {
+    pub(crate) fn enter(&self, key: String, cx: &Cx, time: Duration, make: impl FnOnce(u64) -> P) -> Option<Waiter<P>> {
+        let (call, caller) = (&cx.call_id, &cx.caller);
         let mut state = self.shared.lock();
-        if !state.can_be_answered(session) {
+        if !state.can_be_answered(&cx.session.id, caller) {
             return None;
         }
         let joined = state.pending.iter_mut().find(|(_, pending)| pending.key == key && !pending.claimed);
         let id = match joined {
             Some((id, pending)) => {
-                pending.waiting += 1;
+                pending.waiting.push((call.clone(), caller.clone()));
                 pending.prompt.calls().push(call.clone());
                 *id
             }
@@ -146,7 +162,8 @@ impl<P: Prompt> Prompts<P> {
                 self.shared.events.emit(prompt.asked());
                 let expires = Instant::now() + time;
                 let outcome = watch::Sender::new(None);
-                let pending = Pending { prompt, key, expires, alone: None, waiting: 1, claimed: false, outcome };
+                let waiting = vec![(call.clone(), caller.clone())];
+                let pending = Pending { prompt, key, expires, alone: None, waiting, claimed: false, outcome };
                 state.pending.insert(id, pending);
                 id
             }
@@ -202,8 +219,9 @@ impl<P: Prompt> Shared<P> {
 }
 
 impl<P: Prompt> State<P> {
-    fn can_be_answered(&self, session: &SessionId) -> bool {
-        self.subscribers.values().any(|subscriber| subscriber.can_answer && subscriber.sees(session))
+    fn can_be_answered(&self, session: &SessionId, caller: &Arc<Caller>) -> bool {
+        let sees = |subscriber: &Subscriber<P>| subscriber.sees.sees(session, std::iter::once(caller));
+        self.subscribers.values().any(|subscriber| subscriber.can_answer && sees(subscriber))
     }
 
     /// Notes since when prompts are alone. To be called when subscribers come or go.
@@ -211,8 +229,8 @@ impl<P: Prompt> State<P> {
         let now = Instant::now();
         let Self { pending, subscribers, .. } = self;
         for pending in pending.values_mut() {
-            let session = pending.prompt.session();
-            let watched = subscribers.values().any(|subscriber| subscriber.can_answer && subscriber.sees(session));
+            let sees = |subscriber: &Subscriber<P>| pending.is_seen(&subscriber.sees);
+            let watched = subscribers.values().any(|subscriber| subscriber.can_answer && sees(subscriber));
             pending.alone = if watched { None } else { pending.alone.or(Some(now)) };
         }
     }
@@ -247,7 +265,7 @@ impl<P: Prompt> Subscription<P> {
         if let Some(id) = ended {
             return own.told.remove(&id).flatten().map(News::Resolved);
         }
-        let is_new = |(id, new): &(&u64, &Pending<P>)| !own.told.contains_key(id) && own.sees(new.prompt.session());
+        let is_new = |(id, new): &(&u64, &Pending<P>)| !own.told.contains_key(id) && new.is_seen(&own.sees);
         let (id, prompt) = pending.iter().find(is_new).map(|(id, new)| (*id, new.prompt.clone()))?;
         own.told.insert(id, None);
         Some(News::Asked(prompt))
@@ -311,7 +329,7 @@ impl<P: Prompt> Waiter<P> {
 
     /// Ends the prompt if nobody else waits for it.
     pub(crate) fn resolve_if_last(&self, outcome: P::Outcome) {
-        if self.shared.lock().pending.get(&self.id).is_some_and(|pending| pending.waiting == 1) {
+        if self.shared.lock().pending.get(&self.id).is_some_and(|pending| pending.waiting.len() == 1) {
             self.shared.resolve(self.id, outcome);
         }
     }
@@ -321,8 +339,10 @@ impl<P: Prompt> Drop for Waiter<P> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         let Some(pending) = state.pending.get_mut(&self.id) else { return };
-        pending.waiting -= 1;
-        if pending.waiting == 0 {
+        if let Some(at) = pending.waiting.iter().position(|(call, _)| *call == self.call) {
+            pending.waiting.remove(at);
+        }
+        if pending.waiting.is_empty() {
             let outcome = pending.prompt.cancelled();
             drop(state);
             self.shared.resolve(self.id, outcome);
@@ -332,5 +352,7 @@ impl<P: Prompt> Drop for Waiter<P> {
         if let Some(at) = calls.iter().position(|call| *call == self.call) {
             calls.remove(at);
         }
+        // Whoever could answer for the call that is gone may not for those that are left.
+        state.see_who_is_there();
     }
 }

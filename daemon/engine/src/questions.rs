@@ -16,7 +16,8 @@ use toold_proto::tool::{CallId, SessionId};
 use crate::Engine;
 use crate::cx::Cx;
 use crate::events::Events;
-use crate::prompts::{News, Prompt, Prompts, Subscription, Waited};
+use crate::execute::Caller;
+use crate::prompts::{News, Prompt, Prompts, Sees, Subscription, Waited};
 use crate::schema::Schema;
 use crate::time::rfc3339;
 use crate::tool::ToolError;
@@ -150,7 +151,12 @@ impl Questions {
 
     /// `session`: only that session's questions; `None` for all.
     pub fn subscribe(&self, session: Option<SessionId>) -> QuestionSubscription {
-        QuestionSubscription(self.prompts.subscribe(true, session))
+        QuestionSubscription(self.prompts.subscribe(true, session.map_or(Sees::All, Sees::Session)))
+    }
+
+    /// For a client that can answer for this caller, and for nobody else.
+    pub fn subscribe_for(&self, caller: Arc<Caller>) -> QuestionSubscription {
+        QuestionSubscription(self.prompts.subscribe(true, Sees::Caller(caller)))
     }
 
     /// The oldest first.
@@ -184,12 +190,7 @@ pub async fn elicit(cx: &Cx, form: Form) -> Result<Filled, ToolError> {
     }
 }
 
-async fn put(
-    cx: &Cx,
-    asking: Asking,
-    schema: Option<Schema>,
-    name: Option<String>,
-) -> Result<Answer, ToolError> {
+async fn put(cx: &Cx, asking: Asking, schema: Option<Schema>, name: Option<String>) -> Result<Answer, ToolError> {
     let engine = &cx.engine;
     if engine.stop.is_cancelled() {
         return Err(ToolError::Cancelled);
@@ -214,7 +215,7 @@ async fn put(
     };
     // Each question is one prompt: the same words may mean something else to another call.
     let key = format!("{:?}", (cx.session.id.as_str(), cx.call_id.as_str(), &asking.question));
-    let entered = engine.questions.prompts.enter(key, &cx.session.id, &cx.call_id, settings.ask_timeout, make);
+    let entered = engine.questions.prompts.enter(key, cx, settings.ask_timeout, make);
     let Some(mut waiter) = entered else { return Err(nobody()) };
     let _pause = cx.deadline.pause();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);

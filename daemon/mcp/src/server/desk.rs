@@ -3,7 +3,7 @@
 //! Other frontends see the same permission prompts and questions at the same time; the first answer counts.
 #![expect(deprecated, reason = "sampling and roots are deprecated in the newest revision only")]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::model::{ClientCapabilities, ElicitationCapability, InputRequest, ListRootsRequest};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use toold_engine::Engine;
 use toold_engine::asks::{self, AskSubscription, Replier};
 use toold_engine::cx::Cx;
@@ -22,7 +22,6 @@ use toold_engine::session::Session;
 use toold_engine::tool::ToolError;
 use toold_proto::permission::{Answerer, Ask, PermissionEvent, Scope};
 use toold_proto::question::{Question, QuestionEvent, ReplyQuestion};
-use toold_proto::tool::CallId;
 
 use crate::server::{ByCaller, Connection, forms};
 
@@ -36,8 +35,6 @@ const WAITING: usize = 16;
 pub(crate) struct Desks {
     lines: ByCaller<Arc<Line>>,
     next: AtomicU64,
-    /// Grows when a desk closes: somebody else may have to ask what it asked.
-    closed: watch::Sender<u64>,
 }
 
 /// Something that is asked of this client and of nobody else.
@@ -183,14 +180,10 @@ pub(super) struct Asker {
 
 pub(super) struct Desk {
     asker: Asker,
-    desks: Arc<Desks>,
     asks: Option<AskSubscription>,
     questions: Option<QuestionSubscription>,
     straight: mpsc::Receiver<Straight>,
     open: HashMap<String, Open>,
-    /// Permission prompts of the session that another request asks its client.
-    others: HashSet<String>,
-    closed: watch::Receiver<u64>,
 }
 
 struct Open {
@@ -212,22 +205,19 @@ pub(super) enum News {
 
 impl Desk {
     /// Opens a desk. While it is open its client counts as somebody who can answer.
-    pub(super) fn open(asker: Asker, line: &Line, desks: Arc<Desks>) -> Self {
+    pub(super) fn open(asker: Asker, line: &Line) -> Self {
         let (sender, straight) = mpsc::channel(WAITING);
         *lock(&line.desk) = Some(sender);
-        let session = Some(asker.session.id.clone());
-        let asks = (asker.forms && asker.may_approve).then(|| asker.engine.asks.subscribe(true, session.clone()));
-        let questions = asker.forms.then(|| asker.engine.questions.subscribe(session));
-        let closed = desks.closed.subscribe();
-        Self { asker, desks, asks, questions, straight, open: HashMap::new(), others: HashSet::new(), closed }
+        let asks = (asker.forms && asker.may_approve).then(|| asker.engine.asks.subscribe_for(asker.caller.clone()));
+        let questions = asker.forms.then(|| asker.engine.questions.subscribe_for(asker.caller.clone()));
+        Self { asker, asks, questions, straight, open: HashMap::new() }
     }
 
     /// What is asked next, or is asked no more. Cancel-safe.
     pub(super) async fn next(&mut self) -> News {
         loop {
-            let Self { asks, questions, straight, closed, .. } = self;
+            let Self { asks, questions, straight, .. } = self;
             let news = tokio::select! {
-                Ok(()) = closed.changed() => self.take_over(),
                 event = next_ask(asks) => self.take_ask(event),
                 event = next_question(questions) => self.take_question(event),
                 Some(straight) = straight.recv() => {
@@ -244,15 +234,11 @@ impl Desk {
 
     fn take_ask(&mut self, event: PermissionEvent) -> Option<News> {
         match event {
-            PermissionEvent::Asked { request } if self.is_ours(&request.call_ids) => {
+            PermissionEvent::Asked { request } => {
                 let key = request.request_id.clone();
                 let form = forms::ask(&request);
                 self.open.insert(key.clone(), Open { what: What::Ask(request), tries: 0 });
                 Some(News::Asked(key, form))
-            }
-            PermissionEvent::Asked { request } => {
-                self.others.insert(request.request_id);
-                None
             }
             PermissionEvent::Resolved(resolved) => self.end(&resolved.request_id),
         }
@@ -260,37 +246,17 @@ impl Desk {
 
     fn take_question(&mut self, event: QuestionEvent) -> Option<News> {
         match event {
-            QuestionEvent::Asked { request } if self.is_ours(std::slice::from_ref(&request.call_id)) => {
+            QuestionEvent::Asked { request } => {
                 let key = forms::key_of(&request, |key| self.open.contains_key(key));
                 let form = forms::question(&request);
                 self.open.insert(key.clone(), Open { what: What::Question(request), tries: 0 });
                 Some(News::Asked(key, form))
             }
-            QuestionEvent::Asked { .. } => None,
             QuestionEvent::Resolved(resolved) => self.end(&resolved.request_id),
         }
     }
 
-    /// A prompt that a call of this request waits for too, and whose first asker has gone.
-    fn take_over(&mut self) -> Option<News> {
-        if self.others.is_empty() {
-            return None;
-        }
-        let pending = self.asker.engine.asks.pending();
-        let left =
-            pending.into_iter().find(|ask| self.others.contains(&ask.request_id) && self.is_ours(&ask.call_ids))?;
-        self.others.remove(&left.request_id);
-        self.take_ask(PermissionEvent::Asked { request: Box::new(left) })
-    }
-
-    /// Whether one of these calls was made for this request, straight or within another.
-    fn is_ours(&self, calls: &[CallId]) -> bool {
-        let in_flight = self.asker.session.calls();
-        in_flight.iter().any(|cx| calls.contains(&cx.call_id) && Arc::ptr_eq(&cx.caller, &self.asker.caller))
-    }
-
     fn end(&mut self, request_id: &str) -> Option<News> {
-        self.others.remove(request_id);
         let is_it = |open: &Open| match &open.what {
             What::Ask(ask) => ask.request_id == request_id,
             What::Question(question) => question.request_id == request_id,
@@ -358,12 +324,6 @@ impl Desk {
             self.open.remove(key);
         }
         again
-    }
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        self.desks.closed.send_modify(|closed| *closed += 1);
     }
 }
 

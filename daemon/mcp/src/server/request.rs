@@ -85,7 +85,7 @@ impl Server {
             may_approve: rights.approve,
             forms: can.show_forms,
         };
-        let desk = Desk::open(asker, &own, self.mcp.desks.clone());
+        let desk = Desk::open(asker, &own);
         let patience = engine.settings.load().ask_timeout;
         let (work, task) = Work::begin(future, desk, tap, session_id, cancel, patience);
         engine.tasks.spawn(task);

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use http::header::{ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, WWW_AUTHENTICATE};
-use http::{Method, Request, Response, StatusCode};
+use http::header::{ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -247,7 +247,10 @@ impl Door {
             return answer;
         }
         let is_stream = request.method() == Method::GET;
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        if is_same_origin(&parts.headers) {
+            parts.headers.remove(ORIGIN);
+        }
         let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if length.is_some_and(|length| length > self.max_body) {
             return self.too_large();
@@ -278,6 +281,15 @@ impl Door {
 
     fn too_large(&self) -> Answer {
         refusal(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {} bytes", self.max_body))
+    }
+}
+
+/// Whether a request comes from a page of this very server (RFC 6454, section 5), whose `Host` is checked still.
+fn is_same_origin(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+    match (text(ORIGIN).and_then(|origin| origin.strip_prefix("http://")), text(HOST)) {
+        (Some(origin), Some(host)) => origin.eq_ignore_ascii_case(host),
+        _ => false,
     }
 }
 
