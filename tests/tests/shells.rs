@@ -257,6 +257,26 @@ fn toolctl_lists_writes_and_kills() {
 }
 
 #[test]
+fn what_toolctl_starts_in_the_background_goes_on() {
+    let daemon = free();
+    let sessions = || {
+        let list: Value = serde_json::from_slice(&daemon.toolctl(&["sessions", "--json"]).stdout).unwrap();
+        list["sessions"].as_array().unwrap().len()
+    };
+    assert!(daemon.toolctl(&["call", "bash", "command=true"]).status.success());
+    assert_eq!(sessions(), 0);
+    let output = daemon.toolctl(&["call", "bash", "command=read w; echo got $w", "background=true"]);
+    assert!(String::from_utf8(output.stdout).unwrap().contains("sh_1 runs in the background"));
+    assert_eq!(sessions(), 1);
+    let mut command = daemon.setup.command(toolctl());
+    let mut terminal = Terminal::run(command.args(["shells", "attach", "sh_1"]));
+    terminal.wait_for("Ctrl-C leaves it");
+    terminal.press("this\n");
+    let (status, text) = terminal.end();
+    assert!(status.success() && text.contains("got this\r\n") && text.contains("sh_1: exit code 0"), "{text}");
+}
+
+#[test]
 fn a_program_can_be_attached_to_through_pipes() {
     let daemon = free();
     let mut wire = daemon.connect();

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use toold_client::{Client, ClientError, StartOptions};
-use toold_proto::method::{SessionClose, SessionOpen};
+use toold_proto::method::{SessionClose, SessionOpen, ShellsList};
 use toold_proto::session::{ClientInfo, CloseSession, OpenSession};
+use toold_proto::shell::ListShells;
 use toold_proto::tool::SessionId;
 
 use crate::cli::Globals;
@@ -73,9 +74,11 @@ pub(crate) async fn open_session(
 
 impl Session {
     /// Ends the session if nobody can come back to it. Called when its calls have ended, or when
-    /// nobody waits for them any more.
+    /// nobody waits for them any more. Commands that it started in the background keep it.
     pub(crate) async fn close(self, client: &Client) {
-        if self.own {
+        let list = ListShells { session_id: Some(self.id.clone()), all: false };
+        let shells = client.call::<ShellsList>(list).await.map(|list| list.shells).unwrap_or_default();
+        if self.own && !shells.iter().any(|shell| shell.running) {
             let closed = client.call::<SessionClose>(CloseSession { session_id: self.id });
             // What the command was for is done; a daemon that cannot end a session will say so itself.
             let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
