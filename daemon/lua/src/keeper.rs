@@ -261,6 +261,8 @@ impl Keeper {
             .map(|(key, _)| key.clone())
             .collect();
         stale.into_iter().for_each(|key| self.look_at(key, How::Again));
+        // It is waited for what was just begun, however long ago anything ended.
+        self.last_progress = Instant::now();
         watching
     }
 

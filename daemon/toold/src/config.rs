@@ -262,10 +262,8 @@ fn broken(options: &Options, problems: Vec<String>, entries: Vec<ConfigEntry>) -
 /// What holds whatever the file says: no tool touches what controls the daemon.
 fn base_policy(places: &Places) -> Policy {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
-    let spool = real(places.state.clone()).join("spool");
     let home = places.home.clone().map(real);
-    let mcp = crate::mcp_servers::kept(&Places { state: real(places.state.clone()), ..places.clone() });
-    Policy { control: vec![real(places.config.clone()), spool, mcp], home, ..Policy::default() }
+    Policy { control: vec![real(places.config.clone()), real(places.state.clone())], home, ..Policy::default() }
 }
 
 #[cfg(test)]

@@ -1,0 +1,235 @@
+//! Who may do what: every method for every kind of caller, and what sessions and plugins may not reach.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire};
+
+const ALLOW_ALL: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
+
+/// For a person's frontend alone: neither an agent nor what a tool started may call them.
+const FOR_PERSONS: &[&str] = &[
+    "buffers.clear",
+    "buffers.set",
+    "daemon.config",
+    "daemon.reload",
+    "daemon.shutdown",
+    "files.undo",
+    "mcp.restart",
+    "permissions.grant",
+    "permissions.reply",
+    "permissions.revoke",
+    "permissions.set_mode",
+    "plugins.disable",
+    "plugins.enable",
+    "plugins.reload",
+    "plugins.trust",
+    "questions.reply",
+    "questions.subscribe",
+    "shells.kill",
+    "tools.provide",
+];
+
+/// Parameters that fit each of them, so that nothing but the caller is a reason to refuse.
+fn params_of(method: &str) -> Value {
+    match method {
+        "buffers.clear" => json!({"path": "/x"}),
+        "buffers.set" => json!({"path": "/x", "version": 1, "text": ""}),
+        "mcp.restart" | "plugins.disable" | "plugins.enable" => json!({"name": "none"}),
+        "permissions.grant" => json!({"category": "shell", "pattern": "**", "scope": "always"}),
+        "permissions.reply" | "questions.reply" => json!({"request_id": "none", "action": "allow"}),
+        "permissions.revoke" => json!({"id": "none"}),
+        "permissions.set_mode" => json!({"mode": "yolo"}),
+        "plugins.trust" => json!({"path": "/"}),
+        "shells.kill" => json!({"shell_id": "none"}),
+        "tools.provide" => json!({"tools": []}),
+        _ => json!({}),
+    }
+}
+
+fn methods(wire: &mut Wire) -> BTreeSet<String> {
+    let document = wire.result("rpc.discover", json!({}));
+    let methods = document["methods"].as_array().unwrap().iter();
+    methods.map(|method| method["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn agent(daemon: &TestDaemon) -> Wire {
+    let mut wire = Wire::connect(&daemon.socket());
+    wire.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
+    wire
+}
+
+#[test]
+fn an_agent_may_do_nothing_that_is_a_persons() {
+    let daemon = TestDaemon::start();
+    let mut wire = agent(&daemon);
+    let served = methods(&mut wire);
+    for method in FOR_PERSONS {
+        assert!(served.contains(*method), "there is no {method} any more");
+        let error = wire.error(method, params_of(method));
+        assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32002), &json!("permission_denied")), "{method}");
+    }
+    // Whatever else there is, a new method too, is for agents only if it is not among those.
+    let skipped = ["rpc.discover", "session.open", "session.close", "tools.execute"];
+    for method in served.iter().filter(|method| !FOR_PERSONS.contains(&method.as_str())) {
+        if skipped.contains(&method.as_str()) || method.ends_with("subscribe") {
+            continue;
+        }
+        let answer = wire.call(method, json!({}));
+        assert_ne!(answer["error"]["code"], -32002, "{method} is refused to agents: add it to the list");
+    }
+}
+
+#[test]
+fn a_person_is_refused_nothing() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    for method in FOR_PERSONS.iter().filter(|method| !["daemon.shutdown", "tools.provide"].contains(method)) {
+        let answer = wire.call(method, params_of(method));
+        assert_ne!(answer["error"]["code"], -32002, "{method}: {answer}");
+    }
+}
+
+#[test]
+fn what_a_tool_started_may_do_nothing_that_is_a_persons() {
+    let script = r#"
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile("rw")
+for method, params in json.load(open("methods.json")):
+    f.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"); f.flush()
+    print(method, json.loads(f.readline()).get("error", {}).get("code"))
+"#;
+    let asked: Vec<Value> = FOR_PERSONS.iter().map(|method| json!([method, params_of(method)])).collect();
+    let daemon = Setup::new()
+        .config(ALLOW_ALL)
+        .file("try.py", script)
+        .file("methods.json", serde_json::to_vec(&asked).unwrap())
+        .start();
+    let mut wire = daemon.connect();
+    let result = wire.tool("bash", json!({"command": format!("python3 try.py {}", daemon.socket().display())}));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    for method in FOR_PERSONS {
+        assert!(text.contains(&format!("{method} -32002")), "{method}: {text}");
+    }
+}
+
+#[test]
+fn session_ids_cannot_be_guessed() {
+    let daemon = TestDaemon::start();
+    let mut ids = BTreeSet::new();
+    for _ in 0..20 {
+        let mut wire = Wire::connect(&daemon.socket());
+        let id = wire.result("session.open", json!({"cwd": daemon.work()}))["session_id"].as_str().unwrap().to_owned();
+        // 128 bits are 32 hexadecimal digits.
+        let digits = id.trim_start_matches("s-");
+        assert!(digits.len() == 32 && digits.chars().all(|c| c.is_ascii_hexdigit()), "{id}");
+        assert!(ids.insert(id));
+    }
+}
+
+#[test]
+fn a_calls_folder_lies_within_its_sessions() {
+    let daemon = Setup::new().file("p/deep/x", "").file("root/x", "").file("other/x", "").start();
+    let work = daemon.work();
+    std::os::unix::fs::symlink(work.join("other"), work.join("p/out")).unwrap();
+    let mut wire = Wire::connect(&daemon.socket());
+    wire.result("session.open", json!({"cwd": work.join("p"), "roots": [work.join("root")]}));
+    let mut listed = |cwd: &str| wire.call("tools.execute", json!({"name": "list", "arguments": {}, "cwd": cwd}));
+    let root = work.join("root").display().to_string();
+    for inside in ["deep", ".", root.as_str()] {
+        assert_eq!(listed(inside)["result"]["is_error"], false, "{inside}");
+    }
+    for outside in ["..", "out", "/", "../other"] {
+        assert_eq!(listed(outside)["error"]["code"], -32602, "{outside}");
+    }
+}
+
+#[test]
+fn the_root_and_the_home_folder_are_not_read_without_being_asked() {
+    let daemon = TestDaemon::start();
+    let home = daemon.setup.path("home");
+    std::fs::create_dir(home.join("project")).unwrap();
+    for (name, below, verdict) in
+        [("/", "etc/hostname", "ask"), ("home", "notes.txt", "ask"), ("home/project", "a.rs", "allow")]
+    {
+        let cwd = if name == "/" { "/".into() } else { daemon.setup.path(name) };
+        let mut wire = Wire::connect(&daemon.socket());
+        wire.result("session.open", json!({"cwd": cwd}));
+        let target = cwd.join(below);
+        let checked = wire.result("permissions.check", json!({"category": "file.read", "target": target}));
+        assert_eq!(checked["verdict"], verdict, "{}", target.display());
+    }
+}
+
+#[test]
+fn what_a_person_allowed_is_not_a_plugins_to_spend_nor_the_reverse() {
+    let plugin = "hygge.register_tool{name = 'runs', execute = function(ctx, input) \
+                  return hygge.call_tool('bash', {command = 'echo spent'}) end}\n";
+    let daemon = Setup::new().plugin("spender.lua", plugin).start();
+    let mut wire = daemon.connect();
+    let grant = |chain: &[&str]| json!({"category": "shell", "pattern": "echo *", "scope": "always", "chain": chain});
+    let plain = wire.result("permissions.grant", grant(&[]));
+    assert_eq!(wire.tool("bash", json!({"command": "echo spent"}))["is_error"], false);
+    let refused = wire.tool("runs", json!({}));
+    assert!(refused.to_string().contains("--chain 'spender'"), "{refused}");
+    wire.result("permissions.revoke", json!({"id": plain["id"]}));
+    wire.result("permissions.grant", grant(&["spender"]));
+    assert!(wire.tool("runs", json!({})).to_string().contains("spent"));
+    assert_eq!(wire.tool("bash", json!({"command": "echo spent"}))["is_error"], true);
+}
+
+#[test]
+fn plan_mode_goes_by_needs_and_not_by_what_a_plugin_claims() {
+    let plugin = "hygge.register_tool{name = 'harmless', annotations = {read_only = true}, permission = false, \
+                  execute = function() hygge.fs.write('made', 'x') return 'done' end}\n\
+                  hygge.register_tool{name = 'reads', execute = function() return hygge.fs.read('a.txt') end}\n";
+    let daemon = Setup::new().plugin("p.lua", plugin).file("a.txt", "text").start();
+    let mut wire = daemon.connect();
+    wire.result("permissions.set_mode", json!({"mode": "plan"}));
+    wire.tool("harmless", json!({}));
+    assert!(!daemon.work().join("made").exists());
+    assert_eq!(wire.tool("reads", json!({}))["content"][0]["text"], "text");
+}
+
+#[test]
+fn an_agent_sees_the_asks_and_the_audit_log_of_its_own_session_only() {
+    let daemon = TestDaemon::start();
+    let mut person = daemon.connect();
+    let mut other = daemon.connect();
+    other.tool("list", json!({}));
+    let mut wire = agent(&daemon);
+    wire.tool("list", json!({}));
+    let rows = wire.result("audit.query", json!({}));
+    assert_eq!(rows["entries"].as_array().unwrap().len(), 1, "{rows}");
+    let theirs = other.result("session.open", json!({"cwd": daemon.work()}))["session_id"].take();
+    assert_eq!(wire.error("audit.query", json!({"session_id": theirs}))["code"], -32004);
+    assert_eq!(person.result("audit.query", json!({}))["entries"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn secrets_are_taken_out_of_what_is_kept() {
+    let daemon = Setup::new().config(ALLOW_ALL).start();
+    let mut wire = daemon.connect();
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    wire.tool("bash", json!({"command": format!("echo {secret}")}));
+    let audit = wire.result("audit.query", json!({}));
+    assert!(audit.to_string().contains("echo") && !audit.to_string().contains(secret), "{audit}");
+}
+
+#[test]
+fn an_outcome_counts_only_from_the_connection_that_got_the_invocation() {
+    let daemon = TestDaemon::start();
+    let mut lender = daemon.connect();
+    lender.result(
+        "tools.provide",
+        json!({"tools": [{"name": "lent", "description": "d", "input_schema": {"type": "object"}}]}),
+    );
+    let (mut caller, mut thief) = (daemon.connect(), daemon.connect());
+    caller.result("permissions.grant", json!({"category": "plugin", "pattern": "lent", "scope": "always"}));
+    let id = caller.request("tools.execute", json!({"name": "lent"}));
+    let invocation = lender.notification("tools.invocation")["result"]["invocation_id"].take();
+    let answer = |result: &str| json!({"invocation_id": invocation, "result": result});
+    assert_eq!(thief.error("tools.provide_result", answer("stolen"))["code"], -32004);
+    lender.result("tools.provide_result", answer("mine"));
+    assert_eq!(caller.answer(id)["result"]["content"][0]["text"], "mine");
+}
