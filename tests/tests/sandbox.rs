@@ -2,7 +2,9 @@
 //!
 //! Where this machine cannot give a sandbox the daemon must say so and run nothing, and that is what is tested then.
 
+use std::io::Write;
 use std::net::TcpListener;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, toold, until};
@@ -242,6 +244,29 @@ fn what_does_not_go_together_is_told_and_nothing_runs() {
     assert!(told, "{problems}");
     assert_eq!(wire.tool("bash", json!({"command": "touch ran"}))["is_error"], true);
     assert!(!daemon.work().join("ran").exists());
+}
+
+/// In a sandbox there is no other: a daemon in one stands for a system that cannot give any.
+#[test]
+fn what_the_system_cannot_give_is_told_and_nothing_runs() {
+    if !machine_can() {
+        return;
+    }
+    let setup = Setup::new().config(&format!("{ALLOW}[sandbox]\nmode = \"read-only\"\n"));
+    let mut command = setup.command(toold());
+    command.args(["sandbox-exec", "--network", "--write"]).arg(setup.path("")).arg("--").arg(toold()).arg("--stdio");
+    let mut daemon = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let status = json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.status"});
+    let arguments = json!({"name": "bash", "arguments": {"command": "touch ran"}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools.execute", "params": arguments});
+    daemon.stdin.take().unwrap().write_all(format!("{status}\n{call}\n").as_bytes()).unwrap();
+    let output = daemon.wait_with_output().unwrap();
+    let answers = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<Value> = answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let problem = answers[0]["result"]["problems"][0].as_str().unwrap();
+    assert!(problem.contains("sandbox: the system gives no "), "{problem}");
+    assert_eq!(answers[1]["result"]["is_error"], true, "{}", answers[1]);
+    assert!(!setup.path("work/ran").exists());
 }
 
 #[test]
