@@ -254,10 +254,8 @@ impl Http {
             Err(Cut::Stopped) => return Err(HttpError::Stopped),
         };
         let head = Head { status: answer.status(), headers: answer.headers().clone() };
-        if let Some(entry) = stale.filter(|_| head.status == http::StatusCode::NOT_MODIFIED)
-            && let Some(head) = self.cache.renew(request, &entry, &head)
-        {
-            return Ok(Answer::Kept(head, entry));
+        if let Some(entry) = stale.filter(|_| head.status == http::StatusCode::NOT_MODIFIED) {
+            return Ok(Answer::Kept(self.cache.renew(request, &entry, &head), entry));
         }
         Ok(Answer::Live(head, answer))
     }

@@ -35,10 +35,12 @@ struct Kept {
 /// An answer, and when it may be given again.
 pub(super) struct Entry {
     policy: CachePolicy,
+    head: Head,
     pub(super) body: Bytes,
 }
 
 /// The head of an answer.
+#[derive(Clone)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -64,15 +66,18 @@ impl Cache {
         }
     }
 
-    /// The head of the kept answer, if the server said that it is still good.
-    pub(super) fn renew(&self, request: &Request, entry: &Entry, head: &Head) -> Option<Head> {
-        let answer = response(head);
-        match entry.policy.after_response(&parts(request)?, &answer, SystemTime::now()) {
+    /// The head of a kept answer, of which the server has just said that it is still good.
+    pub(super) fn renew(&self, request: &Request, entry: &Entry, said: &Head) -> Head {
+        let Some(parts) = parts(request) else { return entry.head.clone() };
+        match entry.policy.after_response(&parts, &response(said), SystemTime::now()) {
             AfterResponse::NotModified(policy, renewed) => {
-                self.insert(request.url.as_str(), Entry { policy, body: entry.body.clone() });
-                Some(Head { status: renewed.status, headers: renewed.headers })
+                let head = Head { status: renewed.status, headers: renewed.headers };
+                self.insert(request.url.as_str(), Entry { policy, head: head.clone(), body: entry.body.clone() });
+                head
             }
-            AfterResponse::Modified(..) => None,
+            // It does not say which answer it means, so nothing is learnt of how long this one is good. But what was
+            // asked about is this one.
+            AfterResponse::Modified(..) => entry.head.clone(),
         }
     }
 
@@ -81,7 +86,7 @@ impl Cache {
         let Some(parts) = parts(request).filter(|_| body.len() <= MAX_BODY) else { return };
         let policy = CachePolicy::new(&parts, &response(head));
         if policy.is_storable() {
-            self.insert(request.url.as_str(), Entry { policy, body });
+            self.insert(request.url.as_str(), Entry { policy, head: head.clone(), body });
         }
     }
 

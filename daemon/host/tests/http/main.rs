@@ -467,6 +467,11 @@ async fn stale_answers_are_asked_about() {
     let (last, requests) = twice(&first, same).await;
     assert_eq!((last.status, last.body.as_slice(), last.from_cache), (200, b"first".as_slice(), true));
     assert!(requests[1].contains("if-none-match: \"v1\""), "{requests:?}");
+    let bare = b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n".to_vec();
+    let dated = [("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT"), ("Cache-Control", "max-age=0")];
+    let (last, requests) = twice(&dated, bare).await;
+    assert_eq!((last.status, last.body.as_slice(), last.from_cache), (200, b"first".as_slice(), true));
+    assert!(requests[1].contains("if-modified-since: Mon, 01 Jan 2024"), "{requests:?}");
     let (last, _) = twice(&first, answer("200 OK", &[("Connection", "close")], "second")).await;
     assert_eq!((last.body.as_slice(), last.from_cache), (b"second".as_slice(), false));
 }
