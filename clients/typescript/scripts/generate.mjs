@@ -144,7 +144,10 @@ class Printer {
 
 function comment(text, indent = "") {
   if (!text) return "";
-  const lines = text.replaceAll("*/", "* /").replaceAll(/\[`(\w+)`\]/g, "`$1`").split("\n");
+  const lines = text
+    .replaceAll("*/", "* /")
+    .replaceAll(/\[`(\w+)`\]/g, "`$1`")
+    .split("\n");
   if (lines.length === 1) return `${indent}/** ${lines[0]} */\n`;
   return `${indent}/**\n${lines.map((line) => `${indent} * ${line}`.trimEnd()).join("\n")}\n${indent} */\n`;
 }
@@ -210,7 +213,9 @@ function generate(document) {
       // A flattened union has no place among parameters by name.
       if (method.name === "tools.provide_progress") type += " & Progress";
       const doc = comment(`Params of \`${method.name}\`.`);
-      parts.push(type.endsWith("}") ? `${doc}export interface ${params} ${type}\n` : `${doc}export type ${params} = ${type};\n`);
+      parts.push(
+        type.endsWith("}") ? `${doc}export interface ${params} ${type}\n` : `${doc}export type ${params} = ${type};\n`,
+      );
     }
     const doc = comment(method.summary, "  ");
     const items = method["x-items"];
@@ -239,13 +244,18 @@ function generate(document) {
   const errors = Object.entries(document.components.errors).map(
     ([kind, { code, message }]) => `${comment(message, "  ")}  ${kind}: ${code},\n`,
   );
+  const made = "Made by scripts/generate.mjs of the daemon's OpenRPC document: change nothing here.";
+  const complete = "as const satisfies Record<keyof Subscriptions, { items: string; end: keyof Methods }>";
+  const body = (lines) => `{\n${lines.join("")}}`;
   return [
-    "// The native protocol in types. Made by scripts/generate.mjs of the daemon's OpenRPC document: change nothing here.\n",
+    `// The native protocol in types. ${made}\n`,
     ...parts,
-    `/** Requests, by method. */\nexport interface Methods {\n${requests.join("")}}\n`,
-    `/** Subscriptions, by the method that begins them. */\nexport interface Subscriptions {\n${subscriptions.join("")}}\n`,
-    `/** How the items of each subscription are called, and what ends it. */\nexport const SUBSCRIPTIONS = {\n${notifications.join("")}} as const satisfies Record<keyof Subscriptions, { items: string; end: keyof Methods }>;\n`,
-    `/** Codes of errors, by their usual kind. */\nexport const ERROR_CODES = {\n${errors.join("")}} as const;\n`,
+    `/** Requests, by method. */\nexport interface Methods ${body(requests)}\n`,
+    `/** Subscriptions, by the method that begins them. */\nexport interface Subscriptions ${body(subscriptions)}\n`,
+    "/** How the items of each subscription are called, and what ends it. */",
+    `export const SUBSCRIPTIONS = ${body(notifications)} ${complete};\n`,
+    "/** Codes of errors, by their usual kind. */",
+    `export const ERROR_CODES = ${body(errors)} as const;\n`,
   ].join("\n");
 }
 

@@ -111,9 +111,7 @@ export interface ExecuteOptions extends Omit<CallOptions, "progress"> {
 }
 
 /** One call of a batch. */
-export type BatchCall =
-  | readonly [name: string, args: object]
-  | { name: string; arguments?: object; call_id?: string };
+export type BatchCall = readonly [name: string, args: object] | { name: string; arguments?: object; call_id?: string };
 
 /** What one call of a batch gave. Errors are given, not thrown: one call's never hides another's result. */
 export type BatchItem = ToolResult | RpcError;
@@ -337,7 +335,7 @@ export class Client implements AsyncDisposable {
       })().finally(() => queue.end());
       // It is awaited below, behind its progress.
       answer.catch(() => {});
-      if (onProgress) for (let next; !(next = await queue.take()).done; ) onProgress(next.value);
+      if (onProgress) for (let next; !(next = await queue.take()).done;) onProgress(next.value);
       const { results } = (await answer) as ToolsExecuteBatchResult;
       if (format !== undefined) return results;
       return results.map(({ result, error }) => result ?? errorOf(error));

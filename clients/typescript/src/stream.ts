@@ -90,7 +90,8 @@ export class LineWriter extends AbstractMessageWriter implements MessageWriter {
   write(message: Message): Promise<void> {
     const { params, ...rest } = message as Message & { params?: object };
     const text = params && serialised.get(params);
-    const line = text === undefined ? JSON.stringify(message) : `${JSON.stringify(rest).slice(0, -1)},"params":${text}}`;
+    const line =
+      text === undefined ? JSON.stringify(message) : `${JSON.stringify(rest).slice(0, -1)},"params":${text}}`;
     return new Promise((resolve) => {
       if (this.#socket.writable) this.#socket.write(`${line}\n`, () => resolve());
       else resolve();

@@ -2,7 +2,15 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { CallCancelled, InvalidArguments, RpcError, text, UnknownTool, type CallProgress, type ToolResult } from "toold";
+import {
+  CallCancelled,
+  InvalidArguments,
+  RpcError,
+  text,
+  UnknownTool,
+  type CallProgress,
+  type ToolResult,
+} from "toold";
 
 import { shared, test } from "./place.js";
 
@@ -11,8 +19,14 @@ const here = shared();
 test("tools are listed, also as providers want them", async () => {
   const client = await here.client();
   const plugins = await client.tools({ source: "plugin" });
-  assert.deepEqual(plugins.map((tool) => tool.name), ["fail", "greet", "wait_for_ever", "wait_in_line"]);
-  assert.deepEqual((await client.tools({ query: "greets" })).map((tool) => tool.name), ["greet"]);
+  assert.deepEqual(
+    plugins.map((tool) => tool.name),
+    ["fail", "greet", "wait_for_ever", "wait_in_line"],
+  );
+  assert.deepEqual(
+    (await client.tools({ query: "greets" })).map((tool) => tool.name),
+    ["greet"],
+  );
   const [anthropic] = await client.tools({ names: ["greet"], format: "anthropic" });
   assert.ok(anthropic && "input_schema" in anthropic);
   assert.equal((await client.schema("greet")).source.kind, "plugin");
@@ -25,8 +39,14 @@ test("a call gives its result, with all its progress before", async () => {
   const told: CallProgress[] = [];
   for await (const progress of call) told.push(progress);
   assert.equal(call.done, true);
-  assert.deepEqual(told.map((progress) => progress.seq), [0, 1, 2, 3]);
-  assert.deepEqual(told.map((progress) => progress.kind), ["update", "update", "update", "output"]);
+  assert.deepEqual(
+    told.map((progress) => progress.seq),
+    [0, 1, 2, 3],
+  );
+  assert.deepEqual(
+    told.map((progress) => progress.kind),
+    ["update", "update", "update", "output"],
+  );
   const last = told.at(-1)!;
   assert.equal(last.kind === "output" && last.text, "written\n");
   const result = await call.result();
@@ -139,7 +159,13 @@ test("cancelling a batch cancels all its calls", async () => {
   const events = await client.events({ kinds: ["call.progress", "call.finished"] });
   const controller = new AbortController();
   const { signal } = controller;
-  const batch = client.executeBatch([["wait_for_ever", {}], ["wait_for_ever", {}]], { signal });
+  const batch = client.executeBatch(
+    [
+      ["wait_for_ever", {}],
+      ["wait_for_ever", {}],
+    ],
+    { signal },
+  );
   await events.next();
   await events.next();
   controller.abort();

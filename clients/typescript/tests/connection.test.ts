@@ -24,7 +24,10 @@ test("the socket is where the environment says", () => {
   assert.equal(socketPath({ ...home, TOOLD_SOCKET: "/s" }), "/s");
   assert.equal(socketPath({ ...home, XDG_RUNTIME_DIR: "/r", XDG_STATE_HOME: "/t" }), "/r/toold/toold.sock");
   assert.equal(socketPath({ ...home, XDG_STATE_HOME: "/t" }), "/t/toold/toold.sock");
-  assert.equal(socketPath({ ...home, XDG_RUNTIME_DIR: "", TOOLD_SOCKET: "relative" }), "/h/.local/state/toold/toold.sock");
+  assert.equal(
+    socketPath({ ...home, XDG_RUNTIME_DIR: "", TOOLD_SOCKET: "relative" }),
+    "/h/.local/state/toold/toold.sock",
+  );
   assert.throws(() => socketPath({}), NotRunning);
 });
 
@@ -78,7 +81,10 @@ test("a daemon that does not answer is given up", async (t) => {
 test("requests have types, and unknown methods an error", async (t) => {
   const client = await place(t).client();
   const { plugins } = await client.request("plugins.list");
-  assert.deepEqual(plugins.map(({ name, status }) => [name, status]), [["tools", "loaded"]]);
+  assert.deepEqual(
+    plugins.map(({ name, status }) => [name, status]),
+    [["tools", "loaded"]],
+  );
   await assert.rejects(client.request("no.such_method", { a: 1 }), (error: Error) => {
     assert.ok(error instanceof RpcError);
     assert.equal(error.code, -32601);

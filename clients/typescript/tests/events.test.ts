@@ -17,7 +17,10 @@ test("events are numbered, and told from where one has seen them", async () => {
     seen.push(event);
     if (seen.length === 6) break;
   }
-  assert.deepEqual(seen.map((event) => event.kind), [1, 2, 3].flatMap(() => ["call.started", "call.finished"]));
+  assert.deepEqual(
+    seen.map((event) => event.kind),
+    [1, 2, 3].flatMap(() => ["call.started", "call.finished"]),
+  );
   assert.ok(seen.every((event, i) => i === 0 || event.seq > seen[i - 1]!.seq));
   // Leaving the loop has ended it.
   assert.deepEqual(await events.next(), { done: true, value: undefined });

@@ -82,7 +82,10 @@ test("a lent function learns that its caller has given up", async () => {
 test("a name that is taken is refused", async () => {
   const client = await here.client();
   const taken = { name: "Not A Name", description: "No" };
-  await assert.rejects(client.provide(taken, () => ""), RpcError);
+  await assert.rejects(
+    client.provide(taken, () => ""),
+    RpcError,
+  );
 });
 
 test("lent tools follow their client into its next session", async () => {

@@ -33,7 +33,12 @@ test("the packed package installs, and the README's program has the types and th
   await npm(project, "install", ...packed);
   const installed = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."));
   assert.deepEqual(installed.sort(), ["toold", "vscode-jsonrpc"]);
-  assert.deepEqual(readdirSync(join(project, "node_modules/toold")).sort(), ["LICENSE", "README.md", "dist", "package.json"]);
+  assert.deepEqual(readdirSync(join(project, "node_modules/toold")).sort(), [
+    "LICENSE",
+    "README.md",
+    "dist",
+    "package.json",
+  ]);
 
   const marked = examples.map(({ code }) => `${code}console.log(${JSON.stringify(MARK)});\n`);
   writeFileSync(join(project, "sample.ts"), marked.join(""));

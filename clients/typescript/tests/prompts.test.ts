@@ -18,7 +18,10 @@ test("an ask is answered, and its diff shown", async () => {
   const result = await client.execute("write", { path: "tea.txt", content: "green\n" });
   assert.equal(result.is_error, false, text(result));
   assert.equal(readFileSync(join(here.work, "tea.txt"), "utf8"), "green\n");
-  assert.deepEqual(asks.map((ask) => [ask.tool, ask.category]), [["write", "file.write"]]);
+  assert.deepEqual(
+    asks.map((ask) => [ask.tool, ask.category]),
+    [["write", "file.write"]],
+  );
   assert.match(asks[0]!.diff ?? "", /^\+green$/m);
 });
 

@@ -15,7 +15,12 @@ export function declared(manifest: unknown): string[] {
 }
 
 /** Calls a tool for a model; gives texts for it to read. Rejects only when the person has cancelled. */
-export async function callForModel(client: Client, name: string, input: object, signal: AbortSignal): Promise<string[]> {
+export async function callForModel(
+  client: Client,
+  name: string,
+  input: object,
+  signal: AbortSignal,
+): Promise<string[]> {
   try {
     return texts(await client.execute(name, input, { signal }));
   } catch (error) {

@@ -44,7 +44,10 @@ export const DIAGNOSTICS: LentTool = {
   input_schema: {
     type: "object",
     properties: {
-      path: { type: "string", description: "A file or folder, relative to the working folder or absolute; all when absent." },
+      path: {
+        type: "string",
+        description: "A file or folder, relative to the working folder or absolute; all when absent.",
+      },
       severity: { enum: SEVERITIES, description: "This one and graver ones; `warning` when absent." },
     },
     additionalProperties: false,
@@ -56,7 +59,8 @@ export const DIAGNOSTICS: LentTool = {
 export const SELECTION: LentTool = {
   name: "vscode_selection",
   label: "Selection in VS Code",
-  description: "What the person has selected in the editor, or the line that the cursor is in, with its file and lines.",
+  description:
+    "What the person has selected in the editor, or the line that the cursor is in, with its file and lines.",
   input_schema: { type: "object", properties: {}, additionalProperties: false },
   parallelizable: true,
   annotations: READ_ONLY,

@@ -64,7 +64,11 @@ export function pluginNodes(plugins: readonly Plugin[]): Node[] {
   return plugins.map((plugin) => {
     const { name, path, status, version, error, tools } = plugin;
     const file = { path: error?.file ?? path, line: error?.line ?? 1 };
-    const children: Node[] = tools.map((tool) => ({ id: `plugin/${path}/${tool}`, label: tool, icon: "symbol-method" }));
+    const children: Node[] = tools.map((tool) => ({
+      id: `plugin/${path}/${tool}`,
+      label: tool,
+      icon: "symbol-method",
+    }));
     if (error) {
       const place = error.line === undefined ? "" : `line ${error.line}: `;
       children.unshift({ id: `plugin/${path}/error`, label: `${place}${messageOf(error)}`, icon: "error", file });

@@ -67,7 +67,8 @@ export interface Pick {
 /** What a question offers to choose from. */
 export function picks(question: Question): Pick[] {
   const options: Pick[] = question.options.map(({ id, label, description }) => ({ label, detail: description, id }));
-  if (question.allow_other && options.length > 0) options.push({ label: "Something else...", detail: "In your own words" });
+  if (question.allow_other && options.length > 0)
+    options.push({ label: "Something else...", detail: "In your own words" });
   return options;
 }
 

@@ -27,7 +27,12 @@ export function statusView({ connected, running, asks }: Status): StatusView {
     return { text, tooltip: `${told} Click to answer.`, command: "toold.answer", warning: true };
   }
   if (running > 0) {
-    return { text: `$(tools) toold${calls}`, tooltip: `${told} Click to cancel one.`, command: "toold.cancel", warning: false };
+    return {
+      text: `$(tools) toold${calls}`,
+      tooltip: `${told} Click to cancel one.`,
+      command: "toold.cancel",
+      warning: false,
+    };
   }
   return { text: "$(tools) toold", tooltip: "Connected. Click to call a tool.", command: "toold.call", warning: false };
 }

@@ -64,9 +64,15 @@ function shows(name: string, seen: string, here: Place): void {
   const readme = join(SOURCE, "README.md");
   const written = readFileSync(readme, "utf8");
   const block = new RegExp(`(<!-- ${name} -->\\n\`\`\`[a-z]*\\n)(.*?)(\`\`\`)`, "s");
-  const plain = seen.replaceAll(here.work, "/home/you/project").replaceAll(here.plugins, "/home/you/.config/toold/plugins");
+  const plain = seen
+    .replaceAll(here.work, "/home/you/project")
+    .replaceAll(here.plugins, "/home/you/.config/toold/plugins");
   assert.match(written, block, `the README has a place for ${name}`);
-  if (process.env["UPDATE"]) writeFileSync(readme, written.replace(block, (_, begin, __, end) => begin + plain + end));
+  if (process.env["UPDATE"])
+    writeFileSync(
+      readme,
+      written.replace(block, (_, begin, __, end) => begin + plain + end),
+    );
   else assert.equal(block.exec(written)![2], plain);
 }
 
@@ -78,7 +84,10 @@ test("the manifest declares what the extension registers", async (t) => {
   assert.deepEqual([...window.commands.keys()].sort(), commands.map(({ command }) => command).sort());
   assert.deepEqual([...window.chatTools.keys()].sort(), languageModelTools.map(({ name }) => name).sort());
   assert.deepEqual([...window.trees.keys()].sort(), views.toold.map(({ id }) => id).sort());
-  assert.deepEqual(mcpServerDefinitionProviders.map(({ id }) => id), ["toold.mcp"]);
+  assert.deepEqual(
+    mcpServerDefinitionProviders.map(({ id }) => id),
+    ["toold.mcp"],
+  );
   for (const { command } of Object.values(menus).flat()) assert.ok(window.commands.has(command), command);
   assert.equal(window.contexts["toold.connected"], true);
   assert.deepEqual(window.log, []);
@@ -89,9 +98,15 @@ test("the views show tools and plugins, and a plugin's error is a problem at its
   const { window, api } = await activate(here);
   await api.open();
   const broken = join(here.plugins, "weather.lua");
-  writeFileSync(broken, 'local city = hygge.config.city or "Bergen"\nhygge.register_tool{\n  name = "weather"\n  description = "?",\n}\n');
+  writeFileSync(
+    broken,
+    'local city = hygge.config.city or "Bergen"\nhygge.register_tool{\n  name = "weather"\n  description = "?",\n}\n',
+  );
   await window.until("the problem", () => window.problems.size > 0);
-  await window.until("the lent tools", () => api.link.tools.filter(({ source }) => source.kind === "frontend").length === 2);
+  await window.until(
+    "the lent tools",
+    () => api.link.tools.filter(({ source }) => source.kind === "frontend").length === 2,
+  );
   // Which built-ins there are is no matter of this view.
   const tools = (await window.view("toold.tools")).replace(/(v Built-in) {2}\d+\n(?: {4}.*\n)+/, "$1\n    ...\n");
   shows("tools", tools, here);
@@ -107,7 +122,10 @@ test("the views show tools and plugins, and a plugin's error is a problem at its
   window.shown.length = 0;
   await window.commands.get("toold.reloadPlugin")!(node as never);
   assert.match(window.shown.join(), /^error: weather: /);
-  writeFileSync(broken, 'hygge.register_tool{name = "weather", description = "Rain", execute = function() return "rain" end}\n');
+  writeFileSync(
+    broken,
+    'hygge.register_tool{name = "weather", description = "Rain", execute = function() return "rain" end}\n',
+  );
   await window.until("the repair", () => window.problems.size === 0);
   await window.commands.get("toold.reloadPlugin")!(node as never);
   assert.equal(window.shown.at(-1), "status bar: weather is loaded");
@@ -118,7 +136,10 @@ test("a project's plugin counts once a person has looked at it", async (t) => {
   const folder = join(here.work, ".toold/plugins");
   mkdirSync(folder, { recursive: true });
   const path = join(folder, "local.lua");
-  writeFileSync(path, 'hygge.register_tool{name = "near", description = "Is near", execute = function() return "here" end}\n');
+  writeFileSync(
+    path,
+    'hygge.register_tool{name = "near", description = "Is near", execute = function() return "here" end}\n',
+  );
   const { window, api } = await activate(here);
   await api.open();
   await window.until("it is shown", () => api.link.plugins.some(({ status }) => status === "untrusted"));
@@ -129,13 +150,19 @@ test("a project's plugin counts once a person has looked at it", async (t) => {
   await run();
   assert.match(window.shown[0]!, /^editor: file:.*local\.lua\n.*"near"/);
   assert.match(window.shown[1]!, /^warning: Trust the plugin local as it is now\?\n {2}\[Trust\]$/);
-  assert.equal(api.link.tools.some(({ name }) => name === "near"), false);
+  assert.equal(
+    api.link.tools.some(({ name }) => name === "near"),
+    false,
+  );
   window.person.notice = () => "Trust";
   await run();
   await window.until("it counts", () => api.link.tools.some(({ name }) => name === "near"));
 
   mkdirSync(join(folder, "house"));
-  writeFileSync(join(folder, "house/plugin.lua"), 'hygge.register_tool{name = "far", description = "Is far", execute = print}\n');
+  writeFileSync(
+    join(folder, "house/plugin.lua"),
+    'hygge.register_tool{name = "far", description = "Is far", execute = print}\n',
+  );
   await window.until("it is shown", () => api.link.plugins.some(({ name }) => name === "house"));
   const house = (await window.trees.get("toold.plugins")!.getChildren())!.find((each) => {
     return (each as { label: string }).label === "house";
@@ -244,7 +271,10 @@ end}
   window.person.type = (_title, validate) => (validate("0") === "at least 1" ? "2" : undefined);
   window.person.pick = () => "black";
   assert.equal(text(await agent.execute("order")), "accept 2 black");
-  assert.deepEqual(window.shown.map((line) => line.split("\n")[0]), ["input: Your tea (1/2): cups", "pick: Your tea (2/2): kind"]);
+  assert.deepEqual(
+    window.shown.map((line) => line.split("\n")[0]),
+    ["input: Your tea (1/2): cups", "pick: Your tea (2/2): kind"],
+  );
   window.person.pick = () => undefined;
   assert.equal(text(await agent.execute("order")), "cancel");
 });
@@ -352,7 +382,8 @@ test("chat is offered the tools of plugins by toolctl", async (t) => {
   const here = place(t);
   const { window } = await activate(here, { "toold.toolctl": "/opt/toolctl" });
   const token = new CancellationTokenSource().token;
-  const servers = async () => (await window.mcp!.provideMcpServerDefinitions(token))! as vscode.McpStdioServerDefinition[];
+  const servers = async () =>
+    (await window.mcp!.provideMcpServerDefinitions(token))! as vscode.McpStdioServerDefinition[];
   const [server] = await servers();
   assert.deepEqual(
     [server!.label, server!.command, server!.args, server!.env, server!.version],

@@ -48,7 +48,10 @@ async function linked(here: Place, options: Partial<LinkOptions> = {}): Promise<
 test("tools and plugins are shown as they come, and as they break", async (t) => {
   const here = place(t);
   const { link, until } = await linked(here);
-  assert.match(render(toolNodes(link.tools)), /^v Built-in {2}\d+\n(.*\n)*v Plugins {2}4\n {2}- fail {2}tools: Fails\n/);
+  assert.match(
+    render(toolNodes(link.tools)),
+    /^v Built-in {2}\d+\n(.*\n)*v Plugins {2}4\n {2}- fail {2}tools: Fails\n/,
+  );
   assert.equal(
     render(pluginNodes(link.plugins)),
     "v tools\n  - greet\n  - wait_for_ever\n  - wait_in_line\n  - fail\n",
@@ -56,17 +59,24 @@ test("tools and plugins are shown as they come, and as they break", async (t) =>
   assert.deepEqual(problems(link.plugins), []);
 
   const path = join(here.plugins, "late.lua");
-  const plugin = 'hygge.register_tool{name = "late", description = "Came late", execute = function() return "here" end}\n';
+  const plugin =
+    'hygge.register_tool{name = "late", description = "Came late", execute = function() return "here" end}\n';
   writeFileSync(path, plugin);
   await until("the new tool", () => link.tools.some((tool) => tool.name === "late"));
   await until("the new plugin", () => link.plugins.length === 2);
 
   writeFileSync(path, `${plugin}local = 2\n`);
   await until("the failure", () => problems(link.plugins).length > 0);
-  assert.deepEqual(problems(link.plugins).map(({ path, line }) => [path, line]), [[path, 2]]);
+  assert.deepEqual(
+    problems(link.plugins).map(({ path, line }) => [path, line]),
+    [[path, 2]],
+  );
   const [late] = pluginNodes(link.plugins).filter((node) => node.label === "late");
   assert.equal(late!.description, "failed");
-  assert.deepEqual(late!.children!.map((node) => node.label.replace(/:.*/, "")), ["line 2", "late"]);
+  assert.deepEqual(
+    late!.children!.map((node) => node.label.replace(/:.*/, "")),
+    ["line 2", "late"],
+  );
   assert.equal(text(await link.client.execute("late")), "here");
 
   writeFileSync(path, plugin);
@@ -79,7 +89,10 @@ test("running calls of all clients are counted", async (t) => {
   const other = await here.client();
   const call = other.call("wait_for_ever");
   await until("a call", () => link.running.size === 1);
-  assert.deepEqual([...link.running.values()].map(({ tool, call_id }) => [tool, call_id]), [["wait_for_ever", call.id]]);
+  assert.deepEqual(
+    [...link.running.values()].map(({ tool, call_id }) => [tool, call_id]),
+    [["wait_for_ever", call.id]],
+  );
   const [{ call_id, session_id }] = link.running.values() as unknown as [{ call_id: string; session_id: string }];
   assert.equal(await link.client.cancel(call_id, { sessionId: session_id }), true);
   await until("its end", () => link.running.size === 0);

@@ -188,7 +188,10 @@ export class StandIn {
   async until(what: string, holds: () => boolean, patience = 30_000): Promise<void> {
     if (holds()) return;
     await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`waited in vain: ${what}; shown:\n${this.shown.join("\n")}`)), patience);
+      const timer = setTimeout(
+        () => reject(new Error(`waited in vain: ${what}; shown:\n${this.shown.join("\n")}`)),
+        patience,
+      );
       const listening = this.seen.event(() => {
         if (!holds()) return;
         clearTimeout(timer);
@@ -471,7 +474,10 @@ export class StandIn {
 export { CancellationTokenSource };
 
 /** What the person says, or nothing as soon as the token fires. */
-async function orCancelled<T>(said: Promise<T> | T, token: vscode.CancellationToken | undefined): Promise<T | undefined> {
+async function orCancelled<T>(
+  said: Promise<T> | T,
+  token: vscode.CancellationToken | undefined,
+): Promise<T | undefined> {
   const cancelled = new Promise<undefined>((resolve) => token?.onCancellationRequested(() => resolve(undefined)));
   return Promise.race([said, cancelled]);
 }

@@ -23,7 +23,10 @@ const FORM = fieldsOf({
 const field = (name: string) => FORM.find((each) => each.name === name)!;
 
 test("a form asks for what is required first", () => {
-  assert.deepEqual(FORM.map(({ name }) => name), ["path", "mode", "depth", "words", "deep", "more"]);
+  assert.deepEqual(
+    FORM.map(({ name }) => name),
+    ["path", "mode", "depth", "words", "deep", "more"],
+  );
   assert.equal(field("depth").value, "3");
   assert.deepEqual(field("mode").choices, ["fast", "slow"]);
   assert.deepEqual(field("deep").choices, ["", "true", "false"]);
@@ -96,9 +99,15 @@ test("the status bar says who waits for whom", () => {
   const view = (connected: boolean, running: number, asks: number) => statusView({ connected, running, asks });
   assert.deepEqual([view(false, 0, 0).text, view(false, 0, 0).command], ["$(debug-disconnect) toold", "toold.connect"]);
   assert.deepEqual([view(true, 0, 0).text, view(true, 0, 0).command], ["$(tools) toold", "toold.call"]);
-  assert.deepEqual([view(true, 2, 0).text, view(true, 2, 0).command], ["$(tools) toold $(sync~spin) 2", "toold.cancel"]);
+  assert.deepEqual(
+    [view(true, 2, 0).text, view(true, 2, 0).command],
+    ["$(tools) toold $(sync~spin) 2", "toold.cancel"],
+  );
   const asked = view(true, 1, 1);
-  assert.deepEqual([asked.text, asked.command, asked.warning], ["$(bell-dot) toold 1 $(sync~spin) 1", "toold.answer", true]);
+  assert.deepEqual(
+    [asked.text, asked.command, asked.warning],
+    ["$(bell-dot) toold 1 $(sync~spin) 1", "toold.answer", true],
+  );
   assert.equal(asked.tooltip, "1 call runs, 1 ask waits. Click to answer.");
 });
 
@@ -115,7 +124,10 @@ const QUESTION = {
 };
 
 test("a question offers its options, and own words where they will do", () => {
-  assert.deepEqual(picks(QUESTION).map(({ id }) => id), ["a", undefined]);
+  assert.deepEqual(
+    picks(QUESTION).map(({ id }) => id),
+    ["a", undefined],
+  );
   assert.deepEqual(picks({ ...QUESTION, allow_other: false }).length, 1);
   assert.deepEqual(picks({ ...QUESTION, options: [] }), []);
   const [option, other] = picks(QUESTION);
@@ -130,7 +142,11 @@ test("results are texts, and what is none is named", () => {
     { type: "image", data: "AAAA", mime_type: "image/png" },
     { type: "resource", uri: "file:///x", mime_type: "text/plain" },
   ] as const;
-  assert.deepEqual(texts({ content: [...content] }), ["hello", "[image, image/png, 3 bytes]", "[file:///x, text/plain]"]);
+  assert.deepEqual(texts({ content: [...content] }), [
+    "hello",
+    "[image, image/png, 3 bytes]",
+    "[file:///x, text/plain]",
+  ]);
   assert.equal(invocationMessage("bash", { timeout_ms: 1, command: "ls\nrm" }), "bash: ls");
   assert.equal(invocationMessage("todo", { items: [] }), "todo");
 });
@@ -143,7 +159,8 @@ const PROBLEMS: EditorProblem[] = [
 ];
 
 test("problems are listed, the gravest first, for a file, a folder or all", () => {
-  const list = (path?: string, severity?: EditorProblem["severity"]) => describeProblems(PROBLEMS, { path, severity, cwd: "/w" });
+  const list = (path?: string, severity?: EditorProblem["severity"]) =>
+    describeProblems(PROBLEMS, { path, severity, cwd: "/w" });
   assert.equal(
     list(),
     "/other/c.ts:1:1: error: odd\nsrc/a.ts:9:5: error: no such name [ts]\nb.ts:2:1: warning: unused",

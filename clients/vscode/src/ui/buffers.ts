@@ -5,7 +5,11 @@ import type { Link, Part } from "../link.js";
 import { Overlay } from "../overlay.js";
 import { flag } from "./settings.js";
 
-export function watchBuffers(link: Link, changed: vscode.Event<Part>, log: (message: string) => void): vscode.Disposable[] {
+export function watchBuffers(
+  link: Link,
+  changed: vscode.Event<Part>,
+  log: (message: string) => void,
+): vscode.Disposable[] {
   if (!flag("unsavedBuffers")) return [];
   const overlay = new Overlay(link.client, log);
   const look = (document: vscode.TextDocument) => {

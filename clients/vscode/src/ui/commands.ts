@@ -12,12 +12,7 @@ import type { Asks } from "./asks.js";
 import { fillIn } from "./form.js";
 import type { Texts } from "./texts.js";
 
-export function registerCommands(
-  link: Link,
-  open: () => Promise<void>,
-  asks: Asks,
-  texts: Texts,
-): vscode.Disposable[] {
+export function registerCommands(link: Link, open: () => Promise<void>, asks: Asks, texts: Texts): vscode.Disposable[] {
   const commands: Record<string, (node?: Node) => Promise<void>> = {
     "toold.connect": open,
     "toold.call": async (node) => {
@@ -82,7 +77,12 @@ async function call(link: Link, texts: Texts, name: string | undefined): Promise
 }
 
 async function pickTool(link: Link) {
-  const items = link.tools.map((tool) => ({ label: tool.name, description: tool.source.name, detail: tool.label, tool }));
+  const items = link.tools.map((tool) => ({
+    label: tool.name,
+    description: tool.source.name,
+    detail: tool.label,
+    tool,
+  }));
   const chosen = await vscode.window.showQuickPick(items, { title: "Which tool?", matchOnDescription: true });
   return chosen?.tool;
 }
@@ -100,7 +100,8 @@ async function cancel(link: Link): Promise<void> {
     void vscode.window.showInformationMessage("No call runs.");
     return;
   }
-  const chosen = items.length === 1 ? items[0] : await vscode.window.showQuickPick(items, { title: "Cancel which call?" });
+  const chosen =
+    items.length === 1 ? items[0] : await vscode.window.showQuickPick(items, { title: "Cancel which call?" });
   if (!chosen) return;
   const { call_id, session_id } = chosen.call;
   await link.client.cancel(call_id, { sessionId: session_id });
@@ -127,7 +128,11 @@ async function trust(link: Link, name: string, path: string): Promise<void> {
   const files = items.flatMap((item) => item.files.map((file) => file.path));
   const detail = `It runs in the daemon, with what you allow it:\n${files.join("\n")}`;
   const yes = "Trust";
-  const chosen = await vscode.window.showWarningMessage(`Trust the plugin ${name} as it is now?`, { modal: true, detail }, yes);
+  const chosen = await vscode.window.showWarningMessage(
+    `Trust the plugin ${name} as it is now?`,
+    { modal: true, detail },
+    yes,
+  );
   if (chosen !== yes) return;
   // What has changed while the person looked is not trusted.
   const expect = Object.fromEntries(items.map((item) => [item.path, item.digest]));
