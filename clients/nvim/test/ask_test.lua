@@ -168,6 +168,7 @@ fact("no prompt comes in the midst of typing", function(place)
     return place.toold.statusline():find("1 ask") and looked > 2
   end)
   equal(false, asked)
+  support.noticed("bash wants shell: echo later (shown in normal mode)")
   typing = false
   wait("the result", function()
     return result

@@ -73,7 +73,7 @@ end
 
 local function prompt_of(ask)
   local window
-  local prompt = { id = ask.request_id, kind = "ask", asked_at = ask.asked_at }
+  local prompt = { id = ask.request_id, kind = "ask", asked_at = ask.asked_at, headline = M.headline(ask) }
 
   function prompt.close()
     float.close(window)
@@ -87,7 +87,7 @@ local function prompt_of(ask)
     end
     vim.cmd("redraw")
     vim.ui.select(M.choices(ask), {
-      prompt = M.headline(ask),
+      prompt = prompt.headline,
       kind = "toold_ask",
       format_item = function(choice)
         return choice.label

@@ -5,7 +5,7 @@ local M = {}
 -- Milliseconds between two looks whether the editor is in normal mode.
 local LOOK_EVERY = 100
 
--- By id: `{id, show(done), close()}`, whether or not it is in the queue.
+-- By id: `{id, kind, asked_at, headline, show(done), close()}`, whether or not it is in the queue.
 local pending = {}
 local queue = {}
 local active
@@ -28,6 +28,14 @@ local function pump_later()
   end
 end
 
+--- Says once that something is asked, since the person may not leave insert or terminal mode for long.
+local function tell(prompt)
+  if not prompt.told then
+    prompt.told = true
+    vim.notify("toold: " .. prompt.headline .. " (shown in normal mode)", vim.log.levels.WARN)
+  end
+end
+
 pump = function()
   if active or #queue == 0 then
     return
@@ -35,6 +43,7 @@ pump = function()
   local mode = vim.api.nvim_get_mode()
   -- Else the keys of a sentence would answer.
   if mode.mode ~= "n" or mode.blocking then
+    tell(queue[1])
     return pump_later()
   end
   local prompt = table.remove(queue, 1)

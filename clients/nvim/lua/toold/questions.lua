@@ -103,6 +103,7 @@ function M.stand()
       id = question.request_id,
       kind = "question",
       asked_at = question.asked_at,
+      headline = text.line(question.question),
       close = function() end,
       show = function(done)
         show(question, {}, done)
