@@ -9,7 +9,7 @@ use rmcp::model::{
     ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientLifecycleMode, Peer, RunningService, ServiceError, Subscription, serve_client_with_lifecycle_and_ct,
+    ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError, Subscription, serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
@@ -138,7 +138,10 @@ async fn greet_on<T: Transport<RoleClient> + 'static>(
         if error.is_authorization_required() {
             return "it wants a token: put one into `headers`".to_owned();
         }
-        chain(&error)
+        match error {
+            ClientInitializeError::ConnectionClosed(_) => "it closed the connection instead of an answer".to_owned(),
+            error => chain(&error),
+        }
     })
 }
 
