@@ -5,9 +5,12 @@
  * the README is written instead.
  */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, symlinkSync, mkdirSync, writeFileSync } from "node:fs";
 import Module, { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
 
 import { text } from "toold";
 import type * as vscode from "vscode";
@@ -398,6 +401,40 @@ test("chat is offered the tools of plugins by toolctl", async (t) => {
   assert.equal((await servers())[0]!.command, join(bin, "toolctl"));
   window.settings["toold.mcp"] = false;
   assert.deepEqual(await servers(), []);
+});
+
+test("the server that chat is offered has the plugins' tools", async (t) => {
+  const here = place(t);
+  const { window, api } = await activate(here, { "toold.toolctl": join(dirname(TOOLD), "toolctl") });
+  await api.open();
+  const token = new CancellationTokenSource().token;
+  const [server] = (await window.mcp!.provideMcpServerDefinitions(token)) as vscode.McpStdioServerDefinition[];
+  const env = { ...process.env, ...(server!.env as Record<string, string>) };
+  const child = spawn(server!.command, server!.args, {
+    env,
+    cwd: server!.cwd!.fsPath,
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const ended = once(child, "close");
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const ask = async (id: number, method: string, params: object) => {
+    child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
+    for (;;) {
+      const { value } = await answers.next();
+      const answer = JSON.parse(value as string) as { id?: number; result: { tools: { name: string }[] } };
+      if (answer.id === id) return answer.result;
+    }
+  };
+  const clientInfo = { name: "test", version: "1" };
+  await ask(1, "initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
+  child.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
+  const { tools } = await ask(2, "tools/list", {});
+  assert.ok(
+    tools.some(({ name }) => name === "greet"),
+    tools.map(({ name }) => name).join(),
+  );
+  child.stdin.end();
+  await ended;
 });
 
 test("without a daemon the window is quiet, and the command starts one", async (t) => {
