@@ -12,7 +12,7 @@
 ;; editor of a user.  This is its client for Emacs:
 ;;
 ;; - `toold-call' calls a tool, with completion of its name and prompts
-;;   for its arguments; \\[keyboard-quit] cancels it;
+;;   for its arguments; C-g cancels it;
 ;; - `toold-list' lists the tools, `toold-run-command' runs a plugin's
 ;;   slash command;
 ;; - asks and questions of all agents come to the minibuffer, with the
