@@ -9,7 +9,8 @@ use rmcp::model::{
     ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError, Subscription, serve_client_with_lifecycle_and_ct,
+    ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError, Subscription,
+    serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
@@ -157,8 +158,7 @@ pub(super) async fn list_tools(peer: &Peer<RoleClient>) -> Result<Listing, Strin
     let mut cursor: Option<String> = None;
     for _ in 0..MAX_PAGES {
         let params = cursor.take().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
-        let mut request = ListToolsRequest::default();
-        request.params = params;
+        let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         // Not the SDK's own method, which takes a whole list or none, and keeps it.
         let answer =
             peer.send_request(ClientRequest::ListToolsRequest(request)).await.map_err(|error| chain(&error))?;
