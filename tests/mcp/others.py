@@ -85,6 +85,12 @@ def listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def on_http(python, port, path):
+    with open(path, "a") as log:
+        command = [python, str(HERE / "sdk_server.py"), str(port)]
+        return subprocess.Popen(command, stdout=log, stderr=log, cwd=path.parent)
+
+
 def check_files(client, folder):
     (folder / "note.txt").write_text("hello\n")
     read = client.tool("files_read_text_file", path=str(folder / "note.txt"))
@@ -118,6 +124,17 @@ def check_sdk(client, name):
     assert text(answered) == "accept: red", answered
 
 
+def check_loss(client, name, again):
+    """A server on HTTP that goes and comes back; `again` starts it."""
+    gone = client.tool(f"{name}_add", a=1, b=1)
+    assert gone["is_error"] and "cannot be reached" in text(gone), gone
+    assert f"{name}_add" in json.dumps(client.call("tools.list", {"source": "mcp"}))
+    again()
+    restarted = client.call("mcp.restart", {"name": name})["servers"][0]
+    assert restarted["state"] == "running", restarted
+    assert text(client.tool(f"{name}_add", a=1, b=1)) == "2"
+
+
 def until_asked(client):
     while True:
         event = client.notification("questions.event")["result"]
@@ -135,9 +152,7 @@ def main(toold, node, files, *pythons):
         for at, python in enumerate(pythons, 1):
             python = str(Path(python).absolute())
             port = free_port()
-            log = open(root / f"http-{at}.log", "w")
-            command = [python, str(HERE / "sdk_server.py"), str(port)]
-            started.append((port, subprocess.Popen(command, stdout=log, stderr=log, cwd=root)))
+            started.append((port, on_http(python, port, root / f"http-{at}.log")))
             servers[f"pipe{at}"] = {"command": python, "args": [str(HERE / "sdk_server.py")]}
             servers[f"web{at}"] = {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"X-Test": "1"}}
             names += [f"pipe{at}", f"web{at}"]
@@ -175,6 +190,17 @@ def main(toold, node, files, *pythons):
             for name in names:
                 check_sdk(client, name)
                 print(f"{name}: structured results, progress, errors and a form")
+            for at, python in enumerate(pythons, 1):
+                port, server = started[at - 1]
+                server.kill()
+                server.wait()
+
+                def again():
+                    started[at - 1] = port, on_http(str(Path(python).absolute()), port, root / f"http-{at}.log")
+                    until("it listens again", lambda: listens(port))
+
+                check_loss(client, f"web{at}", again)
+                print(f"web{at}: went and came back")
         except BaseException:
             sys.stdout.write((root / "log").read_text())
             for at in range(1, len(pythons) + 1):
