@@ -4,6 +4,8 @@
 
 pub mod talk;
 
+mod pipe;
+
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -24,9 +26,9 @@ use toold_proto::shell::TerminalSize;
 use crate::descendants;
 use crate::environment::Environment;
 use crate::kept::Kept;
+use crate::process::pipe::{Pipe, read_either};
 use crate::sandbox::Confinement;
 use crate::terminal;
-use crate::utf8::Decoder;
 
 /// A program to run.
 #[derive(Clone, Debug)]
@@ -469,64 +471,5 @@ impl Exit {
                 let _ = child.wait().await;
             }
         }
-    }
-}
-
-/// One of a program's output streams.
-struct Pipe<R> {
-    stream: Stream,
-    reader: Option<R>,
-    buffer: Vec<u8>,
-    decoder: Decoder,
-    kept: Kept,
-}
-
-impl<R: AsyncRead + Unpin> Pipe<R> {
-    fn new(stream: Stream, reader: Option<R>, keep: usize) -> Self {
-        Self { stream, reader, buffer: vec![0; 16 * 1024], decoder: Decoder::default(), kept: Kept::new(keep) }
-    }
-
-    fn closed(&self) -> bool {
-        self.reader.is_none()
-    }
-
-    /// Cancel-safe: bytes are taken only when it returns. Never returns once closed.
-    async fn read(&mut self) -> usize {
-        let Some(reader) = &mut self.reader else { return std::future::pending().await };
-        // A pipe that cannot be read any more is at its end.
-        let read = reader.read(&mut self.buffer).await.unwrap_or(0);
-        if read == 0 {
-            self.reader = None;
-        }
-        read
-    }
-
-    fn take(&mut self, read: usize, on_output: &mut impl FnMut(Stream, &str)) {
-        let text = self.decoder.decode(&self.buffer[..read]);
-        self.tell(&text, on_output);
-    }
-
-    fn finish(&mut self, on_output: &mut impl FnMut(Stream, &str)) {
-        let text = self.decoder.finish();
-        self.tell(&text, on_output);
-    }
-
-    fn tell(&mut self, text: &str, on_output: &mut impl FnMut(Stream, &str)) {
-        if !text.is_empty() {
-            self.kept.push(text);
-            on_output(self.stream, text);
-        }
-    }
-}
-
-/// Takes what comes first; when both have something, either, so that neither can starve the other.
-async fn read_either(
-    stdout: &mut Pipe<impl AsyncRead + Unpin>,
-    stderr: &mut Pipe<impl AsyncRead + Unpin>,
-    on_output: &mut impl FnMut(Stream, &str),
-) {
-    tokio::select! {
-        read = stdout.read() => stdout.take(read, on_output),
-        read = stderr.read() => stderr.take(read, on_output),
     }
 }

@@ -9,8 +9,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
-    path_beneath_rules,
+    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope, path_beneath_rules,
 };
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
@@ -145,7 +144,7 @@ fn restrict_files(confinement: &Confinement, temp: Option<&Path>) -> Result<(), 
         .handle_access(AccessFs::from_all(NEEDED))?
         // Where the kernel has it: no signals to, and no abstract sockets of, those outside.
         .set_compatibility(CompatLevel::BestEffort)
-        .scope(BitFlags::from(Scope::Signal | Scope::AbstractUnixSocket))?
+        .scope(Scope::Signal | Scope::AbstractUnixSocket)?
         .create()?
         .add_rules(path_beneath_rules(["/"], read))?
         .add_rules(path_beneath_rules(devices, device))?
