@@ -1,5 +1,10 @@
 //! `toolctl mcp`: the shared daemon as an MCP server on stdin and stdout.
 
+mod doctor;
+mod install;
+mod jsonc;
+mod token;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -32,12 +37,18 @@ pub(crate) struct Mcp {
 enum Action {
     Servers(mcp_servers::Servers),
     Restart(mcp_servers::Restart),
+    Install(install::Install),
+    Doctor(doctor::Doctor),
+    Token(token::Token),
 }
 
 pub(crate) async fn run(mcp: Mcp, globals: &Globals) -> anyhow::Result<u8> {
-    match &mcp.action {
-        Some(Action::Servers(servers)) => return mcp_servers::list(servers, globals).await,
-        Some(Action::Restart(restart)) => return mcp_servers::restart(restart, globals).await,
+    match mcp.action {
+        Some(Action::Servers(servers)) => return mcp_servers::list(&servers, globals).await,
+        Some(Action::Restart(restart)) => return mcp_servers::restart(&restart, globals).await,
+        Some(Action::Install(install)) => return install::run(install).await,
+        Some(Action::Doctor(doctor)) => return doctor::run(doctor, globals).await,
+        Some(Action::Token(token)) => return token::run(&token),
         None => {}
     }
     let cwd = match mcp.cwd {

@@ -1,0 +1,97 @@
+//! `toolctl mcp doctor`: whether MCP clients can reach the daemon, and which are set up to.
+
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use toold_client::client::connect_stream;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::DaemonGetStatus;
+
+use crate::cli::Globals;
+use crate::commands::mcp::install::{Client, home};
+use crate::commands::mcp::token::token_file;
+use crate::connection;
+use crate::exit::{NOT_RUN, OK};
+use crate::output;
+
+/// Check that MCP clients can reach the daemon, and show which are set up to
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {}
+
+pub(crate) async fn run(_: Doctor, globals: &Globals) -> anyhow::Result<u8> {
+    let mut out = output::stdout();
+    let mut well = true;
+    let client = connection::open(globals).await?;
+    let status = client.call::<DaemonGetStatus>(NoParams {}).await?;
+    match handshake(globals).await {
+        Ok((revision, tools)) => writeln!(out, "ok    stdio: revision {revision}, {tools} tools")?,
+        Err(error) => {
+            well = false;
+            writeln!(out, "bad   stdio: {error:#}")?;
+        }
+    }
+    match &status.mcp_url {
+        None => writeln!(out, "-     HTTP: off (mcp.listen)")?,
+        Some(url) => {
+            let file = token_file()?;
+            match std::fs::metadata(&file) {
+                Ok(metadata) if metadata.mode() & 0o077 == 0 => {
+                    writeln!(out, "ok    HTTP: {url}, token in {}", file.display())?;
+                }
+                Ok(_) => {
+                    well = false;
+                    writeln!(out, "bad   HTTP: {} is open to others", file.display())?;
+                }
+                Err(error) => writeln!(out, "-     HTTP: {url}; no token at {}: {error}", file.display())?,
+            }
+        }
+    }
+    for problem in status.problems.iter().filter(|problem| problem.contains("MCP")) {
+        well = false;
+        writeln!(out, "bad   {problem}")?;
+    }
+    let home = home()?;
+    for client in Client::value_variants() {
+        let name = client.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let file = home.join(client.file());
+        match std::fs::read_to_string(&file) {
+            Ok(text) if client.has_entry(&text) => writeln!(out, "ok    {name}: {}", file.display())?,
+            Ok(_) => writeln!(out, "-     {name}: not set up; toolctl mcp install {name}")?,
+            Err(_) => writeln!(out, "-     {name}: no {}", file.display())?,
+        }
+    }
+    Ok(if well { OK } else { NOT_RUN })
+}
+
+/// Speaks as a client does; gives the revision and how many tools there are.
+async fn handshake(globals: &Globals) -> anyhow::Result<(String, usize)> {
+    let mut stream = connect_stream(&connection::socket(globals)?).await?;
+    let own = json!({"name": "toolctl-doctor", "version": env!("CARGO_PKG_VERSION")});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": own});
+    let messages = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}),
+    ];
+    for message in messages {
+        stream.write_all(format!("{message}\n").as_bytes()).await?;
+    }
+    let (mut lines, mut revision) = (BufReader::new(stream).lines(), String::new());
+    while let Some(line) = lines.next_line().await? {
+        let answer: Value = serde_json::from_str(&line).context("the daemon's answer is no JSON")?;
+        if let Some(error) = answer.get("error") {
+            anyhow::bail!("{error}");
+        }
+        if answer["id"] == 1 {
+            revision = answer["result"]["protocolVersion"].as_str().unwrap_or_default().to_owned();
+        }
+        if answer["id"] == 2 {
+            return Ok((revision, answer["result"]["tools"].as_array().map_or(0, Vec::len)));
+        }
+    }
+    anyhow::bail!("the daemon closed the connection")
+}

@@ -1,0 +1,279 @@
+//! `toolctl mcp install`: the entry in other programs' configuration by which they start `toolctl mcp`.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::commands::mcp::jsonc;
+use crate::confirm::confirm;
+use crate::exit::OK;
+use crate::output;
+
+/// Write the entry for toold into a client's configuration
+///
+/// Shows what would change and asks first. Everything else in the file stays as it is, comments too; the file
+/// as it was is kept beside it, and --undo puts it back.
+#[derive(Debug, Args)]
+pub(crate) struct Install {
+    client: Client,
+    /// Another file than the client's usual one
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Put back what was there before
+    #[arg(long)]
+    undo: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Client {
+    ClaudeCode,
+    ClaudeDesktop,
+    Codex,
+    Cursor,
+    GeminiCli,
+    Vscode,
+    Windsurf,
+    Zed,
+}
+
+/// The name of the entry.
+const NAME: &str = "toold";
+
+impl Client {
+    /// Where its configuration is, below the home folder.
+    pub(super) fn file(self) -> PathBuf {
+        let mac = cfg!(target_os = "macos");
+        PathBuf::from(match self {
+            Self::ClaudeCode => ".claude.json",
+            Self::ClaudeDesktop if mac => "Library/Application Support/Claude/claude_desktop_config.json",
+            Self::ClaudeDesktop => ".config/Claude/claude_desktop_config.json",
+            Self::Codex => ".codex/config.toml",
+            Self::Cursor => ".cursor/mcp.json",
+            Self::GeminiCli => ".gemini/settings.json",
+            Self::Vscode if mac => "Library/Application Support/Code/User/mcp.json",
+            Self::Vscode => ".config/Code/User/mcp.json",
+            Self::Windsurf => ".codeium/windsurf/mcp_config.json",
+            Self::Zed => ".config/zed/settings.json",
+        })
+    }
+
+    /// The member that holds servers by name.
+    fn holder(self) -> &'static str {
+        match self {
+            Self::ClaudeCode | Self::ClaudeDesktop | Self::Cursor | Self::GeminiCli | Self::Windsurf => "mcpServers",
+            Self::Codex => "mcp_servers",
+            Self::Vscode => "servers",
+            Self::Zed => "context_servers",
+        }
+    }
+
+    fn entry(self, program: &str) -> Value {
+        let entry = json!({"command": program, "args": ["mcp"]});
+        match self {
+            Self::ClaudeCode | Self::Vscode => json!({"type": "stdio", "command": program, "args": ["mcp"]}),
+            Self::ClaudeDesktop | Self::Codex | Self::Cursor | Self::GeminiCli | Self::Windsurf | Self::Zed => entry,
+        }
+    }
+
+    /// The file's text with the entry in it.
+    fn with_entry(self, text: &str, program: &str) -> anyhow::Result<String> {
+        match self {
+            Self::Codex => Ok(with_table(text, &format!("[{}.{NAME}]", self.holder()), program)),
+            _ => jsonc::with_member(text, &[self.holder(), NAME], &self.entry(program)),
+        }
+    }
+
+    pub(super) fn has_entry(self, text: &str) -> bool {
+        match self {
+            Self::Codex => text.lines().any(|line| line.trim() == format!("[{}.{NAME}]", self.holder())),
+            _ => jsonc::has_member(text, &[self.holder(), NAME]),
+        }
+    }
+}
+
+pub(crate) async fn run(install: Install) -> anyhow::Result<u8> {
+    let file = match &install.file {
+        Some(file) => std::path::absolute(file)?,
+        None => home()?.join(install.client.file()),
+    };
+    // What a link leads to is changed, not the link.
+    let file = file.canonicalize().unwrap_or(file);
+    let backup = backup_of(&file);
+    let program = program()?;
+    let now = read(&file)?;
+    let (after, question) = if install.undo {
+        let before = read(&backup)?.with_context(|| format!("there is nothing to undo: no {}", backup.display()))?;
+        if Some(install.client.with_entry(&before, &program)?) != now {
+            bail!(
+                "{} has changed since: take the entry out by hand; as it was before is {}",
+                file.display(),
+                backup.display()
+            );
+        }
+        (before, format!("Put {} back?", file.display()))
+    } else {
+        let after = install.client.with_entry(now.as_deref().unwrap_or_default(), &program);
+        (after.with_context(|| format!("can't change {}", file.display()))?, format!("Write {}?", file.display()))
+    };
+    let before = now.clone().unwrap_or_default();
+    let mut out = output::stdout();
+    if before == after {
+        writeln!(out, "{} has it already", file.display())?;
+        return Ok(OK);
+    }
+    write!(out, "{}", difference(&file, &before, &after))?;
+    if !install.yes && !confirm(&question).await? {
+        return Ok(OK);
+    }
+    if install.undo {
+        replace(&file, &after)?;
+        std::fs::remove_file(&backup).with_context(|| format!("can't remove {}", backup.display()))?;
+        writeln!(out, "{} is as it was", file.display())?;
+        return Ok(OK);
+    }
+    if let Some(dir) = file.parent() {
+        std::fs::create_dir_all(dir).with_context(|| format!("can't make {}", dir.display()))?;
+    }
+    replace(&backup, &before)?;
+    replace(&file, &after)?;
+    writeln!(out, "done; as it was before is {}", backup.display())?;
+    Ok(OK)
+}
+
+pub(super) fn home() -> anyhow::Result<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    home.context("HOME is not set")
+}
+
+/// This program, as others can start it wherever they are.
+fn program() -> anyhow::Result<String> {
+    let own = std::env::current_exe().context("can't tell where this program is")?;
+    own.into_os_string().into_string().ok().context("this program's path is no text that a configuration can hold")
+}
+
+fn backup_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".before-toold");
+    PathBuf::from(name)
+}
+
+fn read(file: &Path) -> anyhow::Result<Option<String>> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("can't read {}", file.display())),
+    }
+}
+
+/// Whole or not at all, with the mode that it had; else for its owner alone, as it may hold keys of other servers.
+fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+    let context = || format!("can't write {}", file.display());
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".new-{}", std::process::id()));
+    let new = PathBuf::from(name);
+    let written = || -> std::io::Result<()> {
+        let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        out.write_all(text.as_bytes())?;
+        if let Ok(metadata) = std::fs::metadata(file) {
+            out.set_permissions(metadata.permissions())?;
+        }
+        out.sync_all()?;
+        std::fs::rename(&new, file)
+    };
+    let written = written();
+    if written.is_err() {
+        // It may not be there; what matters is told below.
+        let _ = std::fs::remove_file(&new);
+    }
+    written.with_context(context)
+}
+
+/// The lines that go and come, and a few around them.
+fn difference(file: &Path, before: &str, after: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let rest = old.len().min(new.len()) - start;
+    let end = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(old, new)| old == new).count();
+    let mut text = format!("{}\n", file.display());
+    let around = |line: &&str| format!("  {line}\n");
+    text.extend(old[start.saturating_sub(3)..start].iter().map(around));
+    text.extend(old[start..old.len() - end].iter().map(|line| format!("- {line}\n")));
+    text.extend(new[start..new.len() - end].iter().map(|line| format!("+ {line}\n")));
+    text.extend(old[old.len() - end..].iter().take(3).map(around));
+    text
+}
+
+/// A TOML file with this table in it, in place of the one of this name or at the end.
+fn with_table(text: &str, header: &str, program: &str) -> String {
+    // A JSON string is a TOML string.
+    let table = format!("{header}\ncommand = {}\nargs = [\"mcp\"]\n", json!(program));
+    let mut lines: Vec<&str> = text.lines().collect();
+    let Some(start) = lines.iter().position(|line| line.trim() == header) else {
+        let gap = if text.is_empty() || text.ends_with("\n\n") {
+            ""
+        } else if text.ends_with('\n') {
+            "\n"
+        } else {
+            "\n\n"
+        };
+        return format!("{text}{gap}{table}");
+    };
+    let length = lines[start + 1..].iter().take_while(|line| !line.trim_start().starts_with('[')).count();
+    // Blank lines and comments before the next table are its own.
+    let own = lines[start + 1..start + 1 + length].iter().rposition(|line| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with('#')
+    });
+    let end = own.map_or(start + 1, |last| start + 2 + last);
+    lines.splice(start..end, table.lines());
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_other_servers_stay() {
+        let text = "{\n  // mine\n  \"context_servers\": {\n    \"other\": {\"command\": \"x\"}, // theirs\n  },\n  \"theme\": \"One\"\n}\n";
+        let after = Client::Zed.with_entry(text, "/bin/toolctl").unwrap();
+        assert!(
+            after.contains("// mine") && after.contains("// theirs") && after.contains("\"theme\": \"One\""),
+            "{after}"
+        );
+        assert!(Client::Zed.has_entry(&after) && !Client::Zed.has_entry(text));
+        assert_eq!(Client::Zed.with_entry(&after, "/bin/toolctl").unwrap(), after);
+    }
+
+    #[test]
+    fn an_empty_file_gets_a_whole_one() {
+        let after = Client::Cursor.with_entry("", "/bin/toolctl").unwrap();
+        let read: Value = serde_json::from_str(&after).unwrap();
+        assert_eq!(read, json!({"mcpServers": {"toold": {"command": "/bin/toolctl", "args": ["mcp"]}}}));
+    }
+
+    #[test]
+    fn a_table_is_added_or_replaced() {
+        let text = "model = \"x\"\n\n[mcp_servers.toold]\ncommand = \"old\"\n\n# next\n[other]\na = 1\n";
+        let after = Client::Codex.with_entry(text, "/bin/toolctl").unwrap();
+        assert_eq!(
+            after,
+            "model = \"x\"\n\n[mcp_servers.toold]\ncommand = \"/bin/toolctl\"\nargs = [\"mcp\"]\n\n# next\n[other]\na = 1\n"
+        );
+        let added = Client::Codex.with_entry("a = 1", "p").unwrap();
+        assert_eq!(added, "a = 1\n\n[mcp_servers.toold]\ncommand = \"p\"\nargs = [\"mcp\"]\n");
+    }
+
+    #[test]
+    fn a_difference_shows_the_lines_that_come() {
+        let shown = difference(Path::new("f"), "a\nb\nc\n", "a\nb\nnew\nc\n");
+        assert_eq!(shown, "f\n  a\n  b\n+ new\n  c\n");
+    }
+}
