@@ -43,7 +43,7 @@ pub fn tls_config() -> Result<rustls::ClientConfig, String> {
 /// Only public addresses are connected to, and those that the configuration names; no proxy is used and no
 /// cookies are kept. `gzip` and `br` are undone.
 pub struct Http {
-    clients: Clients,
+    clients: Arc<Clients>,
     cache: Cache,
 }
 
@@ -166,7 +166,7 @@ impl Http {
     /// With another way from names to addresses.
     pub fn with_lookup(guard: Guard, lookup: Arc<dyn Lookup>) -> Self {
         let user_agent = concat!("toold/", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { clients: Clients::new(lookup, guard, user_agent), cache: Cache::default() }
+        Self { clients: Arc::new(Clients::new(lookup, guard, user_agent)), cache: Cache::default() }
     }
 
     /// What may be reached from now on. Requests that are under way go on; no connection is used again.
@@ -237,7 +237,7 @@ impl Http {
             Found::Stale(headers, entry) => (headers, Some(entry)),
         };
         let failed = |reason: String| HttpError::Failed { url: shown(request.url.as_str()), reason };
-        let client = self.clients.for_port(target.port).map_err(failed)?;
+        let client = self.clients.for_port(target.port).await.map_err(failed)?;
         let mut builder = client.request(request.method.clone(), request.url.clone()).headers(headers);
         if let Some(body) = &request.body {
             builder = builder.body(body.clone());

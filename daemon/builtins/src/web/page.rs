@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 512;
 const MAX_NODES: usize = 200_000;
 const MAX_PARSE: Duration = Duration::from_secs(5);
 /// Longer pages are shown whole: what looks for the readable part takes its time.
-const MAX_READABLE: usize = 2 * 1024 * 1024;
+const MAX_READABLE: usize = 1024 * 1024;
 /// Of what is fed to the parser between two looks at what it made of it.
 const PIECE: usize = 2048;
 /// Enough for `MAX_DEPTH`, with room to spare, in a build without optimisation too.

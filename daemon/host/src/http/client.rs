@@ -50,16 +50,25 @@ impl Clients {
         made.by_port.clear();
     }
 
+    pub(super) async fn for_port(self: &Arc<Self>, port: u16) -> Result<reqwest::Client, String> {
+        if let Some(client) = self.lock().by_port.get(&port) {
+            return Ok(client.clone());
+        }
+        let clients = self.clone();
+        let make = move || clients.make(port);
+        tokio::task::spawn_blocking(make).await.map_err(|error| error.to_string())?
+    }
+
     /// Blocks for a moment when it is the first.
-    pub(super) fn for_port(&self, port: u16) -> Result<reqwest::Client, String> {
+    fn make(&self, port: u16) -> Result<reqwest::Client, String> {
+        let known = self.lock().tls.clone();
+        let tls = known.map_or_else(tls, Ok)?;
         let mut made = self.lock();
+        // Another request may have come here first; its sessions can be taken up again.
+        let tls = made.tls.get_or_insert(tls).clone();
         if let Some(client) = made.by_port.get(&port) {
             return Ok(client.clone());
         }
-        let tls = match &made.tls {
-            Some(tls) => tls.clone(),
-            None => made.tls.insert(tls()?).clone(),
-        };
         let resolver = GuardedResolver { lookup: self.lookup.clone(), guard: made.guard.clone(), port };
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
