@@ -199,7 +199,7 @@ enum What {
 
 /// What there is to tell the client.
 pub(super) enum News {
-    Asked(String, InputRequest),
+    Asked(String, Box<InputRequest>),
     Ended(String),
 }
 
@@ -223,7 +223,7 @@ impl Desk {
                 Some(straight) = straight.recv() => {
                     let what = What::Straight(Some(straight.answer));
                     self.open.insert(straight.key.clone(), Open { what, tries: 0 });
-                    Some(News::Asked(straight.key, straight.request))
+                    Some(News::Asked(straight.key, Box::new(straight.request)))
                 }
             };
             if let Some(news) = news {
@@ -238,7 +238,7 @@ impl Desk {
                 let key = request.request_id.clone();
                 let form = forms::ask(&request);
                 self.open.insert(key.clone(), Open { what: What::Ask(request), tries: 0 });
-                Some(News::Asked(key, form))
+                Some(News::Asked(key, Box::new(form)))
             }
             PermissionEvent::Resolved(resolved) => self.end(&resolved.request_id),
         }
@@ -250,7 +250,7 @@ impl Desk {
                 let key = forms::key_of(&request, |key| self.open.contains_key(key));
                 let form = forms::question(&request);
                 self.open.insert(key.clone(), Open { what: What::Question(request), tries: 0 });
-                Some(News::Asked(key, form))
+                Some(News::Asked(key, Box::new(form)))
             }
             QuestionEvent::Resolved(resolved) => self.end(&resolved.request_id),
         }

@@ -55,7 +55,7 @@ enum Order {
 }
 
 enum Told {
-    Asked(String, InputRequest),
+    Asked(String, Box<InputRequest>),
     /// It was answered by somebody else, or is wanted no more.
     Ended(String),
     Finished(Box<Finished>),
@@ -119,7 +119,7 @@ impl Attending {
                         if asked.is_empty() {
                             gathered.as_mut().reset(tokio::time::Instant::now() + GATHER);
                         }
-                        asked.insert(key, request);
+                        asked.insert(key, *request);
                     }
                     Some(Told::Ended(key)) => _ = asked.remove(&key),
                     Some(Told::Finished(finished)) => return Round::Finished(*finished),
@@ -150,7 +150,7 @@ impl Attending {
                         if let Some(before) = open.insert(key.clone(), over.clone()) {
                             before.cancel();
                         }
-                        asking.push(ask(context.peer.clone(), key, request, over));
+                        asking.push(ask(context.peer.clone(), key, *request, over));
                     }
                     Some(Told::Ended(key)) => {
                         if let Some(over) = open.remove(&key) {
@@ -222,7 +222,7 @@ struct Task {
     patience: Duration,
     attending: Option<mpsc::Sender<Told>>,
     /// What waits for the client.
-    asked: BTreeMap<String, InputRequest>,
+    asked: BTreeMap<String, Box<InputRequest>>,
     finished: Option<Box<Finished>>,
 }
 
@@ -292,7 +292,7 @@ impl Task {
     }
 
     /// Hands an answer on; gives the request anew where the answer does not do.
-    async fn answer(&mut self, key: &str, answer: Result<Value, String>) -> Option<InputRequest> {
+    async fn answer(&mut self, key: &str, answer: Result<Value, String>) -> Option<Box<InputRequest>> {
         let again = self.desk.answer(key, answer).await;
         match again {
             true => self.asked.get(key).cloned(),
