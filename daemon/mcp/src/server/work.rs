@@ -230,6 +230,8 @@ impl Task {
     async fn run(mut self, mut future: BoxFuture<'static, Finished>, mut orders: mpsc::Receiver<Order>) {
         let alone = tokio::time::sleep(self.patience);
         tokio::pin!(alone);
+        // Nothing runs before somebody hears of it, or its first progress would be lost.
+        let mut begun = false;
         loop {
             let attending = self.attending.clone();
             let left = async {
@@ -243,6 +245,7 @@ impl Task {
                 order = orders.recv() => match order {
                     Some(Order::Attend { answers, news }) => {
                         self.attending = Some(news);
+                        begun = true;
                         for (key, answer) in answers {
                             self.answer(&key, Ok(answer)).await;
                         }
@@ -264,7 +267,7 @@ impl Task {
                 },
                 () = left => break,
                 () = &mut alone, if self.attending.is_none() => break,
-                finished = &mut future, if self.finished.is_none() => self.finished = Some(Box::new(finished)),
+                finished = &mut future, if begun && self.finished.is_none() => self.finished = Some(Box::new(finished)),
                 news = self.desk.next(), if self.finished.is_none() => match news {
                     News::Asked(key, request) => {
                         self.asked.insert(key.clone(), request.clone());
