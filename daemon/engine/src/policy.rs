@@ -2,11 +2,13 @@
 //!
 //! [`decide`] is the whole of it. Asking a person is [`crate::asks`]; both fail closed.
 
+mod fuzz;
 mod grants;
 pub mod pattern;
 pub mod rules;
 mod secrets;
 
+pub use fuzz::fuzz_one;
 pub use grants::{Grant, GrantScope, GrantStore, Grants};
 
 use std::cmp::Reverse;
@@ -124,7 +126,7 @@ impl Decision {
 /// `grants` are those that hold now.
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
     // 1. What nothing lifts.
-    if let Some(rule) = hard_deny(policy, need) {
+    if let Some(rule) = hard_deny(policy, subject, need) {
         return Decision::new(Verdict::Deny, rule);
     }
     // 2. Explicit denials.
@@ -216,7 +218,7 @@ pub fn is_secret(path: &Path) -> bool {
 }
 
 /// What no rule and no mode lifts.
-fn hard_deny(policy: &Policy, need: &Need) -> Option<String> {
+fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> {
     if let Some(reason) = &need.forbidden {
         return Some(reason.clone());
     }
@@ -231,7 +233,7 @@ fn hard_deny(policy: &Policy, need: &Need) -> Option<String> {
     if let Some(private) = policy.private.iter().find(|private| path.starts_with(private)) {
         return Some(format!("the daemon's own files ({})", private.display()));
     }
-    if need.category == Category::FileWrite {
+    if need.category == Category::FileWrite && !(keeps_memories(subject) && secrets::is_memory(path)) {
         if let Some(control) = policy.control.iter().find(|control| path.starts_with(control)) {
             return Some(format!("control files ({})", control.display()));
         }
@@ -240,6 +242,11 @@ fn hard_deny(policy: &Policy, need: &Need) -> Option<String> {
         }
     }
     secrets::secret_name(path).map(|pattern| format!("secrets ({pattern})"))
+}
+
+/// Memories lie among the control files. These two tools write them and nothing else, with leave as for any file.
+fn keeps_memories(subject: &Subject) -> bool {
+    subject.origin == Origin::Builtin && matches!(subject.tool.as_str(), "remember" | "forget")
 }
 
 fn by_mode(policy: &Policy, subject: &Subject, need: &Need) -> Option<Decision> {

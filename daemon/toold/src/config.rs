@@ -4,6 +4,7 @@
 //! project's own file says is [`project`]; what becomes of both is [`crate::in_force`].
 
 pub mod command;
+pub mod fuzz;
 mod nearest;
 pub mod overrides;
 pub mod project;

@@ -30,6 +30,8 @@ pub fn exact_pattern(need: &Need) -> Option<String> {
             }
             in_words(words)
         }
+        // No host is called so, and as a pattern it would be any.
+        Category::Network if need.target.contains('*') => return None,
         Category::Network => need.target.clone(),
         Category::FileRead | Category::FileWrite | Category::Mcp | Category::Agent | Category::Plugin => {
             escape_glob(&need.target)
@@ -93,7 +95,7 @@ fn folders(target: &str, home: Option<&Path>) -> Vec<String> {
 }
 
 fn hosts(target: &str) -> Vec<String> {
-    let Some((host, _)) = target.rsplit_once(':') else { return Vec::new() };
+    let Some((host, _)) = target.rsplit_once(':').filter(|(host, _)| !host.contains('*')) else { return Vec::new() };
     let mut patterns = vec![host.to_owned()];
     let is_address = host.starts_with('[') || host.chars().all(|c| c.is_ascii_digit() || c == '.');
     if let Some((_, parent)) = host.split_once('.').filter(|(_, parent)| !is_address && parent.contains('.')) {

@@ -42,26 +42,34 @@ pub fn file_of(project: &Path) -> PathBuf {
 impl ProjectFile {
     /// Reads the file. Never fails: what is wrong is told, and denies. Blocks.
     pub fn read(project: &Path) -> Self {
-        let path = file_of(project);
-        let mut file = Self {
+        let mut none = Self::empty(project);
+        match read_bounded(&none.path) {
+            Ok(bytes) => Self::of_bytes(project, bytes),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => none,
+            Err(error) => {
+                none.problems.push(format!("can't read {}: {error}", none.path.display()));
+                none
+            }
+        }
+    }
+
+    fn empty(project: &Path) -> Self {
+        Self {
             project: project.to_owned(),
-            path: path.clone(),
+            path: file_of(project),
             digest: None,
             bytes: 0,
             config: Config::default(),
             entries: Vec::new(),
             problems: Vec::new(),
             text: String::new(),
-        };
-        let shown = path.display().to_string();
-        let bytes = match read_bounded(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return file,
-            Err(error) => {
-                file.problems.push(format!("can't read {shown}: {error}"));
-                return file;
-            }
-        };
+        }
+    }
+
+    /// The file of these bytes. Never fails, as [`ProjectFile::read`].
+    pub fn of_bytes(project: &Path, bytes: Vec<u8>) -> Self {
+        let mut file = Self::empty(project);
+        let shown = file.path.display().to_string();
         file.digest = Some(blake3::hash(&bytes).to_hex().to_string());
         file.bytes = bytes.len() as u64;
         match String::from_utf8(bytes) {

@@ -1,0 +1,76 @@
+//! What must hold of any pattern: driven by proptest, by a fuzzer and by a kept corpus.
+
+use toold_proto::tool::Category;
+
+use crate::asks::suggest::{exact_pattern, suggestions};
+use crate::need::{Need, Word};
+use crate::policy::pattern::Pattern;
+
+/// Takes any bytes; panics when a pattern that can be read is not what it shows, or when what is made for a need
+/// does not match that need, or more than it.
+///
+/// The first byte chooses the category; a NUL parts the pattern from what it is held against.
+#[doc(hidden)]
+pub fn fuzz_one(data: &[u8]) {
+    let [kind, rest @ ..] = data else { return };
+    let category = Category::ALL[usize::from(*kind) % Category::ALL.len()];
+    let text = String::from_utf8_lossy(rest);
+    let (pattern, target) = text.split_once('\0').unwrap_or((&text, &text));
+    let need = need_of(category, target);
+    if let Ok(read) = Pattern::parse(category, pattern) {
+        assert_eq!(read.as_str(), pattern);
+        // What allows also denies, or a rule could be got around by writing it the other way.
+        assert!(read.matches(&need).is_none() || read.matches_to_deny(&need), "{category} {pattern:?} {target:?}");
+    }
+    let Some(exact) = exact_pattern(&need) else { return };
+    let read = Pattern::parse(category, &exact).expect("a pattern that was made can be read");
+    assert!(read.matches(&need).is_some(), "{exact:?} does not match what it was made for: {target:?}");
+    let other = need_of(category, pattern);
+    assert!(read.matches(&other).is_none() || same(&need, &other), "{exact:?} matches {pattern:?} too");
+    for suggestion in suggestions(&need, None) {
+        let read = Pattern::parse(category, &suggestion.pattern).expect("a suggestion can be read");
+        assert!(read.matches(&need).is_some(), "{:?} does not match {target:?}", suggestion.pattern);
+    }
+}
+
+/// Of a command: its words between blanks, all of them literal.
+fn need_of(category: Category, target: &str) -> Need {
+    let words = || target.split_ascii_whitespace().map(|text| Word { text: text.to_owned(), literal: true }).collect();
+    let words = (category == Category::Shell).then(words);
+    Need { words, ..Need::new(category, target) }
+}
+
+fn same(one: &Need, other: &Need) -> bool {
+    match (&one.words, &other.words) {
+        (Some(one), Some(other)) => one == other,
+        // The names of hosts have no case.
+        _ => one.target.eq_ignore_ascii_case(&other.target),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::fuzz_one;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_pattern_is_what_it_shows(
+            kind in any::<u8>(),
+            pattern in "[a-z*./:\\[\\]{}\\\\'\" ?!~-]{0,20}",
+            target in "[a-z*./:\\[\\]{}\\\\'\" 0-9]{0,20}",
+        ) {
+            let mut data = vec![kind];
+            data.extend(format!("{pattern}\0{target}").bytes());
+            fuzz_one(&data);
+        }
+
+        #[test]
+        fn any_bytes_can_be_taken(data in prop::collection::vec(any::<u8>(), 0..64)) {
+            fuzz_one(&data);
+        }
+    }
+}
