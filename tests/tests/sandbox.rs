@@ -232,6 +232,12 @@ fn the_mode_is_shown_to_whoever_is_asked_and_eased_where_that_is_configured() {
     // What the line itself writes is a need of its own.
     assert_eq!(wire.tool("bash", json!({"command": "ls > g"}))["metadata"]["permission"]["category"], "file.write");
     assert!(daemon.work().join("f").exists());
+
+    // Without the sandbox nothing is eased any more.
+    std::fs::write(daemon.setup.path("config/toold/config.toml"), deny).unwrap();
+    wire.result("daemon.reload", json!({}));
+    assert_eq!(wire.tool("bash", json!({"command": "rm f"}))["metadata"]["permission"]["category"], "shell");
+    assert!(daemon.work().join("f").exists());
 }
 
 #[test]

@@ -98,6 +98,11 @@ impl Builtin for Bash {
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        if self.shared.sandbox.eases_no_more() {
+            for need in self.needs(&input, cx).await? {
+                cx.require(need).await?;
+            }
+        }
         let cwd = folder(&input, cx)?;
         let environment = self.shared.environment.clone().with(&cx.session.env);
         let mut command = Command::shell(&input.command, cwd, environment);

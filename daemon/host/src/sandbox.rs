@@ -11,7 +11,8 @@ mod kernel;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use toold_engine::cx::Cx;
 use toold_engine::policy::is_secret;
@@ -48,7 +49,11 @@ pub struct Rules {
 
 /// One for each daemon. Its rules may be replaced while programs run, which keep those that they began with.
 #[derive(Debug, Default)]
-pub struct Sandbox(Mutex<Arc<Rules>>);
+pub struct Sandbox {
+    rules: Mutex<Arc<Rules>>,
+    /// Some rules eased, once.
+    eased: AtomicBool,
+}
 
 /// The sandbox that is configured cannot be given, so nothing runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -132,16 +137,23 @@ impl Rules {
 }
 
 impl Sandbox {
-    pub fn new(rules: Rules) -> Self {
-        Self(Mutex::new(Arc::new(rules)))
-    }
-
     pub fn replace(&self, rules: Rules) {
-        *self.0.lock().expect("no code panics while it holds this lock") = Arc::new(rules);
+        self.eased.fetch_or(rules.eases(), Ordering::Relaxed);
+        *self.lock() = Arc::new(rules);
     }
 
     pub fn rules(&self) -> Arc<Rules> {
-        self.0.lock().expect("no code panics while it holds this lock").clone()
+        self.lock().clone()
+    }
+
+    /// Whether a program may have been let off an ask by rules that hold no more: then its needs are to be judged
+    /// again before it runs.
+    pub fn eases_no_more(&self) -> bool {
+        self.eased.load(Ordering::Relaxed) && !self.rules().eases()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Rules>> {
+        self.rules.lock().expect("no code panics while it holds this lock")
     }
 
     /// What holds for a program of this call; `None` when programs are not confined. Reads a few folders.
