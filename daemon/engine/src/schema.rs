@@ -1,6 +1,6 @@
 //! JSON Schemas, compiled once and checked with all errors told.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use toold_proto::error::ArgumentError;
@@ -15,7 +15,8 @@ const MAX_ERRORS: usize = 50;
 #[derive(Clone, Debug)]
 pub struct Schema {
     value: Arc<Value>,
-    validator: Arc<jsonschema::Validator>,
+    /// Made at the first check where the schema is known to be one.
+    validator: Arc<OnceLock<Result<jsonschema::Validator, SchemaError>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,14 +42,14 @@ impl Schema {
         if length > MAX_BYTES {
             return Err(SchemaError::TooLong(length));
         }
-        let validator = jsonschema::options()
-            .with_pattern_options(jsonschema::PatternOptions::regex())
-            .build(&value)
-            .map_err(|error| SchemaError::Invalid {
-            path: error.instance_path().to_string(),
-            message: shortened(error.to_string()),
-        })?;
+        let validator = OnceLock::from(Ok(build(&value)?));
         Ok(Self { value: Arc::new(value), validator: Arc::new(validator) })
+    }
+
+    /// A schema that was compiled before, in an earlier run of the same program: nothing is done until something is
+    /// checked. Where it is none after all, nothing fits it.
+    pub fn compiled_before(value: Value) -> Self {
+        Self { value: Arc::new(value), validator: Arc::default() }
     }
 
     /// Compiles the schema of a tool's arguments, which are always an object.
@@ -65,10 +66,14 @@ impl Schema {
 
     /// All that is wrong with `instance`; nothing when it fits.
     pub fn check(&self, instance: &Value) -> Vec<ArgumentError> {
-        if self.validator.is_valid(instance) {
+        let validator = match self.validator.get_or_init(|| build(&self.value)) {
+            Ok(validator) => validator,
+            Err(error) => return vec![ArgumentError { path: String::new(), message: error.to_string() }],
+        };
+        if validator.is_valid(instance) {
             return Vec::new();
         }
-        self.validator
+        validator
             .iter_errors(instance)
             .take(MAX_ERRORS)
             .map(|error| ArgumentError {
@@ -77,6 +82,14 @@ impl Schema {
             })
             .collect()
     }
+}
+
+fn build(value: &Value) -> Result<jsonschema::Validator, SchemaError> {
+    let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
+    options.build(value).map_err(|error| SchemaError::Invalid {
+        path: error.instance_path().to_string(),
+        message: shortened(error.to_string()),
+    })
 }
 
 /// A message quotes the value that is wrong, which may be a megabyte.
@@ -132,6 +145,15 @@ mod tests {
             deep = json!({"not": deep});
         }
         assert_eq!(Schema::compile(deep).unwrap_err(), SchemaError::TooDeep);
+    }
+
+    #[test]
+    fn a_schema_of_before_is_checked_like_any_other() {
+        let schema = Schema::compiled_before(json!({"type": "object", "required": ["a"]}));
+        assert!(schema.check(&json!({"a": 1})).is_empty());
+        assert_eq!(schema.check(&json!({})).len(), 1);
+        let none = Schema::compiled_before(json!({"type": "strng"}));
+        assert_eq!(none.check(&json!({})).len(), 1);
     }
 
     #[test]

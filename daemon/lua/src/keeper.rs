@@ -184,6 +184,8 @@ impl Keeper {
                 watching = watch;
                 // It may have changed after it was looked at, and before it was watched.
                 followed.into_iter().for_each(|link| self.look_at(link, How::IfChanged));
+                // What ended meanwhile is not taken yet, and no sign of silence.
+                self.last_progress = Instant::now();
             }
             if self.commit_at.is_some_and(|at| self.looking == 0 || at <= Instant::now()) {
                 self.commit();
@@ -387,6 +389,8 @@ impl Keeper {
     fn commit(&mut self) {
         self.commit_at = None;
         let mut ready = std::mem::take(&mut self.ready);
+        // Its file changed again since: what was read of it may be half of a save.
+        ready.retain(|done| self.units.get(&done.unit).is_some_and(|unit| unit.looks == done.number));
         // Where two plugins want one tool, the earlier folder has it, then the earlier name.
         ready.sort_by(|a, b| a.unit.cmp(&b.unit));
         let looked: Vec<UnitKey> = ready.iter().map(|done| done.unit.clone()).collect();

@@ -200,7 +200,7 @@ impl Kept {
     }
 
     fn registrations(self, plugin: &Plugin) -> Option<Registrations> {
-        let tools = self.tools.into_iter().map(|tool| tool.spec(plugin)).collect::<Option<_>>()?;
+        let tools = self.tools.into_iter().map(|tool| tool.spec(plugin)).collect();
         let subagents = self.subagents.into_iter().map(|subagent| Subagent {
             name: subagent.name,
             plugin: plugin.name().to_owned(),
@@ -230,13 +230,13 @@ impl Kept {
 }
 
 impl KeptTool {
-    fn spec(self, plugin: &Plugin) -> Option<(ToolSpec, Needs)> {
+    fn spec(self, plugin: &Plugin) -> (ToolSpec, Needs) {
         let spec = ToolSpec {
             name: self.name,
             label: self.label,
             description: self.description,
-            input: Schema::compile_input(self.input).ok()?,
-            output: self.output.map(Schema::compile).transpose().ok()?,
+            input: Schema::compiled_before(self.input),
+            output: self.output.map(Schema::compiled_before),
             source: plugin.source(),
             origin: plugin.origin,
             parallelizable: self.parallelizable,
@@ -246,7 +246,7 @@ impl KeptTool {
             annotations: self.annotations,
             version: plugin.manifest.version.clone(),
         };
-        Some((spec, self.needs))
+        (spec, self.needs)
     }
 }
 
