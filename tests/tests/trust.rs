@@ -249,7 +249,7 @@ fn a_person_who_watches_trusts_what_comes() {
     let daemon = project().start();
     let mut wire = open(&daemon, "p");
     wire.result("permissions.set_mode", json!({"mode": "yolo"}));
-    let mut terminal = at_terminal(&daemon, "p", &["plugins", "trust", "--watch", "--yes"]);
+    let terminal = at_terminal(&daemon, "p", &["plugins", "trust", "--watch", "--yes"]);
     terminal.wait_for("watching");
     for version in ["v2", "v3"] {
         std::fs::write(daemon.work().join("p/.toold/plugins/here.lua"), says("here", version)).unwrap();

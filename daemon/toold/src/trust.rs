@@ -175,7 +175,7 @@ fn shown(trusted: Trusted) -> TrustedBy {
 fn project_around(place: &Path) -> io::Result<PathBuf> {
     let is_mark = |part: &Component| matches!(part.as_os_str().to_str(), Some(".toold" | ".hygge"));
     let parts: Vec<Component> = place.components().collect();
-    let above: PathBuf = match parts.iter().rposition(|part| is_mark(part)) {
+    let above: PathBuf = match parts.iter().rposition(is_mark) {
         Some(at) => parts[..at].iter().collect(),
         None => place.to_owned(),
     };
