@@ -72,7 +72,7 @@ fn a_shell_is_listed_written_to_and_followed_to_its_end() {
 fn whoever_attaches_late_sees_what_was_written_before() {
     let daemon = free();
     let mut wire = daemon.connect();
-    let id = start(&mut wire, json!({"command": "echo first; echo second; read w"}));
+    let id = start(&mut wire, json!({"command": "printf 'first\\nsecond\\n'; read w"}));
     wire.tool("bash_output", json!({"shell_id": id, "wait_ms": 10_000}));
     let mut other = daemon.connect();
     other.result("shells.attach", json!({"shell_id": id, "tail": 7}));
