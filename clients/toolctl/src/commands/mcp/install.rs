@@ -141,7 +141,10 @@ pub(crate) async fn run(install: Install) -> anyhow::Result<u8> {
     if let Some(dir) = file.parent() {
         std::fs::create_dir_all(dir).with_context(|| format!("can't make {}", dir.display()))?;
     }
-    replace(&backup, &before)?;
+    // Of an entry that is only written anew, what was there before the first one is kept.
+    if !install.client.has_entry(&before) || !backup.exists() {
+        replace(&backup, &before)?;
+    }
     replace(&file, &after)?;
     writeln!(out, "done; as it was before is {}", backup.display())?;
     Ok(OK)
