@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, Wire, toolctl, until};
+use toold_tests::{Setup, TestDaemon, Wire, toolctl, toold, until};
 
 fn run(daemon: &TestDaemon, arguments: &[&str]) -> Output {
     daemon.setup.command(toolctl()).args(arguments).stdin(Stdio::null()).output().unwrap()
@@ -96,13 +96,10 @@ description = "Writes"
 
 #[test]
 fn a_configured_program_is_a_sub_agent_whose_calls_are_judged_like_all_others() {
-    let script = format!(
-        "echo \"$1 works\" >&2\n{} call subagent type=writer description=x prompt=y 2>&1\n\
-        {} permissions grant shell '**' 2>&1\n{} call read path=notes.txt\n",
-        toolctl().display(),
-        toolctl().display(),
-        toolctl().display()
-    );
+    let script = "$TOOLCTL call subagent type=writer description=x prompt=y 2>&1\n\
+        $TOOLCTL permissions grant shell '**' 2>&1\n\
+        $TOOLCTL call read path=notes.txt 2>&1\n";
+    let script = script.replace("$TOOLCTL", &toolctl().display().to_string());
     let daemon = Setup::new().config(AGENT).file("agent.sh", &script).file("notes.txt", "a note\n").start();
     let mut wire = daemon.connect();
     let listed = wire.result("subagents.list", json!({}));
@@ -110,10 +107,28 @@ fn a_configured_program_is_a_sub_agent_whose_calls_are_judged_like_all_others() 
     let result = wire.tool("subagent", json!({"type": "writer", "description": "some work", "prompt": "do it"}));
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("gives no work to sub-agents"), "{text}");
+    assert!(text.contains("not for an agent, nor for what a tool started"), "{text}");
     assert!(text.contains("1: a note"), "{text}");
-    assert!(!text.contains("allow shell"), "{text}");
     let granted = wire.result("permissions.list", json!({}));
     assert_eq!(granted["grants"], json!([]), "{granted}");
+}
+
+#[test]
+fn what_a_tool_started_starts_no_daemon_where_it_would_pass_for_a_person() {
+    let grant = r#"{"jsonrpc":"2.0","id":1,"method":"permissions.grant","params":{"category":"shell","pattern":"**","action":"allow","scope":"always"}}"#;
+    let script = format!(
+        "echo '{grant}' | {toold} --stdio 2>&1\n\
+         TOOLD_SOCKET=$PWD/own.sock env -u TOOLD_RUN {toolctl} permissions grant shell '**' 2>&1\n\
+         true\n",
+        toold = toold().display(),
+        toolctl = toolctl().display(),
+    );
+    let daemon = Setup::new().config(AGENT).file("agent.sh", &script).start();
+    let mut wire = daemon.connect();
+    let result = wire.tool("subagent", json!({"type": "writer", "description": "some work", "prompt": "do it"}));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text.matches("what a tool started cannot start a daemon").count(), 2, "{text}");
+    assert_eq!(wire.result("permissions.list", json!({}))["grants"], json!([]));
 }
 
 #[test]

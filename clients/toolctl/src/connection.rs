@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use toold_client::{Client, ClientError, StartOptions};
+use toold_proto::error::PERMISSION_DENIED;
 use toold_proto::method::{SessionClose, SessionOpen, ShellsList};
 use toold_proto::session::{ClientInfo, CloseSession, OpenSession};
 use toold_proto::shell::ListShells;
@@ -43,7 +44,9 @@ pub(crate) async fn open_running(globals: &Globals) -> anyhow::Result<Option<Cli
 
 /// A session that is bound to the connection.
 pub(crate) struct Session {
-    id: SessionId,
+    /// `None` where the daemon lets this process open none: what a tool started works in a session of its
+    /// connection's own.
+    id: Option<SessionId>,
     /// Made here, for this command alone.
     own: bool,
 }
@@ -68,18 +71,22 @@ pub(crate) async fn open_session(
         protocol: Some(toold_proto::PROTOCOL),
         ..OpenSession::default()
     };
-    let opened = client.call::<SessionOpen>(params).await?;
-    Ok(Session { id: opened.session_id, own })
+    match client.call::<SessionOpen>(params).await {
+        Ok(opened) => Ok(Session { id: Some(opened.session_id), own }),
+        Err(ClientError::Rpc(error)) if own && error.code == PERMISSION_DENIED => Ok(Session { id: None, own }),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Session {
     /// Ends the session if nobody can come back to it. Called when its calls have ended, or when
     /// nobody waits for them any more. Commands that it started in the background keep it.
     pub(crate) async fn close(self, client: &Client) {
-        let list = ListShells { session_id: Some(self.id.clone()), all: false };
+        let Some(id) = self.id else { return };
+        let list = ListShells { session_id: Some(id.clone()), all: false };
         let shells = client.call::<ShellsList>(list).await.map(|list| list.shells).unwrap_or_default();
         if self.own && !shells.iter().any(|shell| shell.running) {
-            let closed = client.call::<SessionClose>(CloseSession { session_id: self.id });
+            let closed = client.call::<SessionClose>(CloseSession { session_id: id });
             // What the command was for is done; a daemon that cannot end a session will say so itself.
             let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -104,10 +104,18 @@ pub struct State {
 /// How long calls in flight may go on when the daemon stops.
 pub const DRAIN: Duration = Duration::from_secs(5);
 
+impl Options {
+    /// The variables of what tools start: they find this daemon, and need no other.
+    pub fn of_children(&self) -> Environment {
+        let socket = self.socket.iter().map(|socket| ("TOOLD_SOCKET", socket.as_os_str()));
+        Environment::inherited(self.environment.iter().cloned()).with(socket)
+    }
+}
+
 impl Daemon {
     /// Starts everything but the transport. Plugins load in the background.
     pub fn start(options: Options) -> anyhow::Result<Self> {
-        let environment = Environment::inherited(options.environment.iter().cloned());
+        let environment = options.of_children();
         let loaded = config::load(&options);
         for problem in &loaded.problems {
             tracing::error!(problem, "the configuration is not whole");
@@ -400,7 +408,8 @@ fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> Engine 
 fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let state = real(&options.places.state);
-    let mut own: Vec<PathBuf> = ["toold.db", "toold.db-wal", "toold.db-shm", "registrations", "mcp-token"].map(|name| state.join(name)).into();
+    let mut own: Vec<PathBuf> =
+        ["toold.db", "toold.db-wal", "toold.db-shm", "registrations", "mcp-token", "undo", "sessions"].map(|name| state.join(name)).into();
     if let Some(socket) = &options.socket {
         own.push(real(socket.parent().context("the socket's path has no folder")?));
     }

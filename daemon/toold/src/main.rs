@@ -121,6 +121,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let places = Places::from_env;
     match cli.command {
         Some(Command::Serve { socket, detached, listen, allow_remote, mut sources }) => {
+            refuse_below_a_daemon()?;
             sources.set.extend(listen.map(|listen| format!("mcp.listen={listen}")));
             sources.set.extend(allow_remote.then(|| "mcp.allow_remote=true".to_owned()));
             let socket = socket.or_else(|| toold_proto::socket::socket_path(var)).context("no place for a socket")?;
@@ -136,6 +137,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Plugin { what }) => author(&what),
         Some(Command::Config { what }) => configuration(what, places),
         None if cli.stdio => {
+            refuse_below_a_daemon()?;
             raise_open_files();
             let options = options(places()?, cli.sources, None)?;
             runtime()?.block_on(serve_stdio(options))
@@ -145,6 +147,15 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(2))
         }
     }
+}
+
+/// A tool that starts a daemon of its own could answer its own asks there, and both share one database.
+fn refuse_below_a_daemon() -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !toold::peer::is_below_a_daemon(),
+        "what a tool started cannot start a daemon: use the one that runs, at $TOOLD_SOCKET"
+    );
+    Ok(())
 }
 
 fn author(what: &PluginCommand) -> anyhow::Result<ExitCode> {

@@ -34,7 +34,46 @@ impl Peer {
     }
 }
 
-/// Whatever runs below one of our tools is a tool, not a person; so is what cannot be told.
+/// Whether this process was started by a tool of a daemon. One that serves there would take the tool for a person.
+#[cfg(target_os = "linux")]
+pub fn is_below_a_daemon() -> bool {
+    let own = program_of("self");
+    let mut pid = std::process::id();
+    for _ in 0..MAX_DEPTH {
+        match parent_of(pid) {
+            Some(0 | 1) | None => return false,
+            Some(parent) if is_daemon(parent, own) => return true,
+            Some(parent) => pid = parent,
+        }
+    }
+    false
+}
+
+/// Where there is no `/proc`, nobody can tell.
+#[cfg(not(target_os = "linux"))]
+pub fn is_below_a_daemon() -> bool {
+    false
+}
+
+/// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
+#[cfg(target_os = "linux")]
+const MAX_DEPTH: usize = 256;
+
+/// Device and inode of a process's program. Told also of one that was replaced since.
+#[cfg(target_os = "linux")]
+fn program_of(pid: &str) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Whether the process runs this program, which has no children but tools.
+#[cfg(target_os = "linux")]
+fn is_daemon(pid: u32, own: Option<(u64, u64)>) -> bool {
+    own.is_some() && program_of(&pid.to_string()) == own
+}
+
+/// Whatever runs below one of our tools, or of another daemon's, is a tool, not a person; so is what cannot be told.
 ///
 /// The daemon is a subreaper, so a child whose parents died is below the daemon still.
 #[cfg(target_os = "linux")]
@@ -44,11 +83,12 @@ fn principal_of(pid: Option<u32>) -> Principal {
     if pid == own {
         return Principal::Person;
     }
-    // Deeper than any real tree; a loop can only come from pids that were reused meanwhile.
-    for _ in 0..256 {
+    let program = program_of("self");
+    for _ in 0..MAX_DEPTH {
         match parent_of(pid) {
             Some(parent) if parent == own => return Principal::ToolDescendant,
             Some(0 | 1) => return Principal::Person,
+            Some(parent) if is_daemon(parent, program) => return Principal::ToolDescendant,
             Some(parent) => pid = parent,
             None => return Principal::ToolDescendant,
         }

@@ -8,13 +8,12 @@ use anyhow::Context;
 use serde_json::{Map, Value};
 use toold_engine::Engine;
 use toold_engine::registry::Scope;
-use toold_host::environment::Environment;
 use toold_host::http::Http;
 use toold_host::sandbox::Sandbox;
 use toold_lua::content::{Digest, Trust};
 use toold_lua::host::{Arrangement, DirKind, PluginDir, PluginHost, PluginHostOptions};
-use toold_store::trust::{Switch, TrustKind};
 use toold_lua::registrations::KeptRegistrations;
+use toold_store::trust::{Switch, TrustKind};
 use toold_store::{Store, StoreError};
 
 use crate::config::project::ProjectFile;
@@ -43,7 +42,7 @@ pub fn start(
     host.trust = Arc::new(StoredTrust(store.clone()));
     host.sandbox = sandbox.clone();
     host.http = http.clone();
-    host.environment = Environment::inherited(options.environment.iter().cloned());
+    host.environment = options.of_children();
     PluginHost::start(host).context("can't start the Lua host")
 }
 
