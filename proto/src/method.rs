@@ -15,6 +15,7 @@ use crate::call::{
     BatchResults, CancelCall, Cancelled, Execute, ExecuteBatch, Interrupt, Interrupted, ListTools, ToolList, ToolSchema,
 };
 use crate::command::{CommandList, RunCommand, SubagentList};
+use crate::config::{ReloadedConfig, ShownConfig};
 use crate::daemon::{DaemonStatus, Done, NoParams, Shutdown};
 use crate::event::{Event, SubscribeEvents, Unsubscribe};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
@@ -24,15 +25,16 @@ use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
     ReplyPermission, RevokePermission, SetMode,
 };
-use crate::config::{ReloadedConfig, ShownConfig};
-use crate::plugin::{LogsOfPlugin, NamePlugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins, TrustReport};
+use crate::plugin::{
+    LogsOfPlugin, NamePlugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins, TrustReport,
+};
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::schema_of;
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
-use crate::skill::{GetSkill, MemoryList, OfSession, SkillList, SkillText, TodoList};
 use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
+use crate::skill::{GetSkill, MemoryList, OfSession, SkillList, SkillText, TodoList};
 use crate::tool::{Tool, ToolResult};
 
 /// A request and its answer.

@@ -173,8 +173,7 @@ pub async fn ask(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) ->
     let settings = engine.settings.load_full();
     let make = |number| asked(cx, chain, need, number, settings.ask_timeout);
     let key = key(cx, chain, need);
-    let Some(mut waiter) = engine.asks.prompts.enter(key, cx, settings.ask_timeout, make)
-    else {
+    let Some(mut waiter) = engine.asks.prompts.enter(key, cx, settings.ask_timeout, make) else {
         return Ok(nobody(chain, need, decision));
     };
     let _pause = cx.deadline.pause();

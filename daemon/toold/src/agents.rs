@@ -34,9 +34,10 @@ pub struct SubagentConfig {
 /// Gives the built-in tool the sub-agents that are configured now, and goes on with each change.
 pub fn follow(state: &Arc<State>) {
     let asked = Arc::downgrade(state);
-    state.builtins.agents.ask_plugins(move |project| {
-        asked.upgrade().map(|state| of_plugins(&state, project)).unwrap_or_default()
-    });
+    state
+        .builtins
+        .agents
+        .ask_plugins(move |project| asked.upgrade().map(|state| of_plugins(&state, project)).unwrap_or_default());
     configure(state);
     let mut loaded = state.loaded_changes();
     let (stop, following) = (state.engine.stop.clone(), state.clone());

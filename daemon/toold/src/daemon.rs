@@ -409,7 +409,9 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let state = real(&options.places.state);
     let mut own: Vec<PathBuf> =
-        ["toold.db", "toold.db-wal", "toold.db-shm", "registrations", "mcp-token", "undo", "sessions"].map(|name| state.join(name)).into();
+        ["toold.db", "toold.db-wal", "toold.db-shm", "registrations", "mcp-token", "undo", "sessions"]
+            .map(|name| state.join(name))
+            .into();
     if let Some(socket) = &options.socket {
         own.push(real(socket.parent().context("the socket's path has no folder")?));
     }
