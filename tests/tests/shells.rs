@@ -204,6 +204,7 @@ fn commands_get_the_sessions_variables_and_few_of_the_daemons() {
         "SHLVL",
         "TERM",
         "TOOLD_RUN",
+        "TOOLD_SOCKET",
         "XDG_CONFIG_HOME",
         "XDG_STATE_HOME",
         "_",
