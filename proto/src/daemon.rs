@@ -24,6 +24,9 @@ pub struct DaemonStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
     pub plugin_dirs: Vec<String>,
+    /// What confines the programs that tools run, such as `read-only, no network`; absent when nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
     pub sessions: u64,
     pub connections: u64,
     /// Tools in the global view.

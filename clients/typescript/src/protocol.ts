@@ -638,6 +638,8 @@ export interface DaemonStatus {
   /** The configuration file that was read, if there was one. */
   config?: string;
   plugin_dirs: string[];
+  /** What confines the programs that tools run, such as `read-only, no network`; absent when nothing does. */
+  sandbox?: string;
   sessions: number;
   connections: number;
   /** Tools in the global view. */

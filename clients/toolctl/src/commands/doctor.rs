@@ -126,6 +126,8 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     };
     findings.push(version(&status));
     findings.push(good("config", status.config.clone().unwrap_or_else(|| "none; the defaults hold".to_owned())));
+    let sandbox = status.sandbox.as_deref().unwrap_or("off; [sandbox] in the configuration confines commands");
+    findings.push(good("sandbox", sandbox.to_owned()));
     for problem in &status.problems {
         findings.push(Finding { about: "problem", health: Health::Warning, message: problem.clone(), advice: None });
     }

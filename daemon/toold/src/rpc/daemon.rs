@@ -80,6 +80,7 @@ fn status(state: &State) -> DaemonStatus {
         mcp_url: state.http.get().and_then(|told| told.clone().ok()),
         config: state.loaded().file.as_ref().map(|path| path.display().to_string()),
         plugin_dirs: state.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
+        sandbox: state.builtins.sandbox.rules().describe(),
         sessions: engine.sessions.len() as u64,
         connections: state.connections(),
         tools: snapshot.global().len() as u64,
