@@ -38,22 +38,7 @@ pub fn follow(state: &Arc<State>) {
         .builtins
         .agents
         .ask_plugins(move |project| asked.upgrade().map(|state| of_plugins(&state, project)).unwrap_or_default());
-    configure(state);
-    let mut loaded = state.loaded_changes();
-    let (stop, following) = (state.engine.stop.clone(), state.clone());
-    state.engine.tasks.spawn(async move {
-        loop {
-            let changed = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                changed = loaded.changed() => changed,
-            };
-            if changed.is_err() {
-                return;
-            }
-            configure(&following);
-        }
-    });
+    state.follow(configure);
 }
 
 fn configure(state: &State) {

@@ -81,14 +81,28 @@ impl State {
         self.in_force.loaded.borrow().clone()
     }
 
-    /// Tells when the user's configuration was replaced.
-    pub fn loaded_changes(&self) -> watch::Receiver<Arc<Loaded>> {
-        self.in_force.loaded.subscribe()
-    }
-
-    /// Tells when what projects configure was replaced; see [`State::trusted_configs`].
-    pub fn project_changes(&self) -> watch::Receiver<u64> {
-        self.in_force.changes.subscribe()
+    /// Runs `put` now, and again after each change of what the user or a project configures, until the daemon stops.
+    /// It may block but for the first time. See [`State::loaded`] and [`State::trusted_configs`].
+    pub fn follow(self: &Arc<Self>, put: impl Fn(&State) + Send + Sync + 'static) {
+        let (mut loaded, mut projects) = (self.in_force.loaded.subscribe(), self.in_force.changes.subscribe());
+        put(self);
+        let (state, put) = (self.clone(), Arc::new(put));
+        self.engine.tasks.spawn(async move {
+            loop {
+                let changed = tokio::select! {
+                    biased;
+                    () = state.engine.stop.cancelled() => return,
+                    changed = loaded.changed() => changed,
+                    changed = projects.changed() => changed,
+                };
+                if changed.is_err() {
+                    return;
+                }
+                let (state, put) = (state.clone(), put.clone());
+                // Fails only when the runtime stops.
+                let _ = tokio::task::spawn_blocking(move || put(&state)).await;
+            }
+        });
     }
 
     /// The configurations of open projects, each as a person trusted it last.

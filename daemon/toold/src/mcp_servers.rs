@@ -125,25 +125,7 @@ pub fn kept(places: &Places) -> PathBuf {
 
 /// Mounts what the configurations say, those of projects as far as they are trusted, and follows them as they change.
 pub fn follow(state: &Arc<State>) {
-    configure(state);
-    let (mut loaded, mut projects) = (state.loaded_changes(), state.project_changes());
-    let (stop, following) = (state.engine.stop.clone(), state.clone());
-    state.engine.tasks.spawn(async move {
-        loop {
-            let changed = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                changed = loaded.changed() => changed,
-                changed = projects.changed() => changed,
-            };
-            if changed.is_err() {
-                return;
-            }
-            let state = following.clone();
-            // Fails only when the runtime stops.
-            let _ = tokio::task::spawn_blocking(move || configure(&state)).await;
-        }
-    });
+    state.follow(configure);
 }
 
 fn configure(state: &State) {

@@ -72,22 +72,7 @@ fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
 
 /// Gives the tools of the web what is configured now, and goes on with each change.
 pub fn follow(state: &Arc<State>) {
-    configure(state);
-    let mut loaded = state.loaded_changes();
-    let (stop, following) = (state.engine.stop.clone(), state.clone());
-    state.engine.tasks.spawn(async move {
-        loop {
-            let changed = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                changed = loaded.changed() => changed,
-            };
-            if changed.is_err() {
-                return;
-            }
-            configure(&following);
-        }
-    });
+    state.follow(configure);
 }
 
 fn configure(state: &State) {
