@@ -73,7 +73,11 @@ fn whoever_attaches_late_sees_what_was_written_before() {
     let daemon = free();
     let mut wire = daemon.connect();
     let id = start(&mut wire, json!({"command": "printf 'first\\nsecond\\n'; read w"}));
-    wire.tool("bash_output", json!({"shell_id": id, "wait_ms": 10_000}));
+    // The shell may write its lines one by one.
+    until("both lines are written", || {
+        let shells = wire.result("shells.list", json!({}))["shells"].take();
+        (shells[0]["output_bytes"] == 13).then_some(())
+    });
     let mut other = daemon.connect();
     other.result("shells.attach", json!({"shell_id": id, "tail": 7}));
     assert_eq!(output_until(&mut other, "second\n"), "second\n");
