@@ -117,7 +117,7 @@ fn read_input<B: Builtin>(input: &Value) -> Result<B::Input, ToolError> {
     B::Input::deserialize(input).map_err(|error| ToolError::Told(format!("the arguments do not fit: {error}")))
 }
 
-fn tell(error: anyhow::Error) -> ToolError {
+pub(crate) fn tell(error: anyhow::Error) -> ToolError {
     match error.downcast::<ToolError>() {
         Ok(error) => error,
         Err(error) => ToolError::Told(format!("{error:#}")),

@@ -9,6 +9,7 @@ pub mod buffers;
 pub mod builtin;
 pub mod journal;
 pub mod memories;
+pub mod offered;
 pub mod shared;
 pub mod shells;
 pub mod skill;

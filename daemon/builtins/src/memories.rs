@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use toold_engine::redact::redact;
 use toold_engine::session::Session;
 use toold_engine::time::rfc3339;
+use toold_host::exclude::Exclusions;
 use toold_host::files::{self, OpenError};
 use toold_host::replace::{Expected, remove, replace};
 
@@ -24,6 +25,8 @@ use crate::shared::Shared;
 
 /// Of one memory, in bytes.
 pub(crate) const MAX_BYTES: usize = 8 * 1024;
+/// Below a project.
+const OF_PROJECT: &str = ".toold/memories";
 /// In one place.
 const MAX_MEMORIES: usize = 500;
 /// Of the words in a file's name.
@@ -62,7 +65,7 @@ struct Front {
 pub(crate) fn folder(shared: &Shared, session: &Session, scope: MemoryScope) -> Option<PathBuf> {
     match scope {
         MemoryScope::Session => Some(shared.session_folder(session)?.join("memories")),
-        MemoryScope::Project => Some(session.project.join(".toold/memories")),
+        MemoryScope::Project => Some(session.project.join(OF_PROJECT)),
         MemoryScope::Global => shared.places.memories.clone(),
     }
 }
@@ -84,6 +87,36 @@ fn of_scope(shared: &Shared, session: &Session, scope: MemoryScope) -> Vec<Memor
         .collect();
     memories.sort_by(|a, b| (&a.created_at, &a.id).cmp(&(&b.created_at, &b.id)));
     memories
+}
+
+/// What the memories of a project are called, or without one those for all projects; sorted. Nothing of a folder that
+/// a project has as a link to elsewhere. Blocks.
+pub fn ids(shared: &Shared, project: Option<&Path>) -> Vec<String> {
+    let folder = match project {
+        Some(project) => Some(project.join(OF_PROJECT)).filter(|folder| is_inside(folder, project)),
+        None => shared.places.memories.clone(),
+    };
+    let entries = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file())).map(|entry| entry.path());
+    let memories = files.filter(|file| file.extension().is_some_and(|ending| ending == "md")).take(MAX_MEMORIES);
+    let mut ids: Vec<String> = memories.filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())).collect();
+    ids.sort();
+    ids
+}
+
+/// The text of a memory, for somebody who may read nothing else; `None` for what is not there, is kept from tools, or
+/// lies outside of the project whose memory it is said to be. Blocks.
+pub(crate) fn shown(shared: &Shared, session: &Session, scope: MemoryScope, id: &str) -> Option<String> {
+    let folder = folder(shared, session, scope)?;
+    let memory = load(&folder, folder.join(format!("{id}.md")), scope)?;
+    let is_kept_away = Exclusions::default().reason(&memory.file, false).is_some();
+    let is_elsewhere = scope == MemoryScope::Project && !is_inside(&memory.file, &session.project);
+    (!is_kept_away && !is_elsewhere).then_some(memory.content)
+}
+
+fn is_inside(path: &Path, project: &Path) -> bool {
+    let real = path.canonicalize().and_then(|path| Ok((path, project.canonicalize()?)));
+    real.is_ok_and(|(path, project)| path.starts_with(project))
 }
 
 fn load(folder: &Path, file: PathBuf, scope: MemoryScope) -> Option<Memory> {

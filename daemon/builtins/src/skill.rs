@@ -90,6 +90,12 @@ impl Builtin for SkillTool {
 }
 
 fn output(skill: &Skill) -> ToolOutput {
+    let text = ToolOutput::text(told(skill));
+    text.with("file", skill.file.to_string_lossy().as_ref()).with("scope", skill.whose.as_str())
+}
+
+/// The text, and what lies beside it.
+pub(crate) fn told(skill: &Skill) -> String {
     let mut text = skill.text.trim_end().to_owned();
     if let Some(folder) = &skill.folder {
         let files = files_beside(folder);
@@ -99,7 +105,7 @@ fn output(skill: &Skill) -> ToolOutput {
         }
         text.push(']');
     }
-    ToolOutput::text(text).with("file", skill.file.to_string_lossy().as_ref()).with("scope", skill.whose.as_str())
+    text
 }
 
 /// What lies beside the text, down to one level, sorted.

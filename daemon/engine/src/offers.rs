@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use toold_proto::event::What;
 use toold_proto::offer::{Completion, PromptArgument, Rendered, ResourceContents};
-use toold_proto::tool::{Source, ToolResult};
+use toold_proto::tool::{Source, SourceKind, ToolResult};
 
 use crate::Engine;
 use crate::events::Events;
@@ -132,9 +132,11 @@ impl Offers {
         if !resources && !prompts {
             return;
         }
-        let mut shown: Vec<Owned> = written.sources.values().cloned().collect();
-        shown.sort_by_key(|owned| (owned.origin, owned.since));
-        self.shown.store(Arc::new(shown));
+        let mut ordered: Vec<(&SourceKey, &Owned)> = written.sources.iter().collect();
+        // As with tools: what the daemon has for one project stands in for what it has for all.
+        let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == Scope::Global;
+        ordered.sort_by_key(|(key, owned)| (owned.origin, general(key), owned.since));
+        self.shown.store(Arc::new(ordered.into_iter().map(|(_, owned)| owned.clone()).collect()));
         // Under the lock, so that who hears of a change sees it or a later one.
         if resources {
             self.events.emit(What::ResourcesChanged {});

@@ -1,13 +1,16 @@
 //! The `skill` tool, whose description lists the skills that there are: for everybody, and for each project that has
-//! some. It is registered anew when they change.
+//! some. It is registered anew when they change, and so are the resources and prompts that clients of MCP see: skills,
+//! and the memories of projects and of all.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toold_builtins::skill;
+use toold_builtins::memories::{self, MemoryScope};
 use toold_builtins::skills::{Skills, find_skills};
+use toold_builtins::{offered, skill};
+use toold_engine::offers::Offer;
 use toold_engine::registry::{Scope, SourceKey};
 use toold_engine::tool::Origin;
 use toold_proto::tool::SourceKind;
@@ -18,9 +21,16 @@ use crate::daemon::State;
 /// millisecond; watching folders that are mostly not there would take more care than it saves.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// What the registered tools say.
+/// What the registered tools say, and what is offered.
 #[derive(Default)]
-pub struct SkillTools(Mutex<HashMap<Scope, Skills>>);
+pub struct SkillTools(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    skills: HashMap<Scope, Skills>,
+    /// By their ids.
+    memories: HashMap<Scope, Vec<String>>,
+}
 
 /// Registers the tool, and follows the folders from then on.
 pub fn follow(state: &Arc<State>) {
@@ -53,32 +63,69 @@ pub fn refresh(state: &State) {
     projects.dedup();
     let places = state.builtins.skill_places();
     let mut known = state.skill_tools.0.lock().expect("no code panics while it holds this lock");
+    let mut offers = Vec::new();
     let global = find_skills(places, None);
     for project in projects {
         let skills = find_skills(places, Some((&project, &project)));
         // A project without skills of its own sees the same tool as everybody.
         let own = skills.skills.iter().any(|skill| global.find(&skill.name) != Some(skill));
-        put(state, &mut known, Scope::Project(project), own.then_some(skills));
+        let memories = memories::ids(&state.builtins, Some(&project));
+        let scope = Scope::Project(project);
+        offers.extend(put(state, &mut known.skills, scope.clone(), own.then_some(skills)));
+        offers.extend(offer_memories(state, &mut known.memories, scope, memories));
     }
-    put(state, &mut known, Scope::Global, Some(global));
+    offers.extend(put(state, &mut known.skills, Scope::Global, Some(global)));
+    let memories = memories::ids(&state.builtins, None);
+    offers.extend(offer_memories(state, &mut known.memories, Scope::Global, memories));
+    // A plugin of the user's keeps its prompts, whatever skills a project brings.
+    let offers = offers.into_iter().map(|(key, offer)| (key, Origin::ProjectPlugin, offer));
+    state.engine.offers.commit(offers.collect());
 }
 
-fn put(state: &State, known: &mut HashMap<Scope, Skills>, scope: Scope, skills: Option<Skills>) {
+/// Registers the tool, and gives what is offered from now on if that is something else.
+fn put(
+    state: &State,
+    known: &mut HashMap<Scope, Skills>,
+    scope: Scope,
+    skills: Option<Skills>,
+) -> Option<(SourceKey, Offer)> {
     if known.get(&scope) == skills.as_ref() {
-        return;
+        return None;
     }
-    let key = SourceKey { kind: SourceKind::Builtin, name: "skills".into(), scope: scope.clone() };
-    match skills {
-        Some(skills) => {
-            let tool = skill::tool(&state.builtins, &skills);
-            if let Err(error) = state.engine.registry.put(key, Origin::Builtin, vec![tool]) {
-                tracing::error!(%error, "the skill tool cannot be registered");
-            }
-            known.insert(scope, skills);
-        }
-        None => {
-            state.engine.registry.remove(key);
-            known.remove(&scope);
-        }
+    let key = key("skills", &scope);
+    let Some(skills) = skills else {
+        state.engine.registry.remove(key.clone());
+        known.remove(&scope);
+        return Some((key, Offer::default()));
+    };
+    let tool = skill::tool(&state.builtins, &skills);
+    if let Err(error) = state.engine.registry.put(key.clone(), Origin::Builtin, vec![tool]) {
+        tracing::error!(%error, "the skill tool cannot be registered");
     }
+    let offer = offered::of_skills(&state.builtins, &skills);
+    known.insert(scope, skills);
+    Some((key, offer))
+}
+
+fn offer_memories(
+    state: &State,
+    known: &mut HashMap<Scope, Vec<String>>,
+    scope: Scope,
+    ids: Vec<String>,
+) -> Option<(SourceKey, Offer)> {
+    if known.get(&scope).map_or(&[][..], Vec::as_slice) == ids {
+        return None;
+    }
+    let whose = match &scope {
+        Scope::Global => MemoryScope::Global,
+        Scope::Project(_) => MemoryScope::Project,
+    };
+    let offer = offered::of_memories(&state.builtins, whose, &ids);
+    let key = key("memories", &scope);
+    known.insert(scope, ids);
+    Some((key, offer))
+}
+
+fn key(name: &str, scope: &Scope) -> SourceKey {
+    SourceKey { kind: SourceKind::Builtin, name: name.into(), scope: scope.clone() }
 }

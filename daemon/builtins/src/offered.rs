@@ -1,0 +1,165 @@
+//! Skills and memories as resources, and skills as prompts, for clients that can show them.
+//!
+//! An offer names what there is; the text is read when somebody asks for it.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use toold_engine::cx::Cx;
+use toold_engine::need::Need;
+use toold_engine::offers::{Address, Offer, Prompt, Resource};
+use toold_engine::schema::Schema;
+use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_proto::tool::{Source, SourceKind, ToolName};
+
+use crate::blocking::blocking;
+use crate::builtin::{READS, tell};
+use crate::memories::{self, MemoryScope};
+use crate::shared::Shared;
+use crate::skill;
+use crate::skills::{Skills, find_skills};
+
+const MARKDOWN: &str = "text/markdown";
+
+/// Each skill as `skill://NAME` and as a prompt of its name.
+pub fn of_skills(shared: &Arc<Shared>, skills: &Skills) -> Offer {
+    let spec = spec("skill", "Learn a skill");
+    let give = |task: Task| -> Arc<dyn Tool> { Arc::new(Offered { spec: spec.clone(), shared: shared.clone(), task }) };
+    let resources = skills.skills.iter().map(|skill| {
+        Arc::new(Resource {
+            address: Address::Uri(format!("skill://{}", skill.name)),
+            name: skill.name.clone(),
+            title: None,
+            description: Some(skill.description.clone()),
+            mime_type: Some(MARKDOWN.to_owned()),
+            source: spec.source.clone(),
+            reader: give(Task::ReadSkill(skill.name.clone())),
+            completer: None,
+        })
+    });
+    let prompts = skills.skills.iter().map(|skill| {
+        Arc::new(Prompt {
+            name: skill.name.clone(),
+            title: None,
+            description: Some(skill.description.clone()),
+            arguments: Vec::new(),
+            source: spec.source.clone(),
+            renderer: give(Task::RenderSkill(skill.name.clone())),
+            completer: None,
+        })
+    });
+    Offer { resources: resources.collect(), prompts: prompts.collect() }
+}
+
+/// Each of these memories as `memory://project/ID` or `memory://global/ID`. Those of a session are no one else's, so
+/// they are never offered.
+pub fn of_memories(shared: &Arc<Shared>, scope: MemoryScope, ids: &[String]) -> Offer {
+    let (place, description) = match scope {
+        MemoryScope::Session => return Offer::default(),
+        MemoryScope::Project => ("project", "A memory of this project"),
+        MemoryScope::Global => ("global", "A memory for all projects"),
+    };
+    let spec = spec("memory", "Read a memory");
+    let resources = ids.iter().map(|id| {
+        let task = Task::ReadMemory(scope, id.clone());
+        Arc::new(Resource {
+            address: Address::Uri(format!("memory://{place}/{}", escaped(id))),
+            name: id.clone(),
+            title: None,
+            description: Some(description.to_owned()),
+            mime_type: Some(MARKDOWN.to_owned()),
+            source: spec.source.clone(),
+            reader: Arc::new(Offered { spec: spec.clone(), shared: shared.clone(), task }),
+            completer: None,
+        })
+    });
+    Offer { resources: resources.collect(), prompts: Vec::new() }
+}
+
+/// As a segment of a URI (RFC 3986, section 2.1): people name files as they like.
+fn escaped(id: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let escape = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    id.bytes().map(escape).collect()
+}
+
+fn spec(name: &str, label: &str) -> ToolSpec {
+    ToolSpec {
+        name: ToolName::parse(name).expect("small letters are a name"),
+        label: label.to_owned(),
+        description: String::new(),
+        input: Schema::compile_input(json!({"type": "object"})).expect("it is a schema"),
+        output: None,
+        source: Source { kind: SourceKind::Builtin, name: "toold".to_owned(), path: None },
+        origin: Origin::Builtin,
+        parallelizable: true,
+        permissions: Vec::new(),
+        cache_ttl: None,
+        timeout: None,
+        annotations: READS,
+        version: None,
+    }
+}
+
+/// Reads or renders one of them.
+struct Offered {
+    spec: ToolSpec,
+    shared: Arc<Shared>,
+    task: Task,
+}
+
+#[derive(Clone)]
+enum Task {
+    ReadSkill(String),
+    RenderSkill(String),
+    ReadMemory(MemoryScope, String),
+}
+
+impl Tool for Offered {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn needs<'a>(&'a self, _: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
+        // They are there to be shown; what is kept from tools is neither a skill nor a memory.
+        std::future::ready(Ok(Vec::new())).boxed()
+    }
+
+    fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let (shared, session, cwd, task) = (self.shared.clone(), cx.session.clone(), cx.cwd.clone(), self.task.clone());
+        let look = move || {
+            let skill =
+                |name: &str| find_skills(&shared.places.skills, Some((&cwd, &session.project))).find(name).cloned();
+            let text = |text: String| json!([{"uri": input["uri"], "mime_type": MARKDOWN, "text": text}]);
+            match task {
+                Task::ReadSkill(name) => skill(&name).map(|skill| text(skill.text)),
+                Task::RenderSkill(name) => skill(&name).map(|skill| {
+                    let content = json!({"type": "text", "text": skill::told(&skill)});
+                    json!({"description": skill.description, "messages": [{"role": "user", "content": content}]})
+                }),
+                Task::ReadMemory(scope, id) => memories::shown(&shared, &session, scope, &id).map(text),
+            }
+        };
+        async move {
+            let structured = blocking(cx, move |_| Ok(look())).await.map_err(tell)?;
+            Ok(match structured {
+                Some(_) => ToolOutput { structured, ..ToolOutput::default() },
+                None => ToolOutput::error("it is not there any more").with("not_found", true),
+            })
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_of_a_file_makes_a_uri() {
+        assert_eq!(escaped("use-tabs-0a1b"), "use-tabs-0a1b");
+        assert_eq!(escaped("50% of ü/x"), "50%25%20of%20%C3%BC%2Fx");
+    }
+}
