@@ -26,7 +26,8 @@ use crate::permission::{
     ReplyPermission, RevokePermission, SetMode,
 };
 use crate::plugin::{
-    LogsOfPlugin, NamePlugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins, TrustReport,
+    ListPlugins, LogsOfPlugin, NamePlugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins,
+    TrustReport,
 };
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
@@ -151,7 +152,7 @@ methods! {
     PermissionsCheck = "permissions.check", "Tells what would happen to a need, and by which rule.", CheckPermission => CheckedPermission;
     PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
-    PluginsList = "plugins.list", "Lists the plugins, those that failed too.", NoParams => PluginList;
+    PluginsList = "plugins.list", "Lists the plugins, those that failed too.", ListPlugins => PluginList;
     PluginsReload = "plugins.reload", "Loads one plugin or all anew, whether or not they changed.", ReloadPlugins => PluginList;
     ShellsList = "shells.list", "Lists the commands in the background.", ListShells => ShellList;
     ShellsWrite = "shells.write", "Gives input to a command in the background.", WriteShell => Done;

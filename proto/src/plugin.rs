@@ -12,6 +12,14 @@ use crate::hook::HookInfo;
 use crate::permission::RuleInfo;
 use crate::tool::Tool;
 
+/// Params of `plugins.list`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ListPlugins {
+    /// The bundled plugins that are off, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
 /// Answer of `plugins.list` and `plugins.reload`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PluginList {
@@ -26,6 +34,9 @@ pub struct Plugin {
     /// The project whose sessions alone see it; absent for those that all see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// It ships with the daemon, and is off unless enabled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bundled: bool,
     pub status: PluginStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -51,6 +62,13 @@ pub enum PluginStatus {
     Untrusted,
     /// Another plugin has its name.
     Shadowed,
+}
+
+impl Plugin {
+    /// Whether it is there only to be switched on.
+    pub fn is_spare(&self) -> bool {
+        self.bundled && self.status == PluginStatus::Disabled
+    }
 }
 
 impl PluginStatus {

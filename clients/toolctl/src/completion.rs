@@ -8,9 +8,9 @@ use clap_complete::engine::CompletionCandidate;
 use serde_json::Value;
 use toold_client::{Client, ClientError};
 use toold_proto::call::{ListTools, ToolSchema};
-use toold_proto::daemon::NoParams;
 use toold_proto::event::What;
 use toold_proto::method::{PluginsList, ShellsList, ToolsList, ToolsSchema};
+use toold_proto::plugin::ListPlugins;
 use toold_proto::shell::ListShells;
 use toold_proto::tool::Tool;
 
@@ -33,7 +33,7 @@ pub(crate) fn sources(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 pub(crate) fn plugins(current: &OsStr) -> Vec<CompletionCandidate> {
-    let list = ask(async |client: Client| client.call::<PluginsList>(NoParams {}).await);
+    let list = ask(async |client: Client| client.call::<PluginsList>(ListPlugins { all: true }).await);
     let plugins = list.map(|list| list.plugins).unwrap_or_default();
     offer(current, plugins.into_iter().map(|plugin| (plugin.name, plugin.description.unwrap_or_default())))
 }

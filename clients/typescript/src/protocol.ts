@@ -292,6 +292,8 @@ export interface Plugin {
   path: string;
   /** The project whose sessions alone see it; absent for those that all see. */
   project?: string;
+  /** It ships with the daemon, and is off unless enabled. */
+  bundled?: boolean;
   status: "loaded" | "disabled" | "failed" | "untrusted" | "shadowed";
   version?: string;
   description?: string;
@@ -1104,6 +1106,12 @@ export interface PluginsEnableParams {
   name: string;
 }
 
+/** Params of `plugins.list`. */
+export interface PluginsListParams {
+  /** The bundled plugins that are off, too. */
+  all?: boolean;
+}
+
 /** Params of `plugins.logs`. */
 export interface PluginsLogsParams {
   /** Absent for all plugins. */
@@ -1720,7 +1728,7 @@ export interface Methods {
   /** Switches a plugin on, for good. */
   "plugins.enable": { params: PluginsEnableParams; result: PluginList };
   /** Lists the plugins, those that failed too. */
-  "plugins.list": { params: Record<string, never>; result: PluginList };
+  "plugins.list": { params: PluginsListParams; result: PluginList };
   /** Gives what plugins logged, noticed and said, as far as it is still held. */
   "plugins.logs": { params: PluginsLogsParams; result: PluginsLogsResult };
   /** Loads one plugin or all anew, whether or not they changed. */

@@ -610,11 +610,15 @@ impl Keeper {
     fn show(&self) {
         let mut units: Vec<(&UnitKey, &Unit)> = self.units.iter().collect();
         units.sort_by(|(a, x), (b, y)| (a.0, &x.name, &a.1).cmp(&(b.0, &y.name, &b.1)));
-        let project = |key: &UnitKey| match self.dirs.get(&key.0).map(|dir| &dir.kind) {
-            Some(DirKind::Project { project }) => Some(project.as_path()),
-            Some(DirKind::User | DirKind::Configured | DirKind::Bundled) | None => None,
-        };
-        let described = units.iter().filter_map(|(key, unit)| unit.describe(&key.1, project(key))).collect();
+        let described = units.iter().filter_map(|(key, unit)| {
+            let (project, bundled) = match self.dirs.get(&key.0).map(|dir| &dir.kind) {
+                Some(DirKind::Project { project }) => (Some(project.as_path()), false),
+                Some(DirKind::Bundled) => (None, true),
+                Some(DirKind::User | DirKind::Configured) | None => (None, false),
+            };
+            unit.describe(&key.1, project, bundled)
+        });
+        let described = described.collect();
         self.shown.described.store(Arc::new(described));
         let serving = || units.iter().filter_map(|(_, unit)| unit.serving.as_ref());
         self.shown.subagents.store(Arc::new(serving().flat_map(|serving| serving.subagents.clone()).collect()));

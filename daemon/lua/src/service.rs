@@ -98,12 +98,13 @@ impl Unit {
     }
 
     /// `None` until it was looked at.
-    pub(crate) fn describe(&self, path: &Path, project: Option<&Path>) -> Option<Description> {
+    pub(crate) fn describe(&self, path: &Path, project: Option<&Path>, bundled: bool) -> Option<Description> {
         let manifest = self.manifest.as_ref();
         Some(Description {
             name: self.name.clone(),
             path: path.display().to_string(),
             project: project.map(|project| project.display().to_string()),
+            bundled,
             status: self.status?,
             version: manifest.and_then(|manifest| manifest.version.clone()),
             description: manifest.and_then(|manifest| manifest.description.clone()),

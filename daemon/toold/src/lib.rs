@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod authors;
+pub mod bundled;
 pub mod config;
 pub mod connection;
 pub mod daemon;

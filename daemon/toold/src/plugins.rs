@@ -16,6 +16,7 @@ use toold_lua::registrations::KeptRegistrations;
 use toold_store::trust::{Switch, TrustKind};
 use toold_store::{Store, StoreError};
 
+use crate::bundled;
 use crate::config::project::ProjectFile;
 use crate::config::{Loaded, PluginsConfig, expand_home};
 use crate::daemon::Options;
@@ -29,6 +30,10 @@ pub fn start(
     sandbox: &Arc<Sandbox>,
     http: &Arc<Http>,
 ) -> anyhow::Result<PluginHost> {
+    // Before anything is watched: what watches a folder that is not there yet hears of all that happens above it.
+    if let Err(error) = bundled::lay_out(&options.places) {
+        tracing::warn!(%error, "the bundled plugins can't be laid out");
+    }
     let now = arrangement(options, loaded, store, &[]);
     let mut host = PluginHostOptions::new(engine.clone(), now.dirs);
     host.memory = loaded.config.limits.vm_memory_mib << 20;
@@ -55,6 +60,10 @@ pub fn arrangement(
 ) -> Arrangement {
     let plugins = &loaded.config.plugins;
     let mut dirs = folders(options, loaded);
+    let shipped = bundled::folder(&options.places);
+    if shipped.is_dir() {
+        dirs.push(PluginDir { path: shipped, kind: DirKind::Bundled });
+    }
     let mut tables = HashMap::from([(Scope::Global, tables_of(plugins))]);
     let mut disabled: HashSet<(Scope, String)> =
         plugins.disabled.iter().map(|name| (Scope::Global, name.clone())).collect();
@@ -85,7 +94,7 @@ pub fn arrangement(
     Arrangement { dirs, tables, disabled, enabled }
 }
 
-/// Where the user's plugins are looked for, first to last.
+/// Where the user's plugins are looked for, first to last; not where the bundled ones lie.
 pub fn dirs(options: &Options, loaded: &Loaded) -> Vec<PathBuf> {
     folders(options, loaded).into_iter().map(|dir| dir.path).collect()
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use toold_client::Client;
 use toold_proto::daemon::{DaemonStatus, NoParams};
 use toold_proto::method::{DaemonGetStatus, PermissionsList, PluginsList};
-use toold_proto::plugin::PluginStatus;
+use toold_proto::plugin::{ListPlugins, PluginStatus};
 use toold_proto::socket::log_path;
 
 use crate::cli::Globals;
@@ -154,7 +154,7 @@ fn version(status: &DaemonStatus) -> Finding {
 }
 
 async fn plugins(client: &Client, status: &DaemonStatus, findings: &mut Vec<Finding>) {
-    let list = match client.call::<PluginsList>(NoParams {}).await {
+    let list = match client.call::<PluginsList>(ListPlugins::default()).await {
         Ok(list) => list,
         Err(error) => return findings.push(bad("plugins", error.to_string(), "toolctl status")),
     };

@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use comfy_table::{Cell, Color};
-use toold_proto::daemon::NoParams;
 use toold_proto::method::{PluginsList, PluginsReload};
-use toold_proto::plugin::{Plugin, PluginError, PluginList, PluginStatus, ReloadPlugins};
+use toold_proto::plugin::{ListPlugins, Plugin, PluginError, PluginList, PluginStatus, ReloadPlugins};
 
 use crate::cli::Globals;
 use crate::commands::{author, trust};
@@ -32,7 +31,11 @@ pub(crate) struct Plugins {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List the plugins; those that failed with the reason
-    List,
+    List {
+        /// The bundled plugins that are off, too
+        #[arg(long)]
+        all: bool,
+    },
     /// Show one plugin: what it offers, its files, what is wrong with it
     Show {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
@@ -100,7 +103,7 @@ enum Action {
 }
 
 pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> {
-    let action = match args.action.unwrap_or(Action::List) {
+    let action = match args.action.unwrap_or(Action::List { all: false }) {
         Action::Trust(trust) => return trust::trust(trust, args.json, globals).await,
         action => action,
     };
@@ -114,9 +117,14 @@ pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> 
         Action::Install { source, yes } => return install::install(source, *yes, globals).await,
         Action::Update { name, yes } => return install::update(name.as_deref(), *yes, globals).await,
         Action::Remove { name, yes } => return install::remove(name, *yes, globals).await,
-        Action::List | Action::Reload { .. } | Action::Trust(_) | Action::Enable { .. } | Action::Disable { .. } => {}
+        Action::List { .. }
+        | Action::Reload { .. }
+        | Action::Trust(_)
+        | Action::Enable { .. }
+        | Action::Disable { .. } => {}
     }
     let client = connection::open(globals).await?;
+    let all = matches!(action, Action::List { all: true });
     let (list, failure) = match action {
         Action::Enable { name } => (trust::switch(name, true, globals).await?, OK),
         Action::Disable { name } => (trust::switch(name, false, globals).await?, OK),
@@ -130,7 +138,7 @@ pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> 
         | Action::Update { .. }
         | Action::Remove { .. }
         | Action::Trust(_)
-        | Action::List => (client.call::<PluginsList>(NoParams {}).await?, OK),
+        | Action::List { .. } => (client.call::<PluginsList>(ListPlugins { all }).await?, OK),
         Action::Reload { name } => {
             let list = client.call::<PluginsReload>(ReloadPlugins { name: name.clone() }).await?;
             let meant = |plugin: &Plugin| name.as_ref().is_none_or(|name| *name == plugin.name);
@@ -165,7 +173,8 @@ fn render(list: &PluginList, width: Option<u16>) -> String {
         };
         rows.add_row([
             table::name(&one_line(&plugin.name)),
-            Cell::new(plugin.status.as_str()).fg(color),
+            Cell::new(format!("{}{}", plugin.status.as_str(), if plugin.bundled { " (bundled)" } else { "" }))
+                .fg(color),
             Cell::new(plugin.version.as_deref().map(one_line).unwrap_or_default()),
             Cell::new(one_line(&plugin.tools.join(" "))),
             Cell::new(one_line(&plugin.path)),

@@ -6,7 +6,7 @@ use toold_proto::audit::{AuditEntry, AuditQuery};
 use toold_proto::call::ListTools;
 use toold_proto::daemon::{DaemonStatus, NoParams};
 use toold_proto::method::{self, DaemonGetStatus, PluginsList, SessionsList, ToolsList};
-use toold_proto::plugin::Plugin;
+use toold_proto::plugin::{ListPlugins, Plugin};
 use toold_proto::session::SessionInfo;
 use toold_proto::shell::{ListShells, ShellInfo};
 use toold_proto::tool::Tool;
@@ -68,7 +68,7 @@ pub(super) fn start(client: &Client, what: What, sender: &mpsc::Sender<Fetched>)
 async fn fetch(client: &Client, what: What) -> Result<Fetched, ClientError> {
     Ok(match what {
         What::Tools => Fetched::Tools(client.call::<ToolsList>(ListTools::default()).await?.tools.unwrap_or_default()),
-        What::Plugins => Fetched::Plugins(client.call::<PluginsList>(NoParams {}).await?.plugins),
+        What::Plugins => Fetched::Plugins(client.call::<PluginsList>(ListPlugins::default()).await?.plugins),
         What::Sessions => Fetched::Sessions(client.call::<SessionsList>(NoParams {}).await?.sessions),
         What::Shells => {
             let all = ListShells { session_id: None, all: true };

@@ -62,7 +62,7 @@ fn status(state: &State) -> DaemonStatus {
     let engine = &state.engine;
     let snapshot = engine.registry.snapshot();
     let mut plugins = PluginCounts::default();
-    for plugin in state.plugins.list().iter() {
+    for plugin in state.plugins.list().iter().filter(|plugin| !plugin.is_spare()) {
         match plugin.status {
             PluginStatus::Loaded => plugins.loaded += 1,
             PluginStatus::Failed => plugins.failed += 1,

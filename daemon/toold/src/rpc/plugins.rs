@@ -8,12 +8,12 @@ use jsonrpsee::types::ErrorObjectOwned;
 use toold_lua::author;
 use toold_lua::content::Content;
 use toold_lua::host::UnknownPlugin;
-use toold_proto::daemon::NoParams;
 use toold_proto::method::{
     PluginsDisable, PluginsEnable, PluginsList, PluginsLogs, PluginsReload, PluginsShow, PluginsTrust,
 };
 use toold_proto::plugin::{
-    LogsOfPlugin, NamePlugin, Plugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins, TrustReport,
+    ListPlugins, LogsOfPlugin, NamePlugin, Plugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins,
+    TrustReport,
 };
 use toold_proto::tool::{Source, SourceKind};
 use toold_store::trust::Switch;
@@ -26,7 +26,9 @@ use crate::rpc::{Request, Right, add_async, client_name};
 use crate::trust::{TrustError, files_of};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
-    add_async::<PluginsList, _>(module, Right::Anyone, |request, _: NoParams| async move { list(&request).await })?;
+    add_async::<PluginsList, _>(module, Right::Anyone, |request, params: ListPlugins| async move {
+        list(&request, params.all).await
+    })?;
     add_async::<PluginsShow, _>(module, Right::Anyone, show)?;
     add_async::<PluginsLogs, _>(module, Right::Anyone, |request, params| async move { logs(&request, &params) })?;
     add_async::<PluginsReload, _>(module, Right::Decider, reload)?;
@@ -35,22 +37,23 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
     add_async::<PluginsTrust, _>(module, Right::Decider, trust)
 }
 
-/// Those that the caller's session sees, or would see.
-async fn list(request: &Request) -> Result<PluginList, ErrorObjectOwned> {
+/// Those that the caller's session sees, or would see; with `all` the bundled ones that are off as well.
+async fn list(request: &Request, all: bool) -> Result<PluginList, ErrorObjectOwned> {
     let session = request.session(None)?;
     request.state.plugins.settled().await;
-    Ok(visible(&request.state, &session.project))
+    Ok(visible(&request.state, &session.project, all))
 }
 
-fn visible(state: &State, project: &Path) -> PluginList {
+fn visible(state: &State, project: &Path, spare: bool) -> PluginList {
     let all = state.plugins.list();
     let seen = all.iter().filter(|plugin| plugin.project.as_deref().is_none_or(|of| Path::new(of) == project));
+    let seen = seen.filter(|plugin| spare || !plugin.is_spare());
     PluginList { plugins: seen.cloned().collect() }
 }
 
 /// The plugin of that name in the caller's view; the one that serves, where one is shadowed.
 async fn find(request: &Request, name: &str) -> Result<Plugin, ErrorObjectOwned> {
-    let plugins = list(request).await?.plugins;
+    let plugins = list(request, true).await?.plugins;
     plugins.into_iter().find(|plugin| plugin.name == name).ok_or_else(|| unknown("plugin", name))
 }
 
@@ -118,7 +121,7 @@ async fn reload(request: Request, reload: ReloadPlugins) -> Result<PluginList, E
     plugins.settled().await;
     let reloaded = plugins.reload(reload.name.as_deref()).await;
     reloaded.map_err(|UnknownPlugin(name)| unknown("plugin", &name))?;
-    Ok(visible(&request.state, &session.project))
+    Ok(visible(&request.state, &session.project, false))
 }
 
 async fn switch(request: Request, named: NamePlugin, on: bool) -> Result<PluginList, ErrorObjectOwned> {
@@ -142,7 +145,7 @@ async fn switch(request: Request, named: NamePlugin, on: bool) -> Result<PluginL
         kept.map(|()| state.decisions_changed())
     });
     kept.await?.map_err(|error| refused("not_kept", &error.to_string()))?;
-    list(&request).await
+    list(&request, false).await
 }
 
 async fn trust(request: Request, params: TrustPlugins) -> Result<TrustReport, ErrorObjectOwned> {

@@ -1,0 +1,94 @@
+//! The plugins that the daemon ships with: carried in the program, laid into the state folder, off unless enabled.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::daemon::random_hex;
+use crate::places::{Places, private_dir};
+
+macro_rules! carried {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../plugins/", $name)))),+]
+    };
+}
+
+/// Their files, by name below the folder.
+const FILES: &[(&str, &str)] = carried![
+    "git_summary/parse.lua",
+    "git_summary/plugin.lua",
+    "git_summary/plugin.toml",
+    "json_query.lua",
+    "todo_finder.lua",
+];
+
+/// Where they lie. A daemon that carries others has another folder, so that two of one user do not get in each
+/// other's way.
+pub fn folder(places: &Places) -> PathBuf {
+    let mut hasher = blake3::Hasher::new();
+    for (name, text) in FILES {
+        for part in [name, text] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+    }
+    let digest = hasher.finalize().to_hex();
+    places.state.join("bundled").join(format!("{}-{}", env!("CARGO_PKG_VERSION"), &digest[..12]))
+}
+
+/// Lays them out, whole or not at all. Where they lie already, that costs reading some small files. Blocks.
+///
+/// # Errors
+/// The state folder cannot be written to.
+pub fn lay_out(places: &Places) -> io::Result<()> {
+    let folder = folder(places);
+    if is_whole(&folder) {
+        return Ok(());
+    }
+    let above = folder.parent().unwrap_or(&places.state);
+    private_dir(above)?;
+    let beside = above.join(format!(".{}", random_hex(8)));
+    let (new, old) = (beside.with_extension("new"), beside.with_extension("old"));
+    let laid = write(&new).and_then(|()| {
+        // Fails when there is nothing to put aside.
+        let _ = std::fs::rename(&folder, &old);
+        std::fs::rename(&new, &folder)
+    });
+    for left in [new, old] {
+        // Fails when it is not there.
+        let _ = std::fs::remove_dir_all(left);
+    }
+    // Another daemon that starts at the same time does the same.
+    laid.or_else(|error| if is_whole(&folder) { Ok(()) } else { Err(error) })
+}
+
+fn is_whole(folder: &Path) -> bool {
+    FILES.iter().all(|(name, text)| std::fs::read(folder.join(name)).is_ok_and(|lies| lies == text.as_bytes()))
+}
+
+fn write(folder: &Path) -> io::Result<()> {
+    for (name, text) in FILES {
+        let file = folder.join(name);
+        private_dir(file.parent().unwrap_or(folder))?;
+        std::fs::write(file, text)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_altered_is_laid_out_anew_and_nothing_else_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = Places { config: dir.path().join("config"), state: dir.path().join("state"), home: None };
+        let folder = folder(&places);
+        lay_out(&places).unwrap();
+        assert!(is_whole(&folder));
+        std::fs::write(folder.join("json_query.lua"), "error()").unwrap();
+        std::fs::remove_file(folder.join("git_summary/plugin.toml")).unwrap();
+        lay_out(&places).unwrap();
+        assert!(is_whole(&folder));
+        assert_eq!(std::fs::read_dir(folder.parent().unwrap()).unwrap().count(), 1);
+    }
+}
