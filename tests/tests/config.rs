@@ -98,9 +98,12 @@ fn limits_hooks_and_plugins_are_replaced_too() {
     let hook = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"sh\", \"-c\", \"echo hooked >&2; exit 2\"]\n";
     let more = daemon.work().join("more");
     let plugins = format!("[plugins]\npaths = [{more:?}]\n[plugins.p]\nname = \"renamed\"\n");
-    write_config(&daemon, &format!("{hook}{plugins}[limits]\ncalls = 1\n[cache]\nmax_mib = 3\n"));
+    write_config(
+        &daemon,
+        &format!("{hook}{plugins}[limits]\ncalls = 1\nmessage_bytes = 1048576\n[cache]\nmax_mib = 3\n"),
+    );
     let reloaded = wire.result("daemon.reload", json!({}));
-    assert_eq!(reloaded, json!({"applied": true, "needs_restart": ["cache.max_mib"]}));
+    assert_eq!(reloaded, json!({"applied": true, "needs_restart": ["cache.max_mib", "limits.message_bytes"]}));
     until("the plugins are others", || (tools(&mut wire) == ["other", "renamed"]).then_some(()));
     assert!(wire.tool("renamed", json!({}))["content"][0]["text"].as_str().unwrap().contains("hooked"));
     write_config(&daemon, "[plugins]\ndisabled = [\"p\"]\n");

@@ -26,7 +26,14 @@ use crate::hooks;
 const LINGERING: usize = 16;
 
 /// Keys that count only once the daemon is started anew.
-const AT_START: &[&str] = &["audit.max_age_days", "audit.max_rows", "cache.max_mib", "limits.vm_memory_mib"];
+const AT_START: &[&str] = &[
+    "audit.max_age_days",
+    "audit.max_rows",
+    "cache.max_mib",
+    "limits.message_bytes",
+    "limits.subscriptions_per_connection",
+    "limits.vm_memory_mib",
+];
 
 /// The configurations, as they were read last.
 pub struct InForce {
