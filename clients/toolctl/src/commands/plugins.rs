@@ -49,8 +49,9 @@ enum Action {
         #[arg(long, short)]
         follow: bool,
     },
-    /// Clone a plugin into the plugin folder: github:OWNER/REPO[@REF] or local:PATH[@REF]
+    /// Clone a plugin into the plugin folder
     Install {
+        /// github:OWNER/REPO or local:PATH, either with @REF behind it
         source: String,
         /// Do not ask
         #[arg(long, short)]
