@@ -33,13 +33,27 @@ pub struct DaemonStatus {
     pub tools: u64,
     pub revision: u64,
     pub calls: CallCounts,
+    /// What waits, and where.
+    #[serde(default)]
+    pub queues: Queues,
+    /// The tools that were called within the last `latency_window_s` seconds, by name.
+    #[serde(default)]
+    pub latency: Vec<ToolLatency>,
+    #[serde(default)]
+    pub latency_window_s: u64,
     pub plugins: PluginCounts,
+    /// The machines that plugins run in.
+    #[serde(default)]
+    pub lua: LuaMachines,
     /// Resident memory of the process; absent where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Open file descriptors; absent where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_files: Option<u64>,
+    /// How many there may be; absent where the system sets no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files_limit: Option<u64>,
     /// What works less well than it should, in words for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
@@ -52,6 +66,79 @@ pub struct CallCounts {
     pub in_flight: u64,
     /// Finished ones by outcome.
     pub outcomes: BTreeMap<String, u64>,
+}
+
+/// Calls by what they are at, and messages that are on their way to clients. A call that waits within its tool counts
+/// as running, too.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Queues {
+    /// Calls that are in their tools.
+    pub running: u64,
+    /// Calls that wait for the lane of their session.
+    pub waiting_for_lane: u64,
+    /// Calls that wait for their turn in a plugin, or for an identical call that runs already.
+    pub waiting_for_place: u64,
+    /// Calls that wait for a person: for leave, or for an answer.
+    pub waiting_for_person: u64,
+    pub outboxes: OutboxesFill,
+    pub events: EventsFill,
+}
+
+/// Notifications that wait until their clients read them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OutboxesFill {
+    /// Of all connections.
+    pub messages: u64,
+    /// Of the connection with the most.
+    pub most: u64,
+    /// Of each at most; progress beyond is dropped, and subscriptions wait.
+    pub capacity: u64,
+    /// Connections that are at `capacity`.
+    pub full: u64,
+}
+
+/// Events, and who hears them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EventsFill {
+    /// Since the start.
+    pub emitted: u64,
+    /// Those that listen, within the daemon and without.
+    pub subscribers: u64,
+    /// How many events the slowest of them is behind.
+    pub lag: u64,
+    /// Events that slow subscribers have lost since the start, each counted for each of them.
+    pub lost: u64,
+}
+
+/// How a tool did lately. Times are those of its runs alone: waiting for leave, or for a turn, is not in them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ToolLatency {
+    /// `(others)` stands for all tools beyond the first 512.
+    pub tool: String,
+    /// Calls that ended.
+    pub calls: u64,
+    /// Those of them with another outcome than `ok`.
+    pub errors: u64,
+    /// Those that ran; the others were refused, or answered from the cache.
+    pub runs: u64,
+    /// Half of the runs took no longer than so many microseconds, to one part in sixteen. 0 when there were none.
+    pub p50_us: u64,
+    pub p90_us: u64,
+    pub p99_us: u64,
+    pub max_us: u64,
+}
+
+/// Lua machines, of all plugins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LuaMachines {
+    pub machines: u64,
+    /// What scripts have allocated in them, as of the end of the last call in each.
+    pub memory_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -17,6 +17,7 @@ use toold_proto::tool::{CallId, SessionId};
 
 use crate::Engine;
 use crate::asks::suggest::{exact_pattern, suggestions};
+use crate::counts::At;
 use crate::cx::Cx;
 use crate::events::Events;
 use crate::execute::Caller;
@@ -177,6 +178,7 @@ pub async fn ask(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) ->
         return Ok(nobody(chain, need, decision));
     };
     let _pause = cx.deadline.pause();
+    let _counted = engine.counts.stay(At::Person);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let request_id = waiter.prompt.ask.request_id.clone();
     let end = |resolution, answer| ended(&request_id, resolution, answer);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toold_proto::daemon::CallCounts;
 use toold_proto::event::Outcome;
 
-const OUTCOMES: [Outcome; 9] = [
+pub(crate) const OUTCOMES: [Outcome; 9] = [
     Outcome::Ok,
     Outcome::Error,
     Outcome::Denied,
@@ -18,10 +18,33 @@ const OUTCOMES: [Outcome; 9] = [
     Outcome::Skipped,
 ];
 
+/// What a call is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// In its tool, whatever that waits for.
+    Running,
+    /// Waits for its session's lane.
+    Lane,
+    /// Waits for its turn in its plugin, or for an identical call that runs already.
+    Place,
+    /// Waits for a person: for leave, or for an answer.
+    Person,
+}
+
 #[derive(Default)]
 pub struct Counts {
     started: AtomicU64,
     outcomes: [AtomicU64; OUTCOMES.len()],
+    at: [AtomicU64; 4],
+}
+
+/// A call that is at something, until it is dropped.
+pub struct Staying<'c>(&'c AtomicU64);
+
+impl Drop for Staying<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Counts {
@@ -31,6 +54,18 @@ impl Counts {
 
     pub fn finish(&self, outcome: Outcome) {
         self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a call as being at something until the guard is dropped.
+    pub fn stay(&self, at: At) -> Staying<'_> {
+        let count = &self.at[at as usize];
+        count.fetch_add(1, Ordering::Relaxed);
+        Staying(count)
+    }
+
+    /// How many calls are at it. One that waits within its tool is counted at both.
+    pub fn now(&self, at: At) -> u64 {
+        self.at[at as usize].load(Ordering::Relaxed)
     }
 
     pub fn read(&self) -> CallCounts {
@@ -64,5 +99,14 @@ mod tests {
         let read = counts.read();
         assert_eq!((read.started, read.finished, read.in_flight), (2, 1, 1));
         assert_eq!(read.outcomes, BTreeMap::from([("skipped".to_owned(), 1)]));
+    }
+
+    #[test]
+    fn calls_are_counted_where_they_are() {
+        let counts = Counts::default();
+        let (running, person) = (counts.stay(At::Running), counts.stay(At::Person));
+        assert_eq!([At::Running, At::Lane, At::Place, At::Person].map(|at| counts.now(at)), [1, 0, 0, 1]);
+        drop((running, person));
+        assert_eq!([At::Running, At::Person].map(|at| counts.now(at)), [0, 0]);
     }
 }

@@ -1,11 +1,12 @@
 //! Events: numbered, bounded, replayed to whoever asks.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use tokio::sync::broadcast;
+use toold_proto::daemon::EventsFill;
 use toold_proto::event::{Event, What};
 
 /// How many events are held for replay, and how far a subscriber may fall behind.
@@ -32,6 +33,7 @@ pub struct Events {
     ring: Mutex<Ring>,
     sender: broadcast::Sender<Arc<Emitted>>,
     progress_listeners: AtomicUsize,
+    lost: AtomicU64,
 }
 
 struct Ring {
@@ -55,6 +57,7 @@ impl Events {
             ring: Mutex::new(Ring { next: 0, held: VecDeque::new() }),
             sender: broadcast::Sender::new(RING),
             progress_listeners: AtomicUsize::new(0),
+            lost: AtomicU64::new(0),
         }
     }
 
@@ -97,6 +100,22 @@ impl Events {
             replay: ring.held.iter().cloned().collect(),
             missed: ring.held.front().map_or(0, |first| first.seq),
             receiver: self.sender.subscribe(),
+        }
+    }
+
+    /// Counts events that a slow subscriber has lost.
+    pub fn count_lost(&self, missed: u64) {
+        self.lost.fetch_add(missed, Ordering::Relaxed);
+    }
+
+    /// How many there were, and how far the slowest subscriber is behind.
+    pub fn fill(&self) -> EventsFill {
+        let emitted = self.ring.lock().expect("no code panics while it holds this lock").next;
+        EventsFill {
+            emitted,
+            subscribers: self.sender.receiver_count() as u64,
+            lag: self.sender.len() as u64,
+            lost: self.lost.load(Ordering::Relaxed),
         }
     }
 

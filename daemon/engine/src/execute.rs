@@ -21,6 +21,7 @@ use tracing::Instrument;
 use crate::Engine;
 use crate::audit::AuditRow;
 use crate::cache::{self, Question, Sought};
+use crate::counts::At;
 use crate::cx::Cx;
 use crate::hooks::{HookEvent, Hooked};
 use crate::lanes::{Admitted, LaneGuard};
@@ -271,9 +272,11 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     }
     cx.deadline.restart(limit);
     running.clock_starts();
+    let at_work = engine.counts.stay(At::Running);
     let place = Place { _admitted: admitted, _lane: lane };
     let mut ran = run(tool.clone(), input, cx, place, limit).await;
     running.clock_stops();
+    drop(at_work);
     if let Ok(output) = &mut ran {
         hold_to_schema(spec, output);
     }
@@ -345,6 +348,7 @@ fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Dura
 async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
     let settings = cx.engine.settings.load_full();
     let _waiting = Waiting::enter(&cx.session);
+    let _counted = cx.engine.counts.stay(At::Lane);
     let mut interrupts = cx.session.interrupts.subscribe();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let give_up = tokio::time::sleep(settings.lane_wait);
@@ -588,12 +592,19 @@ fn panic_words(panic: &Box<dyn std::any::Any + Send>) -> String {
     format!("the tool panicked: {words}")
 }
 
+/// When a tool's run began, until it has ended, and how long it took.
+#[derive(Default)]
+struct Clock {
+    began: Option<Instant>,
+    ran: Option<Duration>,
+}
+
 /// The books of one call: opened when it starts, closed exactly once.
 struct Running {
     cx: Arc<Cx>,
     at: SystemTime,
     input_bytes: u64,
-    clock: std::sync::Mutex<(Option<Instant>, Duration)>,
+    clock: std::sync::Mutex<Clock>,
     closed: bool,
     /// The call's id is free again when its books are closed.
     _in_flight: InFlight,
@@ -621,19 +632,20 @@ impl Running {
     }
 
     fn clock_starts(&self) {
-        self.clock.lock().expect("no code panics while it holds this lock").0 = Some(Instant::now());
+        self.clock.lock().expect("no code panics while it holds this lock").began = Some(Instant::now());
     }
 
-    fn clock_stops(&self) {
+    /// Gives how long the tool ran; `None` when it did not.
+    fn clock_stops(&self) -> Option<Duration> {
         let mut clock = self.clock.lock().expect("no code panics while it holds this lock");
-        if let Some(start) = clock.0.take() {
-            clock.1 = start.elapsed();
+        if let Some(began) = clock.began.take() {
+            clock.ran = Some(began.elapsed());
         }
+        clock.ran
     }
 
     fn duration(&self) -> Duration {
-        self.clock_stops();
-        self.clock.lock().expect("no code panics while it holds this lock").1
+        self.clock_stops().unwrap_or_default()
     }
 
     fn finish(mut self, answer: Result<ToolResult, CallError>) -> Result<ToolResult, CallError> {
@@ -658,8 +670,10 @@ impl Running {
         self.closed = true;
         let cx = &self.cx;
         let engine = &cx.engine;
-        let duration_ms = self.duration().as_millis() as u64;
+        let ran = self.clock_stops();
+        let duration_ms = ran.unwrap_or_default().as_millis() as u64;
         engine.counts.finish(outcome);
+        engine.latencies.record(&cx.tool, outcome, ran);
         if let Some(audit) = &engine.audit {
             audit.record(AuditRow {
                 at: self.at,

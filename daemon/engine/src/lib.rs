@@ -15,6 +15,7 @@ pub mod events;
 pub mod execute;
 pub mod hooks;
 pub mod lanes;
+pub mod latency;
 pub mod need;
 pub mod offers;
 pub mod permit;
@@ -46,6 +47,7 @@ use crate::counts::Counts;
 use crate::events::Events;
 use crate::hooks::Hooks;
 use crate::lanes::Limits;
+use crate::latency::Latencies;
 use crate::offers::Offers;
 use crate::policy::{Grants, Policy};
 use crate::questions::Questions;
@@ -73,6 +75,8 @@ pub struct Engine {
     pub events: Arc<Events>,
     pub limits: Limits,
     pub counts: Counts,
+    /// How long tools take.
+    pub latencies: Latencies,
     pub settings: ArcSwap<Settings>,
     /// Where results go that are too long for a model; `None` when there is no such place.
     pub spool: Option<Arc<dyn Spool>>,
@@ -137,6 +141,7 @@ impl Engine {
             cache: Cache::default(),
             limits: Limits::default(),
             counts: Counts::default(),
+            latencies: Latencies::default(),
             settings: ArcSwap::default(),
             spool: None,
             audit: None,

@@ -14,6 +14,7 @@ use toold_proto::question::{Question, QuestionEnd, QuestionEvent, QuestionOption
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::Engine;
+use crate::counts::At;
 use crate::cx::Cx;
 use crate::events::Events;
 use crate::execute::Caller;
@@ -218,6 +219,7 @@ async fn put(cx: &Cx, asking: Asking, schema: Option<Schema>, name: Option<Strin
     let entered = engine.questions.prompts.enter(key, cx, settings.ask_timeout, make);
     let Some(mut waiter) = entered else { return Err(nobody()) };
     let _pause = cx.deadline.pause();
+    let _counted = engine.counts.stay(At::Person);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     loop {
         tokio::select! {

@@ -259,6 +259,7 @@ fn shared(engine: Arc<Engine>) -> std::io::Result<Arc<Shared>> {
         http: Arc::new(Http::new(Guard::default())),
         sandbox: Arc::default(),
         kept: None,
+        usage: Arc::default(),
         stop: CancellationToken::new(),
     }))
 }

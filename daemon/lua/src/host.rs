@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use toold_host::environment::Environment;
 use toold_host::http::Http;
 use toold_host::http::guard::Guard;
 use toold_host::sandbox::Sandbox;
+use toold_proto::daemon::LuaMachines;
 use toold_proto::plugin::Plugin as Description;
 
 use crate::brake::Watchdog;
@@ -27,7 +29,7 @@ use crate::keeper::{Keeper, Shown};
 use crate::plugin::{Shared, Subagent};
 use crate::registrations::KeptRegistrations;
 use crate::store::Store;
-use crate::vm::OwnChunks;
+use crate::vm::{OwnChunks, Usage};
 
 /// A folder of plugins, or one plugin's file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +95,8 @@ pub struct PluginHostOptions {
     pub disabled: HashSet<String>,
     /// Names of bundled plugins that are to run.
     pub enabled: HashSet<String>,
-    /// How often plugin folders are looked at whose file system tells nothing by itself, such as that of a network.
-    /// `None` listens to the system's events, and looks every second where there are none.
+    /// How often plugin folders are looked at, whatever the system tells. `None` listens to the system's events,
+    /// and looks every second only where they do not tell all, as on a network's file system.
     pub poll: Option<Duration>,
     /// Who tells what of projects is trusted; without it nothing is.
     pub trust: Arc<dyn Trust>,
@@ -139,9 +141,11 @@ pub struct PluginHost {
     described: Arc<ArcSwap<Vec<Description>>>,
     subagents: Arc<ArcSwap<Vec<Subagent>>>,
     commands: Arc<ArcSwap<Vec<Command>>>,
+    unheard: Arc<ArcSwap<Vec<String>>>,
     orders: mpsc::Sender<Order>,
     arrangement: watch::Sender<Arrangement>,
     settled: Arc<watch::Sender<bool>>,
+    usage: Arc<Usage>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -170,6 +174,8 @@ impl PluginHost {
         let described = Arc::<ArcSwap<Vec<Description>>>::default();
         let subagents = Arc::<ArcSwap<Vec<Subagent>>>::default();
         let commands = Arc::<ArcSwap<Vec<Command>>>::default();
+        let usage = Arc::<Usage>::default();
+        let unheard = Arc::<ArcSwap<Vec<String>>>::default();
         let shared = Arc::new(Shared {
             engine: options.engine,
             watchdog: Watchdog::start()?,
@@ -184,6 +190,7 @@ impl PluginHost {
             http: options.http,
             sandbox: options.sandbox,
             kept: options.registrations,
+            usage: usage.clone(),
             stop: stop.clone(),
         });
         let disabled = options.disabled.into_iter().map(|name| (Scope::Global, name));
@@ -197,12 +204,14 @@ impl PluginHost {
             described: described.clone(),
             subagents: subagents.clone(),
             commands: commands.clone(),
+            unheard: unheard.clone(),
             settled: settled.clone(),
             settle_patience: options.settle_patience,
         };
         let keeper = Keeper::new(arranged, options.trust, options.poll, shared, shown);
         let task = tokio::spawn(keeper.keep(inbox, stop.clone()));
-        Ok(Self { described, subagents, commands, orders, arrangement, settled, stop, task: Mutex::new(Some(task)) })
+        let task = Mutex::new(Some(task));
+        Ok(Self { described, subagents, commands, unheard, orders, arrangement, settled, usage, stop, task })
     }
 
     /// All plugins that are known, in the order of their folders, then by name. Never waits.
@@ -218,6 +227,20 @@ impl PluginHost {
     /// The slash commands of plugins in service. Where two have one name, the first counts.
     pub fn commands(&self) -> Arc<Vec<Command>> {
         self.commands.load_full()
+    }
+
+    /// How many machines there are, and what they use. Never waits.
+    pub fn machines(&self) -> LuaMachines {
+        LuaMachines {
+            machines: self.usage.machines.load(Ordering::Relaxed) as u64,
+            memory_bytes: self.usage.memory.load(Ordering::Relaxed) as u64,
+        }
+    }
+
+    /// Where changes of plugins are looked for again and again, since the system does not tell of them, and why: in
+    /// words for people. Never waits.
+    pub fn unheard(&self) -> Arc<Vec<String>> {
+        self.unheard.load_full()
     }
 
     /// Changes what is loaded, and looks again at what was withheld. What stays serves on meanwhile; the plugins

@@ -141,7 +141,7 @@ fn load_at(home: &Arc<Home>, extra: &Extra) -> Result<Outcome, PluginError> {
             None => Ok(()),
         }
     });
-    let vm = Vm::new(lua.map_err(failed)?);
+    let vm = Vm::new(lua.map_err(failed)?, plugin.shared.usage.clone());
     let script = compile(plugin, &vm, &plugin.manifest.entry, plugin.script.clone())?;
     let call = Call::of_load(Brake::of_load(plugin.shared.load_limit, plugin.shared.stop.clone()));
     let watched = plugin.shared.watchdog.watch(&call.brake);

@@ -26,7 +26,7 @@ use crate::offer::{OfferHandlers, PromptRegistration, ResourceRegistration};
 use crate::registrations::{KeptRegistrations, Needs, Registrations};
 use crate::store::Store;
 use crate::trouble::Sources;
-use crate::vm::{OwnChunks, Vm};
+use crate::vm::{OwnChunks, Usage, Vm};
 
 /// Tables of configurations: the user's are for plugins that all see, a project's for its own.
 pub(crate) type Tables = HashMap<Scope, Map<String, Value>>;
@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) sandbox: Arc<Sandbox>,
     /// Where registrations are kept; `None` when they are not.
     pub(crate) kept: Option<KeptRegistrations>,
+    /// What the machines use.
+    pub(crate) usage: Arc<Usage>,
     /// Fires when the host stops.
     pub(crate) stop: CancellationToken,
 }

@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mlua::{MultiValue, Value as LuaValue};
 use serde_json::{Map, Value, json};
+use toold_engine::counts::At;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
@@ -53,7 +54,13 @@ impl LuaTool {
         let nested = cx.outer_chain.iter().any(|plugin| plugin == version.plugin.name());
         let _serial = match self.spec.parallelizable || nested {
             true => None,
-            false => Some(version.serial.lock().await),
+            false => match version.serial.try_lock() {
+                Ok(serial) => Some(serial),
+                Err(_) => {
+                    let _counted = cx.engine.counts.stay(At::Place);
+                    Some(version.serial.lock().await)
+                }
+            },
         };
         let (loaded, handlers) = self.machine().await?;
         let cx = cx.shared();

@@ -31,6 +31,17 @@ pub(crate) struct Vm {
     left: Mutex<Instant>,
     /// Its memory ran out once: calls in it end as they can, new ones get another machine.
     worn: AtomicBool,
+    usage: Arc<Usage>,
+    /// What `usage` knows of this machine, in bytes.
+    known: AtomicUsize,
+}
+
+/// How many machines there are, and what scripts have allocated in them.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) machines: AtomicUsize,
+    /// In bytes; of each machine as its last call left it.
+    pub(crate) memory: AtomicUsize,
 }
 
 /// A machine, before any plugin's script has run in it.
@@ -174,14 +185,26 @@ pub(crate) fn chunk(lua: &Lua, source: &[u8], name: &str) -> Result<Function, St
 }
 
 impl Vm {
-    pub(crate) fn new(lua: Lua) -> Self {
+    pub(crate) fn new(lua: Lua, usage: Arc<Usage>) -> Self {
+        let known = lua.used_memory();
+        usage.machines.fetch_add(1, Ordering::Relaxed);
+        usage.memory.fetch_add(known, Ordering::Relaxed);
         Self {
             lua,
             gate: Gate::default(),
             calls: AtomicUsize::new(0),
             left: Mutex::new(Instant::now()),
             worn: AtomicBool::new(false),
+            usage,
+            known: AtomicUsize::new(known),
         }
+    }
+
+    /// Tells what it uses now. Here and not when somebody asks, who would wait for the script that runs.
+    fn note_usage(&self) {
+        let used = self.lua.used_memory();
+        let before = self.known.swap(used, Ordering::Relaxed);
+        self.usage.memory.fetch_add(used.wrapping_sub(before), Ordering::Relaxed);
     }
 
     pub(crate) fn lua(&self) -> &Lua {
@@ -264,6 +287,7 @@ impl Vm {
         if matches!(root(&ended), Some(mlua::Error::MemoryError(_))) || call.brake.is_set() {
             self.check_wear();
         }
+        self.note_usage();
         ended
     }
 
@@ -277,7 +301,9 @@ impl Vm {
         function: &Function,
         args: impl IntoLuaMulti,
     ) -> mlua::Result<MultiValue> {
-        call::within(call, || raw::run(&call.brake, None, || function.call(args))).0
+        let ended = call::within(call, || raw::run(&call.brake, None, || function.call(args))).0;
+        self.note_usage();
+        ended
     }
 
     /// Notes whether little memory is left, once all garbage is gone.
@@ -288,6 +314,13 @@ impl Vm {
         if self.lua.set_memory_limit(limit).is_err() || collected.is_err() || used > limit / 2 {
             self.worn.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        self.usage.machines.fetch_sub(1, Ordering::Relaxed);
+        self.usage.memory.fetch_sub(self.known.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 

@@ -33,6 +33,7 @@ use toold_proto::error::{self, ErrorData};
 use toold_proto::tool::SessionId;
 
 use crate::framing::{self, Found, Framing, Splitter};
+use crate::outboxes::{Listed, Outboxes};
 use crate::peer::Peer;
 
 /// What the transport sets for all connections.
@@ -43,11 +44,13 @@ pub struct ConnectionLimits {
     pub max_subscriptions: u32,
     /// Requests in flight; at this many the connection is not read from.
     pub max_requests: usize,
+    /// Where it is told how full the outbox of each connection is.
+    pub outboxes: Arc<Outboxes>,
 }
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self { max_message: 16 * 1024 * 1024, max_subscriptions: 512, max_requests: 1_024 }
+        Self { max_message: 16 * 1024 * 1024, max_subscriptions: 512, max_requests: 1_024, outboxes: Arc::default() }
     }
 }
 
@@ -75,6 +78,7 @@ pub struct Connection {
     gone: CancellationToken,
     /// It said that it acts for a model. There is no way back.
     agent: AtomicBool,
+    _listed: Listed,
 }
 
 /// Put into the extensions of each request.
@@ -86,7 +90,8 @@ pub struct RequestScope {
 }
 
 impl Connection {
-    fn new(id: u64, peer: Peer, outbox: mpsc::Sender<Box<RawValue>>) -> Self {
+    fn new(id: u64, peer: Peer, outbox: mpsc::Sender<Box<RawValue>>, outboxes: &Arc<Outboxes>) -> Self {
+        let _listed = outboxes.enter(id, &outbox);
         let caller = Caller { connection: id, principal: peer.principal, in_flight: Arc::new(AtomicUsize::new(0)) };
         Self {
             id,
@@ -97,6 +102,7 @@ impl Connection {
             own_session: OnceLock::new(),
             gone: CancellationToken::new(),
             agent: AtomicBool::new(false),
+            _listed,
         }
     }
 
@@ -171,7 +177,7 @@ pub async fn serve<S: Stream>(
 ) -> Served<S> {
     let (sender, outbox) = mpsc::channel(OUTBOX);
     let sink = MethodSink::new_with_limit(sender.clone(), u32::MAX);
-    let connection = Arc::new(Connection::new(id, peer, sender));
+    let connection = Arc::new(Connection::new(id, peer, sender, &limits.outboxes));
     let subscriptions = BoundedSubscriptions::new(limits.max_subscriptions);
     let mut server = Server {
         connection,

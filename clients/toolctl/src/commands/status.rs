@@ -1,42 +1,100 @@
 //! `toolctl status`: how the daemon is.
 
+use std::fmt::Write as _;
 use std::io::Write;
+use std::time::Duration;
 
 use clap::Args;
-use toold_proto::daemon::{DaemonStatus, NoParams};
+use comfy_table::{Cell, CellAlignment, Color};
+use toold_client::Client;
+use toold_proto::daemon::{DaemonStatus, NoParams, Queues, ToolLatency};
 use toold_proto::method::DaemonGetStatus;
 
 use crate::cli::Globals;
-use crate::connection;
 use crate::exit::OK;
 use crate::output::{self, DIM, GOOD, WARN, one_line, print_json};
+use crate::{connection, table};
 
 /// Show how the daemon is
+///
+/// Calls and what they wait for, what is on its way to clients, memory and files, and how long each tool took
+/// lately.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// Show it again and again, every so many seconds; Ctrl-C leaves
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", require_equals = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    watch: Option<u32>,
 }
 
 pub(crate) async fn run(args: Status, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let status = client.call::<DaemonGetStatus>(NoParams {}).await?;
-    if args.json {
-        print_json(&status)?;
+    let Some(every) = args.watch else {
+        let status = ask(&client).await?;
+        match args.json {
+            true => print_json(&status)?,
+            false => print(&render(&status, table::terminal_width()))?,
+        }
         return Ok(OK);
+    };
+    let mut ticks = tokio::time::interval(Duration::from_secs(every.into()));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let on_screen = output::stdout_is_terminal() && !args.json;
+    if on_screen {
+        print(CLEAR)?;
     }
+    loop {
+        ticks.tick().await;
+        let status = ask(&client).await?;
+        match (args.json, on_screen) {
+            (true, _) => print(&format!("{}\n", serde_json::to_string(&status)?))?,
+            (false, true) => print(&over(&render(&status, table::terminal_width())))?,
+            (false, false) => print(&format!("{}\n", render(&status, None)))?,
+        }
+    }
+}
+
+async fn ask(client: &Client) -> anyhow::Result<DaemonStatus> {
+    Ok(client.call::<DaemonGetStatus>(NoParams {}).await?)
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
     let mut out = output::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// ECMA-48: erase the whole screen.
+const CLEAR: &str = "\x1b[2J";
+
+/// Writes over what stands on the screen, line by line, so that nothing flickers.
+fn over(text: &str) -> String {
+    format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
+}
+
+fn render(status: &DaemonStatus, width: Option<u16>) -> String {
     let uptime = output::duration((status.uptime_s * 1000.0) as u64);
-    writeln!(out, "{GOOD}toold {}{GOOD:#} runs for {uptime}, pid {}", one_line(&status.version), status.pid)?;
-    for (name, value) in facts(&status) {
-        writeln!(out, "{DIM}{name:<12}{DIM:#} {}", one_line(&value))?;
+    let version = one_line(&status.version);
+    let mut text = format!("{GOOD}toold {version}{GOOD:#} runs for {uptime}, pid {}\n", status.pid);
+    for (name, value) in facts(status) {
+        // A String takes all that is written.
+        let _ = writeln!(text, "{DIM}{name:<12}{DIM:#} {}", one_line(&value));
+    }
+    if let Some(waiting) = waiting(&status.queues) {
+        let _ = writeln!(text, "{DIM}{:<12}{DIM:#} {WARN}{waiting}{WARN:#}", "waiting");
     }
     for problem in &status.problems {
-        writeln!(out, "{WARN}problem{WARN:#}      {}", one_line(problem))?;
+        let _ = writeln!(text, "{WARN}problem{WARN:#}      {}", one_line(problem));
     }
-    out.flush()?;
-    Ok(OK)
+    if !status.latency.is_empty() {
+        let minutes = status.latency_window_s / 60;
+        let _ = write!(text, "\n{DIM}the last {minutes} minutes{DIM:#}\n{}", latencies(&status.latency, width));
+    }
+    text
 }
 
 fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
@@ -45,8 +103,6 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
     let plugins = &status.plugins;
     let others = [(plugins.failed, "failed"), (plugins.other, "not in use")];
     let others: String = others.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!(", {n} {word}")).collect();
-    let process = [status.memory_bytes.map(output::bytes), status.open_files.map(|n| format!("{n} open files"))];
-    let process: Vec<String> = process.into_iter().flatten().collect();
     let mut facts = vec![
         ("socket", status.socket.clone().unwrap_or_default()),
         ("config", status.config.clone().unwrap_or_else(|| "none".to_owned())),
@@ -55,9 +111,153 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
         ("plugins", format!("{} loaded{others}", plugins.loaded)),
         ("sessions", format!("{}, over {} connections", status.sessions, status.connections)),
         ("calls", format!("{} in flight, {} finished{outcomes}", status.calls.in_flight, status.calls.finished)),
-        ("process", process.join(", ")),
+        ("events", events(&status.queues)),
+        ("outboxes", outboxes(&status.queues)),
+        ("memory", memory(status)),
+        ("files", files(status)),
         ("protocol", status.protocol.to_string()),
     ];
     facts.retain(|(_, value)| !value.is_empty());
     facts
+}
+
+fn waiting(queues: &Queues) -> Option<String> {
+    let waits = [
+        (queues.waiting_for_person, "for a person"),
+        (queues.waiting_for_lane, "for another call of their session"),
+        (queues.waiting_for_place, "for another call of their tool"),
+    ];
+    let waits: Vec<String> = waits.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    (!waits.is_empty()).then(|| waits.join(", "))
+}
+
+fn events(queues: &Queues) -> String {
+    let events = &queues.events;
+    let behind = if events.lag > 0 { format!(", the slowest reader is {} behind", events.lag) } else { String::new() };
+    let lost = if events.lost > 0 { format!(", {} lost by slow readers", events.lost) } else { String::new() };
+    format!("{}{behind}{lost}", events.emitted)
+}
+
+/// Nothing to say where nothing waits.
+fn outboxes(queues: &Queues) -> String {
+    let boxes = &queues.outboxes;
+    let full = if boxes.full > 0 { format!(", {} full", boxes.full) } else { String::new() };
+    match boxes.messages {
+        0 => String::new(),
+        messages => {
+            format!("{messages} messages are not read yet, at most {} of {} by one client{full}", boxes.most, boxes.capacity)
+        }
+    }
+}
+
+fn memory(status: &DaemonStatus) -> String {
+    let lua = &status.lua;
+    let lua = match lua.machines {
+        0 => String::new(),
+        n => format!("{} in {n} Lua machines", output::bytes(lua.memory_bytes)),
+    };
+    let parts = [status.memory_bytes.map(output::bytes).unwrap_or_default(), lua];
+    parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
+}
+
+fn files(status: &DaemonStatus) -> String {
+    let limit = status.open_files_limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
+    status.open_files.map(|open| format!("{open}{limit} open")).unwrap_or_default()
+}
+
+fn latencies(tools: &[ToolLatency], width: Option<u16>) -> String {
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["TOOL", "CALLS", "ERRORS", "P50", "P90", "P99", "MAX"]));
+    for tool in tools {
+        let number = |n: u64| Cell::new(n).set_alignment(CellAlignment::Right);
+        let errors = number(tool.errors);
+        let time = |us| {
+            let text = if tool.runs == 0 { "-".to_owned() } else { micros(us) };
+            Cell::new(text).set_alignment(CellAlignment::Right)
+        };
+        rows.add_row([
+            table::name(&one_line(&tool.tool)),
+            number(tool.calls),
+            if tool.errors > 0 { errors.fg(Color::Red) } else { errors },
+            time(tool.p50_us),
+            time(tool.p90_us),
+            time(tool.p99_us),
+            time(tool.max_us),
+        ]);
+    }
+    table::render(&rows)
+}
+
+fn micros(us: u64) -> String {
+    match us {
+        0..1_000 => format!("{us} µs"),
+        1_000..10_000 => format!("{}.{} ms", us / 1_000, us % 1_000 / 100),
+        _ => output::duration(us / 1_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(status: serde_json::Value) -> String {
+        let mut whole = json!({"pid": 7, "version": "0.1.0", "protocol": 1, "epoch": "e", "uptime_s": 61.0,
+            "plugin_dirs": [], "sessions": 1, "connections": 2, "tools": 3, "revision": 4,
+            "calls": {"started": 5, "finished": 4, "in_flight": 1, "outcomes": {"ok": 4}},
+            "plugins": {"loaded": 1, "failed": 0, "other": 0}});
+        whole.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
+        let status: DaemonStatus = serde_json::from_value(whole).unwrap();
+        anstream::adapter::strip_str(&render(&status, None)).to_string()
+    }
+
+    #[test]
+    fn a_daemon_that_tells_little_is_shown() {
+        insta::assert_snapshot!(shown(json!({})), @r"
+        toold 0.1.0 runs for 1 min 1 s, pid 7
+        config       none
+        tools        3 (revision 4)
+        plugins      1 loaded
+        sessions     1, over 2 connections
+        calls        1 in flight, 4 finished (4 ok)
+        events       0
+        protocol     1
+        ");
+    }
+
+    #[test]
+    fn what_waits_and_what_is_slow_is_shown() {
+        let status = json!({
+            "queues": {"running": 1, "waiting_for_lane": 2, "waiting_for_person": 1,
+                "outboxes": {"messages": 300, "most": 256, "capacity": 256, "full": 1},
+                "events": {"emitted": 90, "subscribers": 2, "lag": 12, "lost": 3}},
+            "latency_window_s": 300,
+            "latency": [
+                {"tool": "bash", "calls": 3, "errors": 1, "runs": 3, "p50_us": 1500, "p90_us": 61000, "p99_us": 61000,
+                    "max_us": 2_500_000},
+                {"tool": "read", "calls": 1, "errors": 1, "runs": 0}],
+            "lua": {"machines": 2, "memory_bytes": 3 << 20}, "memory_bytes": 20 << 20,
+            "open_files": 30, "open_files_limit": 1024, "problems": ["the disk is full"],
+        });
+        insta::assert_snapshot!(shown(status), @r"
+        toold 0.1.0 runs for 1 min 1 s, pid 7
+        config       none
+        tools        3 (revision 4)
+        plugins      1 loaded
+        sessions     1, over 2 connections
+        calls        1 in flight, 4 finished (4 ok)
+        events       90, the slowest reader is 12 behind, 3 lost by slow readers
+        outboxes     300 messages are not read yet, at most 256 of 256 by one client, 1 full
+        memory       20.0 MiB, 3.0 MiB in 2 Lua machines
+        files        30 of 1024 open
+        protocol     1
+        waiting      1 for a person, 2 for another call of their session
+        problem      the disk is full
+
+        the last 5 minutes
+         TOOL  CALLS  ERRORS  P50     P90    P99    MAX
+         bash      3       1  1.5 ms  61 ms  61 ms  2.5 s
+         read      1       1       -      -      -      -
+        ");
+    }
 }

@@ -8,6 +8,7 @@ use toold_proto::call::{Progress, Stream};
 
 use crate::cache::flight::{Flight, Joined, Leading, Phase};
 use crate::cache::{Key, Outcome};
+use crate::counts::At;
 use crate::cx::Cx;
 use crate::need::Need;
 use crate::progress::ProgressSink;
@@ -133,6 +134,7 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
     let leader = flight.leader.clone();
     let so_far = leader.progress.add_sink(ears.clone());
     let _hears = Hears { leader: &leader, ears };
+    let _counted = cx.engine.counts.stay(At::Place);
     if !so_far.is_empty() {
         cx.output(Stream::Stdout, so_far);
     }

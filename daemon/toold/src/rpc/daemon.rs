@@ -6,8 +6,10 @@ use std::time::Duration;
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::Value;
+use toold_engine::counts::At;
+use toold_engine::latency;
 use toold_proto::config::{ProjectConfig, ShownConfig};
-use toold_proto::daemon::{DaemonStatus, Done, PluginCounts, Shutdown};
+use toold_proto::daemon::{DaemonStatus, Done, PluginCounts, Queues, Shutdown};
 use toold_proto::method::{
     DaemonGetConfig, DaemonGetStatus, DaemonPing, DaemonReload, DaemonShutdown, Method, RpcDiscover,
 };
@@ -16,6 +18,7 @@ use toold_proto::plugin::PluginStatus;
 
 use crate::config::show::with_defaults;
 use crate::daemon::{DRAIN, State};
+use crate::process;
 use crate::rpc::error::internal;
 use crate::rpc::{Request, Right, add, add_async};
 
@@ -92,16 +95,28 @@ fn status(state: &State) -> DaemonStatus {
         tools: snapshot.global().len() as u64,
         revision: snapshot.revision,
         calls: engine.counts.read(),
+        queues: queues(state),
+        latency: engine.latencies.recent(),
+        latency_window_s: latency::WINDOW.as_secs(),
         plugins,
-        memory_bytes: resident_bytes(),
-        open_files: std::fs::read_dir("/proc/self/fd").ok().map(|fds| fds.count() as u64),
-        problems: state.config_problems().into_iter().chain(state.store.problems()).chain(not_on_http).collect(),
+        lua: state.plugins.machines(),
+        memory_bytes: process::resident_bytes(),
+        open_files: process::open_files(),
+        open_files_limit: process::open_files_limit(),
+        problems: (state.config_problems().into_iter().chain(state.store.problems()).chain(not_on_http))
+            .chain(state.plugins.unheard().iter().cloned())
+            .collect(),
     }
 }
 
-/// The second field of `/proc/self/statm`, in pages.
-fn resident_bytes() -> Option<u64> {
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
+fn queues(state: &State) -> Queues {
+    let engine = &state.engine;
+    Queues {
+        running: engine.counts.now(At::Running),
+        waiting_for_lane: engine.counts.now(At::Lane),
+        waiting_for_place: engine.counts.now(At::Place),
+        waiting_for_person: engine.counts.now(At::Person),
+        outboxes: state.limits().outboxes.fill(),
+        events: engine.events.fill(),
+    }
 }

@@ -99,7 +99,10 @@ async fn stream(pending: PendingSubscriptionSink, state: &Arc<State>, filter: Fi
                 next = emitted.seq + 1;
                 send(&sink, events.epoch(), &filter, &emitted).await
             }
-            Err(RecvError::Lagged(missed)) => tell_lag(&sink, events.epoch(), next, missed).await,
+            Err(RecvError::Lagged(missed)) => {
+                events.count_lost(missed);
+                tell_lag(&sink, events.epoch(), next, missed).await
+            }
             Err(RecvError::Closed) => return,
         };
         if sent.is_err() {

@@ -1,0 +1,314 @@
+//! How long tools take: spread over the last minutes for people, counted since the start for programs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use dashmap::DashMap;
+use toold_proto::daemon::ToolLatency;
+use toold_proto::event::Outcome;
+use toold_proto::tool::ToolName;
+
+use crate::counts::OUTCOMES;
+
+/// A slice of the window; its oldest one goes when a new one begins.
+const SLICE: Duration = Duration::from_secs(60);
+const SLICES: usize = 6;
+/// What [`Latencies::recent`] looks back at, at least; at most a slice more.
+pub const WINDOW: Duration = Duration::from_secs(SLICE.as_secs() * (SLICES as u64 - 1));
+
+/// Upper bounds, in seconds, of the counters since the start. What takes longer is counted above the last.
+pub const BOUNDS: [f64; 18] = [
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0,
+];
+
+/// Tools that have numbers of their own. Plugins and servers that make up ever new names share one place beyond.
+const MAX_TOOLS: usize = 512;
+/// The name of that place. No tool can have it.
+pub const OTHERS: &str = "(others)";
+
+/// The numbers of all tools. Counting takes a look-up and a short lock.
+pub struct Latencies {
+    began: Instant,
+    tools: DashMap<ToolName, Arc<Tool>>,
+    others: Arc<Tool>,
+}
+
+#[derive(Default)]
+struct Tool {
+    outcomes: [AtomicU64; OUTCOMES.len()],
+    times: Mutex<Times>,
+}
+
+#[derive(Default)]
+struct Times {
+    slices: [Slice; SLICES],
+    total: Total,
+}
+
+/// One minute. Empty until something is counted in it.
+#[derive(Default)]
+struct Slice {
+    /// Which minute since the start it is of.
+    number: u64,
+    calls: u64,
+    errors: u64,
+    max: Duration,
+    /// Runs by how long they took; allocated at the first.
+    spread: Vec<u32>,
+}
+
+/// Runs since the start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Total {
+    /// By [`BOUNDS`]; the last is of those beyond. Not cumulative.
+    pub buckets: [u64; BOUNDS.len() + 1],
+    pub runs: u64,
+    pub took: Duration,
+}
+
+/// A tool's numbers since the start.
+pub struct ToolTotal {
+    pub tool: String,
+    pub outcomes: Vec<(Outcome, u64)>,
+    pub total: Total,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self { began: Instant::now(), tools: DashMap::new(), others: Arc::default() }
+    }
+}
+
+impl Latencies {
+    /// Counts a call that ended. `ran` is how long its tool ran; `None` when it never did, such as one that was denied.
+    pub fn record(&self, tool: &ToolName, outcome: Outcome, ran: Option<Duration>) {
+        self.record_at(self.began.elapsed(), tool, outcome, ran);
+    }
+
+    fn record_at(&self, at: Duration, tool: &ToolName, outcome: Outcome, ran: Option<Duration>) {
+        if let Some(known) = self.tools.get(tool) {
+            return known.count(at, outcome, ran);
+        }
+        let place = match self.tools.len() < MAX_TOOLS {
+            true => self.tools.entry(tool.clone()).or_default().clone(),
+            false => self.others.clone(),
+        };
+        place.count(at, outcome, ran);
+    }
+
+    /// The tools that were called within the [`WINDOW`], by name.
+    pub fn recent(&self) -> Vec<ToolLatency> {
+        self.recent_at(self.began.elapsed())
+    }
+
+    fn recent_at(&self, at: Duration) -> Vec<ToolLatency> {
+        self.all().iter().filter_map(|(name, tool)| lock(&tool.times).recent(name, number(at))).collect()
+    }
+
+    /// All tools that were ever called, by name.
+    pub fn totals(&self) -> Vec<ToolTotal> {
+        let total = |(name, tool): (String, Arc<Tool>)| {
+            let counted = OUTCOMES.iter().zip(&tool.outcomes).map(|(outcome, n)| (*outcome, n.load(Ordering::Relaxed)));
+            let outcomes: Vec<_> = counted.filter(|(_, n)| *n > 0).collect();
+            let total = lock(&tool.times).total.clone();
+            (!outcomes.is_empty()).then_some(ToolTotal { tool: name, outcomes, total })
+        };
+        self.all().into_iter().filter_map(total).collect()
+    }
+
+    fn all(&self) -> Vec<(String, Arc<Tool>)> {
+        let mut all: Vec<_> = self.tools.iter().map(|entry| (entry.key().to_string(), entry.value().clone())).collect();
+        all.push((OTHERS.to_owned(), self.others.clone()));
+        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all
+    }
+}
+
+impl Tool {
+    fn count(&self, at: Duration, outcome: Outcome, ran: Option<Duration>) {
+        self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        let mut times = lock(&self.times);
+        if let Some(ran) = ran {
+            times.total.count(ran);
+        }
+        times.slice(number(at)).count(outcome, ran);
+    }
+}
+
+/// Minutes since the start, from 1, so that a slice that was never used is none of them.
+fn number(at: Duration) -> u64 {
+    at.as_secs() / SLICE.as_secs() + 1
+}
+
+impl Times {
+    fn slice(&mut self, number: u64) -> &mut Slice {
+        let slice = &mut self.slices[(number % SLICES as u64) as usize];
+        if slice.number != number {
+            let mut spread = std::mem::take(&mut slice.spread);
+            spread.fill(0);
+            *slice = Slice { number, spread, ..Slice::default() };
+        }
+        slice
+    }
+
+    fn recent(&self, name: &str, now: u64) -> Option<ToolLatency> {
+        let mut spread = vec![0_u64; BUCKETS];
+        let mut sum = ToolLatency { tool: name.to_owned(), ..ToolLatency::default() };
+        let mut max = Duration::ZERO;
+        for slice in self.slices.iter().filter(|slice| slice.number > 0 && slice.number + SLICES as u64 > now) {
+            sum.calls += slice.calls;
+            sum.errors += slice.errors;
+            max = max.max(slice.max);
+            spread.iter_mut().zip(&slice.spread).for_each(|(sum, n)| *sum += u64::from(*n));
+        }
+        sum.runs = spread.iter().sum();
+        let at = |share: f64| micros(percentile(&spread, sum.runs, share).min(max));
+        (sum.p50_us, sum.p90_us, sum.p99_us, sum.max_us) = (at(0.5), at(0.9), at(0.99), micros(max));
+        (sum.calls > 0).then_some(sum)
+    }
+}
+
+impl Slice {
+    fn count(&mut self, outcome: Outcome, ran: Option<Duration>) {
+        self.calls += 1;
+        self.errors += u64::from(outcome != Outcome::Ok);
+        let Some(ran) = ran else { return };
+        self.max = self.max.max(ran);
+        if self.spread.is_empty() {
+            self.spread = vec![0; BUCKETS];
+        }
+        let place = &mut self.spread[bucket(ran)];
+        *place = place.saturating_add(1);
+    }
+}
+
+impl Total {
+    fn count(&mut self, ran: Duration) {
+        let seconds = ran.as_secs_f64();
+        self.buckets[BOUNDS.partition_point(|bound| *bound < seconds)] += 1;
+        self.runs += 1;
+        self.took += ran;
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    // Rounded up: what ran took some time.
+    time.as_nanos().div_ceil(1_000) as u64
+}
+
+/// Buckets within each doubling: a time is known to one part in sixteen.
+const PER_OCTAVE: u64 = 8;
+/// Times below 2^10 ns are one bucket, as are those from 2^42 ns (73 minutes) on.
+const FIRST_OCTAVE: u32 = 10;
+const LAST_OCTAVE: u32 = 41;
+const BUCKETS: usize = ((LAST_OCTAVE - FIRST_OCTAVE + 1) as u64 * PER_OCTAVE) as usize + 2;
+
+fn bucket(time: Duration) -> usize {
+    let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let octave = nanos.max(1).ilog2();
+    if octave < FIRST_OCTAVE {
+        return 0;
+    }
+    if octave > LAST_OCTAVE {
+        return BUCKETS - 1;
+    }
+    // The three bits below the first.
+    let part = (nanos >> (octave - PER_OCTAVE.ilog2())) % PER_OCTAVE;
+    1 + (u64::from(octave - FIRST_OCTAVE) * PER_OCTAVE + part) as usize
+}
+
+/// The middle of a bucket.
+fn middle(bucket: usize) -> Duration {
+    if bucket == 0 {
+        return Duration::from_nanos(1 << (FIRST_OCTAVE - 1));
+    }
+    let place = bucket as u64 - 1;
+    let (octave, part) = (u64::from(FIRST_OCTAVE) + place / PER_OCTAVE, place % PER_OCTAVE);
+    let eighth = 1 << (octave - u64::from(PER_OCTAVE.ilog2()));
+    Duration::from_nanos((1 << octave) + part * eighth + eighth / 2)
+}
+
+/// The time that this share of all runs took no longer than.
+fn percentile(spread: &[u64], runs: u64, share: f64) -> Duration {
+    let wanted = (runs as f64 * share).ceil() as u64;
+    let mut seen = 0;
+    let found = spread.iter().position(|n| {
+        seen += n;
+        seen >= wanted && seen > 0
+    });
+    found.map_or(Duration::ZERO, middle)
+}
+
+fn lock(times: &Mutex<Times>) -> MutexGuard<'_, Times> {
+    times.lock().expect("no code panics while it holds this lock")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> ToolName {
+        ToolName::parse(text).unwrap()
+    }
+
+    fn minutes(n: u64) -> Duration {
+        SLICE * n as u32
+    }
+
+    #[test]
+    fn a_bucket_is_near_what_is_counted_in_it() {
+        for nanos in (11..41).flat_map(|octave| [1_u64 << octave, (1 << octave) + 12_345, (1 << (octave + 1)) - 1]) {
+            let shown = middle(bucket(Duration::from_nanos(nanos))).as_nanos() as f64;
+            assert!((shown / nanos as f64 - 1.0).abs() <= 1.0 / 15.0, "{nanos} ns is shown as {shown} ns");
+        }
+        assert_eq!((bucket(Duration::ZERO), bucket(Duration::MAX)), (0, BUCKETS - 1));
+    }
+
+    #[test]
+    fn percentiles_are_of_what_ran() {
+        let latencies = Latencies::default();
+        for ms in 1..=100 {
+            latencies.record(&name("read"), Outcome::Ok, Some(Duration::from_millis(ms)));
+        }
+        latencies.record(&name("read"), Outcome::Denied, None);
+        let recent = &latencies.recent()[0];
+        assert_eq!((recent.tool.as_str(), recent.calls, recent.errors, recent.runs), ("read", 101, 1, 100));
+        for (shown, expected) in [(recent.p50_us, 50_000), (recent.p90_us, 90_000), (recent.p99_us, 99_000)] {
+            assert!(shown.abs_diff(expected) * 15 <= expected, "{shown} for {expected}");
+        }
+        assert_eq!(recent.max_us, 100_000);
+        let total = &latencies.totals()[0];
+        assert_eq!((total.total.runs, total.total.buckets.iter().sum::<u64>()), (100, 100));
+        assert_eq!(total.total.took, Duration::from_millis(5050));
+        assert_eq!(total.total.buckets[9], 50, "those over 50 ms, up to 100 ms");
+        assert_eq!(total.outcomes, [(Outcome::Ok, 100), (Outcome::Denied, 1)]);
+    }
+
+    #[test]
+    fn what_is_long_ago_is_left_out() {
+        let latencies = Latencies::default();
+        let took = Some(Duration::from_millis(3));
+        latencies.record_at(minutes(0), &name("read"), Outcome::Ok, took);
+        latencies.record_at(minutes(3), &name("read"), Outcome::Ok, took);
+        assert_eq!(latencies.recent_at(minutes(5))[0].calls, 2);
+        assert_eq!(latencies.recent_at(minutes(6))[0].calls, 1);
+        assert_eq!(latencies.recent_at(minutes(9)), []);
+        // The place of an old minute serves a new one.
+        latencies.record_at(minutes(9), &name("read"), Outcome::Failed, None);
+        let recent = &latencies.recent_at(minutes(9))[0];
+        assert_eq!((recent.calls, recent.errors, recent.runs, recent.p99_us), (1, 1, 0, 0));
+        assert_eq!(latencies.totals()[0].total.runs, 2);
+    }
+
+    #[test]
+    fn ever_new_names_share_a_place() {
+        let latencies = Latencies::default();
+        for n in 0..MAX_TOOLS + 9 {
+            latencies.record(&name(&format!("tool_{n}")), Outcome::Ok, Some(Duration::ZERO));
+        }
+        let recent = latencies.recent();
+        assert_eq!(recent.len(), MAX_TOOLS + 1);
+        assert_eq!((recent[0].tool.as_str(), recent[0].calls), (OTHERS, 9));
+    }
+}
