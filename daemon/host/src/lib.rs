@@ -2,11 +2,13 @@
 //!
 //! [`process`] runs programs, with an [`environment`] of its own and output [`kept`] within bounds;
 //! [`files`] resolves and opens paths and [`replace`] writes them, but for those that [`exclude`] keeps from tools;
-//! [`shell_grammar`] says what a command line needs leave for; [`http`] makes requests to the web.
+//! [`shell_grammar`] says what a command line needs leave for; [`http`] makes requests to the web;
+//! [`file_systems`] tells which ones do not tell what changes.
 
 pub mod descendants;
 pub mod environment;
 pub mod exclude;
+pub mod file_systems;
 pub mod files;
 pub mod http;
 pub mod kept;

@@ -83,7 +83,8 @@ pub(crate) fn digest(path: &Path) -> io::Result<Digest> {
     Ok(hasher.finalize())
 }
 
-fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
+/// Sorted; of a file, itself.
+pub(crate) fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }

@@ -13,6 +13,7 @@ use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 use crate::command::Command;
 use crate::content::Digest;
 use crate::hook::LuaHook;
+use crate::keeper::How;
 use crate::manifest::Manifest;
 use crate::offer::offer;
 use crate::plugin::{Loaded, Plugin, Subagent, Version};
@@ -32,6 +33,8 @@ pub(crate) struct Unit {
     pub(crate) serving: Option<Serving>,
     /// The number of the newest look; older ones count for nothing.
     pub(crate) looks: u64,
+    /// What the newest look is to do, while it is under way.
+    pub(crate) wanted: Option<How>,
 }
 
 /// The version in service.
@@ -87,6 +90,7 @@ impl Unit {
             name_taken: false,
             serving: None,
             looks: 0,
+            wanted: None,
         }
     }
 

@@ -1,7 +1,11 @@
 //! Seeing that files of plugins change: which plugin, and when it is time to look.
 //!
 //! A closed or renamed file counts at once; what is written without being closed counts when it has
-//! been quiet for a while; what is gone may come back, as editors save by deleting.
+//! been quiet for a while; what is gone may come back, as editors save by deleting. Where the system tells
+//! nothing, [`poll`] looks.
+
+pub(crate) mod poll;
+pub(crate) mod silence;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
@@ -10,15 +14,16 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode};
-use notify::{Config, Event, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Config, ErrorKind, Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
+
+use crate::dirs::Dir;
+use crate::watch::silence::{Silence, Silent};
 
 /// How long a file that is written and not closed must be quiet.
 const QUIET: Duration = Duration::from_millis(10);
 /// How long something that is gone may take to come back.
 const GONE: Duration = Duration::from_millis(50);
-/// How often a file system is looked at that tells nothing by itself.
-const POLL: Duration = Duration::from_secs(1);
 
 /// What there is to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,22 +83,27 @@ impl Changes {
 }
 
 /// The folders to watch, by their numbers. Replaced as a whole.
-pub(crate) type Folders = ArcSwap<BTreeMap<usize, PathBuf>>;
+pub(crate) type Folders = ArcSwap<BTreeMap<usize, Dir>>;
 
 /// Watches plugin folders until it is dropped.
 pub(crate) struct Watch {
-    watcher: Box<dyn Watcher + Send>,
+    watcher: Result<Box<dyn Watcher + Send>, Silence>,
+    dirs: Arc<Folders>,
     /// What is watched now, so that nothing is watched twice.
     watched: HashMap<PathBuf, RecursiveMode>,
     links: Arc<Links>,
+    /// Everything is to be looked at, whatever the system tells.
+    looks: bool,
+    silent: Arc<Silent>,
 }
 
 /// Where entries lead that are links: events name the target.
 type Links = Mutex<HashMap<Place, PathBuf>>;
 
 impl Watch {
-    /// The folders need not exist. With `poll` they are looked at so often, whatever the system tells.
-    pub(crate) fn start(dirs: Arc<Folders>, changes: Arc<Changes>, poll: Option<Duration>) -> Self {
+    /// The folders need not exist, and are [followed](Self::follow) one by one. With `looks` they are all to be
+    /// looked at, whatever the system tells.
+    pub(crate) fn start(dirs: Arc<Folders>, changes: Arc<Changes>, looks: bool) -> Self {
         let links = Arc::<Links>::default();
         let react = {
             let (dirs, links) = (dirs.clone(), links.clone());
@@ -105,34 +115,58 @@ impl Watch {
                 }
             }
         };
-        let polling = |every, react| -> Box<dyn Watcher + Send> {
-            let config = Config::default().with_poll_interval(every).with_compare_contents(true);
-            Box::new(PollWatcher::new(react, config).expect("a polling watcher needs nothing of the system"))
+        let watcher: Result<Box<dyn Watcher + Send>, Silence> = match RecommendedWatcher::new(react, Config::default())
+        {
+            Ok(watcher) => Ok(Box::new(watcher)),
+            Err(error) => Err(Silence::NoEvents(error.to_string())),
         };
-        let watcher: Box<dyn Watcher + Send> = match poll {
-            Some(every) => polling(every, react),
-            None => match RecommendedWatcher::new(react.clone(), Config::default()) {
-                Ok(watcher) => Box::new(watcher),
-                Err(error) => {
-                    tracing::warn!(%error, "no events of the file system: plugins are looked at every second");
-                    polling(POLL, react)
-                }
-            },
-        };
-        let mut watch = Self { watcher, watched: HashMap::new(), links };
-        dirs.load().values().for_each(|dir| watch.follow(dir));
-        watch
+        Self::new(watcher, dirs, links, looks)
+    }
+
+    fn new(
+        watcher: Result<Box<dyn Watcher + Send>, Silence>,
+        dirs: Arc<Folders>,
+        links: Arc<Links>,
+        looks: bool,
+    ) -> Self {
+        Self { watcher, dirs, watched: HashMap::new(), links, looks, silent: Arc::default() }
+    }
+
+    /// Where the system does not tell what changes. Another one whenever that is another.
+    pub(crate) fn silent(&self) -> &Arc<Silent> {
+        &self.silent
     }
 
     /// Watches a folder and what leads to it: what is there of it now.
-    pub(crate) fn follow(&mut self, dir: &Path) {
+    pub(crate) fn follow(&mut self, number: usize, dir: &Dir) {
+        let silence = match self.looks {
+            true => Some(Silence::Asked),
+            false => Silence::of_file_system(&dir.path),
+        };
+        // Events of a network's file system tell of what this system does there, and come sooner than a look.
+        let listened = self.listen(dir);
+        self.note(Place::Dir(number), silence.or(listened.err()));
+    }
+
+    fn listen(&mut self, dir: &Dir) -> Result<(), Silence> {
         // A folder that was replaced has the same path and another identity: its old watch sees nothing.
-        self.forget(dir);
-        if dir.exists() {
-            self.add(dir, RecursiveMode::Recursive);
+        self.unwatch(&dir.path);
+        let folder = dir.folder();
+        if dir.single {
+            self.unwatch(folder);
+            // Perhaps somebody's whole home: what lies further below it is nobody's plugin.
+            let shared = self.dirs.load().values().any(|other| !other.single && other.path == folder);
+            let mode = if shared { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
+            if folder.is_dir() {
+                self.add(folder, mode)?;
+            }
         }
-        if let Some(above) = dir.ancestors().skip(1).find(|above| above.is_dir()) {
-            self.add(above, RecursiveMode::NonRecursive);
+        if dir.path.is_dir() {
+            self.add(&dir.path, RecursiveMode::Recursive)?;
+        }
+        match folder.ancestors().skip(1).find(|above| above.is_dir()) {
+            Some(above) => self.add(above, RecursiveMode::NonRecursive),
+            None => Ok(()),
         }
     }
 
@@ -145,15 +179,21 @@ impl Watch {
             Ok(_) | Err(_) => None,
         };
         // Not under the lock of the links: the watcher's thread takes that, and adding waits for the thread.
-        match &target {
+        let listened = match &target {
             Some(target) if target.is_dir() => self.add(target, RecursiveMode::Recursive),
-            Some(target) => {
-                if let Some(folder) = target.parent() {
-                    self.add(folder, RecursiveMode::NonRecursive);
-                }
-            }
-            None => {}
-        }
+            Some(target) => match target.parent() {
+                Some(folder) => self.add(folder, RecursiveMode::NonRecursive),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        };
+        // Of a folder that is looked at its links are, too.
+        let is_seen = self.silent.contains_key(&Place::Dir(dir));
+        let silence = target.as_deref().filter(|_| !is_seen).and_then(|target| {
+            let silence = Silence::of_file_system(target);
+            silence.or(listened.err())
+        });
+        self.note(place.clone(), silence);
         let mut links = self.links.lock().expect("no code panics while it holds this lock");
         match target {
             Some(target) => links.insert(place, target.clone()) != Some(target),
@@ -164,26 +204,61 @@ impl Watch {
         }
     }
 
-    /// No longer watches a folder.
-    pub(crate) fn forget(&mut self, dir: &Path) {
-        if self.watched.remove(dir).is_some() {
+    /// No longer watches a folder that is none of the folders any more.
+    pub(crate) fn forget(&mut self, number: usize, dir: &Dir) {
+        for path in [&dir.path, dir.folder()] {
+            if !self.dirs.load().values().any(|used| path.starts_with(used.folder()) || used.folder() == path) {
+                self.unwatch(path);
+            }
+        }
+        let is_of = |place: &Place| matches!(place, Place::Dir(of) | Place::Entry(of, _) if *of == number);
+        if self.silent.keys().any(is_of) {
+            Arc::make_mut(&mut self.silent).retain(|place, _| !is_of(place));
+        }
+        self.links.lock().expect("no code panics while it holds this lock").retain(|place, _| !is_of(place));
+    }
+
+    fn unwatch(&mut self, path: &Path) {
+        if self.watched.remove(path).is_some()
+            && let Ok(watcher) = &mut self.watcher
+        {
             // Fails when the folder is gone, and its watch with it.
-            let _ = self.watcher.unwatch(dir);
+            let _ = watcher.unwatch(path);
         }
     }
 
-    fn add(&mut self, path: &Path, mode: RecursiveMode) {
+    fn add(&mut self, path: &Path, mode: RecursiveMode) -> Result<(), Silence> {
+        let watcher = self.watcher.as_mut().map_err(|silence| silence.clone())?;
         if self.watched.get(path).is_some_and(|known| *known == mode || *known == RecursiveMode::Recursive) {
+            return Ok(());
+        }
+        match watcher.watch(path, mode) {
+            Ok(()) => {
+                self.watched.insert(path.to_owned(), mode);
+                Ok(())
+            }
+            // It went since it was seen there, which is told by what is watched above it.
+            Err(error) if matches!(error.kind, ErrorKind::PathNotFound) => Ok(()),
+            Err(error) => Err(match error.kind {
+                ErrorKind::MaxFilesWatch => Silence::Limit,
+                _ => Silence::Refused(error.to_string()),
+            }),
+        }
+    }
+
+    fn note(&mut self, place: Place, silence: Option<Silence>) {
+        if self.silent.get(&place) == silence.as_ref() {
             return;
         }
-        match self.watcher.watch(path, mode) {
-            Ok(()) => _ = self.watched.insert(path.to_owned(), mode),
-            Err(error) => tracing::warn!(path = %path.display(), %error, "can't watch"),
+        let silent = Arc::make_mut(&mut self.silent);
+        match silence {
+            Some(silence) => _ = silent.insert(place, silence),
+            None => _ = silent.remove(&place),
         }
     }
 }
 
-fn sort(event: &Event, dirs: &BTreeMap<usize, PathBuf>, links: &Links, changes: &Changes) {
+fn sort(event: &Event, dirs: &BTreeMap<usize, Dir>, links: &Links, changes: &Changes) {
     if event.need_rescan() {
         return dirs.keys().for_each(|dir| changes.look_now(Place::Dir(*dir)));
     }
@@ -195,6 +270,7 @@ fn sort(event: &Event, dirs: &BTreeMap<usize, PathBuf>, links: &Links, changes: 
             }
         }
         for (&index, dir) in dirs {
+            let dir = dir.folder();
             if dir.starts_with(path) {
                 // The folder itself, or one above it, came or went.
                 match event.kind {
@@ -248,6 +324,7 @@ pub(crate) fn is_passing(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::{DirKind, PluginDir};
 
     #[test]
     fn files_of_editors_are_no_plugins() {
@@ -275,5 +352,54 @@ mod tests {
         assert!(ready.is_empty() && next.is_some());
         changes.look_now(place.clone());
         assert_eq!(changes.take_due(), (vec![place], None));
+    }
+
+    /// A system that lets some places be watched, and no more.
+    struct Stingy(usize);
+
+    impl Watcher for Stingy {
+        fn new<F: notify::EventHandler>(_: F, _: Config) -> notify::Result<Self> {
+            Ok(Self(0))
+        }
+
+        fn watch(&mut self, _: &Path, _: RecursiveMode) -> notify::Result<()> {
+            self.0 = self.0.checked_sub(1).ok_or_else(|| notify::Error::new(ErrorKind::MaxFilesWatch))?;
+            Ok(())
+        }
+
+        fn unwatch(&mut self, _: &Path) -> notify::Result<()> {
+            self.0 += 1;
+            Ok(())
+        }
+
+        fn kind() -> notify::WatcherKind {
+            notify::WatcherKind::NullWatcher
+        }
+    }
+
+    #[test]
+    fn what_the_system_lets_nobody_watch_is_to_be_looked_at_until_it_does() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = |name: &str| {
+            std::fs::create_dir(root.path().join(name)).unwrap();
+            Dir::new(PluginDir { path: root.path().join(name), kind: DirKind::User })
+        };
+        let (first, second) = (dir("first"), dir("second"));
+        let dirs: Arc<Folders> =
+            Arc::new(ArcSwap::from_pointee(BTreeMap::from([(1, first.clone()), (2, second.clone())])));
+        // One for each, and the folder above both.
+        let mut watch = Watch::new(Ok(Box::new(Stingy(2))), dirs.clone(), Arc::default(), false);
+        watch.follow(1, &first);
+        assert!(watch.silent().is_empty());
+        watch.follow(2, &second);
+        assert_eq!(**watch.silent(), BTreeMap::from([(Place::Dir(2), Silence::Limit)]));
+        dirs.store(Arc::new(BTreeMap::from([(2, second.clone())])));
+        watch.forget(1, &first);
+        watch.follow(2, &second);
+        assert!(watch.silent().is_empty());
+        let mut deaf = Watch::new(Err(Silence::NoEvents("none".into())), dirs, Arc::default(), false);
+        deaf.follow(2, &second);
+        assert_eq!(**deaf.silent(), BTreeMap::from([(Place::Dir(2), Silence::NoEvents("none".into()))]));
+        assert!(!deaf.follow_link(2, &second.path));
     }
 }

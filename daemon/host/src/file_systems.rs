@@ -1,0 +1,66 @@
+//! Which file systems tell all that changes in them.
+
+use std::path::Path;
+
+/// The kind of a file system on which others than this system may change files, so that it cannot tell of all
+/// changes; `None` for all others, and where the system does not say what it is. A path that is not there counts
+/// as the folder that it would be made in. Blocks, on a network's file system for as long as that takes.
+pub fn silent(path: &Path) -> Option<&'static str> {
+    let there = path.ancestors().find(|path| path.exists())?;
+    kind(there)
+}
+
+#[cfg(target_os = "linux")]
+fn kind(path: &Path) -> Option<&'static str> {
+    // The numbers are 32 bits wide, whatever the type that a platform has for them.
+    rustix::fs::statfs(path).ok().and_then(|facts| silent_kind(facts.f_type as u32))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kind(_: &Path) -> Option<&'static str> {
+    None
+}
+
+/// By the magic numbers of statfs(2). What is behind FUSE need not be a network, and virtiofs is FUSE, too.
+#[cfg(target_os = "linux")]
+fn silent_kind(magic: u32) -> Option<&'static str> {
+    Some(match magic {
+        0x6969 => "nfs",
+        0x517B => "smb",
+        0xFF53_4D42 => "cifs",
+        0xFE53_4D42 => "smb2",
+        0x6573_5546 => "fuse",
+        0x0102_1997 => "9p",
+        0x7375_7245 => "coda",
+        0x5346_414F | 0x6B41_4653 => "afs",
+        0x00C3_6400 => "ceph",
+        0x0BD0_0BD0 => "lustre",
+        0x4750_4653 => "gpfs",
+        0x7461_636F => "ocfs2",
+        0x0116_1970 => "gfs2",
+        0x786F_4256 => "vboxsf",
+        0xBACB_ACBC => "vmhgfs",
+        _ => return None,
+    })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_of_networks_and_of_other_machines_do_not_tell_all() {
+        for (magic, kind) in [(0x6969, "nfs"), (0xFF53_4D42, "cifs"), (0x6573_5546, "fuse"), (0x0102_1997, "9p")] {
+            assert_eq!(silent_kind(magic), Some(kind));
+        }
+        // ext4, btrfs, xfs, tmpfs, overlayfs, zfs
+        for magic in [0xEF53, 0x9123_683E, 0x5846_5342, 0x0102_1994, 0x794C_7630, 0x2FC1_2FC1] {
+            assert_eq!(silent_kind(magic), None);
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_counts_as_the_folder_above_it() {
+        assert_eq!(silent(Path::new("/proc/there/is/no/such/thing")), None);
+    }
+}

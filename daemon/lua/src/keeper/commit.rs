@@ -1,0 +1,223 @@
+//! What looks found becomes what serves: several plugins at a time, as one revision.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::sync::broadcast;
+use toold_engine::events::Emitted;
+use toold_engine::offers::Offer;
+use toold_engine::registry::{Change, Scope};
+use toold_engine::tool::Origin;
+use toold_proto::event::What;
+use toold_proto::plugin::{PluginError, PluginStatus};
+
+use crate::dirs::Dir;
+use crate::keeper::{Done, How, Keeper, UnitKey};
+use crate::service::{Put, Serving, Unit};
+use crate::unit::{Look, Withheld};
+
+/// The changes of one revision.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub(super) changes: Vec<Change>,
+    /// Which change puts which plugin into service.
+    puts: Vec<(usize, UnitKey, Put)>,
+    /// Names of plugins that somebody else may have now.
+    pub(super) freed: Vec<String>,
+}
+
+fn plain_error(message: String) -> PluginError {
+    PluginError { message, file: None, line: None, source_line: None, traceback: None }
+}
+
+impl Keeper {
+    /// Puts all that is ready into service as one revision.
+    pub(super) fn commit(&mut self) {
+        self.commit_at = None;
+        let mut ready = std::mem::take(&mut self.ready);
+        // Its file changed again since: what was read of it may be half of a save.
+        ready.retain(|done| self.units.get(&done.unit).is_some_and(|unit| unit.looks == done.number));
+        // Where two plugins want one tool, the earlier folder has it, then the earlier name.
+        ready.sort_by(|a, b| a.unit.cmp(&b.unit));
+        let looked: Vec<UnitKey> = ready.iter().map(|done| done.unit.clone()).collect();
+        let mut plan = Plan::default();
+        for done in ready {
+            self.plan(done, &mut plan);
+        }
+        let answers = self.shared.engine.registry.commit(plan.changes);
+        for (place, unit, put) in plan.puts {
+            match &answers[place] {
+                Ok(()) => self.serve(&unit, put),
+                Err(taken) => {
+                    let error = plain_error(taken.to_string());
+                    self.fail(&unit, error, true);
+                }
+            }
+        }
+        for name in plan.freed {
+            self.look_at_shadowed(&name);
+        }
+        self.show();
+        self.tell();
+        self.answer_reloads(&looked);
+    }
+
+    fn plan(&mut self, done: Done, plan: &mut Plan) {
+        let Done { unit: key, look, .. } = done;
+        match look {
+            Look::Unchanged => {}
+            Look::Gone => {
+                if let Some(unit) = self.units.remove(&key) {
+                    self.retire(unit.serving, &key.1, plan);
+                    plan.freed.push(unit.name);
+                }
+            }
+            Look::Withheld { digest, manifest, why } => {
+                let Some(unit) = self.units.get_mut(&key) else { return };
+                if unit.serving.is_none() {
+                    unit.name = manifest.name.clone();
+                }
+                unit.learn(Some(digest), Some(manifest));
+                unit.error = None;
+                match why {
+                    Withheld::Disabled => {
+                        unit.status = Some(PluginStatus::Disabled);
+                        let serving = unit.serving.take();
+                        plan.freed.push(unit.name.clone());
+                        self.retire(serving, &key.1, plan);
+                    }
+                    // The version that was trusted last serves on.
+                    Withheld::Untrusted => {
+                        unit.status = Some(PluginStatus::Untrusted);
+                        let (plugin, path) = (unit.name.clone(), key.1.display().to_string());
+                        self.news.push(What::PluginUntrusted { plugin, path });
+                    }
+                }
+            }
+            Look::Failed { digest, name, manifest, error, name_taken } => {
+                let Some(unit) = self.units.get_mut(&key) else { return };
+                unit.learn(digest, manifest);
+                if unit.serving.is_none() {
+                    unit.name = name;
+                }
+                self.fail(&key, error, name_taken);
+            }
+            Look::Loaded { digest, plugin, loaded, registered } => {
+                let Some(unit) = self.units.get_mut(&key) else { return };
+                let name_before = std::mem::replace(&mut unit.name, plugin.name().to_owned());
+                unit.learn(Some(digest), Some(plugin.manifest.clone()));
+                if name_before != plugin.name() {
+                    plan.freed.push(name_before);
+                }
+                if self.is_shadowed(&key) {
+                    return self.shadow(&key, plan);
+                }
+                let put = Put::new(plugin, loaded.map(|loaded| *loaded), *registered);
+                let unit = self.units.get(&key);
+                if let Some(old) = unit.and_then(|unit| unit.serving.as_ref()).filter(|old| old.key != put.key) {
+                    plan.changes.push(Change::Remove { key: old.key.clone() });
+                }
+                let later: Vec<UnitKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
+                later.iter().for_each(|rival| self.shadow(rival, plan));
+                let (key_of, origin, tools) = (put.key.clone(), put.version.plugin.origin, put.tools.clone());
+                plan.puts.push((plan.changes.len(), key, put));
+                plan.changes.push(Change::Put { key: key_of, origin, tools });
+            }
+        }
+    }
+
+    fn serve(&mut self, key: &UnitKey, put: Put) {
+        let Some(unit) = self.units.get_mut(key) else { return };
+        let plugin = &put.version.plugin;
+        let tools: Vec<String> = put.tools.iter().map(|tool| tool.spec().name.to_string()).collect();
+        self.shared.engine.hooks.replace(&put.key, put.hooks);
+        self.offers.push((put.key.clone(), plugin.origin, put.offer));
+        tracing::info!(plugin = plugin.name(), path = %plugin.path.display(), tools = tools.len(), "plugin loaded");
+        self.news.push(What::PluginLoaded {
+            plugin: plugin.name().to_owned(),
+            path: plugin.path.display().to_string(),
+            tools: tools.clone(),
+        });
+        (unit.status, unit.error, unit.name_taken) = (Some(PluginStatus::Loaded), None, false);
+        unit.serving = Some(Serving {
+            key: put.key,
+            tools,
+            subagents: put.subagents,
+            commands: put.commands,
+            loaded_at: SystemTime::now(),
+            version: put.version,
+        });
+    }
+
+    /// The version in service stays there.
+    fn fail(&mut self, key: &UnitKey, error: PluginError, name_taken: bool) {
+        let Some(unit) = self.units.get_mut(key) else { return };
+        tracing::warn!(
+            plugin = unit.name, path = %key.1.display(), file = error.file, line = error.line,
+            source_line = error.source_line, "plugin failed to load: {}", error.message
+        );
+        self.news.push(What::PluginFailed {
+            plugin: unit.name.clone(),
+            path: key.1.display().to_string(),
+            error: error.clone(),
+        });
+        (unit.status, unit.error, unit.name_taken) = (Some(PluginStatus::Failed), Some(error), name_taken);
+    }
+
+    /// Takes what served out of service.
+    pub(super) fn retire(&mut self, serving: Option<Serving>, path: &Path, plan: &mut Plan) {
+        let Some(serving) = serving else { return };
+        self.shared.engine.hooks.replace(&serving.key, Vec::new());
+        self.offers.push((serving.key.clone(), Origin::UserPlugin, Offer::default()));
+        tracing::info!(plugin = serving.key.name, path = %path.display(), "plugin unloaded");
+        self.news.push(What::PluginUnloaded { plugin: serving.key.name.clone(), path: path.display().to_string() });
+        plan.changes.push(Change::Remove { key: serving.key });
+    }
+
+    fn shadow(&mut self, key: &UnitKey, plan: &mut Plan) {
+        let Some(unit) = self.units.get_mut(key) else { return };
+        (unit.status, unit.error) = (Some(PluginStatus::Shadowed), None);
+        let serving = unit.serving.take();
+        self.retire(serving, &key.1, plan);
+    }
+
+    fn is_shadowed(&self, key: &UnitKey) -> bool {
+        self.rivals(key).any(|rival| rival < key)
+    }
+
+    /// Other entries that some session would see under the same name, and that may run.
+    fn rivals<'a>(&'a self, key: &'a UnitKey) -> impl Iterator<Item = &'a UnitKey> {
+        let name = self.units.get(key).map(|unit| unit.name.as_str());
+        let scope_of = |key: &UnitKey| self.dirs.get(&key.0).map_or(Scope::Global, Dir::scope);
+        let scope = scope_of(key);
+        self.units.iter().filter_map(move |(other, unit)| {
+            let others = scope_of(other);
+            let overlaps = others == Scope::Global || scope == Scope::Global || others == scope;
+            let withheld = matches!(unit.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
+            let runs = unit.serving.is_some() || !withheld;
+            (other != key && Some(unit.name.as_str()) == name && overlaps && runs).then_some(other)
+        })
+    }
+
+    /// A name is free: whoever was kept from it gets its turn.
+    pub(super) fn look_at_shadowed(&mut self, name: &str) {
+        let waiting = |unit: &Unit| unit.status == Some(PluginStatus::Shadowed) && unit.name == name;
+        let keys: Vec<UnitKey> =
+            self.units.iter().filter(|(_, unit)| waiting(unit)).map(|(key, _)| key.clone()).collect();
+        keys.into_iter().for_each(|key| self.look_at(key, How::Again));
+    }
+
+    /// Plugins that failed because of a tool's name are tried again when names are free.
+    pub(super) fn heed(&mut self, event: Result<Arc<Emitted>, broadcast::error::RecvError>) {
+        let freed = match event {
+            Ok(emitted) => matches!(&emitted.what, What::ToolsChanged { removed, .. } if !removed.is_empty()),
+            Err(_) => true,
+        };
+        if freed {
+            let keys: Vec<UnitKey> =
+                self.units.iter().filter(|(_, unit)| unit.name_taken).map(|(key, _)| key.clone()).collect();
+            keys.into_iter().for_each(|key| self.look_at(key, How::Again));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Looking for changes where the system does not tell of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::content::files_of;
+use crate::dirs::Dir;
+
+/// What was written so lately may change again without its times showing it, where clocks are coarse.
+const FRESH: Duration = Duration::from_secs(3);
+
+/// An entry of a folder, by the folder's number.
+type Key = (usize, PathBuf);
+
+/// What was seen at the last look.
+#[derive(Default)]
+pub(crate) struct Poller {
+    seen: BTreeMap<Key, Seen>,
+}
+
+struct Seen {
+    /// `None` when there is nothing.
+    stamp: Option<Stamp>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It was another one at the look before: it may be half of a save.
+    Moving,
+    /// It was told, and is told once more when its times can be relied on.
+    Fresh,
+    Still,
+}
+
+struct Stamp {
+    digest: u64,
+    newest: Option<SystemTime>,
+}
+
+/// What a look found.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Polled {
+    /// What changed, and is as it was a moment ago.
+    pub(crate) changed: Vec<Key>,
+    /// Something else changed: whoever looks again soon knows whether it is whole.
+    pub(crate) moving: bool,
+}
+
+impl Poller {
+    /// Looks at all entries of folders, and at some of others. What was never seen counts as changed. Blocks.
+    pub(crate) fn poll(&mut self, dirs: &[(usize, Dir)], others: &[Key], now: SystemTime) -> Polled {
+        let in_dirs = dirs.iter().flat_map(|(number, dir)| dir.entries().into_iter().map(|path| (*number, path)));
+        let found: BTreeSet<Key> = in_dirs.chain(others.iter().cloned()).collect();
+        self.seen.retain(|key, _| dirs.iter().any(|(number, _)| *number == key.0) || others.contains(key));
+        let mut keys: Vec<Key> = self.seen.keys().filter(|key| !found.contains(*key)).cloned().collect();
+        keys.extend(found.iter().cloned());
+        let mut polled = Polled::default();
+        for key in keys {
+            let stamp = found.contains(&key).then(|| Stamp::of(&key.1)).flatten();
+            let is_fresh = stamp.as_ref().is_some_and(|stamp| stamp.is_fresh(now));
+            let digest = stamp.as_ref().map(|stamp| stamp.digest);
+            let before = self.seen.get(&key).filter(|seen| seen.stamp.as_ref().map(|stamp| stamp.digest) == digest);
+            let state = match before.map(|seen| seen.state) {
+                None => State::Moving,
+                Some(State::Moving) if is_fresh => State::Fresh,
+                Some(State::Fresh) if is_fresh => continue,
+                Some(State::Moving | State::Fresh) => State::Still,
+                Some(State::Still) => continue,
+            };
+            self.seen.insert(key.clone(), Seen { stamp, state });
+            match state {
+                State::Moving => polled.moving = true,
+                State::Fresh | State::Still => polled.changed.push(key),
+            }
+        }
+        self.seen.retain(|_, seen| seen.stamp.is_some() || seen.state == State::Moving);
+        polled
+    }
+}
+
+impl Stamp {
+    /// Of sizes and times; file systems that are looked at need not have lasting numbers for files.
+    fn of(path: &Path) -> Option<Self> {
+        if !path.exists() {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        let mut newest = None;
+        match files_of(path) {
+            Ok(files) => {
+                for file in files {
+                    file.hash(&mut hasher);
+                    let Ok(facts) = file.metadata() else { continue };
+                    let times = (facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec());
+                    (facts.len(), times).hash(&mut hasher);
+                    newest = newest.max(facts.modified().ok());
+                }
+            }
+            Err(error) => error.kind().hash(&mut hasher),
+        }
+        Some(Self { digest: hasher.finish(), newest })
+    }
+
+    fn is_fresh(&self, now: SystemTime) -> bool {
+        let age = |then| now.duration_since(then).unwrap_or_else(|error| error.duration());
+        self.newest.is_some_and(|then| age(then) < FRESH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{DirKind, PluginDir};
+
+    struct World {
+        root: tempfile::TempDir,
+        poller: Poller,
+        now: SystemTime,
+    }
+
+    impl World {
+        fn new() -> Self {
+            Self { root: tempfile::tempdir().unwrap(), poller: Poller::default(), now: SystemTime::now() }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.root.path().canonicalize().unwrap().join(name)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            std::fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+            std::fs::write(self.path(name), text).unwrap();
+        }
+
+        #[track_caller]
+        fn check(&mut self, changed: &[&str], moving: bool) {
+            let dir = Dir::new(PluginDir { path: self.path(""), kind: DirKind::User });
+            let polled = self.poller.poll(&[(0, dir)], &[], self.now);
+            let changed = changed.iter().map(|name| (0, self.path(name))).collect();
+            assert_eq!(polled, Polled { changed, moving });
+        }
+    }
+
+    #[test]
+    fn what_changed_is_told_when_it_is_as_it_was_a_moment_ago() {
+        let mut world = World::new();
+        world.write("a.lua", "1");
+        world.now += FRESH * 2;
+        world.check(&[], true);
+        world.check(&["a.lua"], false);
+        world.check(&[], false);
+        world.write("a.lua", "half");
+        world.check(&[], true);
+        world.write("a.lua", "half, and whole");
+        world.check(&[], true);
+        world.check(&["a.lua"], false);
+        std::fs::remove_file(world.path("a.lua")).unwrap();
+        world.check(&[], true);
+        world.check(&["a.lua"], false);
+        world.check(&[], false);
+    }
+
+    #[test]
+    fn what_was_written_just_now_is_told_once_more() {
+        let mut world = World::new();
+        world.write("f/plugin.lua", "1");
+        world.check(&[], true);
+        world.check(&["f"], false);
+        world.check(&[], false);
+        world.now += FRESH * 2;
+        world.check(&["f"], false);
+        world.check(&[], false);
+    }
+
+    #[test]
+    fn a_file_as_old_as_the_one_before_is_a_change() {
+        let mut world = World::new();
+        world.write("a.lua", "old");
+        world.now += FRESH * 2;
+        world.check(&[], true);
+        world.check(&["a.lua"], false);
+        let times = std::fs::FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
+        let file = std::fs::File::create(world.path("b.tmp")).unwrap();
+        file.set_times(times).unwrap();
+        std::fs::rename(world.path("b.tmp"), world.path("a.lua")).unwrap();
+        world.check(&[], true);
+        world.check(&["a.lua"], false);
+    }
+}
