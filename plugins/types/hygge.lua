@@ -110,8 +110,16 @@ function ctx.roots() end
 ---@field timeout? hygge.Duration
 ---@field cacheable? boolean The result for the same arguments and folder may be served again, until a file changes that `hygge.fs` or `io` read for it. What lists folders, writes, or runs programs runs each time.
 ---@field cache_ttl? hygge.Duration For how long; 5 minutes when absent.
----@field annotations? {read_only?: boolean, destructive?: boolean, idempotent?: boolean, open_world?: boolean} Hints for frontends.
+---@field annotations? hygge.Annotations
 ---@field permission? false | fun(input: table): hygge.Need | hygge.Need[] | nil What a call will touch. Absent: category `plugin`, the tool's name. `false`: nothing beyond what the host's functions ask for.
+
+---Hints for frontends.
+---@class hygge.Annotations
+---@field read_only? boolean
+---@field destructive? boolean
+---@field idempotent? boolean
+---@field open_world? boolean
+---@field task? "optional" | "required" When an MCP client that can come back for a result is handed a task: as soon as the call is not over in a moment (what it asks before is asked first), or always. Absent: when it takes unusually long.
 
 ---@class hygge.HookEvent
 ---@field event "pre_tool" | "post_tool" | "pre_message" | "post_message"

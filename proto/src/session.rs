@@ -52,13 +52,21 @@ pub struct ClientInfo {
     pub version: Option<String>,
 }
 
-/// Globs over tool names. Without `enable` all are in; `disable` takes out.
+/// Narrows a view. Without `enable` and `sources` all tools are in; `disable` and `without_sources` take out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolFilter {
+    /// Globs over tool names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable: Option<Vec<String>>,
+    /// Globs over tool names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable: Option<Vec<String>>,
+    /// Kinds or names of sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Vec<String>>,
+    /// Kinds or names of sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_sources: Option<Vec<String>>,
 }
 
 /// Answer of `session.open`.

@@ -43,6 +43,13 @@ pub struct Source {
     pub path: Option<String>,
 }
 
+impl Source {
+    /// Whether this is what a person or a client calls a source by: its kind, or its name.
+    pub fn is_of(&self, kind_or_name: &str) -> bool {
+        self.kind.as_str() == kind_or_name || self.name == kind_or_name
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
@@ -117,6 +124,20 @@ pub struct Annotations {
     pub destructive: bool,
     pub idempotent: bool,
     pub open_world: bool,
+    /// How calls go with clients that can come back for a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskUse>,
+}
+
+/// When an MCP client with the tasks extension is handed a task instead of a result. Without it: when the call takes
+/// unusually long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskUse {
+    /// As soon as the call is not over in a moment; what it asks before is asked first.
+    Optional,
+    /// Always; MCP clients of a revision with the extension that do not offer it are refused.
+    Required,
 }
 
 /// What a call gave.

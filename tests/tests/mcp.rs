@@ -299,6 +299,39 @@ fn a_client_works_in_its_roots_else_where_it_says() {
 }
 
 #[test]
+fn a_client_sees_and_calls_the_tools_of_some_sources_alone() {
+    let daemon = daemon();
+    let mut client = Wire::connect(&daemon.socket());
+    let mut narrowed = |sources: Value| {
+        let mut params = new(json!({}), json!({}));
+        params["_meta"]["toold/sources"] = sources;
+        let list = client.result("tools/list", params);
+        let listed = names(&list);
+        // It holds for what the connection asks later, and is not only hidden.
+        let greet = client.request("tools/call", new(json!({}), call("greet", json!({"name": "you"}))));
+        let greet = client.answer(greet)["result"].is_object();
+        let glob = client.request("tools/call", new(json!({}), call("glob", json!({"pattern": "*"}))));
+        let glob = client.answer(glob)["result"].is_object();
+        assert_eq!((listed.contains(&"greet"), listed.contains(&"glob")), (greet, glob), "{listed:?}");
+        (greet, glob)
+    };
+    assert_eq!(narrowed(json!({"only": ["plugin", "mcp"]})), (true, false));
+    assert_eq!(narrowed(json!({"only": ["builtin"]})), (false, true));
+    assert_eq!(narrowed(json!({"without": ["builtin"]})), (true, false));
+    assert_eq!(narrowed(json!({"without": ["greet"]})), (false, true));
+    assert_eq!(narrowed(json!({})), (true, true));
+    let mut params = new(json!({}), json!({}));
+    params["_meta"]["toold/sources"] = json!(["plugin"]);
+    assert_eq!(client.error("tools/list", params)["code"], -32602);
+
+    let mut native = daemon.connect();
+    native.result("session.open", json!({"cwd": daemon.work(), "tools": {"sources": ["plugin"]}}));
+    let listed = native.result("tools.list", json!({}));
+    assert_eq!(names(&listed), ["forever", "greet", "where"]);
+    assert_eq!(native.error("tools.execute", call("glob", json!({"pattern": "*"})))["data"]["kind"], "unknown_tool");
+}
+
+#[test]
 fn a_client_is_an_agent_with_a_session_of_its_own() {
     let daemon = daemon();
     let mut client = old(&daemon, json!({}));
@@ -327,7 +360,7 @@ fn toolctl_mcp_starts_the_daemon_and_says_where_it_is() {
     let setup = Setup::new().plugin("greet.lua", PLUGIN).file("below/x", "");
     let mut child = setup
         .command(toold_tests::toolctl())
-        .args(["mcp", "--cwd", "below"])
+        .args(["mcp", "--cwd", "below", "--without-source", "builtin"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -341,13 +374,16 @@ fn toolctl_mcp_starts_the_daemon_and_says_where_it_is() {
         request(1, "initialize", initialize),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
         request(2, "tools/call", call("where", json!({}))),
+        request(3, "tools/list", json!({})),
     ];
     child.stdin.take().unwrap().write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
-    assert_eq!(answers[1]["result"]["content"][0]["text"], setup.path("work/below").display().to_string());
+    let answer = |id: u64| &answers.iter().find(|answer| answer["id"] == id).unwrap()["result"];
+    assert_eq!(answer(2)["content"][0]["text"], setup.path("work/below").display().to_string());
+    assert_eq!(names(answer(3)), ["forever", "greet", "tools_call", "tools_search", "where"]);
     let stopped = setup.command(toold_tests::toolctl()).arg("stop").output().unwrap();
     assert!(stopped.status.success(), "{stopped:?}");
 }

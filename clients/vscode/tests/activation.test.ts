@@ -390,7 +390,7 @@ test("chat is offered the tools of plugins by toolctl", async (t) => {
   const [server] = await servers();
   assert.deepEqual(
     [server!.label, server!.command, server!.args, server!.env, server!.version],
-    ["toold", "/opt/toolctl", ["mcp", "--cwd", here.work], { TOOLD_SOCKET: here.socket }, MANIFEST.version],
+    ["toold", "/opt/toolctl", ["mcp", "--without-source", "builtin", "--cwd", here.work], { TOOLD_SOCKET: here.socket }, MANIFEST.version],
   );
   delete window.settings["toold.toolctl"];
   const bin = join(here.root, "bin");

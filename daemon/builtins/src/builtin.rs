@@ -50,10 +50,10 @@ pub(crate) struct Facts {
 
 /// Hints for tools that change nothing.
 pub(crate) const READS: Annotations =
-    Annotations { read_only: true, destructive: false, idempotent: true, open_world: false };
+    Annotations { read_only: true, destructive: false, idempotent: true, open_world: false, task: None };
 /// Hints for tools that may change anything.
 pub(crate) const CHANGES: Annotations =
-    Annotations { read_only: false, destructive: true, idempotent: false, open_world: false };
+    Annotations { read_only: false, destructive: true, idempotent: false, open_world: false, task: None };
 
 pub(crate) fn make<B: Builtin>(shared: &Arc<Shared>) -> Arc<dyn Tool> {
     make_described::<B>(shared, B::FACTS.description.to_owned())

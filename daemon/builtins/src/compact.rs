@@ -32,7 +32,13 @@ impl Builtin for Compact {
         parallelizable: false,
         permissions: &[],
         timeout: None,
-        annotations: Annotations { read_only: false, destructive: false, idempotent: false, open_world: false },
+        annotations: Annotations {
+            read_only: false,
+            destructive: false,
+            idempotent: false,
+            open_world: false,
+            task: None,
+        },
     };
 
     fn new(_: Arc<Shared>) -> Self {

@@ -40,7 +40,13 @@ impl Builtin for Forget {
         parallelizable: false,
         permissions: &[Category::FileWrite],
         timeout: None,
-        annotations: Annotations { read_only: false, destructive: true, idempotent: true, open_world: false },
+        annotations: Annotations {
+            read_only: false,
+            destructive: true,
+            idempotent: true,
+            open_world: false,
+            task: None,
+        },
     };
 
     fn new(shared: Arc<Shared>) -> Self {

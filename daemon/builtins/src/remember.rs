@@ -45,7 +45,13 @@ impl Builtin for Remember {
         parallelizable: false,
         permissions: &[Category::FileWrite],
         timeout: None,
-        annotations: Annotations { read_only: false, destructive: false, idempotent: true, open_world: false },
+        annotations: Annotations {
+            read_only: false,
+            destructive: false,
+            idempotent: true,
+            open_world: false,
+            task: None,
+        },
     };
 
     fn new(shared: Arc<Shared>) -> Self {

@@ -52,7 +52,13 @@ impl Builtin for Subagent {
         parallelizable: true,
         permissions: &[Category::Agent],
         timeout: Some(MAX_TIMEOUT),
-        annotations: Annotations { read_only: false, destructive: true, idempotent: false, open_world: true },
+        annotations: Annotations {
+            read_only: false,
+            destructive: true,
+            idempotent: false,
+            open_world: true,
+            task: None,
+        },
     };
 
     fn new(shared: Arc<Shared>) -> Self {

@@ -71,7 +71,13 @@ impl Builtin for Todo {
         parallelizable: false,
         permissions: &[],
         timeout: None,
-        annotations: Annotations { read_only: false, destructive: false, idempotent: true, open_world: false },
+        annotations: Annotations {
+            read_only: false,
+            destructive: false,
+            idempotent: true,
+            open_world: false,
+            task: None,
+        },
     };
 
     fn new(shared: Arc<Shared>) -> Self {

@@ -181,10 +181,10 @@ pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolRes
 fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Tool>, CallError> {
     let snapshot = engine.registry.snapshot();
     let view = snapshot.view(&call.session.project);
-    let seen = |name: &str| call.session.filter.lets(name);
-    view.find(&call.name).filter(|_| seen(&call.name)).cloned().ok_or_else(|| {
+    let seen = |tool: &Arc<dyn Tool>| call.session.filter.lets(tool.spec());
+    view.find(&call.name).filter(|tool| seen(tool)).cloned().ok_or_else(|| {
         let mut suggestions = view.near(&call.name);
-        suggestions.retain(|name| seen(name));
+        suggestions.retain(|name| view.find(name).is_some_and(seen));
         CallError::UnknownTool { name: call.name.clone(), suggestions }
     })
 }

@@ -11,6 +11,7 @@ pub mod cache;
 pub mod counts;
 pub mod cx;
 pub mod deadline;
+pub mod detached;
 pub mod events;
 pub mod execute;
 pub mod hooks;

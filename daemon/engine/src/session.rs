@@ -16,6 +16,7 @@ use toold_proto::tool::{CallId, SessionId};
 
 use crate::cx::Cx;
 use crate::lanes::Lane;
+use crate::tool::ToolSpec;
 
 /// What a session is made of. Paths are real: the opener resolved them.
 pub struct NewSession {
@@ -56,7 +57,7 @@ pub struct Session {
     pub closed: CancellationToken,
 }
 
-/// Narrows a view to some names.
+/// Narrows a view to some tools, by their names and sources.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     given: ToolFilter,
@@ -84,9 +85,13 @@ impl Filter {
         &self.given
     }
 
-    pub fn lets(&self, name: &str) -> bool {
+    pub fn lets(&self, spec: &ToolSpec) -> bool {
+        let name = spec.name.as_str();
+        let is_of = |sources: &Vec<String>| sources.iter().any(|source| spec.source.is_of(source));
         self.enable.as_ref().is_none_or(|set| set.is_match(name))
             && !self.disable.as_ref().is_some_and(|set| set.is_match(name))
+            && self.given.sources.as_ref().is_none_or(is_of)
+            && !self.given.without_sources.as_ref().is_some_and(is_of)
     }
 }
 

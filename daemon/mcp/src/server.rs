@@ -18,6 +18,7 @@ mod offers;
 mod progress;
 mod request;
 mod rounds;
+mod tasks;
 mod tools;
 mod view;
 mod work;
@@ -26,6 +27,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -33,13 +35,14 @@ use toold_engine::Engine;
 use toold_engine::execute::Principal;
 use toold_engine::sampling::Lent;
 use toold_engine::session::Session;
-use toold_proto::session::ClientInfo;
+use toold_proto::session::{ClientInfo, ToolFilter};
 use toold_proto::tool::SessionId;
 
 use crate::server::desk::Desks;
 use crate::server::logs::Level;
 use crate::server::rounds::Rounds;
-use crate::server::view::{Views, Visits};
+use crate::server::tasks::Tasks;
+use crate::server::view::{Narrowed, Views, Visits};
 
 /// What only the daemon knows.
 pub trait Host: Send + Sync + 'static {
@@ -62,6 +65,9 @@ pub trait Host: Send + Sync + 'static {
 
     fn meta_tools(&self) -> MetaTools;
 
+    /// After how long a call becomes a task, with clients that take tasks; never when none.
+    fn task_after(&self) -> Option<Duration>;
+
     /// What the configuration says of a client of this name.
     fn client(&self, name: &str) -> ClientRights;
 
@@ -80,6 +86,8 @@ pub struct Wanted {
     pub roots: Vec<PathBuf>,
     pub client: Option<ClientInfo>,
     pub principal: Principal,
+    /// Which tools it sees and can call.
+    pub filter: ToolFilter,
 }
 
 /// Whether `tools_search` and `tools_call` are offered.
@@ -104,6 +112,7 @@ pub struct ClientRights {
 pub struct Mcp {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) rounds: Rounds,
+    pub(crate) tasks: Tasks,
     pub(crate) desks: Arc<Desks>,
     /// Sessions of clients that have no connection to hold theirs.
     pub(crate) visits: Visits,
@@ -112,7 +121,10 @@ pub struct Mcp {
 impl Mcp {
     /// `key`: 32 random bytes, with which what clients keep for us is sealed.
     pub fn new(host: Arc<dyn Host>, key: [u8; 32]) -> Arc<Self> {
-        Arc::new(Self { host, rounds: Rounds::new(key), desks: Arc::default(), visits: Visits::default() })
+        // Two uses, two keys: what a client is shown of one tells nothing of the other.
+        let ids = blake3::derive_key("toold MCP task ids", &key);
+        let (rounds, tasks) = (Rounds::new(key), Tasks::new(ids));
+        Arc::new(Self { host, rounds, tasks, desks: Arc::default(), visits: Visits::default() })
     }
 
     /// A server for one client. `default_cwd`: where it works if it does not say.
@@ -123,6 +135,7 @@ impl Mcp {
             principal,
             in_flight: Arc::default(),
             default_cwd: Mutex::new(default_cwd),
+            narrowed: Mutex::default(),
             sampler: OnceLock::new(),
             log_level: Level::default(),
             watched: Mutex::default(),
@@ -154,6 +167,8 @@ pub(crate) struct Connection {
     /// Calls in flight, which the engine bounds.
     pub(crate) in_flight: Arc<AtomicUsize>,
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
+    /// What its bridge was told to show.
+    pub(crate) narrowed: Mutex<Option<Narrowed>>,
     /// Lent while the connection lives, once its client has said that it can ask a model.
     pub(crate) sampler: OnceLock<Lent>,
     pub(crate) log_level: Level,

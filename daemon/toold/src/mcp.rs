@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -21,6 +22,9 @@ use toold_proto::tool::SessionId;
 
 use crate::connection::{Connection, Stream};
 use crate::daemon::{SessionRequest, State, random_bytes, random_hex};
+
+/// Most clients wait for an answer longer than this.
+const TASK_AFTER_MS: u64 = 20_000;
 
 /// `[mcp] meta_tools`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -95,7 +99,7 @@ impl Host for DaemonHost {
             client: wanted.client,
             model: None,
             env: BTreeMap::new(),
-            filter: Filter::default(),
+            filter: Filter::new(&wanted.filter).map_err(|error| format!("tools: {error}"))?,
         });
         let (session, _) = self.0.engine.sessions.open(session.map_err(|error| format!("cwd: {error:#}"))?);
         self.0
@@ -121,6 +125,11 @@ impl Host for DaemonHost {
             MetaToolsConfig::On => MetaTools::On,
             MetaToolsConfig::Auto => MetaTools::Auto,
         }
+    }
+
+    fn task_after(&self) -> Option<Duration> {
+        let ms = self.0.loaded().config.mcp.task_after_ms.unwrap_or(TASK_AFTER_MS);
+        (ms > 0).then(|| Duration::from_millis(ms))
     }
 
     fn client(&self, name: &str) -> ClientRights {

@@ -32,8 +32,8 @@ pub struct McpConfig {
     pub import: Vec<String>,
     /// Servers whose tools everybody shares, by name: their tools are called `NAME_tool`.
     pub servers: BTreeMap<String, McpServerConfig>,
-    /// Serve MCP clients on Streamable HTTP here too, such as `127.0.0.1:7345`: the path is `/mcp`, and a token is
-    /// needed, which `toolctl mcp token` shows.
+    /// Serve clients on HTTP here too, such as `127.0.0.1:7345`: MCP at `/mcp`, our own JSON-RPC at `/rpc`, on a
+    /// WebSocket or one request at a time. A token is needed, which `toolctl mcp token` shows.
     pub listen: Option<String>,
     /// Let `listen` be an address that other machines reach. Whoever has the token can run tools as you.
     pub allow_remote: bool,
@@ -48,6 +48,9 @@ pub struct McpConfig {
     /// Whether clients get `tools_search` and `tools_call`, which reach tools that were added after they read the
     /// list. `auto`: all but those with `list_changed = true`.
     pub meta_tools: MetaToolsConfig,
+    /// A call that is not over after so long becomes a task, with clients that take tasks (2026-07-28); 20,000 when
+    /// absent, 0 is never. What a tool says of itself goes before.
+    pub task_after_ms: Option<u64>,
     /// What clients may do, by the name that they give of themselves.
     pub clients: BTreeMap<String, McpClientConfig>,
 }

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use clap_complete::engine::ArgValueCompleter;
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin};
 use toold_client::client::connect_stream;
 
 use crate::cli::Globals;
 use crate::commands::connect::pass;
 use crate::commands::mcp_servers;
+use crate::completion;
 use crate::connection;
 use crate::exit::OK;
 
@@ -31,6 +33,12 @@ pub(crate) struct Mcp {
     /// The folder that the client works in; the current one when absent
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+    /// Offer tools of this source alone: builtin, plugin, frontend, mcp, or a name; can be repeated
+    #[arg(long, value_name = "SOURCE", add = ArgValueCompleter::new(completion::sources))]
+    source: Vec<String>,
+    /// Offer no tools of this source; can be repeated
+    #[arg(long, value_name = "SOURCE", add = ArgValueCompleter::new(completion::sources))]
+    without_source: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -55,11 +63,19 @@ pub(crate) async fn run(mcp: Mcp, globals: &Globals) -> anyhow::Result<u8> {
         Some(cwd) => std::path::absolute(&cwd).with_context(|| format!("can't find {}", cwd.display()))?,
         None => std::env::current_dir().context("can't tell the current folder")?,
     };
-    serve(&cwd, globals).await?;
+    let said = Said { cwd: &cwd, only: &mcp.source, without: &mcp.without_source };
+    serve(&said, globals).await?;
     Ok(OK)
 }
 
-async fn serve(cwd: &Path, globals: &Globals) -> anyhow::Result<()> {
+/// What the bridge says of its whole connection.
+struct Said<'a> {
+    cwd: &'a Path,
+    only: &'a [String],
+    without: &'a [String],
+}
+
+async fn serve(said: &Said<'_>, globals: &Globals) -> anyhow::Result<()> {
     let socket = connection::socket(globals)?;
     // Starts the daemon if need be, and keeps it from ending for want of clients meanwhile.
     let client = connection::open(globals).await?;
@@ -74,7 +90,7 @@ async fn serve(cwd: &Path, globals: &Globals) -> anyhow::Result<()> {
             return Ok(());
         }
     }
-    stream.write_all(&with_cwd(first, cwd)).await?;
+    stream.write_all(&said.put_into(first)).await?;
     pass(stream, input).await?;
     Ok(())
 }
@@ -84,17 +100,36 @@ const MAX_FIRST: u64 = 16 << 20;
 /// `_meta`: where requests of the connection work that do not say so themselves.
 const CWD_KEY: &str = "toold/default-cwd";
 
-/// The first message, with the folder in its `_meta`.
-fn with_cwd(line: Vec<u8>, cwd: &Path) -> Vec<u8> {
-    let (Ok(mut message), Some(cwd)) = (serde_json::from_slice::<Value>(&line), cwd.to_str()) else { return line };
-    let Some(members) = message.as_object_mut().filter(|members| members.contains_key("method")) else { return line };
-    let params = members.entry("params").or_insert_with(|| json!({}));
-    let Some(params) = params.as_object_mut() else { return line };
-    let Some(meta) = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut() else { return line };
-    meta.entry(CWD_KEY).or_insert_with(|| cwd.into());
-    let mut line = message.to_string().into_bytes();
-    line.push(b'\n');
-    line
+/// `_meta`: the sources whose tools the connection sees.
+const SOURCES_KEY: &str = "toold/sources";
+
+impl Said<'_> {
+    /// The first message, with this in its `_meta`.
+    fn put_into(&self, line: Vec<u8>) -> Vec<u8> {
+        let Ok(mut message) = serde_json::from_slice::<Value>(&line) else { return line };
+        let Some(members) = message.as_object_mut().filter(|members| members.contains_key("method")) else {
+            return line;
+        };
+        let params = members.entry("params").or_insert_with(|| json!({}));
+        let Some(params) = params.as_object_mut() else { return line };
+        let Some(meta) = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut() else { return line };
+        if let Some(cwd) = self.cwd.to_str() {
+            meta.entry(CWD_KEY).or_insert_with(|| cwd.into());
+        }
+        let mut sources = Map::new();
+        for (key, named) in [("only", self.only), ("without", self.without)] {
+            if !named.is_empty() {
+                sources.insert(key.to_owned(), json!(named));
+            }
+        }
+        if !sources.is_empty() {
+            // What the command line says holds, whatever the client says.
+            meta.insert(SOURCES_KEY.to_owned(), sources.into());
+        }
+        let mut line = message.to_string().into_bytes();
+        line.push(b'\n');
+        line
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +138,8 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let changed = with_cwd(line.as_bytes().to_vec(), Path::new("/work dir"));
+        let said = Said { cwd: Path::new("/work dir"), only: &[], without: &[] };
+        let changed = said.put_into(line.as_bytes().to_vec());
         assert_eq!(String::from_utf8(changed).unwrap().trim_end(), expected);
     }
 
@@ -116,6 +152,17 @@ mod tests {
         check(
             r#"{"method":"m","params":{"_meta":{"a":1}}}"#,
             r#"{"method":"m","params":{"_meta":{"a":1,"toold/default-cwd":"/work dir"}}}"#,
+        );
+    }
+
+    #[test]
+    fn the_first_request_says_which_sources_are_shown() {
+        let (only, without) = (["plugin".to_owned(), "mcp".to_owned()], ["tickets".to_owned()]);
+        let said = Said { cwd: Path::new("/w"), only: &only, without: &without };
+        let changed = said.put_into(br#"{"method":"m"}"#.to_vec());
+        assert_eq!(
+            String::from_utf8(changed).unwrap().trim_end(),
+            r#"{"method":"m","params":{"_meta":{"toold/default-cwd":"/w","toold/sources":{"only":["plugin","mcp"],"without":["tickets"]}}}}"#
         );
     }
 

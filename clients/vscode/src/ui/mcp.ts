@@ -9,7 +9,8 @@ export function registerMcp(version: string): vscode.Disposable {
       const program = toolctl();
       if (program === undefined || !flag("mcp")) return [];
       const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
-      const args = ["mcp", ...(folder ? ["--cwd", folder.fsPath] : [])];
+      // The built-ins are chat tools already.
+      const args = ["mcp", "--without-source", "builtin", ...(folder ? ["--cwd", folder.fsPath] : [])];
       const server = new vscode.McpStdioServerDefinition("toold", program, args, socketEnvironment(), version);
       server.cwd = folder;
       return [server];

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use toold_engine::hooks::HookEvent;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolSpec;
-use toold_proto::tool::{Annotations, ToolName};
+use toold_proto::tool::{Annotations, TaskUse, ToolName};
 
 use super::Module;
 use crate::args::{Args, Fields, text};
@@ -198,6 +198,12 @@ fn annotations(fields: &Fields) -> Result<Annotations, String> {
         destructive: given.flag("destructive")?,
         idempotent: given.flag("idempotent")?,
         open_world: given.flag("open_world")?,
+        task: match given.optional_text("task")?.as_deref() {
+            None => None,
+            Some("optional") => Some(TaskUse::Optional),
+            Some("required") => Some(TaskUse::Required),
+            Some(other) => return Err(given.wrong("task", format!("expected optional or required, got {other}"))),
+        },
     })
 }
 

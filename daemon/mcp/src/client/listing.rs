@@ -120,6 +120,7 @@ fn read(tool: &Value) -> Result<KnownTool, String> {
             destructive: !read_only && claim("destructiveHint", true),
             idempotent: claim("idempotentHint", read_only),
             open_world: claim("openWorldHint", true),
+            task: None,
         },
     })
 }
@@ -197,7 +198,8 @@ mod tests {
     #[test]
     fn claims_have_the_defaults_of_the_protocol() {
         let tool = read(&json!({"name": "a"})).unwrap();
-        let cautious = Annotations { read_only: false, destructive: true, idempotent: false, open_world: true };
+        let cautious =
+            Annotations { read_only: false, destructive: true, idempotent: false, open_world: true, task: None };
         assert_eq!(tool.annotations, cautious);
         let reads = read(&json!({"name": "a", "annotations": {"readOnlyHint": true, "title": "A"}})).unwrap();
         assert_eq!((reads.annotations.read_only, reads.annotations.destructive), (true, false));

@@ -2,11 +2,12 @@
 #![expect(deprecated, reason = "the older revisions have what the newest has not")]
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
@@ -32,6 +33,7 @@ impl ServerHandler for Server {
             .enable_resources_subscribe()
             .enable_tools()
             .enable_tool_list_changed()
+            .enable_tasks()
             .build();
         let own = Implementation::new("toold", env!("CARGO_PKG_VERSION")).with_title("toold");
         ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
@@ -43,16 +45,21 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         self.note_default_cwd(&context.meta);
+        self.note_sources(&context.meta)?;
         if let Some(meta) = &request.meta {
             self.note_default_cwd(meta);
+            self.note_sources(meta)?;
         }
-        let answer = self.negotiate_initialize(&request)?;
+        let mut answer = self.negotiate_initialize(&request)?;
+        // Extensions are of the stateless revisions.
+        answer.capabilities.extensions = None;
         context.peer.set_peer_info(request);
         Ok(answer)
     }
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<rmcp::model::DiscoverResult, ErrorData> {
         self.note_default_cwd(&context.meta);
+        self.note_sources(&context.meta)?;
         let versions = self.supported_protocol_versions().into_owned();
         Ok(rmcp::model::DiscoverResult::from_server_info(versions, self.get_info()))
     }
@@ -104,6 +111,22 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         tools::call(self, request, context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.task_now(&request)
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.answer_task(request).await
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.end_task(&request)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -89,7 +89,7 @@ pub(super) async fn read(
                 };
                 read.boxed()
             };
-            server.carry_out(session, answers, binding, context, start).await
+            server.carry_out(session, answers, binding, context, None, start).await
         }
     };
     match served {
@@ -144,7 +144,7 @@ pub(super) async fn prompt(
                 };
                 render.boxed()
             };
-            server.carry_out(session, answers, binding, context, start).await
+            server.carry_out(session, answers, binding, context, None, start).await
         }
     };
     match served {
@@ -200,14 +200,16 @@ fn failed(error: OfferError) -> ErrorData {
 fn error_of(served: Served) -> ErrorData {
     match served {
         Served::Finished(Err(error)) => error,
-        Served::Cancelled => ErrorData::internal_error("the request was cancelled", None),
+        Served::Cancelled | Served::Finished(Ok(Outcome::Cancelled)) => {
+            ErrorData::internal_error("the request was cancelled", None)
+        }
         Served::Finished(Ok(Outcome::Tool(result))) => {
             let texts: Vec<&str> =
                 result.content.iter().filter_map(|block| block.as_text()).map(|text| text.text.as_str()).collect();
             ErrorData::internal_error(texts.join("\n"), None)
         }
-        Served::Finished(Ok(Outcome::Prompt(_) | Outcome::Resource(_))) | Served::InputRequired(_) => {
-            ErrorData::internal_error("the work was another request's", None)
-        }
+        Served::Finished(Ok(Outcome::Prompt(_) | Outcome::Resource(_)))
+        | Served::InputRequired(_)
+        | Served::Task(_) => ErrorData::internal_error("the work was another request's", None),
     }
 }

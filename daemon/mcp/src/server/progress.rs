@@ -25,6 +25,13 @@ impl Tap {
         *self.0.lock().expect("no code panics while it holds this lock") = wanted.then_some(sender);
         Forward { to: token.map(|token| (peer.clone(), token)), receiver, last: None, counts: true }
     }
+
+    /// From now on progress is heard here alone.
+    pub(super) fn listen(&self) -> mpsc::Receiver<Progress> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        *self.0.lock().expect("no code panics while it holds this lock") = Some(sender);
+        receiver
+    }
 }
 
 impl ProgressSink for Tap {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ContentBlock, InputRequiredResult, InputResponses};
+use rmcp::model::{CallToolResult, ContentBlock, CreateTaskResult, InputRequiredResult, InputResponses};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -13,38 +13,43 @@ use toold_engine::execute::{Call, Caller};
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
 
-use crate::server::Server;
 use crate::server::desk::{Asker, Can, Desk};
 use crate::server::logs::Logs;
 use crate::server::progress::Tap;
 use crate::server::rounds::Binding;
+use crate::server::tasks::Handing;
 use crate::server::view::{client_of, is_modern};
 use crate::server::work::{Finished, Outcome, Round, Work};
+use crate::server::{Server, tasks};
 
 /// How a request ends.
 pub(super) enum Served {
     Finished(Finished),
     /// In the stateless revisions: the client is to answer, and to come again.
     InputRequired(InputRequiredResult),
+    /// With the tasks extension: the client is to come back for it.
+    Task(CreateTaskResult),
     /// Its client cancelled it, and waits for nothing.
     Cancelled,
 }
 
 impl Server {
     /// Runs what `start` makes of a call, for a request of this client. `answers` are to what it may ask by a
-    /// name of its own.
+    /// name of its own. `handing`: how it may become a task, of a client that takes them.
     pub(super) async fn carry_out(
         &self,
         session: Arc<Session>,
         answers: InputResponses,
         binding: Binding,
         context: RequestContext<RoleServer>,
+        handing: Option<Handing>,
         start: impl FnOnce(Call) -> BoxFuture<'static, Finished>,
     ) -> Served {
         let engine = self.mcp.engine();
         let can = Can::of(context.client_capabilities());
+        let outlives = can.be_asked() || handing.is_some();
         // What may outlive the request, since its client may come again, is not cancelled by its end.
-        let cancel = match can.be_asked() {
+        let cancel = match outlives {
             true => self.connection.gone.child_token(),
             false => context.ct.child_token(),
         };
@@ -61,7 +66,7 @@ impl Server {
             missing.map_or(finished, |missing| Err(ErrorData::missing_required_client_capability(missing)))
         }
         .boxed();
-        if !can.be_asked() {
+        if !outlives {
             let mut forward = tap.turn_to(&context.peer, context.meta.get_progress_token());
             let finished = tokio::select! {
                 biased;
@@ -82,12 +87,13 @@ impl Server {
             caller,
             connection: self.connection.clone(),
             client,
+            // It would say the name of any client.
             may_approve: rights.approve,
             forms: can.show_forms,
         };
         let desk = Desk::open(asker, &own);
         let patience = engine.settings.load().ask_timeout;
-        let (work, task) = Work::begin(future, desk, tap, session_id, cancel, patience);
+        let (work, task) = Work::begin(future, desk, tap, session_id, cancel, handing, patience);
         engine.tasks.spawn(task);
         self.wait(work, answers, binding, context, logs).await
     }
@@ -116,12 +122,19 @@ impl Server {
         context: RequestContext<RoleServer>,
         mut logs: Logs,
     ) -> Served {
+        let handing = work.handing.clone().filter(|_| tasks::are_taken(&context));
+        let has_room = handing.is_none() || self.mcp.tasks.has_room();
+        let handing = match handing {
+            Some(Handing { after: None, .. }) if !has_room => return Served::Finished(Ok(Outcome::Tool(too_many()))),
+            handing => handing.filter(|_| has_room),
+        };
         let mut forward = work.tap.turn_to(&context.peer, context.meta.get_progress_token());
         let attending = work.attend(answers).await;
         let round = async {
-            match is_modern(&context) {
-                true => attending.round(&context.ct).await,
-                false => attending.attend_and_ask(&context).await.map_or(Round::Cancelled, Round::Finished),
+            match (is_modern(&context), handing) {
+                (true, Some(Handing { after: None, .. })) => Round::Long(attending),
+                (true, handing) => attending.round(&context.ct, handing.and_then(|handing| handing.after)).await,
+                (false, _) => attending.attend_and_ask(&context).await.map_or(Round::Cancelled, Round::Finished),
             }
         };
         let round = tokio::select! {
@@ -135,15 +148,17 @@ impl Server {
         match round {
             Round::Finished(finished) => Served::Finished(finished),
             Round::Cancelled => Served::Cancelled,
+            Round::Long(attending) => {
+                let (entry, keep) = attending.hand_over(&self.mcp.tasks, self.connection.principal);
+                let created = entry.created();
+                self.mcp.engine().tasks.spawn(keep);
+                Served::Task(created)
+            }
             Round::Asks(asked, work) => {
                 let patience = self.mcp.engine().settings.load().ask_timeout;
                 match self.mcp.rounds.keep(work, &binding, patience) {
                     Some(state) => Served::InputRequired(InputRequiredResult::new(Some(asked), Some(state))),
-                    None => {
-                        let words = "too many calls wait for their clients; nothing was done, try again later";
-                        let result = CallToolResult::error(vec![ContentBlock::text(words)]);
-                        Served::Finished(Ok(Outcome::Tool(result)))
-                    }
+                    None => Served::Finished(Ok(Outcome::Tool(too_many()))),
                 }
             }
         }
@@ -185,10 +200,15 @@ impl Server {
     }
 }
 
+fn too_many() -> CallToolResult {
+    let words = "too many calls wait for their clients; nothing was done, try again later";
+    CallToolResult::error(vec![ContentBlock::text(words)])
+}
+
 fn has_failed(finished: &Finished) -> bool {
     match finished {
         Ok(Outcome::Tool(result)) => result.is_error == Some(true),
-        Ok(Outcome::Prompt(_) | Outcome::Resource(_)) => false,
+        Ok(Outcome::Prompt(_) | Outcome::Resource(_) | Outcome::Cancelled) => false,
         Err(_) => true,
     }
 }

@@ -1,5 +1,7 @@
 //! `tools/list` and `tools/call`, on the registry and the pipeline of the native dialect.
 
+use std::sync::atomic::Ordering;
+
 use futures_util::FutureExt;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -9,18 +11,20 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use toold_adapters::providers::tools_as;
 use toold_engine::Engine;
+use toold_engine::detached::Detached;
 use toold_engine::execute::{CallError, execute};
 use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
 use toold_proto::call::ToolFormat;
-use toold_proto::tool::ToolResult;
+use toold_proto::tool::{TaskUse, ToolResult};
 
 use crate::server::meta_tools::{self, Meta};
 use crate::server::request::Served;
 use crate::server::rounds::Binding;
+use crate::server::tasks::Handing;
 use crate::server::view::is_modern;
 use crate::server::work::{Finished, Outcome};
-use crate::server::{Server, content};
+use crate::server::{Server, content, tasks};
 
 /// How long a list may be taken for true without asking: a plugin is often saved again within seconds.
 pub(super) const LIST_TTL_MS: u64 = 1_000;
@@ -44,7 +48,7 @@ pub(super) async fn list(server: &Server, context: &RequestContext<RoleServer>) 
 pub(super) fn visible(engine: &Engine, session: &Session) -> Vec<Tool> {
     let snapshot = engine.registry.snapshot();
     let view = snapshot.view(&session.project);
-    let seen = view.iter().map(|tool| tool.spec()).filter(|spec| session.filter.lets(spec.name.as_str()));
+    let seen = view.iter().map(|tool| tool.spec()).filter(|spec| session.filter.lets(spec));
     seen.filter_map(describe).collect()
 }
 
@@ -78,10 +82,25 @@ pub(super) async fn call(
         server.mcp.host.settled().await;
     }
     let any_structure = is_modern(&context);
-    let served = server.carry_out(session, answers, binding, context, move |mut call| {
+    let wanted = task_use(&engine, &session, &name);
+    let handing = match tasks::are_taken(&context) {
+        true => Handing::of(wanted, server.mcp.host.task_after()),
+        false if wanted == Some(TaskUse::Required) && is_modern(&context) => return Err(tasks::missing()),
+        false => None,
+    };
+    let handed_over = handing.as_ref().map(|handing| handing.done.clone());
+    let served = server.carry_out(session, answers, binding, context, handing, move |mut call| {
         call.name = name;
         call.arguments = Value::Object(arguments);
-        async move { finished(execute(&engine, call).await, any_structure) }.boxed()
+        let work = async move {
+            let detached = Detached::of(&call);
+            let answer = execute(&engine, call).await;
+            if handed_over.is_some_and(|it_was| it_was.load(Ordering::Relaxed)) {
+                detached.keep(&answer);
+            }
+            finished(answer, any_structure)
+        };
+        work.boxed()
     });
     response(served.await)
 }
@@ -90,10 +109,16 @@ pub(super) fn knows(engine: &Engine, session: &Session, name: &str) -> bool {
     engine.registry.snapshot().view(&session.project).find(name).is_some()
 }
 
+/// What a tool says of itself and tasks. Of one that is not there nothing is wanted.
+fn task_use(engine: &Engine, session: &Session, name: &str) -> Option<TaskUse> {
+    engine.registry.snapshot().view(&session.project).find(name)?.spec().annotations.task
+}
+
 fn finished(answer: Result<ToolResult, CallError>, any_structure: bool) -> Finished {
     match answer {
         Ok(result) => Ok(Outcome::Tool(content::result(result, any_structure))),
         Err(error @ CallError::UnknownTool { .. }) => Err(ErrorData::invalid_params(error.to_string(), None)),
+        Err(CallError::Cancelled) => Ok(Outcome::Cancelled),
         // What a model can read it can act on.
         Err(error) => Ok(Outcome::Tool(content::failed(&error))),
     }
@@ -102,6 +127,8 @@ fn finished(answer: Result<ToolResult, CallError>, any_structure: bool) -> Finis
 fn response(served: Served) -> Result<CallToolResponse, ErrorData> {
     match served {
         Served::Finished(Ok(Outcome::Tool(result))) => Ok(result.into()),
+        Served::Finished(Ok(Outcome::Cancelled)) => Ok(content::failed(&CallError::Cancelled).into()),
+        Served::Task(task) => Ok(task.into()),
         Served::Finished(Ok(Outcome::Prompt(_) | Outcome::Resource(_))) => {
             Err(ErrorData::internal_error("the work was another request's", None))
         }

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use rmcp::ErrorData;
 use rmcp::model::{ProtocolVersion, RequestMetaObject};
 use rmcp::service::{RequestContext, RoleServer};
+use serde::Deserialize;
 use toold_engine::execute::Principal;
 use toold_engine::session::Session;
-use toold_proto::session::ClientInfo;
+use toold_proto::session::{ClientInfo, ToolFilter};
 
 use crate::server::{Host, Kind, Server, Wanted};
 
@@ -20,6 +21,13 @@ const CWD_KEY: &str = "toold/cwd";
 const DEFAULT_CWD_KEY: &str = "toold/default-cwd";
 /// The same as [`CWD_KEY`], as a header of HTTP, which more clients can be told to send.
 const CWD_HEADER: &str = "toold-cwd";
+
+/// `_meta`: the sources whose tools are shown and can be called, by their kinds or names: `{"only": [..],
+/// "without": [..]}`. On a stream it holds from then on.
+const SOURCES_KEY: &str = "toold/sources";
+/// The same as headers of HTTP, with commas in between.
+const SOURCES_HEADER: &str = "toold-sources";
+const WITHOUT_SOURCES_HEADER: &str = "toold-without-sources";
 
 /// A client that offers roots has so long to tell them.
 const ROOTS_WAIT: Duration = Duration::from_secs(3);
@@ -32,6 +40,21 @@ const MAX_VISITS: usize = 256;
 pub(crate) struct Place {
     cwd: Option<PathBuf>,
     roots: Vec<PathBuf>,
+    narrowed: Narrowed,
+}
+
+/// The sources whose tools a client wants to see; all when it does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Narrowed {
+    only: Option<Vec<String>>,
+    without: Option<Vec<String>>,
+}
+
+impl Narrowed {
+    fn filter(&self) -> ToolFilter {
+        ToolFilter { sources: self.only.clone(), without_sources: self.without.clone(), ..ToolFilter::default() }
+    }
 }
 
 /// The sessions of one client, closed when it goes.
@@ -110,7 +133,9 @@ impl Visits {
         if visits.len() >= MAX_VISITS {
             return Err(format!("{MAX_VISITS} sessions of clients without a connection are open"));
         }
-        let session = host.open_session(Wanted { cwd: place.cwd, roots: place.roots, client, principal })?;
+        let filter = place.narrowed.filter();
+        let Place { cwd, roots, .. } = place;
+        let session = host.open_session(Wanted { cwd, roots, client, principal, filter })?;
         visits.insert(key, Visit { session: session.clone(), last: now });
         Ok(session)
     }
@@ -122,11 +147,12 @@ impl Server {
     pub(crate) async fn view(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
         self.note_default_cwd(&context.meta);
         let own = self.cwd_of(context)?;
-        let mut place = Place { cwd: own, roots: Vec::new() };
+        let mut place = Place { cwd: own, roots: Vec::new(), narrowed: self.narrowed(context)? };
         if !is_modern(context) {
             let mut roots = self.roots(context).await.into_iter();
             if let Some(first) = roots.next() {
-                place = Place { cwd: Some(first), roots: roots.collect() };
+                place.cwd = Some(first);
+                place.roots = roots.collect();
             }
         }
         if place.cwd.is_none() {
@@ -143,6 +169,7 @@ impl Server {
                 roots: place.roots.clone(),
                 client,
                 principal,
+                filter: place.narrowed.filter(),
             }),
         };
         session.map_err(|words| ErrorData::invalid_params(words, None))
@@ -156,6 +183,37 @@ impl Server {
             let mut known = self.connection.default_cwd.lock().expect("no code panics while it holds this lock");
             *known = Some(PathBuf::from(cwd));
         }
+    }
+
+    /// Takes which tools the whole connection is to see. Bridges say so in its first message.
+    ///
+    /// # Errors
+    /// Invalid params: what is said cannot be read. A list of all instead would show what was not wanted.
+    pub(crate) fn note_sources(&self, meta: &RequestMetaObject) -> Result<(), ErrorData> {
+        if self.connection.kind == Kind::Stream
+            && let Some(said) = meta.get(SOURCES_KEY)
+        {
+            let narrowed = read_sources(said)?;
+            *self.connection.narrowed.lock().expect("no code panics while it holds this lock") = Some(narrowed);
+        }
+        Ok(())
+    }
+
+    fn narrowed(&self, context: &RequestContext<RoleServer>) -> Result<Narrowed, ErrorData> {
+        self.note_sources(&context.meta)?;
+        let known = self.connection.narrowed.lock().expect("no code panics while it holds this lock").clone();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        if let Some(said) = context.meta.get(SOURCES_KEY) {
+            return read_sources(said);
+        }
+        let parts = context.extensions.get::<::http::request::Parts>();
+        let header = |name: &str| {
+            let text = parts?.headers.get(name)?.to_str().ok()?;
+            Some(text.split(',').map(|source| source.trim().to_owned()).collect())
+        };
+        Ok(Narrowed { only: header(SOURCES_HEADER), without: header(WITHOUT_SOURCES_HEADER) })
     }
 
     fn cwd_of(&self, context: &RequestContext<RoleServer>) -> Result<Option<PathBuf>, ErrorData> {
@@ -209,6 +267,11 @@ pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
 pub(crate) fn client_of(context: &RequestContext<RoleServer>) -> Option<ClientInfo> {
     let client = context.client_info()?;
     Some(ClientInfo { name: client.name, version: Some(client.version) })
+}
+
+fn read_sources(said: &serde_json::Value) -> Result<Narrowed, ErrorData> {
+    Narrowed::deserialize(said)
+        .map_err(|error| ErrorData::invalid_params(format!("_meta {SOURCES_KEY}: {error}"), None))
 }
 
 /// The path of a `file:` URI (RFC 8089) of this host.

@@ -5,6 +5,8 @@
 //! client's next request finds it by the state that it was given.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -19,16 +21,20 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, Servic
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toold_engine::execute::Principal;
 use toold_proto::tool::SessionId;
 
 use crate::server::desk::{Desk, News};
 use crate::server::progress::Tap;
+use crate::server::tasks::{Entry, Handing, Tasks};
 
 /// What a request comes to.
 pub(super) enum Outcome {
     Tool(CallToolResult),
     Prompt(GetPromptResult),
     Resource(ReadResourceResult),
+    /// The call was cancelled.
+    Cancelled,
 }
 
 pub(super) type Finished = Result<Outcome, ErrorData>;
@@ -43,6 +49,10 @@ pub(super) struct Work {
     orders: mpsc::Sender<Order>,
     pub(super) tap: Tap,
     pub(super) session: SessionId,
+    /// How it may become a task.
+    pub(super) handing: Option<Handing>,
+    /// Cancels what is done.
+    cancel: CancellationToken,
 }
 
 enum Order {
@@ -72,8 +82,20 @@ pub(super) enum Round {
     Finished(Finished),
     /// The client is to answer these, and to come again.
     Asks(InputRequests, Work),
+    /// It is not over when it was to become a task.
+    Long(Attending),
     /// Its client cancelled it.
     Cancelled,
+}
+
+/// Where answers to what a task asked are handed in.
+pub(super) struct Answers(mpsc::Sender<Order>);
+
+impl Answers {
+    pub(super) async fn give(&self, key: String, answer: Value) {
+        // The work has ended when this fails, and needs none.
+        let _ = self.0.send(Order::Answer { key, answer: Ok(answer) }).await;
+    }
 }
 
 impl Work {
@@ -84,11 +106,13 @@ impl Work {
         tap: Tap,
         session: SessionId,
         cancel: CancellationToken,
+        handing: Option<Handing>,
         patience: Duration,
     ) -> (Self, impl Future<Output = ()>) {
         let (orders, receiver) = mpsc::channel(NEWS);
+        let work = Self { orders, tap, session, handing, cancel: cancel.clone() };
         let task = Task { desk, cancel, patience, attending: None, asked: BTreeMap::new(), finished: None };
-        (Self { orders, tap, session }, task.run(future, receiver))
+        (work, task.run(future, receiver))
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -105,8 +129,10 @@ impl Work {
 }
 
 impl Attending {
-    /// Waits in the manner of the stateless revisions.
-    pub(super) async fn round(mut self, cancelled: &CancellationToken) -> Round {
+    /// Waits in the manner of the stateless revisions, and no longer than `limit` where nothing is asked.
+    pub(super) async fn round(mut self, cancelled: &CancellationToken, limit: Option<Duration>) -> Round {
+        let long = tokio::time::sleep(limit.unwrap_or(Duration::MAX));
+        tokio::pin!(long);
         let mut asked = InputRequests::new();
         let gathered = tokio::time::sleep(Duration::MAX);
         tokio::pin!(gathered);
@@ -131,8 +157,38 @@ impl Attending {
                     }
                     return Round::Asks(asked, self.work);
                 }
+                () = &mut long, if limit.is_some() && asked.is_empty() => return Round::Long(self),
             }
         }
+    }
+
+    /// Enters it as a task, and gives what keeps it: to be polled until the task has ended.
+    pub(super) fn hand_over(
+        mut self,
+        tasks: &Tasks,
+        owner: Principal,
+    ) -> (Arc<Entry>, impl Future<Output = ()> + use<>) {
+        if let Some(handing) = &self.work.handing {
+            handing.done.store(true, Ordering::Relaxed);
+        }
+        let entry = tasks.enter(owner, Answers(self.work.orders.clone()), self.work.cancel.clone());
+        let mut progress = self.work.tap.listen();
+        let kept = entry.clone();
+        let keep = async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    told = self.news.recv() => match told {
+                        Some(Told::Asked(key, request)) => kept.ask(key, request),
+                        Some(Told::Ended(key)) => kept.end_ask(&key),
+                        Some(Told::Finished(finished)) => return kept.finish(*finished),
+                        None => return kept.finish(Err(over())),
+                    },
+                    Some(progress) = progress.recv() => kept.progress(progress),
+                }
+            }
+        };
+        (entry, keep)
     }
 
     /// Waits in the manner of the older revisions: what is asked are requests to the client. `None` when its

@@ -35,7 +35,7 @@ fn session(id: &str) -> SavedSession {
         client: Some(ClientInfo { name: "nvim".into(), version: None }),
         model: Some("m".into()),
         mode: Mode::Plan,
-        filter: ToolFilter { enable: Some(vec!["git_*".into()]), disable: None },
+        filter: ToolFilter { enable: Some(vec!["git_*".into()]), ..ToolFilter::default() },
         opened_at: now(),
         used_at: now(),
     }

@@ -1,13 +1,13 @@
 //! `calls.*`: calls that are looked at from beside, and those that outlive their connection.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::cx::Cx;
+use toold_engine::detached::{self, Detached, Ended};
 use toold_engine::execute::{Call, CallError, execute};
+use toold_engine::session::Session;
 use toold_engine::time::rfc3339;
 use toold_proto::method::{CallsGet, CallsList};
 use toold_proto::provide::{CallInfo, CallList, CallState, GetCall, ListCalls};
@@ -20,7 +20,7 @@ use crate::rpc::{Request, Right, add};
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add::<CallsList>(module, Right::Anyone, |request, list: ListCalls| {
         let session = request.session(list.session_id.as_ref())?;
-        let mut calls = session.slot::<Ended>().list();
+        let mut calls: Vec<CallInfo> = detached::ended(&session).into_iter().map(|call| ended(&session, call)).collect();
         calls.extend(session.calls().iter().map(|cx| running(cx)));
         calls.sort_by(|a, b| (&a.started_at, &a.call_id).cmp(&(&b.started_at, &b.call_id)));
         Ok(CallList { calls })
@@ -28,8 +28,9 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
     add::<CallsGet>(module, Right::Anyone, |request, get: GetCall| {
         let session = request.session(get.session_id.as_ref())?;
         let in_flight = session.calls().into_iter().find(|cx| cx.call_id == get.call_id).map(|cx| running(&cx));
-        let ended = || session.slot::<Ended>().list().into_iter().rev().find(|call| call.call_id == get.call_id);
-        in_flight.or_else(ended).ok_or_else(|| unknown("call", get.call_id.as_str()))
+        let found = || detached::ended(&session).into_iter().rev().find(|call| call.call_id == get.call_id);
+        let at_its_end = || found().map(|call| ended(&session, call));
+        in_flight.or_else(at_its_end).ok_or_else(|| unknown("call", get.call_id.as_str()))
     })
 }
 
@@ -47,6 +48,23 @@ fn running(cx: &Cx) -> CallInfo {
     }
 }
 
+fn ended(session: &Session, call: Ended) -> CallInfo {
+    let (result, error) = match call.answer {
+        Ok(result) => (Some(result), None),
+        Err(error) => (None, serde_json::to_value(of_call(error)).ok()),
+    };
+    CallInfo {
+        call_id: call.call_id,
+        session_id: session.id.clone(),
+        tool: call.tool,
+        state: CallState::Finished,
+        started_at: rfc3339(call.started_at),
+        output: None,
+        result,
+        error,
+    }
+}
+
 /// Runs a call that lives on when its connection goes. Ends with its session or the daemon.
 pub(super) async fn run_detached(request: &Request, mut call: Call) -> Result<ToolResult, ErrorObjectOwned> {
     let state = request.state.clone();
@@ -54,22 +72,12 @@ pub(super) async fn run_detached(request: &Request, mut call: Call) -> Result<To
     let asked = std::mem::replace(&mut call.cancel, state.cancelled());
     let cancel = call.cancel.clone();
     let gone = request.connection().gone();
-    let info = CallInfo {
-        call_id: call.call_id.clone().expect("rpc gives every call an id"),
-        session_id: call.session.id.clone(),
-        tool: call.name.clone(),
-        state: CallState::Finished,
-        started_at: rfc3339(std::time::SystemTime::now()),
-        output: None,
-        result: None,
-        error: None,
-    };
-    let session = call.session.clone();
+    let detached = Detached::of(&call);
     let work = state.engine.tasks.spawn({
         let state = state.clone();
         async move {
             let answer = execute(&state.engine, call).await;
-            session.slot::<Ended>().keep(info, &answer);
+            detached.keep(&answer);
             answer
         }
     });
@@ -81,36 +89,5 @@ pub(super) async fn run_detached(request: &Request, mut call: Call) -> Result<To
             }
             Err(of_call(CallError::Cancelled))
         }
-    }
-}
-
-/// Detached calls that ended, kept for a while. In a slot of their session.
-#[derive(Default)]
-struct Ended(Mutex<VecDeque<(Instant, CallInfo)>>);
-
-impl Ended {
-    const MAX: usize = 64;
-    const AGE: Duration = Duration::from_secs(600);
-
-    fn keep(&self, mut info: CallInfo, answer: &Result<ToolResult, CallError>) {
-        match answer {
-            Ok(result) => info.result = Some(result.clone()),
-            Err(error) => info.error = serde_json::to_value(of_call(error.clone())).ok(),
-        }
-        let mut kept = self.lock();
-        if kept.len() == Self::MAX {
-            kept.pop_front();
-        }
-        kept.push_back((Instant::now(), info));
-    }
-
-    fn list(&self) -> Vec<CallInfo> {
-        let mut kept = self.lock();
-        kept.retain(|(at, _)| at.elapsed() < Self::AGE);
-        kept.iter().map(|(_, info)| info.clone()).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Instant, CallInfo)>> {
-        self.0.lock().expect("no code panics while it holds this lock")
     }
 }

@@ -75,12 +75,12 @@ async fn list(request: Request, list: ListTools) -> Result<Listed, ErrorObjectOw
 
 fn wanted(spec: &ToolSpec, list: &ListTools, session: &Session) -> bool {
     let name = spec.name.as_str();
-    let by_source = |source: &String| *source == spec.source.name || source == spec.source.kind.as_str();
+    let by_source = |source: &String| spec.source.is_of(source);
     let by_words = |query: &String| {
         let text = format!("{name} {} {}", spec.label, spec.description).to_lowercase();
         query.to_lowercase().split_whitespace().all(|word| text.contains(word))
     };
-    session.filter.lets(name)
+    session.filter.lets(spec)
         && list.source.as_ref().is_none_or(by_source)
         && list.names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
         && list.query.as_ref().is_none_or(by_words)
@@ -91,7 +91,7 @@ async fn schema(request: Request, asked: ToolSchema) -> Result<Tool, ErrorObject
     request.state.plugins.settled().await;
     let snapshot = request.state.engine.registry.snapshot();
     let view = snapshot.view(&session.project);
-    match view.find(&asked.name).filter(|_| session.filter.lets(&asked.name)) {
+    match view.find(&asked.name).filter(|tool| session.filter.lets(tool.spec())) {
         Some(tool) => Ok(tool.spec().describe()),
         None => Err(of_call(CallError::UnknownTool { suggestions: view.near(&asked.name), name: asked.name })),
     }
