@@ -1,5 +1,6 @@
 //! What a store cannot do, and what it lost.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,6 +13,8 @@ const MAX_PROBLEMS: usize = 20;
 /// Shared by the store and its writing thread.
 pub(crate) struct Health {
     path: PathBuf,
+    /// Device and inode of the file that is written; `None` when none is.
+    identity: Option<(u64, u64)>,
     /// Why nothing is written, once that is so.
     refusal: Mutex<Option<String>>,
     /// What is read may not be all that was written.
@@ -23,9 +26,11 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    pub(crate) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf, written: bool) -> Self {
+        let identity = if written { identity(&path) } else { None };
         Self {
             path,
+            identity,
             refusal: Mutex::default(),
             damaged: AtomicBool::new(false),
             problems: Mutex::default(),
@@ -40,6 +45,15 @@ impl Health {
 
     pub(crate) fn refusal(&self) -> Option<String> {
         lock(&self.refusal).clone()
+    }
+
+    /// Ends the writing to a file that was removed or replaced: what is written there is gone at the next start.
+    pub(crate) fn look(&self) {
+        if self.identity.is_some() && identity(&self.path) != self.identity && self.refusal().is_none() {
+            let problem = gone(&self.path);
+            tracing::error!(%problem, "the database");
+            self.refuse(problem);
+        }
     }
 
     /// From now on nothing is written. The first reason stays.
@@ -99,6 +113,18 @@ impl Health {
         }
         problems
     }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+fn gone(path: &Path) -> String {
+    format!(
+        "{} is gone, or another file is in its place. Nothing new is stored: grants, sessions and the audit log of \
+         this run end with the daemon. Restart it to begin with a new one.",
+        path.display()
+    )
 }
 
 pub(crate) fn damaged(path: &Path, reason: &str) -> String {

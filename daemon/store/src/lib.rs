@@ -124,8 +124,8 @@ impl Store {
     }
 
     fn over(path: &Path, opened: Opened, retention: Retention, sessions: Sessions) -> Self {
-        let health = Arc::new(Health::new(path.to_owned()));
         let Opened { reader, writer, problem, damaged } = opened;
+        let health = Arc::new(Health::new(path.to_owned(), writer.is_some()));
         if damaged {
             health.set_damaged();
         }
@@ -152,6 +152,7 @@ impl Store {
 
     /// What is wrong, in words for people: what, where, what to do. Empty when all is well.
     pub fn problems(&self) -> Vec<String> {
+        self.health.look();
         self.health.problems()
     }
 
@@ -225,6 +226,7 @@ impl Store {
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.health.look();
         if let Some(why) = self.health.refusal() {
             return Err(StoreError::Refused(why));
         }

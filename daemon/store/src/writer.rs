@@ -140,6 +140,7 @@ impl Writer {
         if self.rows.is_empty() && lost == 0 {
             return;
         }
+        self.health.look();
         if self.health.refusal().is_some() {
             self.health.lose(self.rows.len() as u64);
             self.rows.clear();

@@ -163,6 +163,22 @@ fn a_locked_database_is_told() {
 }
 
 #[test]
+fn a_database_that_is_removed_under_it_is_told() {
+    for replaced in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = filled(dir.path());
+        let store = Store::open(&path);
+        store.save_grant(&grant("before", GrantScope::Always)).unwrap();
+        std::fs::rename(&path, dir.path().join("away")).unwrap();
+        if replaced {
+            std::fs::write(&path, "").unwrap();
+        }
+        takes_nothing(&store);
+        assert!(store.problems()[0].contains("is gone"), "{:?}", store.problems());
+    }
+}
+
+#[test]
 fn another_writer_is_waited_for_and_told_as_busy() {
     let dir = tempfile::tempdir().unwrap();
     let path = filled(dir.path());
