@@ -4,21 +4,17 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mlua::Value as LuaValue;
+use mlua::{Lua, Value as LuaValue};
 use serde_json::{Value, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::registry::Scope;
-use toold_engine::schema::Schema;
 use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
-use toold_proto::tool::{Annotations, ToolName};
 
-use crate::brake::Brake;
-use crate::call::Call;
 use crate::hygge::{CallTable, call_table};
 use crate::plugin::{CommandRegistration, Version};
-use crate::tool::failed;
-use crate::{convert, result};
+use crate::run::Ended;
+use crate::{convert, result, run};
 
 /// A slash command of a plugin.
 #[derive(Clone)]
@@ -43,37 +39,12 @@ impl Command {
     pub(crate) fn new(registered: CommandRegistration, version: &Arc<Version>) -> Self {
         let CommandRegistration { name, description } = registered;
         let plugin = &version.plugin;
-        let spec = ToolSpec {
-            name: tool_name("command", &name),
-            label: format!("/{name}"),
-            description: description.clone(),
-            input: input_schema(),
-            output: None,
-            source: plugin.source(),
-            origin: plugin.origin,
-            parallelizable: true,
-            permissions: Vec::new(),
-            cache_ttl: None,
-            timeout: plugin.manifest.timeout,
-            annotations: Annotations::default(),
-            version: plugin.manifest.version.clone(),
-        };
+        let input = json!({"type": "object", "properties": {"input": {"type": "string"}}});
+        let spec = run::spec("command", &name, (format!("/{name}"), description.clone()), input, plugin);
         let tool = Arc::new(LuaCommand { spec, name: name.clone(), version: version.clone() });
         let scope = plugin.key.scope.clone();
         Self { name, plugin: plugin.name().to_owned(), scope, description, tool }
     }
-}
-
-/// How calls and the audit log name something that is no tool.
-pub(crate) fn tool_name(kind: &str, name: &str) -> ToolName {
-    let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
-    let name: String = kind.chars().chain(['_']).chain(name.chars().map(fits)).take(64).collect();
-    ToolName::parse(&name).expect("letters, digits and underscores are a name")
-}
-
-fn input_schema() -> Schema {
-    let schema = json!({"type": "object", "properties": {"input": {"type": "string"}}});
-    Schema::compile_input(schema).expect("it is a schema")
 }
 
 impl Tool for LuaCommand {
@@ -98,16 +69,11 @@ impl LuaCommand {
         let gone = || ToolError::Told(format!("the plugin did not register the command {} again", self.name));
         let execute = loaded.commands.get(&self.name).ok_or_else(gone)?;
         let cx = cx.shared();
-        let call = Call::new(Brake::of_call(cx.clone()), cx.clone());
-        let _watched = version.plugin.shared.watchdog.watch(&call.brake);
-        let lua = loaded.vm.lua();
         let text = json!(input["input"].as_str().unwrap_or_default());
-        let ended = match call_table(lua, &CallTable { cx: &cx, input: &text }) {
-            Ok(args) => loaded.vm.run(&call, execute, args).await,
-            Err(error) => Err(error),
-        };
-        match ended {
-            Ok(values) => {
+        let args = |lua: &Lua| call_table(lua, &CallTable { cx: &cx, input: &text });
+        match run::run(version, &loaded, execute, &cx, args).await? {
+            Ended::Gave(values) => {
+                let lua = loaded.vm.lua();
                 let value = values.front().unwrap_or(&LuaValue::Nil);
                 let message = value.as_table().and_then(|table| table.raw_get::<Option<String>>("message").ok()?);
                 Ok(match message {
@@ -118,8 +84,7 @@ impl LuaCommand {
                     None => result::output(lua, value, &self.spec).unwrap_or_else(ToolOutput::error),
                 })
             }
-            Err(_) if call.brake.look() && cx.is_cancelled() => Err(ToolError::Cancelled),
-            Err(error) => Ok(failed(&version.plugin, &error, call.brake.is_set(), &cx)),
+            Ended::Failed(output) => Ok(output),
         }
     }
 }

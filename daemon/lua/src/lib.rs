@@ -22,6 +22,7 @@ mod plugin;
 mod raw;
 pub mod registrations;
 mod result;
+mod run;
 mod service;
 pub mod store;
 mod tool;

@@ -14,19 +14,16 @@ use serde_json::{Value, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::offers::{Address, Offer, Prompt, Resource};
-use toold_engine::schema::Schema;
 use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
 use toold_proto::offer::{Completion, PromptArgument, PromptMessage, Rendered, ResourceContents, Speaker};
-use toold_proto::tool::{Annotations, Block};
+use toold_proto::tool::Block;
 
 use crate::args::{Fields, shown, text};
-use crate::brake::Brake;
-use crate::call::Call;
-use crate::convert;
 use crate::hygge::{CallTable, call_table};
-use crate::plugin::{Loaded, Plugin, Version};
+use crate::plugin::{Loaded, Version};
 use crate::result::block;
-use crate::tool::failed;
+use crate::run::Ended;
+use crate::{convert, run};
 
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceRegistration {
@@ -74,7 +71,10 @@ pub(crate) fn offer(
     version: &Arc<Version>,
 ) -> Offer {
     let of = |kind: &str, about: &About, task: Task| -> Arc<dyn Tool> {
-        Arc::new(LuaOffered { spec: spec(kind, about, &version.plugin), version: version.clone(), task })
+        let label = about.title.clone().unwrap_or_else(|| about.name.clone());
+        let words = (label, about.description.clone().unwrap_or_default());
+        let spec = run::spec(kind, &about.name, words, json!({"type": "object"}), &version.plugin);
+        Arc::new(LuaOffered { spec, version: version.clone(), task })
     };
     let source = version.plugin.source();
     let resources = resources.into_iter().enumerate().map(|(place, registered)| {
@@ -104,24 +104,6 @@ pub(crate) fn offer(
         })
     });
     Offer { resources: resources.collect(), prompts: prompts.collect() }
-}
-
-fn spec(kind: &str, about: &About, plugin: &Plugin) -> ToolSpec {
-    ToolSpec {
-        name: crate::command::tool_name(kind, &about.name),
-        label: about.title.clone().unwrap_or_else(|| about.name.clone()),
-        description: about.description.clone().unwrap_or_default(),
-        input: Schema::compile_input(json!({"type": "object"})).expect("it is a schema"),
-        output: None,
-        source: plugin.source(),
-        origin: plugin.origin,
-        parallelizable: true,
-        permissions: Vec::new(),
-        cache_ttl: None,
-        timeout: plugin.manifest.timeout,
-        annotations: Annotations::default(),
-        version: plugin.manifest.version.clone(),
-    }
 }
 
 /// A function of a resource or a prompt, called like a tool.
@@ -159,7 +141,6 @@ impl LuaOffered {
         let loaded = version.main().await.map_err(ToolError::Told)?;
         let gone = || ToolError::Told(format!("the plugin did not register {} again", self.spec.label));
         let handlers = self.handlers(&loaded).ok_or_else(gone)?;
-        let lua = loaded.vm.lua();
         let function = match (&self.task, &handlers.complete) {
             (Task::Read { .. } | Task::Render(_), _) => &handlers.run,
             (_, Some(Completer::Function(complete))) => complete,
@@ -167,18 +148,11 @@ impl LuaOffered {
             (_, None) => return Err(gone()),
         };
         let cx = cx.shared();
-        let call = Call::new(Brake::of_call(cx.clone()), cx.clone());
-        let _watched = version.plugin.shared.watchdog.watch(&call.brake);
-        let ended = match self.args(lua, &cx, &input) {
-            Ok(args) => loaded.vm.run(&call, function, args).await,
-            Err(error) => Err(error),
-        };
-        match ended {
-            Ok(values) => self
-                .output(lua, values.front().unwrap_or(&LuaValue::Nil), &input)
+        match run::run(version, &loaded, function, &cx, |lua| self.args(lua, &cx, &input)).await? {
+            Ended::Gave(values) => self
+                .output(loaded.vm.lua(), values.front().unwrap_or(&LuaValue::Nil), &input)
                 .or_else(|why| Ok(ToolOutput::error(format!("what {} gave cannot be used: {why}", self.spec.label)))),
-            Err(_) if call.brake.look() && cx.is_cancelled() => Err(ToolError::Cancelled),
-            Err(error) => Ok(failed(&version.plugin, &error, call.brake.is_set(), &cx)),
+            Ended::Failed(output) => Ok(output),
         }
     }
 

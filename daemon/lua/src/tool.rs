@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mlua::{MultiValue, Value as LuaValue};
-use serde_json::{Map, Value, json};
+use mlua::{Lua, MultiValue, Value as LuaValue};
+use serde_json::Value;
 use toold_engine::counts::At;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
-use toold_proto::plugin::PluginError;
 use toold_proto::tool::Category;
 
 use crate::args::{Args, Fields};
 use crate::brake::Brake;
 use crate::call::Call;
 use crate::hygge::{CallTable, call_table, need};
-use crate::plugin::{Handlers, Held, Permission, Plugin, Version};
+use crate::plugin::{Handlers, Held, Permission, Version};
 use crate::registrations::Needs;
 use crate::result;
+use crate::run::{Ended, run};
 
 pub(crate) struct LuaTool {
     pub(crate) spec: ToolSpec,
@@ -64,22 +64,15 @@ impl LuaTool {
         };
         let (loaded, handlers) = self.machine().await?;
         let cx = cx.shared();
-        let call = Call::new(Brake::of_call(cx.clone()), cx.clone());
-        let _watched = version.plugin.shared.watchdog.watch(&call.brake);
-        let lua = loaded.vm.lua();
-        let ended = match call_table(lua, &CallTable { cx: &cx, input: &input }) {
-            Ok(args) => loaded.vm.run(&call, &handlers.execute, args).await,
-            Err(error) => Err(error),
-        };
-        match ended {
-            Ok(values) => {
+        let args = |lua: &Lua| call_table(lua, &CallTable { cx: &cx, input: &input });
+        match run(version, &loaded, &handlers.execute, &cx, args).await? {
+            Ended::Gave(values) => {
                 let value = values.front().unwrap_or(&LuaValue::Nil);
-                Ok(result::output(lua, value, &self.spec).unwrap_or_else(|why| {
+                Ok(result::output(loaded.vm.lua(), value, &self.spec).unwrap_or_else(|why| {
                     ToolOutput::error(format!("the result of {} cannot be used: {why}", self.spec.name))
                 }))
             }
-            Err(_) if call.brake.look() && cx.is_cancelled() => Err(ToolError::Cancelled),
-            Err(error) => Ok(failed(&version.plugin, &error, call.brake.is_set(), &cx)),
+            Ended::Failed(output) => Ok(output),
         }
     }
 
@@ -120,20 +113,6 @@ impl LuaTool {
     }
 }
 
-/// What a call gives whose script raised.
-pub(crate) fn failed(plugin: &Plugin, error: &mlua::Error, timed_out: bool, cx: &Cx) -> ToolOutput {
-    let explained = plugin.sources.explain(error);
-    if timed_out {
-        let so_far = cx.progress.output_so_far();
-        let text = match so_far.as_str() {
-            "" => explained.message.clone(),
-            so_far => format!("{so_far}\n[{}; this is what came before]", explained.message),
-        };
-        return with_place(ToolOutput::error(text), explained).with("timed_out", true);
-    }
-    with_place(ToolOutput::error(&explained.message), explained)
-}
-
 /// One need, a list of needs, or nothing.
 fn read_needs(values: MultiValue, cx: &Cx) -> Result<Vec<Need>, String> {
     let args = Args::new("permission", values);
@@ -150,20 +129,4 @@ fn read_needs(values: MultiValue, cx: &Cx) -> Result<Vec<Need>, String> {
         need(&Fields::new("permission", table), &cx.cwd)
     });
     needs.collect()
-}
-
-fn with_place(mut output: ToolOutput, error: PluginError) -> ToolOutput {
-    let mut place = Map::new();
-    if let (Some(file), Some(line)) = (error.file, error.line) {
-        place.insert("file".into(), file.into());
-        place.insert("line".into(), line.into());
-        place.insert("source_line".into(), json!(error.source_line));
-    }
-    if let Some(traceback) = error.traceback {
-        output.metadata.insert("traceback".into(), traceback.into());
-    }
-    if !place.is_empty() {
-        output.metadata.insert("error".into(), Value::Object(place));
-    }
-    output
 }
