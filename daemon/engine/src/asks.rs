@@ -3,6 +3,7 @@
 //! [`ask`] is a call that waits; [`reply`] is a person's answer to it. How prompts are kept and told is
 //! [`crate::prompts`]; which patterns a person is offered is [`suggest`].
 
+pub mod relay;
 pub mod suggest;
 
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ pub struct Asked {
     ask: Box<Ask>,
     need: Arc<Need>,
     project: PathBuf,
+    /// Another daemon asks: the answer goes there, and nothing of it is kept here.
+    is_relayed: bool,
 }
 
 /// How an ask ended.
@@ -47,6 +50,8 @@ pub struct Asked {
 pub struct Ended {
     resolved: Resolved,
     answer: Answer,
+    /// A person's own words.
+    reply: Option<ReplyPermission>,
 }
 
 /// What became of an ask.
@@ -143,6 +148,11 @@ impl Asks {
     /// For a client that can answer for this caller, and for nobody else.
     pub fn subscribe_for(&self, caller: Arc<Caller>) -> AskSubscription {
         AskSubscription(self.prompts.subscribe(true, Sees::Caller(caller)))
+    }
+
+    /// Whether somebody is there who could answer an ask of this call.
+    pub fn can_be_answered(&self, cx: &Cx) -> bool {
+        self.prompts.can_be_answered(cx)
     }
 
     /// The oldest first.
@@ -255,6 +265,7 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     let mut ended = ended(&reply.request_id, action, answer);
     ended.resolved.scope = Some(scope);
     ended.resolved.by = Some(replier.by.clone());
+    ended.reply = Some(reply.clone());
     let was_there = prompts.resolve(id, ended);
     if granted {
         // After the answer, or the call would hear of the grant first.
@@ -282,6 +293,7 @@ fn grant_of(
         return Err(ReplyError::NotSuggested(wanted.to_owned()));
     }
     let scope = match scope {
+        _ if asked.is_relayed => return Ok(None),
         Scope::Once => return Ok(None),
         Scope::Session => GrantScope::Session(asked.ask.session_id.clone()),
         Scope::Project => GrantScope::Project(asked.project.clone()),
@@ -338,11 +350,11 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) ->
         asked_at: rfc3339(now),
         expires_at: rfc3339(now + time),
     };
-    Asked { ask: Box::new(ask), need: Arc::new(need.clone()), project: cx.session.project.clone() }
+    Asked { ask: Box::new(ask), need: Arc::new(need.clone()), project: cx.session.project.clone(), is_relayed: false }
 }
 
 fn ended(request_id: &str, action: Resolution, answer: Answer) -> Ended {
-    Ended { resolved: Resolved { request_id: request_id.to_owned(), action, scope: None, by: None }, answer }
+    Ended { resolved: Resolved { request_id: request_id.to_owned(), action, scope: None, by: None }, answer, reply: None }
 }
 
 fn denied(rule: &str, message: &str) -> Answer {

@@ -135,6 +135,11 @@ impl<P: Prompt> Prompts<P> {
         Subscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
     }
 
+    /// Whether a prompt of this call would find somebody.
+    pub(crate) fn can_be_answered(&self, cx: &Cx) -> bool {
+        self.shared.lock().can_be_answered(&cx.session.id, &cx.caller)
+    }
+
     /// What waits for an answer, the oldest first.
     pub fn pending(&self) -> Vec<P> {
         self.shared.lock().pending.values().map(|pending| pending.prompt.clone()).collect()
