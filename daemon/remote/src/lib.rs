@@ -1,0 +1,5 @@
+//! Other daemons.
+//!
+//! [`websocket`] is how two of them talk over HTTP.
+
+pub mod websocket;
