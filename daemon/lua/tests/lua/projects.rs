@@ -194,3 +194,26 @@ async fn a_switch_and_a_table_count_at_once_and_are_the_projects_own() {
     arrange(&|all| all.disabled.clear()).await;
     assert_eq!(project.status("p"), PluginStatus::Loaded);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_one_name_the_users_comes_first_then_the_bundled_then_the_projects() {
+    let project = Project::new(&[("p.lua", &says("users", "x"))], &[("p.lua", &says("projects", "x"))]).await;
+    project.trust("p.lua").await;
+    let shipped = project.world.root.path().join("shipped");
+    write(&shipped.join("p.lua"), &says("shipped", "x"));
+    project.world.host.arrange(|arrangement| {
+        arrangement.dirs.push(PluginDir { path: shipped, kind: DirKind::Bundled });
+        arrangement.enabled.insert("p".to_owned());
+    });
+    soon(project.world.host.settled()).await;
+    let tools = || {
+        let snapshot = project.world.engine.registry.snapshot();
+        let view = snapshot.view(&project.root);
+        view.iter().map(|tool| tool.spec().name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(tools(), ["users"]);
+    fs::remove_file(project.world.plugins.join("p.lua")).unwrap();
+    project.world.until(|_| tools() == ["shipped"]).await;
+    project.world.host.arrange(|arrangement| _ = arrangement.enabled.remove("p"));
+    project.world.until(|_| tools() == ["projects"]).await;
+}
