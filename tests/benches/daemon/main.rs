@@ -5,6 +5,9 @@
 //! CPU, since absolute times of two runs on a shared machine do not compare. Nothing here can fail for
 //! being slow.
 
+mod floods;
+mod pipelined;
+mod progress;
 mod round_trips;
 mod served;
 mod starts;
@@ -21,12 +24,18 @@ fn main() {
     match words.as_slice() {
         // The servers under test are this program too, in processes of their own.
         ["serve-echo", socket] => served::echo(&PathBuf::from(socket)),
+        ["serve-by-hand", socket] => served::by_hand(&PathBuf::from(socket)),
+        ["serve-rmcp", socket] => served::rmcp(&PathBuf::from(socket)),
+        ["serve-websocket", port_file] => served::websocket(&PathBuf::from(port_file)),
         ["serve-daemon", dir] => served::daemon(&PathBuf::from(dir)),
         words => {
             let quick = words.contains(&"--quick") || words.contains(&"--test");
             pin();
             println!("rounds are interleaved, all on one CPU; medians; quick: {quick}\n");
             round_trips::run(quick);
+            pipelined::run(quick);
+            progress::run(quick);
+            floods::run(quick);
             starts::run(quick);
         }
     }

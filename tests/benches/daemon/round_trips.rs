@@ -11,7 +11,7 @@ use serde_json::json;
 use toold_tests::Wire;
 
 use crate::served::Server;
-use crate::stats::{median, percentile, row};
+use crate::stats::{Demand, goal, median, percentile, ratio, row};
 
 const NOOP_LUA: &str = r#"
 hygge.register_tool{
@@ -63,17 +63,15 @@ pub(crate) fn run(quick: bool) {
     let p50: Vec<Duration> = candidates.iter().map(|candidate| median(candidate.p50.clone())).collect();
     let p99: Vec<Duration> = candidates.iter().map(|candidate| median(candidate.p99.clone())).collect();
     println!("{:<44} {:>13}   {:>8}", "round trip, p50", "", "of floor");
-    for (candidate, p50) in candidates.iter().zip(&p50) {
-        let goal = match candidate.name {
-            "no-op built-in" => "goal 1.5",
-            _ => "",
-        };
-        row(candidate.name, *p50, p50_of(&candidates, "raw echo of the same line"), goal);
+    for (candidate, value) in candidates.iter().zip(&p50) {
+        row(candidate.name, *value, p50[0]);
     }
-    let built_in = p50_of(&candidates, "no-op built-in");
-    row("Content-Length of lines", p50[3], built_in, "goal 1.06");
-    row("no-op Lua tool of built-in", p50[4], built_in, "goal 1.3");
-    println!("p99 in us: {}\n", list(&candidates, &p99));
+    let built_in = p50[2];
+    println!("p99 in us: {}", list(&candidates, &p99));
+    goal(1, "a no-op built-in, whole pipeline, of a raw echo", ratio(built_in, p50[0]), "x", Demand::AtMost(1.5));
+    goal(2, "Content-Length, of lines", ratio(p50[3], built_in), "x", Demand::AtMost(1.06));
+    goal(5, "a no-op Lua tool, of the built-in", ratio(p50[4], built_in), "x", Demand::AtMost(1.3));
+    println!();
     beside_a_flood(&daemon_socket, &mut candidates[2], built_in, if quick { 50 } else { 1_000 });
     reloads(&plugins, &daemon_socket, if quick { 5 } else { 50 });
 }
@@ -97,13 +95,9 @@ fn beside_a_flood(socket: &Path, candidate: &mut Candidate, alone: Duration, cal
     let flooded = reading.join().unwrap().unwrap_or(0);
     assert!(flooded > 0, "the flood was answered");
     println!("{:<44} {:>13}   {:>8}", "beside 10,000 calls at a time", "", "of alone");
-    row("no-op built-in, p50", percentile(&mut samples, 0.5), alone, "");
-    row("no-op built-in, p99", percentile(&mut samples, 0.99), alone, "");
+    row("no-op built-in, p50", percentile(&mut samples, 0.5), alone);
+    row("no-op built-in, p99", percentile(&mut samples, 0.99), alone);
     println!();
-}
-
-fn p50_of(candidates: &[Candidate], name: &str) -> Duration {
-    median(candidates.iter().find(|candidate| candidate.name == name).unwrap().p50.clone())
 }
 
 fn list(candidates: &[Candidate], values: &[Duration]) -> String {
@@ -166,7 +160,9 @@ fn reloads(plugins: &Path, socket: &Path, times: usize) {
     }
     let floor = median(to_echo);
     println!("{:<44} {:>13}   {:>8}", "reload", "", "of a ping");
-    row("rename(2) to tools.changed, p50", percentile(&mut to_event, 0.5), floor, "goal 3000 us");
-    row("rename(2) to tools.changed, p99", percentile(&mut to_event, 0.99), floor, "");
+    let p50 = percentile(&mut to_event, 0.5);
+    row("rename(2) to tools.changed, p50", p50, floor);
+    row("rename(2) to tools.changed, p99", percentile(&mut to_event, 0.99), floor);
+    goal(10, "from a save to its notification", p50.as_secs_f64() * 1e3, "ms", Demand::AtMost(3.0));
     println!();
 }

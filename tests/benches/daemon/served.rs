@@ -1,13 +1,17 @@
 //! The servers under test.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use ::rmcp::RoleServer;
+use ::rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
+use ::rmcp::service::RequestContext;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toold::daemon::{Daemon, Options};
 use toold::places::Places;
@@ -24,10 +28,22 @@ pub(crate) struct Server(Child);
 
 impl Server {
     pub(crate) fn start(what: &str, place: &Path, socket: &Path) -> Self {
+        Self::start_and_wait(what, place, || std::os::unix::net::UnixStream::connect(socket).ok())
+    }
+
+    pub(crate) fn start_and_wait<T>(what: &str, place: &Path, ready: impl FnMut() -> Option<T>) -> Self {
         let program = std::env::current_exe().unwrap();
         let child = Command::new(program).args([what]).arg(place).stdin(Stdio::null()).spawn().unwrap();
-        toold_tests::until("the server listens", || std::os::unix::net::UnixStream::connect(socket).ok());
-        Self(child)
+        let server = Self(child);
+        toold_tests::until("the server listens", ready);
+        server
+    }
+
+    /// Bytes that are its own and in memory.
+    pub(crate) fn memory(&self) -> u64 {
+        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.0.id())).unwrap();
+        let dirty = rollup.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).unwrap();
+        dirty.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 }
 
@@ -57,7 +73,108 @@ pub(crate) fn echo(socket: &Path) {
     }
 }
 
-/// A whole daemon with one more built-in, which does nothing.
+/// Answers as the daemon does, with nothing between: the request is parsed as it lies in the buffer, and all that
+/// came at once is answered at once. What no daemon that speaks JSON-RPC can be faster than.
+pub(crate) fn by_hand(socket: &Path) {
+    #[derive(serde::Deserialize)]
+    struct Request<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+        method: &'a str,
+        params: Params<'a>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Params<'a> {
+        name: &'a str,
+        arguments: Arguments<'a>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Arguments<'a> {
+        text: &'a str,
+    }
+    let listener = UnixListener::bind(socket).unwrap();
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        std::thread::spawn(move || {
+            let (mut buffer, mut filled, mut out) = (vec![0; 64 * 1024], 0, Vec::new());
+            while let Ok(read @ 1..) = stream.read(&mut buffer[filled..]) {
+                filled += read;
+                let whole = buffer[..filled].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                for line in buffer[..whole].split_inclusive(|byte| *byte == b'\n') {
+                    let request: Request = serde_json::from_slice(line).unwrap();
+                    assert_eq!((request.method, request.params.name), ("tools.execute", "noop_native"));
+                    let content = json!([{"type": "text", "text": request.params.arguments.text}]);
+                    writeln!(out, r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":{content}}}}}"#, request.id)
+                        .unwrap();
+                }
+                buffer.copy_within(whole..filled, 0);
+                filled -= whole;
+                if stream.write_all(&out).is_err() {
+                    return;
+                }
+                out.clear();
+            }
+        });
+    }
+}
+
+/// A server of one tool on the official Rust SDK of MCP.
+pub(crate) fn rmcp(socket: &Path) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let listener = tokio::net::UnixListener::bind(socket).unwrap();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                if let Ok(service) = ::rmcp::serve_server(OneTool, stream.into_split()).await {
+                    let _ = service.waiting().await;
+                }
+            });
+        }
+    });
+}
+
+struct OneTool;
+
+impl ::rmcp::ServerHandler for OneTool {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ::rmcp::ErrorData> {
+        let text = request.arguments.as_ref().and_then(|arguments| arguments["text"].as_str()).unwrap_or_default();
+        Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+    }
+}
+
+/// jsonrpsee's own WebSocket server with a subscription of as many items as are asked for. Its port goes to a file.
+pub(crate) fn websocket(port_file: &Path) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let server = jsonrpsee::server::Server::builder().build("127.0.0.1:0").await.unwrap();
+        let mut module = jsonrpsee::RpcModule::new(());
+        module
+            .register_subscription("subscribe", "item", "unsubscribe", |params, pending, _, _| async move {
+                let items: u64 = params.one()?;
+                let sink = pending.accept().await?;
+                for seq in 0..items {
+                    let item = json!({"call_id": "c", "seq": seq, "kind": "message", "text": TEXT});
+                    sink.send(serde_json::value::to_raw_value(&item)?).await?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        let beside = port_file.with_extension("new");
+        std::fs::write(&beside, server.local_addr().unwrap().port().to_string()).unwrap();
+        std::fs::rename(&beside, port_file).unwrap();
+        server.start(module).stopped().await;
+    });
+}
+
+/// What each message of progress says.
+const TEXT: &str = "hello world 0123456789";
+
+/// A whole daemon with three more built-ins: one does nothing, one tells progress, one waits.
 pub(crate) fn daemon(dir: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -72,21 +189,39 @@ pub(crate) fn daemon(dir: &Path) {
         })
         .unwrap();
         let key = SourceKey { kind: SourceKind::Builtin, name: "bench".into(), scope: Scope::Global };
-        daemon.state.engine.registry.put(key, Origin::Builtin, vec![Arc::new(Noop::new())]).unwrap();
+        let tools = vec![
+            Bench::tool("noop_native", Does::Nothing),
+            Bench::tool("noop_progress", Does::Progress),
+            Bench::tool("noop_wait", Does::Wait),
+        ];
+        daemon.state.engine.registry.put(key, Origin::Builtin, tools).unwrap();
         socket.accept(&daemon).await;
     });
 }
 
-struct Noop(ToolSpec);
+/// What the daemon under test has beside its own tools.
+#[derive(Clone, Copy)]
+enum Does {
+    Nothing,
+    /// Tells `items` messages, so that its outbox is drained in between.
+    Progress,
+    /// Waits until it is cancelled.
+    Wait,
+}
 
-impl Noop {
-    fn new() -> Self {
-        Self(ToolSpec {
-            name: ToolName::parse("noop_native").unwrap(),
-            label: "No-op".into(),
+struct Bench {
+    spec: ToolSpec,
+    does: Does,
+}
+
+impl Bench {
+    fn tool(name: &str, does: Does) -> Arc<dyn Tool> {
+        let spec = ToolSpec {
+            name: ToolName::parse(name).unwrap(),
+            label: name.into(),
             description: "Gives its text back".into(),
             input: Schema::compile_input(json!({
-                "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
+                "type": "object", "properties": {"text": {"type": "string"}, "items": {"type": "integer"}},
                 "additionalProperties": false
             }))
             .unwrap(),
@@ -99,20 +234,36 @@ impl Noop {
             timeout: None,
             annotations: Annotations::default(),
             version: None,
-        })
+        };
+        Arc::new(Self { spec, does })
     }
 }
 
-impl Tool for Noop {
+impl Tool for Bench {
     fn spec(&self) -> &ToolSpec {
-        &self.0
+        &self.spec
     }
 
     fn needs<'a>(&'a self, _: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
         async { Ok(Vec::new()) }.boxed()
     }
 
-    fn call<'a>(&'a self, input: Value, _: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        async move { Ok(ToolOutput::text(input["text"].as_str().unwrap_or_default())) }.boxed()
+    fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        async move {
+            match self.does {
+                Does::Nothing => {}
+                Does::Progress => {
+                    for n in 0..input["items"].as_u64().unwrap_or_default() {
+                        cx.message(TEXT);
+                        if n % 64 == 63 {
+                            tokio::task::yield_now().await;
+                        }
+                    }
+                }
+                Does::Wait => cx.cancel.cancelled().await,
+            }
+            Ok(ToolOutput::text(input["text"].as_str().unwrap_or_default()))
+        }
+        .boxed()
     }
 }

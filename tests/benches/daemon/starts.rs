@@ -1,5 +1,6 @@
 //! From the start of the process to its first answer.
 
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toold_tests::{Wire, toold};
 
-use crate::stats::{median, row};
+use crate::pipelined::node_server;
+use crate::stats::{Demand, goal, median, ratio, row};
 
 pub(crate) fn run(quick: bool) {
     let rounds = if quick { 3 } else { 15 };
@@ -23,20 +25,50 @@ pub(crate) fn run(quick: bool) {
         );
         std::fs::write(plugins.join(format!("p{n}.lua")), source).unwrap();
     }
+    let mut node = Vec::new();
     let (mut processes, mut bare, mut with_plugins, mut all_listed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         processes.push(bare_process());
+        node.extend(start_of_node());
         bare.push(start(empty.path(), None).0);
         let (first, listed) = start(full.path(), Some(many));
         with_plugins.push(first);
         all_listed.push(listed);
     }
-    let floor = median(processes);
+    let (floor, bare, with_plugins) = (median(processes), median(bare), median(with_plugins));
     println!("{:<44} {:>13}   {:>8}", "start", "", "of floor");
-    row("`toold --version`, to its end", floor, floor, "");
-    row("no plugins, to the first answer", median(bare), floor, "goal 10000 us");
-    row(&format!("{many} plugins, to the first answer"), median(with_plugins), floor, "goal 10000 us");
-    row(&format!("{many} plugins, to all listed"), median(all_listed), floor, "");
+    row("`toold --version`, to its end", floor, floor);
+    row("no plugins, to the first answer", bare, floor);
+    row(&format!("{many} plugins, to the first answer"), with_plugins, floor);
+    row(&format!("{many} plugins, to all listed"), median(all_listed), floor);
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    goal(13, "from the start to the first answer", ms(bare), "ms", Demand::AtMost(10.0));
+    goal(13, &format!("the same with {many} plugins"), ms(with_plugins), "ms", Demand::AtMost(10.0));
+    if node.is_empty() {
+        println!("the TypeScript SDK is not installed below target/; `.ci/mcp_client` installs it");
+    } else {
+        let node = median(node);
+        row("a server on the TypeScript SDK, the same", node, floor);
+        goal(13, "a start, of a server on the TypeScript SDK", ratio(bare, node), "x", Demand::AtMost(1.0 / 30.0));
+    }
+    println!();
+}
+
+/// To the answer to `initialize`.
+fn start_of_node() -> Option<Duration> {
+    let mut command = node_server()?;
+    let start = Instant::now();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+        {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}});
+    writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
+    let mut answer = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
+    let took = start.elapsed();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(answer.contains("serverInfo"), "{answer}");
+    Some(took)
 }
 
 fn bare_process() -> Duration {

@@ -11,7 +11,31 @@ pub(crate) fn median(mut samples: Vec<Duration>) -> Duration {
     percentile(&mut samples, 0.5)
 }
 
-pub(crate) fn row(name: &str, value: Duration, floor: Duration, goal: &str) {
-    let ratio = value.as_secs_f64() / floor.as_secs_f64();
-    println!("{name:<44} {:>10.1} us   {ratio:>6.2} x   {goal}", value.as_secs_f64() * 1e6);
+pub(crate) fn ratio(value: Duration, floor: Duration) -> f64 {
+    value.as_secs_f64() / floor.as_secs_f64()
+}
+
+pub(crate) fn row(name: &str, value: Duration, floor: Duration) {
+    println!("{name:<44} {:>10.1} us   {:>6.2} x", value.as_secs_f64() * 1e6, ratio(value, floor));
+}
+
+/// How many a second, beside how many the floor does.
+pub(crate) fn rate_row(name: &str, rate: f64, floor: f64) {
+    println!("{name:<44} {rate:>10.0} /s   {:>6.2} x", rate / floor);
+}
+
+/// What a goal demands, in the unit that it is told in.
+#[derive(Clone, Copy)]
+pub(crate) enum Demand {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// One line for `tests/benches/figures.py`, which makes the table of goals of such lines.
+pub(crate) fn goal(number: u8, what: &str, value: f64, unit: &str, demand: Demand) {
+    let (demand, held) = match demand {
+        Demand::AtMost(most) => (format!("at most {most}"), value <= most),
+        Demand::AtLeast(least) => (format!("at least {least}"), value >= least),
+    };
+    println!("goal G{number} | {what} | {value:.2} | {unit} | {demand} | {}", if held { "held" } else { "missed" });
 }
