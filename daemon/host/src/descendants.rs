@@ -33,9 +33,14 @@ pub(crate) fn new_mark() -> String {
 /// The living processes that carry `mark`, and those below them and below `leader`.
 /// Empty where there is no `/proc`. Takes some milliseconds: it reads two small files per process.
 pub(crate) fn find(leader: Pid, mark: &str) -> Vec<Pid> {
-    let marked = format!("{MARK}={mark}");
+    find_all(&[leader], &[mark])
+}
+
+/// As [`find`], for several commands.
+pub(crate) fn find_all(leaders: &[Pid], marks: &[&str]) -> Vec<Pid> {
+    let name = format!("{MARK}=");
     let mut parents = HashMap::new();
-    let mut found = HashSet::from([leader.as_raw_nonzero().get()]);
+    let mut found: HashSet<i32> = leaders.iter().map(|leader| leader.as_raw_nonzero().get()).collect();
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     for entry in entries.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
@@ -49,7 +54,8 @@ pub(crate) fn find(leader: Pid, mark: &str) -> Vec<Pid> {
         }
         parents.insert(pid, parent);
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environment.split(|byte| *byte == 0).any(|variable| variable == marked.as_bytes()) {
+        let mut marked = environment.split(|byte| *byte == 0).filter_map(|text| text.strip_prefix(name.as_bytes()));
+        if marked.any(|mark| marks.iter().any(|known| known.as_bytes() == mark)) {
             found.insert(pid);
         }
     }
@@ -106,7 +112,7 @@ fn is_gone(owner: &str) -> bool {
 }
 
 /// When a living process started, in ticks since boot.
-fn started(pid: i32) -> Option<u64> {
+pub(crate) fn started(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     let state = fields.next()?;

@@ -1,7 +1,8 @@
 //! Runs programs, and leaves nothing of them behind.
 //!
-//! [`run`] is for those that end; [`talk`] for those that are talked with.
+//! [`run`] is for those that end; [`talk`] for those that are talked with; [`keeper`] for when the daemon is killed.
 
+pub mod keeper;
 pub mod talk;
 
 mod pipe;
@@ -26,6 +27,7 @@ use toold_proto::shell::TerminalSize;
 use crate::descendants;
 use crate::environment::Environment;
 use crate::kept::Kept;
+use crate::process::keeper::Ward;
 use crate::process::pipe::{Pipe, read_either};
 use crate::sandbox::Confinement;
 use crate::terminal;
@@ -246,12 +248,12 @@ fn start_at_terminal(
     input: Option<mpsc::Receiver<Vec<u8>>>,
 ) -> Result<Running, StartError> {
     let program = command.program.display().to_string();
-    let Prepared { mut system, mark } = prepare(&command)?;
+    let Prepared { mut system, mark, ward } = prepare(&command)?;
     if command.environment.get("TERM").is_none_or(|term| term == "dumb") {
         system.env("TERM", "xterm-256color");
     }
     let spawned = terminal::spawn(system, size, input).map_err(|source| StartError::System { program, source })?;
-    let mut running = Running::new(spawned.child, mark);
+    let mut running = Running::new(spawned.child, mark, ward);
     running.writer = Some(spawned.writer);
     running.stdout = Some(Box::new(spawned.output));
     Ok(running)
@@ -260,15 +262,16 @@ fn start_at_terminal(
 /// With pipes for what it writes, which are still with the child.
 fn spawn(command: Command, stdin: Stdio) -> Result<Running, StartError> {
     let program = command.program.display().to_string();
-    let Prepared { mut system, mark } = prepare(&command)?;
+    let Prepared { mut system, mark, ward } = prepare(&command)?;
     system.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = system.spawn().map_err(|source| StartError::System { program, source })?;
-    Ok(Running::new(child, mark))
+    Ok(Running::new(child, mark, ward))
 }
 
 struct Prepared {
     system: tokio::process::Command,
     mark: String,
+    ward: Ward,
 }
 
 fn prepare(command: &Command) -> Result<Prepared, StartError> {
@@ -309,7 +312,8 @@ fn prepare(command: &Command) -> Result<Prepared, StartError> {
         .env("PWD", &command.cwd)
         .env(descendants::MARK, &mark)
         .kill_on_drop(true);
-    Ok(Prepared { system, mark })
+    let ward = Ward::new(&mark);
+    Ok(Prepared { system, mark, ward })
 }
 
 fn find_program(command: &Command) -> Option<PathBuf> {
@@ -343,13 +347,17 @@ struct Running {
     /// Feeds its input. Not waited for: who inherited the input may never read it.
     writer: Option<JoinHandle<()>>,
     over: bool,
+    /// Dropped last: until then the command ends with the daemon.
+    _ward: Ward,
 }
 
 impl Running {
-    fn new(child: Child, mark: String) -> Self {
+    fn new(child: Child, mark: String, ward: Ward) -> Self {
         let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
         let pid = pid.expect("a child that nobody waited for has an id");
-        Self { child, stdout: None, stderr: None, exit: Exit::of(pid), pid, mark, writer: None, over: false }
+        ward.started(pid);
+        let exit = Exit::of(pid);
+        Self { child, stdout: None, stderr: None, exit, pid, mark, writer: None, over: false, _ward: ward }
     }
 
     /// To every process of the command, wherever it went.

@@ -1,0 +1,219 @@
+//! Ends what runs when the daemon is killed, and cannot end it itself.
+//!
+//! The keeper is a process of its own, the daemon's binary once more. It reads from a pipe which commands run; the
+//! end of that pipe is the end of the daemon, however that came. The kernel's own means does less: a parent's death
+//! is told to its direct children alone, and it is the death of the thread that forked.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::signal_group;
+use crate::descendants;
+use crate::sandbox::helper::PROGRAM;
+
+/// The first argument that asks for this.
+const NAME: &str = "keeper";
+/// Between TERM and KILL, and how often is looked meanwhile.
+const GRACE: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(20);
+/// What KILL does not end by then waits in the kernel.
+const GIVE_UP: Duration = Duration::from_secs(10);
+
+/// Global because what it answers for is the end of the process: all daemons in it end at once.
+static KEEPER: Mutex<Keeper> = Mutex::new(Keeper { allowed: false, process: None, commands: None });
+
+struct Keeper {
+    allowed: bool,
+    process: Option<(Child, ChildStdin)>,
+    /// What runs, by mark: the first process of each, once there is one.
+    commands: Option<HashMap<String, Option<Pid>>>,
+}
+
+/// From now on commands are told to a keeper, which is started with the first one. For processes that call
+/// [`run_if_asked`] first thing.
+pub fn allow() {
+    lock().allowed = true;
+}
+
+/// A command that ends with the daemon, until this is dropped.
+pub(super) struct Ward {
+    mark: String,
+}
+
+impl Ward {
+    /// Called before the command starts: no moment is left in which nobody answers for it.
+    pub(super) fn new(mark: &str) -> Self {
+        lock().tell(mark, '+', Some(None));
+        Self { mark: mark.to_owned() }
+    }
+
+    /// Tells the command's first process, for those that take the mark off and stay in its group.
+    pub(super) fn started(&self, leader: Pid) {
+        lock().tell(&self.mark, '=', Some(Some(leader)));
+    }
+}
+
+impl Drop for Ward {
+    fn drop(&mut self) {
+        lock().tell(&self.mark, '-', None);
+    }
+}
+
+impl Keeper {
+    fn tell(&mut self, mark: &str, what: char, now: Option<Option<Pid>>) {
+        if !self.allowed {
+            return;
+        }
+        let commands = self.commands.get_or_insert_default();
+        match now {
+            Some(leader) => _ = commands.insert(mark.to_owned(), leader),
+            None => _ = commands.remove(mark),
+        }
+        let line = line(mark, what, now.flatten());
+        if let Some((_, pipe)) = &mut self.process
+            && pipe.write_all(line.as_bytes()).is_ok()
+        {
+            return;
+        }
+        // There is none yet, or it was ended or stopped from outside: a new one hears of all.
+        if let Some((mut process, pipe)) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+            // After its end: one that is only slow would take this for ours.
+            drop(pipe);
+        }
+        match start(commands) {
+            Ok(started) => self.process = Some(started),
+            Err(error) => tracing::warn!(%error, "nothing ends what runs if the daemon is killed"),
+        }
+    }
+}
+
+fn line(mark: &str, what: char, leader: Option<Pid>) -> String {
+    match leader {
+        Some(leader) => format!("{what}{mark} {}\n", leader.as_raw_nonzero()),
+        None => format!("{what}{mark}\n"),
+    }
+}
+
+fn start(commands: &HashMap<String, Option<Pid>>) -> std::io::Result<(Child, ChildStdin)> {
+    let mut process = Command::new(PROGRAM)
+        .arg0("toold")
+        .arg(NAME)
+        .env_clear()
+        .current_dir("/")
+        // A terminal's Ctrl-C is for the daemon.
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut pipe = process.stdin.take().expect("it was asked for");
+    for (mark, leader) in commands {
+        let what = if leader.is_some() { '=' } else { '+' };
+        pipe.write_all(line(mark, what, *leader).as_bytes())?;
+    }
+    // A keeper that does not read must not hold the daemon up. A line is written whole or not at all.
+    rustix::io::ioctl_fionbio(&pipe, true)?;
+    Ok((process, pipe))
+}
+
+fn lock() -> MutexGuard<'static, Keeper> {
+    KEEPER.lock().expect("no code panics while it holds this lock")
+}
+
+/// Runs as this process if its arguments say so, until the daemon is gone and what it left is ended. Must be called
+/// before there is any other thread.
+pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    arguments.next();
+    if arguments.next()? != NAME {
+        return None;
+    }
+    let left = listen(std::io::stdin());
+    if !left.is_empty() {
+        end(&left);
+    }
+    Some(ExitCode::SUCCESS)
+}
+
+/// A command that ran when the daemon ended.
+struct Left {
+    mark: String,
+    /// Its first process, and when that started: ids come again.
+    leader: Option<(Pid, Option<u64>)>,
+}
+
+fn listen(pipe: impl Read) -> Vec<Left> {
+    let mut running: HashMap<String, Left> = HashMap::new();
+    for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+        let Some((what, rest)) = line.split_at_checked(1) else { continue };
+        let (mark, pid) = rest.split_once(' ').unwrap_or((rest, ""));
+        if what == "-" {
+            running.remove(mark);
+            continue;
+        }
+        let leader = pid.parse().ok().and_then(Pid::from_raw);
+        let leader = leader.map(|pid| (pid, descendants::started(pid.as_raw_nonzero().get())));
+        running.insert(mark.to_owned(), Left { mark: mark.to_owned(), leader });
+    }
+    running.into_values().collect()
+}
+
+/// TERM, and KILL for what is left after the grace.
+fn end(left: &[Left]) {
+    let began = Instant::now();
+    let mut terminated = false;
+    let mut seen_none = 0;
+    // A process that forks or becomes another program is not seen in that moment, so none must be seen twice.
+    while seen_none < 2 && began.elapsed() < GIVE_UP {
+        let signal = if began.elapsed() < GRACE { Signal::TERM } else { Signal::KILL };
+        let found = find(left);
+        seen_none = if found.is_empty() { seen_none + 1 } else { 0 };
+        if signal == Signal::KILL || !terminated {
+            for group in left.iter().filter_map(same_leader) {
+                signal_group(group, signal);
+            }
+            for pid in &found {
+                // Fails for those that have ended meanwhile.
+                let _ = rustix::process::kill_process(*pid, signal);
+            }
+            terminated = !found.is_empty();
+        }
+        std::thread::park_timeout(STEP);
+    }
+}
+
+fn find(left: &[Left]) -> Vec<Pid> {
+    let leaders: Vec<Pid> = left.iter().filter_map(same_leader).collect();
+    let marks: Vec<&str> = left.iter().map(|left| left.mark.as_str()).collect();
+    descendants::find_all(&leaders, &marks)
+}
+
+/// The first process, if it is still the one that it was.
+fn same_leader(left: &Left) -> Option<Pid> {
+    let (pid, started) = left.leader?;
+    (started.is_some() && descendants::started(pid.as_raw_nonzero().get()) == started).then_some(pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_is_not_left() {
+        let own = std::process::id();
+        let left = listen(format!("+a\n+b\n=b {own}\n+c\n-a\n=c\n").as_bytes());
+        let mut marks: Vec<(&str, bool)> =
+            left.iter().map(|left| (left.mark.as_str(), left.leader.is_some())).collect();
+        marks.sort_unstable();
+        assert_eq!(marks, [("b", true), ("c", false)]);
+        assert_eq!(left.iter().filter_map(same_leader).count(), 1);
+    }
+}
