@@ -105,7 +105,8 @@ impl Health {
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = lock(&self.problems).clone();
         let lost = self.lost_in_all.load(Ordering::Relaxed);
-        if lost > 0 {
+        // Where nothing is written at all, that is told already.
+        if lost > 0 && self.refusal().is_none() {
             problems.push(format!(
                 "the audit log lacks {lost} rows of this run: they came faster than {} could be written",
                 self.path.display()
