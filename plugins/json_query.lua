@@ -29,6 +29,9 @@ local function literal(text)
 end
 
 -- The query as a list of steps; an error names the place.
+---@param query string
+---@return any steps
+---@return string? ending
 local function compile(query)
   local path, ending = query:match("^(.-)%s*|%s*(%a+)%s*$")
   path = path or query

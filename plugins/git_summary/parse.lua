@@ -9,8 +9,22 @@ function parse.lines(text)
   return lines
 end
 
+---@class git.State
+---@field branch string
+---@field upstream? string
+---@field ahead number?
+---@field behind number?
+---@field is_empty? boolean There is no commit yet.
+---@field staged string[]
+---@field changed string[]
+---@field untracked string[]
+---@field conflicts string[]
+
 -- `git status --porcelain=v2 --branch`
+---@param text string
+---@return git.State
 function parse.status(text)
+  ---@type git.State
   local state = { branch = "(detached)", ahead = 0, behind = 0, staged = {}, changed = {}, untracked = {}, conflicts = {} }
   for _, line in ipairs(parse.lines(text)) do
     local head = line:match("^# branch%.head (.+)")

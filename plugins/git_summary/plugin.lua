@@ -65,7 +65,7 @@ hygge.register_tool {
       end,
     }
     for _, part in ipairs { "conflicts", "staged", "changed", "untracked" } do
-      local files = state[part]
+      local files = state[part] ---@type string[]
       if #files > 0 then
         add(lines, "\n%s (%d):", part, #files)
         for i = 1, math.min(#files, 40) do

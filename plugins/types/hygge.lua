@@ -126,12 +126,22 @@ function ctx.roots() end
 ---@field session_id string
 ---@field hook_name string
 ---@field pwd string
----@field tool_name? string
----@field tool_input? table Before the call.
----@field tool_result? {content: hygge.Block[], is_error: boolean, metadata: table} After the call.
----@field call_id? string
----@field message? any
 ---@field mode_name? string
+
+---Before a call.
+---@class hygge.PreToolEvent: hygge.HookEvent
+---@field tool_name string
+---@field tool_input table
+---@field call_id string
+
+---After a call.
+---@class hygge.PostToolEvent: hygge.HookEvent
+---@field tool_name string
+---@field tool_result {content: hygge.Block[], is_error: boolean, metadata: table}
+---@field call_id string
+
+---@class hygge.MessageEvent: hygge.HookEvent
+---@field message any
 
 ---@class hygge.HookAnswer
 ---@field decision? "allow" | "deny" | "modify" `allow` is no objection; it never skips the permission.
@@ -186,10 +196,15 @@ hygge.tools = {}
 function hygge.tools.register(spec) end
 
 ---Sees every call, from whichever frontend, and may refuse or change it. Only while the plugin loads.
----@param event "pre_tool" | "post_tool" | "pre_message" | "post_message"
+---@param event string
 ---@param options hygge.HookOptions
 ---@param handler fun(event: hygge.HookEvent): hygge.HookAnswer?
----@overload fun(event: string, handler: fun(event: hygge.HookEvent): hygge.HookAnswer?)
+---@overload fun(event: "pre_tool", options: hygge.HookOptions, handler: fun(event: hygge.PreToolEvent): hygge.HookAnswer?)
+---@overload fun(event: "post_tool", options: hygge.HookOptions, handler: fun(event: hygge.PostToolEvent): hygge.HookAnswer?)
+---@overload fun(event: "pre_message" | "post_message", options: hygge.HookOptions, handler: fun(event: hygge.MessageEvent): hygge.HookAnswer?)
+---@overload fun(event: "pre_tool", handler: fun(event: hygge.PreToolEvent): hygge.HookAnswer?)
+---@overload fun(event: "post_tool", handler: fun(event: hygge.PostToolEvent): hygge.HookAnswer?)
+---@overload fun(event: "pre_message" | "post_message", handler: fun(event: hygge.MessageEvent): hygge.HookAnswer?)
 function hygge.register_hook(event, options, handler) end
 
 ---Offers a slash command. Only while the plugin loads.
@@ -420,3 +435,50 @@ function hygge.store.delete(key) end
 ---@param prefix? string
 ---@return string[] keys Sorted.
 function hygge.store.keys(prefix) end
+
+-- What `*_test.lua` files see beside all this: `toolctl plugins test` runs them.
+
+---Names a group of cases.
+---@param name string
+---@param body fun()
+function describe(name, body) end
+
+---A case: it fails when its function raises.
+---@param name string
+---@param body fun()
+function it(name, body) end
+
+---Runs before each case, after what was faked for the one before is forgotten.
+---@param body fun()
+function before(body) end
+
+---@class hygge.Checks
+---@field to_be fun(wanted: any) The same value.
+---@field to_equal fun(wanted: any) Tables by what is in them.
+---@field to_be_nil fun()
+---@field to_be_truthy fun()
+---@field to_match fun(pattern: string)
+---@field to_contain fun(part: any) Of a text a piece of it, of a table a value.
+---@field to_raise fun(words?: string) Of a function.
+
+---@class hygge.Expectation: hygge.Checks
+---@field never hygge.Checks
+
+---@param got any
+---@return hygge.Expectation
+function expect(got) end
+
+---Calls a tool of the plugin.
+---@param name string
+---@param input? table
+---@return {content: string, is_error: boolean, metadata?: table, structured?: any}
+function call(name, input) end
+
+---What stands in for the world in this case; without it, what would touch the world raises.
+fake = {}
+
+---@param run fun(command: string, args: string[], options: table): string | {stdout?: string, stderr?: string, code?: integer}
+function fake.exec(run) end
+
+---@param run fun(request: {method: string, url: string, headers: table<string, string>, body?: string}): string | {status?: integer, headers?: table<string, string>, body?: string}
+function fake.http(run) end

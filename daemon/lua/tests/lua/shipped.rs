@@ -230,6 +230,25 @@ async fn the_stubs_name_exactly_what_the_host_has() {
             described.insert("hygge.config".to_owned());
         }
     }
+    let (described, in_tests): (BTreeSet<String>, BTreeSet<String>) =
+        described.into_iter().partition(|name| name.starts_with("hygge.") || name.starts_with("ctx."));
+    let testing = include_str!("../../src/testing.lua");
+    let (mut has, mut is_fake) = (BTreeSet::new(), false);
+    for line in testing.lines() {
+        is_fake = line == "fake = {" || (is_fake && line != "}");
+        if let Some(name) = line.strip_prefix("function ").and_then(|rest| rest.split('(').next()) {
+            has.insert(name.to_owned());
+        } else if let Some((name, "function")) =
+            line.trim().split_once(" = ").map(|(name, to)| (name, &to[..8.min(to.len())]))
+        {
+            if is_fake {
+                has.insert(format!("fake.{name}"));
+            } else if name.starts_with("to_") {
+                assert!(stubs.contains(&format!("---@field {name} fun(")), "no stub for {name}");
+            }
+        }
+    }
+    assert_eq!(in_tests, has);
     let world = World::new(&[
         ("list/plugin.toml", "name = 'list'\nversion = '1'"),
         ("list/plugin.lua",
