@@ -284,6 +284,9 @@ impl Vm {
             Poll::Pending
         })
         .await;
+        // A coroutine that was stopped still has what its functions held.
+        drop(script);
+        drop(thread);
         if matches!(root(&ended), Some(mlua::Error::MemoryError(_))) || call.brake.is_set() {
             self.check_wear();
         }

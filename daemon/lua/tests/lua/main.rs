@@ -12,5 +12,6 @@ mod registering;
 mod reloading;
 mod shipped;
 mod starts;
+mod state;
 mod system;
 mod world;

@@ -282,6 +282,55 @@ async fn a_checkout_of_two_hundred_is_few_revisions() {
     }
 }
 
+/// Git writes each file in place, and removes those that the other branch does not have.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkout_by_git_is_few_revisions_and_ends_as_the_branch_is() {
+    let world = World::new(&[]).await;
+    let git = |args: &[&str]| {
+        let output = std::process::Command::new("git")
+            .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
+            .args(args)
+            .current_dir(&world.plugins)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let tool = |n: usize, version: &str| {
+        format!("hygge.register_tool{{name = 't{n}', description = '{version}', execute = print}}")
+    };
+    git(&["init", "--quiet", "--initial-branch", "one"]);
+    for (branch, numbers) in [("one", 0..200), ("two", 100..300)] {
+        if branch != "one" {
+            git(&["checkout", "--quiet", "--orphan", branch]);
+            git(&["rm", "-r", "--quiet", "--force", "."]);
+        }
+        for n in numbers {
+            world.write(&format!("p{n}.lua"), &tool(n, branch));
+        }
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "--message", branch]);
+    }
+    let is_at = |world: &World, branch: &str, first: usize| {
+        let snapshot = world.engine.registry.snapshot();
+        let mut names: Vec<String> = (first..first + 200).map(|n| format!("t{n}")).collect();
+        names.sort();
+        let tools = snapshot.global();
+        tools.iter().all(|tool| tool.spec().description == branch)
+            && tools.iter().map(|tool| tool.spec().name.as_str()).eq(names.iter().map(String::as_str))
+    };
+    world.until(|world| is_at(world, "two", 100)).await;
+    for (branch, first) in [("one", 0), ("two", 100), ("one", 0)] {
+        let before = world.revision();
+        git(&["checkout", "--quiet", branch]);
+        world.until(|world| is_at(world, branch, first)).await;
+        assert!(world.revision() - before <= 40, "{} revisions", world.revision() - before);
+        println!("{} revisions to {branch}", world.revision() - before);
+    }
+    assert!(world.host.list().iter().all(|plugin| plugin.status == PluginStatus::Loaded && plugin.error.is_none()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn linked_plugins_load_and_follow_their_files() {
     let world = World::new(&[]).await;
