@@ -13,6 +13,7 @@ use toold_host::exclude::Exclusions;
 use toold_host::kept::Kept;
 use toold_host::process::{self, Command, Ending, Finished};
 use toold_host::shell_grammar;
+use toold_host::started::StartedFor;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
 
@@ -107,6 +108,7 @@ impl Builtin for Bash {
         let environment = self.shared.environment.clone().with(&cx.session.env);
         let mut command = Command::shell(&input.command, cwd, environment);
         command.confinement = self.shared.sandbox.confine(cx)?;
+        command.started_for = Some(StartedFor::call(cx, &cx.chain));
         let sandbox = command.confinement.as_ref().map(|confinement| confinement.words.clone());
         let with_sandbox = |output: ToolOutput| match &sandbox {
             Some(sandbox) => output.with("sandbox", sandbox.as_str()),

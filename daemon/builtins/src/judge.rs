@@ -63,12 +63,12 @@ impl Judge {
     }
 
     fn decide(&self, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Decision {
-        let roots: Vec<&Path> =
-            std::iter::once(&self.session.cwd).chain(&self.session.roots).map(PathBuf::as_path).collect();
+        let (roots, above) = (self.session.places(), self.session.above());
         let subject = Subject {
             tool: &self.tool,
             origin: self.origin,
             session: &self.session.id,
+            above: &above,
             mode: self.mode,
             cwd: &self.cwd,
             roots: &roots,

@@ -12,6 +12,7 @@ use toold_engine::execute::Principal;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_host::process::{self, Command, Ending, Finished};
+use toold_host::started::StartedFor;
 use toold_proto::provide::Role;
 use toold_proto::tool::{Annotations, Category};
 
@@ -114,6 +115,7 @@ impl Subagent {
             command.stdin = Some(filled.prompt.clone().into_bytes());
         }
         command.timeout = Some(kind.timeout.unwrap_or(DEFAULT_TIMEOUT));
+        command.started_for = Some(StartedFor::call(cx, &cx.chain));
         command.keep = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         let work = process::run(command, &cx.cancel, |stream, text| cx.output(stream, text));
         let finished = with_heartbeat(cx, work).await?;

@@ -1,6 +1,5 @@
 //! Leave for one need: the policy's decision, or a person's.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use toold_proto::permission::{GrantInfo, GrantPermission, Verdict};
@@ -69,11 +68,12 @@ pub fn judge(cx: &Cx, chain: &[String], need: &Need) -> Decision {
 /// As [`judge`], for a tool that was called within the call.
 pub(crate) fn judge_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &[String], need: &Need) -> Decision {
     let session = &cx.session;
-    let roots: Vec<&Path> = std::iter::once(&session.cwd).chain(&session.roots).map(|path| path.as_path()).collect();
+    let (roots, above) = (session.places(), session.above());
     let subject = Subject {
         tool,
         origin,
         session: &session.id,
+        above: &above,
         mode: session.mode(),
         cwd: &cx.cwd,
         roots: &roots,

@@ -99,6 +99,8 @@ pub struct Subject<'a> {
     pub tool: &'a ToolName,
     pub origin: Origin,
     pub session: &'a SessionId,
+    /// The sessions that hold it, whose grants count too.
+    pub above: &'a [&'a SessionId],
     pub mode: Mode,
     pub cwd: &'a Path,
     /// The session's own folder and its roots.

@@ -2,6 +2,7 @@
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,6 +31,36 @@ pub struct NewSession {
     pub filter: Filter,
 }
 
+/// What holds a session, beside its own mode and filter.
+#[derive(Clone, Default)]
+pub enum Hold {
+    /// Nothing: it is a frontend's.
+    #[default]
+    Free,
+    /// It is of a process that a tool started, and is given what the tool's session is given, never more.
+    Tool(Starter),
+    /// It is of a process that a tool started, and nobody can tell which one: it may read what it is let.
+    Unknown,
+}
+
+/// The call that started a process.
+#[derive(Clone)]
+pub struct Starter {
+    pub session: Arc<Session>,
+    /// The plugins that the process was started through, the outermost first.
+    pub chain: Arc<[String]>,
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Free => formatter.write_str("Free"),
+            Self::Tool(starter) => formatter.debug_tuple("Tool").field(&starter.session.id).field(&starter.chain).finish(),
+            Self::Unknown => formatter.write_str("Unknown"),
+        }
+    }
+}
+
 pub struct Session {
     pub id: SessionId,
     pub cwd: PathBuf,
@@ -49,6 +80,7 @@ pub struct Session {
     /// Calls that wait for the lane.
     pub(crate) waiting: AtomicU64,
     mode: Mutex<Mode>,
+    hold: Hold,
     calls: Mutex<HashMap<CallId, Arc<Cx>>>,
     connections: AtomicU64,
     /// What tools keep for a session: read stamps, shells, lists. Keyed by type.
@@ -63,6 +95,8 @@ pub struct Filter {
     given: ToolFilter,
     enable: Option<GlobSet>,
     disable: Option<GlobSet>,
+    /// Of the session that holds this one.
+    outer: Option<Arc<Filter>>,
 }
 
 impl Filter {
@@ -77,7 +111,7 @@ impl Filter {
             }
             builder.build().map(Some)
         };
-        Ok(Self { given: filter.clone(), enable: set(&filter.enable)?, disable: set(&filter.disable)? })
+        Ok(Self { given: filter.clone(), enable: set(&filter.enable)?, disable: set(&filter.disable)?, outer: None })
     }
 
     /// The globs that it was made from.
@@ -90,14 +124,25 @@ impl Filter {
         let is_of = |sources: &Vec<String>| sources.iter().any(|source| spec.source.is_of(source));
         self.enable.as_ref().is_none_or(|set| set.is_match(name))
             && !self.disable.as_ref().is_some_and(|set| set.is_match(name))
+            && self.outer.as_ref().is_none_or(|outer| outer.lets(spec))
             && self.given.sources.as_ref().is_none_or(is_of)
             && !self.given.without_sources.as_ref().is_some_and(is_of)
     }
 }
 
 impl Session {
+    /// A frontend's session.
     pub fn new(new: NewSession) -> Self {
-        let NewSession { id, cwd, roots, project, client, model, env, filter } = new;
+        Self::held(new, Hold::Free)
+    }
+
+    /// A session that something else holds: it follows the modes of the sessions above it, and a tool that they
+    /// don't see it does not see either. The opener sees to its folders.
+    pub fn held(new: NewSession, hold: Hold) -> Self {
+        let NewSession { id, cwd, roots, project, client, model, env, mut filter } = new;
+        if let Hold::Tool(starter) = &hold {
+            filter.outer = Some(Arc::new(starter.session.filter.clone()));
+        }
         Self {
             id,
             cwd,
@@ -112,6 +157,7 @@ impl Session {
             interrupts: watch::Sender::new(0),
             waiting: AtomicU64::new(0),
             mode: Mutex::default(),
+            hold,
             calls: Mutex::default(),
             connections: AtomicU64::new(0),
             slots: Mutex::default(),
@@ -119,12 +165,55 @@ impl Session {
         }
     }
 
+    /// The mode that counts: that of the session at the top of those that it is held by, as long as it is open.
     pub fn mode(&self) -> Mode {
-        *self.mode.lock().expect("no code panics while it holds this lock")
+        let mut session = self;
+        loop {
+            session = match &session.hold {
+                Hold::Free => break,
+                Hold::Unknown => return Mode::Plan,
+                Hold::Tool(starter) if starter.session.closed.is_cancelled() => return Mode::Plan,
+                Hold::Tool(starter) => &starter.session,
+            }
+        }
+        *session.mode.lock().expect("no code panics while it holds this lock")
     }
 
+    /// Counts only for a session that nothing holds.
     pub fn set_mode(&self, mode: Mode) {
         *self.mode.lock().expect("no code panics while it holds this lock") = mode;
+    }
+
+    pub fn hold(&self) -> &Hold {
+        &self.hold
+    }
+
+    /// The sessions that hold it, the nearest first.
+    pub fn above(&self) -> Vec<&SessionId> {
+        let mut above = Vec::new();
+        let mut session = self;
+        while let Hold::Tool(starter) = &session.hold {
+            session = &starter.session;
+            above.push(&session.id);
+        }
+        above
+    }
+
+    /// The folders that count as its own for a permission: `cwd` and the roots, of the topmost session that holds it.
+    pub fn places(&self) -> Vec<&Path> {
+        let mut session = self;
+        while let Hold::Tool(starter) = &session.hold {
+            session = &starter.session;
+        }
+        std::iter::once(&session.cwd).chain(&session.roots).map(PathBuf::as_path).collect()
+    }
+
+    /// The plugins between a person and the calls of this session: none, but below a plugin.
+    pub fn chain(&self) -> Arc<[String]> {
+        match &self.hold {
+            Hold::Free | Hold::Unknown => Arc::from([]),
+            Hold::Tool(starter) => starter.chain.clone(),
+        }
     }
 
     /// Whether a resolved path lies in the session's folder or one of its roots.
@@ -137,6 +226,13 @@ impl Session {
         let mut slots = self.slots.lock().expect("no code panics while it holds this lock");
         let slot = slots.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
         slot.downcast().expect("a slot holds the type that it is keyed by")
+    }
+
+    /// The same, if it is there.
+    pub fn slot_if_any<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        let slots = self.slots.lock().expect("no code panics while it holds this lock");
+        let slot = slots.get(&TypeId::of::<T>())?.clone();
+        Some(slot.downcast().expect("a slot holds the type that it is keyed by"))
     }
 
     /// Enters a call. `None` when one of that id is in flight.

@@ -18,5 +18,6 @@ pub mod sandbox;
 pub mod shell_grammar;
 pub mod stamps;
 
+pub mod started;
 mod terminal;
 mod utf8;

@@ -31,6 +31,7 @@ use crate::process::keeper::Ward;
 use crate::process::pipe::{Pipe, read_either};
 use crate::sandbox::Confinement;
 use crate::terminal;
+use crate::started::{Known, StartedFor};
 
 /// A program to run.
 #[derive(Clone, Debug)]
@@ -54,6 +55,9 @@ pub struct Command {
     /// What confines it. Then it cannot be told from outside whether the program itself could be started.
     pub confinement: Option<Confinement>,
 }
+    /// Whose it is; what it starts in turn may do no more than that through the daemon. Nobody's when `None`: then
+    /// it may only read.
+    pub started_for: Option<StartedFor>,
 
 impl Command {
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>, environment: Environment) -> Self {
@@ -69,6 +73,7 @@ impl Command {
             terminal: None,
             confinement: None,
         }
+            started_for: None,
     }
 
     /// A line for `bash`, which reads no start-up files: what was judged is what runs.
@@ -251,9 +256,12 @@ fn start_at_terminal(
     let Prepared { mut system, mark, ward } = prepare(&command)?;
     if command.environment.get("TERM").is_none_or(|term| term == "dumb") {
         system.env("TERM", "xterm-256color");
+    let started_for = command.started_for.clone();
     }
-    let spawned = terminal::spawn(system, size, input).map_err(|source| StartError::System { program, source })?;
-    let mut running = Running::new(spawned.child, mark, ward);
+    let start = || terminal::spawn(system, size, input);
+    let spawned = start_for(started_for, start, |spawned| spawned.child.id());
+    let (spawned, known) = spawned.map_err(|source| StartError::System { program, source })?;
+    let mut running = Running::new(spawned.child, mark, known, ward);
     running.writer = Some(spawned.writer);
     running.stdout = Some(Box::new(spawned.output));
     Ok(running)
@@ -264,8 +272,20 @@ fn spawn(command: Command, stdin: Stdio) -> Result<Running, StartError> {
     let program = command.program.display().to_string();
     let Prepared { mut system, mark, ward } = prepare(&command)?;
     system.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = system.spawn().map_err(|source| StartError::System { program, source })?;
-    Ok(Running::new(child, mark, ward))
+    let spawned = start_for(command.started_for, || system.spawn(), Child::id);
+    let (child, known) = spawned.map_err(|source| StartError::System { program, source })?;
+    Ok(Running::new(child, mark, known, ward))
+}
+
+fn start_for<T>(
+    started_for: Option<StartedFor>,
+    spawn: impl FnOnce() -> std::io::Result<T>,
+    pid_of: impl FnOnce(&T) -> Option<u32>,
+) -> std::io::Result<(T, Option<Known>)> {
+    match started_for {
+        Some(started_for) => started_for.start(spawn, pid_of),
+        None => Ok((spawn()?, None)),
+    }
 }
 
 struct Prepared {
@@ -341,6 +361,8 @@ struct Running {
     child: Child,
     stdout: Option<Output>,
     stderr: Option<Output>,
+    /// Before the child, which may be waited for when it is dropped.
+    known: Option<Known>,
     exit: Exit,
     pid: Pid,
     mark: String,
@@ -352,12 +374,12 @@ struct Running {
 }
 
 impl Running {
-    fn new(child: Child, mark: String, ward: Ward) -> Self {
+    fn new(child: Child, mark: String, known: Option<Known>, ward: Ward) -> Self {
         let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
         let pid = pid.expect("a child that nobody waited for has an id");
         ward.started(pid);
         let exit = Exit::of(pid);
-        Self { child, stdout: None, stderr: None, exit, pid, mark, writer: None, over: false, _ward: ward }
+        Self { known, child, stdout: None, stderr: None, exit, pid, mark, writer: None, over: false, _ward: ward }
     }
 
     /// To every process of the command, wherever it went.
@@ -379,6 +401,7 @@ impl Running {
         self.child.wait().await.inspect_err(|error| tracing::warn!(%error, "can't wait for a child")).ok()
     }
 
+        self.known = None;
     /// Ends whoever is left in the group, once its leader is reaped; true when there was someone.
     /// As long as somebody is in it, the group's number belongs to nobody else.
     async fn end_rest(&mut self) -> bool {

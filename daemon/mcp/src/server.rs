@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::execute::Principal;
 use toold_engine::sampling::Lent;
-use toold_engine::session::Session;
+use toold_engine::session::{Hold, Session};
 use toold_proto::session::{ClientInfo, ToolFilter};
 use toold_proto::tool::SessionId;
 
@@ -94,6 +94,8 @@ pub struct Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaTools {
     Off,
+    /// What holds the session.
+    pub hold: Hold,
     On,
     /// To all but clients that are configured as ones that follow changes of the list.
     Auto,
@@ -128,7 +130,15 @@ impl Mcp {
     }
 
     /// A server for one client. `default_cwd`: where it works if it does not say.
-    pub fn server(self: &Arc<Self>, kind: Kind, id: u64, principal: Principal, default_cwd: Option<PathBuf>) -> Server {
+    /// `hold`: what holds its sessions.
+    pub fn server(
+        self: &Arc<Self>,
+        kind: Kind,
+        id: u64,
+        principal: Principal,
+        default_cwd: Option<PathBuf>,
+        hold: Hold,
+    ) -> Server {
         let connection = Connection {
             id,
             kind,
@@ -139,6 +149,7 @@ impl Mcp {
             sampler: OnceLock::new(),
             log_level: Level::default(),
             watched: Mutex::default(),
+            hold,
             half_closed: self.host.stopping().child_token(),
             gone: self.host.cancelled().child_token(),
         };
@@ -170,6 +181,7 @@ pub(crate) struct Connection {
     /// What its bridge was told to show.
     pub(crate) narrowed: Mutex<Option<Narrowed>>,
     /// Lent while the connection lives, once its client has said that it can ask a model.
+    pub(crate) hold: Hold,
     pub(crate) sampler: OnceLock<Lent>,
     pub(crate) log_level: Level,
     /// Resources that a client of the older revisions wants to hear of.

@@ -17,7 +17,7 @@ use toold_engine::Engine;
 use toold_engine::cache::Cache;
 use toold_engine::lanes::Limits;
 use toold_engine::registry::{Scope, SourceKey};
-use toold_engine::session::{NewSession, Session};
+use toold_engine::session::{Hold, NewSession, Session, Starter};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::stamps::Disk;
@@ -393,6 +393,52 @@ fn fill_random(buffer: &mut [u8]) {
         }
     }
 }
+    /// The same for whatever is at the other end of a connection: what a tool started works in the places of its
+    /// tool's session, in its environment, and sees its project.
+    ///
+    /// # Errors
+    /// When `cwd` or a root is no absolute path of a folder, or lies elsewhere.
+    pub fn new_session_for(&self, hold: &Hold, open: SessionRequest) -> anyhow::Result<Session> {
+        let new = match hold {
+            Hold::Free => return self.new_session(open),
+            Hold::Tool(Starter { session: tool, .. }) => {
+                let cwd = crate::project::real_dir(&open.cwd);
+                let cwd = cwd.with_context(|| format!("{} is no folder to work in", open.cwd.display()))?;
+                for path in std::iter::once(&cwd).chain(&open.roots) {
+                    let inside = path.canonicalize().is_ok_and(|path| tool.contains(&path));
+                    anyhow::ensure!(inside, "{} is outside of the folders of the tool that started this", path.display());
+                }
+                NewSession {
+                    id: open.id,
+                    cwd,
+                    roots: std::iter::once(&tool.cwd).chain(&tool.roots).cloned().collect(),
+                    project: tool.project.clone(),
+                    client: open.client,
+                    model: open.model,
+                    env: tool.env.clone(),
+                    filter: open.filter,
+                }
+            }
+            // Nothing can be read at the root by default, and what was granted for projects does not count there.
+            Hold::Unknown => NewSession {
+                id: open.id,
+                cwd: "/".into(),
+                roots: Vec::new(),
+                project: "/".into(),
+                client: open.client,
+                model: open.model,
+                env: BTreeMap::new(),
+                filter: open.filter,
+            },
+        };
+        Ok(Session::held(new, hold.clone()))
+    }
+
+    /// A path of a client that knows no folder here may begin with `~`, the home folder of the daemon's user.
+    pub(crate) fn without_tilde(&self, path: &Path) -> PathBuf {
+        config::expand_home(&path.to_string_lossy(), self.options.places.home.as_deref())
+    }
+
 
 fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> Engine {
     let mut engine = Engine::new(&random_hex(8));

@@ -17,6 +17,7 @@ use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
 use toold_engine::registry::{Scope, SourceKey};
 use toold_host::environment::Environment;
 use toold_host::process::{Command, Ending, run};
+use toold_host::started::StartedFor;
 use toold_proto::hook::HookDecision;
 use toold_proto::tool::SourceKind;
 
@@ -114,17 +115,18 @@ impl Hook for CommandHook {
         &self.spec
     }
 
-    fn run<'a>(&'a self, input: HookInput, _cx: Option<Arc<Cx>>) -> BoxFuture<'a, Result<HookAnswer, String>> {
-        self.run_command(input).boxed()
+    fn run<'a>(&'a self, input: HookInput, cx: Option<Arc<Cx>>) -> BoxFuture<'a, Result<HookAnswer, String>> {
+        self.run_command(input, cx).boxed()
     }
 }
 
 impl CommandHook {
-    async fn run_command(&self, input: HookInput) -> Result<HookAnswer, String> {
+    async fn run_command(&self, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
         let stdin = serde_json::to_vec(&input).map_err(|error| error.to_string())?;
         let mut command = Command::new(&self.command[0], &input.pwd, self.environment.clone()).args(&self.command[1..]);
         command.stdin = Some(stdin);
         command.timeout = Some(self.spec.timeout);
+        command.started_for = cx.map(|cx| StartedFor::call(&cx, &cx.chain));
         let finished = run(command, &CancellationToken::new(), |_, _| {}).await.map_err(|error| error.to_string())?;
         let (out, err) = (finished.stdout.to_text(), finished.stderr.to_text());
         match (finished.ending, finished.code) {

@@ -66,7 +66,7 @@ pub(crate) async fn serve<S: Stream + 'static>(
         Principal::Person | Principal::Agent => Principal::Agent,
         other @ (Principal::ToolDescendant | Principal::TokenCall | Principal::TokenAdmin) => other,
     };
-    let server = mcp.server(Kind::Stream, connection.id, principal, connection.peer.cwd.clone());
+    let server = mcp.server(Kind::Stream, connection.id, principal, connection.peer.folder(), connection.peer.hold.clone());
     let stream = Shared(Arc::new(Mutex::new(stream)));
     let listens = stream.0.clone();
     let options = StreamOptions {
@@ -91,7 +91,7 @@ impl Host for DaemonHost {
     }
 
     fn open_session(&self, wanted: Wanted) -> Result<Arc<Session>, String> {
-        let session = self.0.new_session(SessionRequest {
+        let request = SessionRequest {
             id: SessionId::parse(&format!("m-{}", random_hex(16))).expect("hexadecimal digits fit"),
             // Nothing can be read at the root by default: a client that wants files says where it works.
             cwd: wanted.cwd.unwrap_or_else(|| "/".into()),
@@ -100,8 +100,9 @@ impl Host for DaemonHost {
             model: None,
             env: BTreeMap::new(),
             filter: Filter::new(&wanted.filter).map_err(|error| format!("tools: {error}"))?,
-        });
-        let (session, _) = self.0.engine.sessions.open(session.map_err(|error| format!("cwd: {error:#}"))?);
+        };
+        let session = self.0.new_session_for(&wanted.hold, request).map_err(|error| format!("cwd: {error:#}"))?;
+        let (session, _) = self.0.open_session(session);
         self.0
             .engine
             .events
@@ -110,7 +111,7 @@ impl Host for DaemonHost {
     }
 
     fn close_session(&self, id: &SessionId) {
-        if self.0.engine.sessions.close(id).is_some() {
+        if self.0.close_session(id).is_some() {
             self.0.engine.events.emit(What::SessionClosed { session_id: id.clone() });
         }
     }

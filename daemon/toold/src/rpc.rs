@@ -188,7 +188,7 @@ impl Request {
         let id = SessionId::parse(&format!("c{}-{}", connection.id, random_hex(16))).expect("hexadecimal digits fit");
         let mut request = SessionRequest {
             id,
-            cwd: connection.peer.cwd.clone().unwrap_or_else(|| "/".into()),
+            cwd: connection.peer.folder().unwrap_or_else(|| "/".into()),
             roots: Vec::new(),
             client: None,
             model: None,
@@ -198,8 +198,8 @@ impl Request {
         if !request.cwd.is_dir() {
             request.cwd = "/".into();
         }
-        let session = self.state.new_session(request).map_err(|error| internal(&format!("{error:#}")))?;
-        let session = session::publish(self, session);
+        let session = self.state.new_session_for(&connection.peer.hold, request);
+        let session = session::publish(self, session.map_err(|error| internal(&format!("{error:#}")))?);
         connection.bind_own(session.clone());
         Ok(session)
     }

@@ -14,6 +14,7 @@ use toold_host::environment::Environment;
 use toold_host::http::request::Request;
 use toold_host::http::{Ending, Http, Limits, Response};
 use toold_host::process::{self, Command, Ending as ProcessEnding};
+use toold_host::started::StartedFor;
 use toold_proto::tool::Category;
 use url::Url;
 
@@ -172,6 +173,7 @@ impl Search {
         let arguments: Vec<String> = command[1..].iter().map(fill).collect();
         let mut run = Command::new(program, &cx.cwd, environment.clone()).args(&arguments);
         run.timeout = Some(self.timeout);
+        run.started_for = Some(StartedFor::call(cx, &cx.chain));
         run.keep = MAX_BYTES;
         let finished = process::run(run, &cx.cancel, |_, _| {})
             .await

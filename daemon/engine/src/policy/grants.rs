@@ -63,7 +63,7 @@ impl Grant {
 
     fn concerns(&self, subject: &Subject, need: &Need) -> bool {
         let scope = match &self.scope {
-            GrantScope::Session(session) => session == subject.session,
+            GrantScope::Session(session) => session == subject.session || subject.above.contains(&session),
             GrantScope::Project(project) => project == subject.project,
             GrantScope::Always => true,
         };

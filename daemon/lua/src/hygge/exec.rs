@@ -13,6 +13,7 @@ use toold_host::files;
 use toold_host::process::{Command, Ending, Finished, run};
 use toold_host::sandbox::Sandbox;
 use toold_host::shell_grammar;
+use toold_host::started::StartedFor;
 use toold_proto::call::Stream;
 use toold_proto::tool::Category;
 
@@ -163,6 +164,7 @@ impl Program {
             }
         }
         command.confinement = sandbox.confine(&cx).map_err(|error| format!("hygge.exec: {error}"))?;
+        command.started_for = Some(StartedFor::call(&cx, &call.chain));
         // The call's own limit stops the script; this one only leaves it time to say what came before.
         let remaining = call.brake.remaining().saturating_sub(Duration::from_millis(50));
         command.timeout = Some(command.timeout.unwrap_or(remaining));

@@ -9,7 +9,7 @@ use rmcp::model::{CallToolResult, ContentBlock, CreateTaskResult, InputRequiredR
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toold_engine::execute::{Call, Caller};
+use toold_engine::execute::{Call, Caller, Principal};
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
 
@@ -88,7 +88,7 @@ impl Server {
             connection: self.connection.clone(),
             client,
             // It would say the name of any client.
-            may_approve: rights.approve,
+            may_approve: rights.approve && self.connection.principal != Principal::ToolDescendant,
             forms: can.show_forms,
         };
         let desk = Desk::open(asker, &own);
@@ -186,6 +186,7 @@ impl Server {
             name: String::new(),
             arguments: Value::Null,
             call_id: Some(call_id),
+            chain: session.chain(),
             session,
             cwd: None,
             timeout: None,
@@ -193,7 +194,6 @@ impl Server {
             caller,
             progress,
             cancel,
-            chain: Arc::from([]),
             depth: 0,
             holds_lane: false,
         }

@@ -10,7 +10,7 @@ use rmcp::model::{ProtocolVersion, RequestMetaObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use toold_engine::execute::Principal;
-use toold_engine::session::Session;
+use toold_engine::session::{Hold, Session};
 use toold_proto::session::{ClientInfo, ToolFilter};
 
 use crate::server::{Host, Kind, Server, Wanted};
@@ -135,7 +135,7 @@ impl Visits {
         }
         let filter = place.narrowed.filter();
         let Place { cwd, roots, .. } = place;
-        let session = host.open_session(Wanted { cwd, roots, client, principal, filter })?;
+        let session = host.open_session(Wanted { cwd, roots, client, principal, filter, hold: Hold::Free })?;
         visits.insert(key, Visit { session: session.clone(), last: now });
         Ok(session)
     }
@@ -170,6 +170,7 @@ impl Server {
                 client,
                 principal,
                 filter: place.narrowed.filter(),
+                hold: self.connection.hold.clone(),
             }),
         };
         session.map_err(|words| ErrorData::invalid_params(words, None))

@@ -109,9 +109,9 @@ fn list(request: Request, _: toold_proto::daemon::NoParams) -> Result<Permission
     let engine = &request.state.engine;
     let policy = engine.policy.load();
     let grants = engine.grants.snapshot();
-    let sees_all = may_decide(&request);
+    let (sees_all, above) = (may_decide(&request), session.above());
     let visible = grants.iter().filter(|grant| match &grant.scope {
-        GrantScope::Session(id) => sees_all || *id == session.id,
+        GrantScope::Session(id) => sees_all || *id == session.id || above.contains(&id),
         GrantScope::Project(project) => sees_all || *project == session.project,
         GrantScope::Always => true,
     });
@@ -168,7 +168,7 @@ async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermi
     // Paths are resolved and ignore files read.
     let needs = blocking(move || needs_of(category, &target, &place)).await??;
     let engine = &request.state.engine;
-    let roots: Vec<&Path> = std::iter::once(&session.cwd).chain(&session.roots).map(PathBuf::as_path).collect();
+    let (roots, above, chain) = (session.places(), session.above(), session.chain());
     let subject = Subject {
         tool: &tool,
         origin,
@@ -177,12 +177,13 @@ async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermi
         cwd: &cwd,
         roots: &roots,
         project: &session.project,
-        chain: &[],
+        chain: &chain,
     };
     Ok(check(&engine.policy.load(), &engine.grants.snapshot(), &subject, &needs))
 }
 
 async fn set_mode(request: Request, params: SetMode) -> Result<Done, ErrorObjectOwned> {
+        above: &above,
     let session = request.session(params.session_id.as_ref())?;
     session.set_mode(params.mode);
     request.state.engine.policy_changed();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
-use toold_engine::session::{Filter, Session};
+use toold_engine::session::{Filter, Hold, Session};
 use toold_proto::error::{self, ErrorData};
 use toold_proto::event::What;
 use toold_proto::method::{SessionClose, SessionOpen, SessionsList};
@@ -92,7 +92,7 @@ async fn open(request: Request, open: OpenSession) -> Result<OpenedSession, Erro
         return Err(object(error::INVALID_REQUEST, &words, data));
     }
     if request.kind() == Kind::Descendant {
-        return Err(crate::rpc::error::not_for("session.open"));
+        return open_below(&request, open);
     }
     let role = open.role;
     let (session, resumed) = match known(&request, &open).await? {
@@ -104,6 +104,46 @@ async fn open(request: Request, open: OpenSession) -> Result<OpenedSession, Erro
     }
     request.state.keep_session(&session).await;
     Ok(answer(&session, resumed))
+}
+
+/// What a tool started gets a session for as long as it is connected, within its tool's. It joins no other, and
+/// there is only the one.
+fn open_below(request: &Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+    let no = |words: &str| {
+        let words = format!("session.open, by what a tool started: {words}");
+        object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))
+    };
+    let connection = request.connection();
+    if let Some(session) = connection.session() {
+        let same = open.session_id.is_none_or(|id| id == session.id)
+            && open.cwd.is_none_or(|cwd| PathBuf::from(cwd).canonicalize().is_ok_and(|cwd| cwd == session.cwd))
+            && open.tools.is_none()
+            && open.env.is_empty();
+        return if same { Ok(answer(&session, true)) } else { Err(no("it has a session already")) };
+    }
+    if matches!(connection.peer.hold, Hold::Unknown) {
+        return Err(no("nobody can tell which tool it was"));
+    }
+    if open.session_id.is_some() || !open.env.is_empty() {
+        return Err(no("neither session_id nor env are its to choose"));
+    }
+    let cwd = open.cwd.as_ref().map(PathBuf::from).or_else(|| connection.peer.folder());
+    let filter = open.tools.as_ref().map(Filter::new).transpose();
+    let session = request.state.new_session_for(
+        &connection.peer.hold,
+        SessionRequest {
+            id: SessionId::parse(&format!("c{}-{}", connection.id, random_hex(16))).expect("hexadecimal digits fit"),
+            cwd: cwd.ok_or_else(|| invalid_params("cwd is needed: an absolute path of a folder"))?,
+            roots: open.roots.iter().map(PathBuf::from).collect(),
+            client: open.client,
+            model: open.model,
+            env: open.env,
+            filter: filter.map_err(|error| invalid_params(&format!("tools: {error}")))?.unwrap_or_default(),
+        },
+    );
+    let session = publish(request, session.map_err(|error| no(&format!("{error:#}")))?);
+    connection.bind_own(session.clone());
+    Ok(answer(&session, false))
 }
 
 /// The session that a request names, of this daemon or of an earlier one.

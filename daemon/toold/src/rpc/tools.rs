@@ -241,10 +241,10 @@ pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorO
         cwd,
         timeout: params.timeout_ms.map(Duration::from_millis),
         no_cache: params.no_cache,
+        chain: session.chain(),
         caller: request.connection().caller.clone(),
         progress,
         cancel: request.scope.cancel.clone(),
-        chain: Arc::from([]),
         depth: 0,
         holds_lane: false,
     })

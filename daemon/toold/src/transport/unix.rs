@@ -69,9 +69,9 @@ impl Socket {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => match Peer::of_socket(&stream) {
-                    Some(peer) => daemon.serve(SocketStream(stream), peer),
-                    None => tracing::warn!("refused a client of another user"),
+                Ok((stream, _)) => match Peer::of_socket(&stream, &daemon.state.engine.sessions) {
+                    Ok(peer) => daemon.serve(SocketStream(stream), peer),
+                    Err(refused) => tracing::warn!("refused a client: {refused}"),
                 },
                 Err(error) => {
                     // Out of descriptors or memory: the next try may fare better, and must not spin.

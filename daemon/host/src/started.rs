@@ -1,0 +1,77 @@
+//! Which call started a process: what [`process`](crate::process) runs for a call is known until it has ended, so that
+//! what it starts in turn is not taken for somebody else.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use toold_engine::cx::Cx;
+use toold_engine::session::{Hold, Session, Sessions, Starter};
+
+/// The processes that calls of one session started and that nobody has waited for, with the chain of plugins of each.
+/// As long as one is here, its number belongs to no other. Kept with the session.
+#[derive(Default)]
+struct Started(Mutex<HashMap<u32, Arc<[String]>>>);
+
+impl Started {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<[String]>>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// For whom a program runs.
+#[derive(Clone)]
+pub struct StartedFor {
+    started: Arc<Started>,
+    chain: Arc<[String]>,
+}
+
+impl StartedFor {
+    /// A call, that runs it through these plugins, the outermost first.
+    pub fn call(cx: &Cx, chain: &Arc<[String]>) -> Self {
+        Self { started: cx.session.slot(), chain: chain.clone() }
+    }
+
+    /// Starts a process. Who asks for it meanwhile waits, so that it is known before it can do anything.
+    pub(crate) fn start<T>(
+        &self,
+        spawn: impl FnOnce() -> std::io::Result<T>,
+        pid_of: impl FnOnce(&T) -> Option<u32>,
+    ) -> std::io::Result<(T, Option<Known>)> {
+        let mut started = self.started.lock();
+        let spawned = spawn()?;
+        let known = pid_of(&spawned).map(|pid| {
+            started.insert(pid, self.chain.clone());
+            Known { started: self.started.clone(), pid }
+        });
+        Ok((spawned, known))
+    }
+}
+
+impl fmt::Debug for StartedFor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("StartedFor").field("chain", &self.chain).finish_non_exhaustive()
+    }
+}
+
+/// A process that is known. To be dropped before the process is waited for, when its number becomes free.
+pub(crate) struct Known {
+    started: Arc<Started>,
+    pid: u32,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.started.lock().remove(&self.pid);
+    }
+}
+
+/// What holds a process whose topmost parent below the daemon is this one: the call that started it. Waits for a
+/// process that is being started.
+pub fn holder_of(sessions: &Sessions, pid: u32) -> Hold {
+    let find = |session: Arc<Session>| {
+        let chain = session.slot_if_any::<Started>()?.lock().get(&pid)?.clone();
+        Some(Starter { session, chain })
+    };
+    sessions.list().into_iter().find_map(find).map_or(Hold::Unknown, Hold::Tool)
+}

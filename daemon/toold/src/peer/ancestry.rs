@@ -1,0 +1,230 @@
+//! What a process runs below. Whatever cannot be told for certain counts as below a tool.
+//!
+//! Numbers of processes come again, so no number is believed by itself. The peer is held by a descriptor where the
+//! kernel has that, its parents are read from the bottom up, and then once more from the top down: whoever is named
+//! as the parent by a process that lived before and after was that parent in between.
+
+use tokio::net::UnixStream;
+use toold_engine::session::{Hold, Sessions};
+
+use crate::peer::Refused;
+
+/// What holds the sessions of the process at the other end, whose number at the time of its connecting was `pid`.
+///
+/// # Errors
+/// There are no descriptors left to look.
+#[cfg(target_os = "linux")]
+pub(super) fn hold_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessions) -> Result<Hold, Refused> {
+    let peer = match Process::of_peer(stream, pid) {
+        Ok(Some(peer)) => peer,
+        Ok(None) => return Ok(Hold::Unknown),
+        Err(error) => return refused_or_unknown(&error),
+    };
+    if peer.pid == std::process::id() {
+        return Ok(Hold::Free);
+    }
+    // Parents end, and their children get others, while they are looked at.
+    for _ in 0..TRIES {
+        match look(&peer, sessions) {
+            Ok(Some(hold)) => return Ok(hold),
+            Ok(None) => {}
+            Err(error) => return refused_or_unknown(&error),
+        }
+    }
+    Ok(Hold::Unknown)
+}
+
+/// Where there is no `/proc`, descendants are not told from people; the security document says so.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn hold_of(_stream: &UnixStream, _pid: Option<u32>, _sessions: &Sessions) -> Result<Hold, Refused> {
+    Ok(Hold::Free)
+}
+
+/// Whether this process was started by a tool of a daemon. One that serves there would take the tool for a person.
+#[cfg(target_os = "linux")]
+pub fn is_below_a_daemon() -> bool {
+    matches!(climb(std::process::id(), None), Ok((_, Top::AnotherDaemon)))
+}
+
+/// Where there is no `/proc`, nobody can tell.
+#[cfg(not(target_os = "linux"))]
+pub fn is_below_a_daemon() -> bool {
+    false
+}
+
+#[cfg(target_os = "linux")]
+use linux::{Process, Top, climb, look, refused_or_unknown};
+
+#[cfg(target_os = "linux")]
+const TRIES: usize = 3;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io;
+    use std::os::fd::{AsRawFd, OwnedFd};
+
+    use nix::errno::Errno;
+    use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use tokio::net::UnixStream;
+    use toold_engine::session::{Hold, Sessions};
+    use toold_host::started::holder_of;
+
+    use crate::peer::Refused;
+
+    /// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
+    const MAX_DEPTH: usize = 256;
+
+    /// A process that is looked at.
+    pub(super) struct Process {
+        pub(super) pid: u32,
+        /// Refers to this process and to no other that gets its number. `None` on kernels before Linux 6.5.
+        descriptor: Option<OwnedFd>,
+    }
+
+    impl Process {
+        /// The one that connected; `None` when it cannot be told.
+        pub(super) fn of_peer(stream: &UnixStream, pid: Option<u32>) -> io::Result<Option<Self>> {
+            let descriptor = match getsockopt(stream, PeerPidfd) {
+                Ok(descriptor) => descriptor,
+                Err(Errno::ENOPROTOOPT) => return Ok(pid.map(|pid| Self { pid, descriptor: None })),
+                Err(error @ (Errno::EMFILE | Errno::ENFILE)) => return Err(error.into()),
+                // It has ended.
+                Err(_) => return Ok(None),
+            };
+            let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd()))?;
+            // Negative for one that was waited for, 0 for one that no number here names.
+            let pid = about.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
+            Ok(pid.filter(|pid| *pid > 0).map(|pid| Self { pid, descriptor: Some(descriptor) }))
+        }
+
+        /// Whether it had its number until now.
+        fn lives(&self) -> bool {
+            let Some(descriptor) = &self.descriptor else { return true };
+            let mut fds = [PollFd::new(descriptor, PollFlags::IN)];
+            // Readable once it has ended.
+            matches!(poll(&mut fds, Some(&Timespec::default())), Ok(0))
+        }
+    }
+
+    /// What stands above a process.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Top {
+        ThisDaemon,
+        /// It has no children but tools either.
+        AnotherDaemon,
+        Nobody,
+    }
+
+    /// A process as it was read.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) struct Link {
+        pid: u32,
+        parent: u32,
+        /// The number of its session's leader, which no other process gets as long as it has members.
+        session: u32,
+        /// In ticks since the system started.
+        started: u64,
+    }
+
+    /// What holds the sessions of a process; `None` when something changed meanwhile.
+    pub(super) fn look(peer: &Process, sessions: &Sessions) -> io::Result<Option<Hold>> {
+        let (links, top) = climb(peer.pid, Some(std::process::id()))?;
+        let hold = match (top, links.last()) {
+            (Top::Nobody, _) => Hold::Free,
+            (Top::ThisDaemon, Some(topmost)) => match holder_of(sessions, topmost.pid) {
+                // Its parents have ended, and it stayed in the session that its tool's program leads.
+                Hold::Unknown => holder_of(sessions, topmost.session),
+                found => found,
+            },
+            (Top::ThisDaemon, None) | (Top::AnotherDaemon, _) => Hold::Unknown,
+        };
+        for link in links.iter().rev() {
+            if read(link.pid)? != *link {
+                return Ok(None);
+            }
+        }
+        let in_order = links.windows(2).all(|pair| pair[1].started <= pair[0].started);
+        Ok((in_order && peer.lives()).then_some(hold))
+    }
+
+    /// The process and its parents, up to the one below a daemon. `own` is this daemon's number, if it serves.
+    pub(super) fn climb(pid: u32, own: Option<u32>) -> io::Result<(Vec<Link>, Top)> {
+        let program = program_of("self");
+        let mut links = vec![read(pid)?];
+        while let Some(link) = links.last()
+            && links.len() <= MAX_DEPTH
+        {
+            let parent = link.parent;
+            if Some(parent) == own {
+                return Ok((links, Top::ThisDaemon));
+            }
+            if parent <= 1 {
+                return Ok((links, Top::Nobody));
+            }
+            if program.is_some() && program_of(&parent.to_string()) == program {
+                return Ok((links, Top::AnotherDaemon));
+            }
+            links.push(read(parent)?);
+        }
+        Err(io::Error::other("these parents have no end"))
+    }
+
+    /// Device and inode of a process's program. Told also of one that was replaced since.
+    fn program_of(pid: &str) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    }
+
+    fn read(pid: u32) -> io::Result<Link> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        parse(pid, &stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Fields 4, 6 and 22 of `/proc/PID/stat`. The name in field 2 may hold blanks and brackets, so it is cut off first.
+    pub(super) fn parse(pid: u32, stat: &str) -> Option<Link> {
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let id = |number: usize| u32::try_from(field(number)?).ok();
+        Some(Link { pid, parent: id(4)?, session: id(6)?, started: field(22)? })
+    }
+
+    pub(super) fn refused_or_unknown(error: &io::Error) -> Result<Hold, Refused> {
+        match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EMFILE | Errno::ENFILE) => Err(Refused::TooManyFiles),
+            Some(_) | None => Ok(Hold::Unknown),
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::linux::parse;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_is_looked_at_by_a_descriptor() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let peer = Process::of_peer(&one, None).unwrap();
+        // Kernels before Linux 6.5 give the number only, and none was given here.
+        assert!(peer.is_none_or(|peer| peer.pid == std::process::id()));
+        assert!(matches!(hold_of(&one, Some(std::process::id()), &Sessions::default()), Ok(Hold::Free)));
+    }
+
+    #[tokio::test]
+    async fn a_process_that_has_ended_cannot_be_told() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let pid = child.id();
+        assert!(climb(pid, None).is_err());
+    }
+
+    #[test]
+    fn names_with_brackets_and_blanks_do_not_confuse() {
+        let rest = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 100";
+        let one = parse(12, &format!("12 (a) R 1 1 1 (b) {rest}")).unwrap();
+        assert_eq!(Some(one), parse(12, &format!("12 (a) {rest}")));
+        assert_eq!(parse(12, "12 (a) S 7"), None);
+    }
+}
