@@ -111,7 +111,7 @@ pub fn capabilities(path: &Path) -> Option<Vec<String>> {
 pub fn check(path: &Path) -> std::io::Result<Report> {
     let engine = Arc::new(Engine::new("check"));
     let mut report = Report::default();
-    let plugin = match plugin_at(path, shared(engine)?) {
+    let plugin = match plugin_at(path, shared(engine, LOAD_LIMIT)?) {
         Ok(plugin) => plugin,
         Err(error) => {
             report.problems.push(*error);
@@ -178,7 +178,7 @@ fn tests_of(path: &Path) -> std::io::Result<Vec<PathBuf>> {
 async fn test_file(path: &Path, file: &Path) -> std::io::Result<Result<Vec<TestCase>, Box<PluginError>>> {
     let folder = Scratch::new()?;
     let engine = Arc::new(Engine::new("test"));
-    let plugin = match plugin_at(path, shared(engine.clone())?) {
+    let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT)?) {
         Ok(plugin) => plugin,
         Err(error) => return Ok(Err(error)),
     };
@@ -244,13 +244,17 @@ fn cases(plugin: &Plugin, structured: Option<&Value>) -> Vec<TestCase> {
     list.iter().map(case).collect()
 }
 
-fn shared(engine: Arc<Engine>) -> std::io::Result<Arc<Shared>> {
+/// What a plugin needs of a host, with little in it.
+///
+/// # Errors
+/// The system has no thread for the watchdog.
+pub(crate) fn shared(engine: Arc<Engine>, load_limit: Duration) -> std::io::Result<Arc<Shared>> {
     Ok(Arc::new(Shared {
         engine,
         watchdog: Watchdog::start()?,
         own: OwnChunks::compile().map_err(std::io::Error::other)?,
         memory: MEMORY,
-        load_limit: LOAD_LIMIT,
+        load_limit,
         machines: 1,
         tables: Default::default(),
         profile_dir: PathBuf::new(),

@@ -11,6 +11,7 @@ pub mod command;
 pub mod content;
 mod convert;
 mod dirs;
+pub mod fuzz;
 mod hook;
 pub mod host;
 mod hygge;
