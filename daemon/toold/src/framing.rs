@@ -97,7 +97,7 @@ impl Splitter {
         };
         let start = end + 4;
         if length > self.max {
-            self.discard = Some(Discard::Bytes(start + length));
+            self.discard = Some(Discard::Bytes(start.saturating_add(length)));
             return Found::TooLarge;
         }
         match bytes.get(start..start + length) {
