@@ -13,6 +13,9 @@ pub struct DaemonStatus {
     pub protocol: u32,
     /// New at each start.
     pub epoch: String,
+    /// The same at each start: what it is known by to daemons that mount each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
     pub uptime_s: f64,
     /// Absent when the daemon serves its parent on stdio alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,6 +23,9 @@ pub struct DaemonStatus {
     /// Where MCP clients are served on HTTP; absent when they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_url: Option<String>,
+    /// Where native clients are served on a WebSocket; absent when they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpc_url: Option<String>,
     /// The configuration file that was read, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,

@@ -22,6 +22,7 @@ pub mod plugin;
 pub mod prompt;
 pub mod provide;
 pub mod question;
+pub mod remote;
 mod schema;
 pub mod session;
 pub mod shell;

@@ -23,7 +23,7 @@ use crate::hook::{HookAction, HookList, RunHooks};
 use crate::mcp::{McpServerList, RestartMcpServer};
 use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
-    ReplyPermission, RevokePermission, SetMode,
+    ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
 };
 use crate::plugin::{
     ListPlugins, LogsOfPlugin, NamePlugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins,
@@ -32,6 +32,7 @@ use crate::plugin::{
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::question::{QuestionEvent, ReplyQuestion};
+use crate::remote::{ReconnectRemote, RemoteList};
 use crate::schema_of;
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
 use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
@@ -165,6 +166,8 @@ methods! {
     PluginsTrust = "plugins.trust", "Trusts what a project configures and its plugins, as they are now.", TrustPlugins => TrustReport;
     McpServersList = "mcp.servers", "Lists the mounted MCP servers.", NoParams => McpServerList;
     McpRestart = "mcp.restart", "Starts a mounted MCP server anew.", RestartMcpServer => McpServerList;
+    RemotesList = "remotes.list", "Lists the other daemons that are mounted.", NoParams => RemoteList;
+    RemotesReconnect = "remotes.reconnect", "Connects to a mounted daemon anew.", ReconnectRemote => RemoteList;
     FilesHistory = "files.history", "Lists what a session changed.", FileHistory => FileChanges;
     FilesUndo = "files.undo", "Takes changes back; refused when a file changed since.", UndoFiles => UndoneFiles;
     BuffersSet = "buffers.set", "Lays an editor's unsaved text over a file.", SetBuffer => Done;
@@ -195,8 +198,8 @@ subscriptions! {
     EventsSubscribe = "events.subscribe", "events.event", "events.unsubscribe", "Streams events.", SubscribeEvents => Event;
     ShellsAttach = "shells.attach", "shells.output", "shells.detach", "Streams the output of a command in the background.", AttachShell => ShellOutput;
     ToolsProvide = "tools.provide", "tools.invocation", "tools.unprovide", "Lends tools to the registry; items are invocations to run.", Provide => Invocation;
-    PermissionsSubscribe = "permissions.subscribe", "permissions.event", "permissions.unsubscribe", "Streams permission asks; the subscriber can answer them.", NoParams => PermissionEvent;
-    QuestionsSubscribe = "questions.subscribe", "questions.event", "questions.unsubscribe", "Streams questions of tools; the subscriber can answer them.", NoParams => QuestionEvent;
+    PermissionsSubscribe = "permissions.subscribe", "permissions.event", "permissions.unsubscribe", "Streams permission asks; the subscriber can answer them.", SubscribePrompts => PermissionEvent;
+    QuestionsSubscribe = "questions.subscribe", "questions.event", "questions.unsubscribe", "Streams questions of tools; the subscriber can answer them.", SubscribePrompts => QuestionEvent;
 }
 
 /// All methods and subscriptions, in the order of their names.

@@ -94,6 +94,14 @@ pub struct Suggestion {
     pub pattern: String,
 }
 
+/// Params of `permissions.subscribe` and `questions.subscribe`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubscribePrompts {
+    /// Only this session's; absent for all that the subscriber may see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
 /// An item of `permissions.subscribe`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -57,6 +57,8 @@ pub enum SourceKind {
     Plugin,
     Frontend,
     Mcp,
+    /// Another daemon.
+    Remote,
 }
 
 impl SourceKind {
@@ -66,6 +68,7 @@ impl SourceKind {
             Self::Plugin => "plugin",
             Self::Frontend => "frontend",
             Self::Mcp => "mcp",
+            Self::Remote => "remote",
         }
     }
 }

@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent};
 use toold_client::{Client, ClientError, Items};
-use toold_proto::daemon::NoParams;
 use toold_proto::error::{METHOD_NOT_FOUND, UNKNOWN};
 use toold_proto::method::{
     Method, PermissionsReply, PermissionsSubscribe, QuestionsReply, QuestionsSubscribe, Subscription,
 };
-use toold_proto::permission::{Action, Ask, PermissionEvent, ReplyPermission};
+use toold_proto::permission::{Action, Ask, PermissionEvent, ReplyPermission, SubscribePrompts};
 use toold_proto::question::{Question, QuestionEvent};
 use toold_proto::tool::{CallId, SessionId};
 
@@ -308,8 +307,11 @@ enum Line {
 }
 
 /// `None` when the daemon does not have it.
-async fn subscribe<S: Subscription<Params = NoParams>>(client: &Client) -> Result<Option<Items<S::Item>>, ClientError> {
-    match client.subscribe::<S>(NoParams {}).await {
+async fn subscribe<S>(client: &Client) -> Result<Option<Items<S::Item>>, ClientError>
+where
+    S: Subscription<Params = SubscribePrompts>,
+{
+    match client.subscribe::<S>(SubscribePrompts::default()).await {
         Ok(items) => Ok(Some(items)),
         Err(ClientError::Rpc(error)) if error.code == METHOD_NOT_FOUND => Ok(None),
         Err(error) => Err(error),

@@ -14,10 +14,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use toold_client::{Client, ClientError, Items};
 use toold_proto::call::CancelCall;
-use toold_proto::daemon::NoParams;
 use toold_proto::event::SubscribeEvents;
 use toold_proto::method::{EventsSubscribe, PermissionsReply, PermissionsSubscribe, ShellsKill, ToolsCancel};
-use toold_proto::permission::PermissionEvent;
+use toold_proto::permission::{PermissionEvent, SubscribePrompts};
 use toold_proto::plugin::ReloadPlugins;
 use toold_proto::shell::KillShell;
 
@@ -42,7 +41,7 @@ pub(crate) async fn run(globals: &Globals) -> anyhow::Result<u8> {
     // The last hour's events are told first.
     let params = SubscribeEvents { since: Some(0), ..SubscribeEvents::default() };
     let events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
-    let asks = match client.subscribe::<PermissionsSubscribe>(NoParams {}).await {
+    let asks = match client.subscribe::<PermissionsSubscribe>(SubscribePrompts::default()).await {
         Ok(asks) => Some(asks),
         // A daemon that does not ask, or not this client.
         Err(ClientError::Rpc(_)) => None,

@@ -68,7 +68,7 @@ impl Cx {
     pub(crate) fn new(engine: &Arc<Engine>, call: &Call, spec: &crate::tool::ToolSpec, call_id: CallId) -> Arc<Self> {
         let chain = match spec.source.kind {
             SourceKind::Plugin => call.chain.iter().cloned().chain([spec.source.name.clone()]).collect(),
-            SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp => call.chain.clone(),
+            SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp | SourceKind::Remote => call.chain.clone(),
         };
         // What a plugin's tool does for another tool is written down, since it is the other's result then. All
         // other tools that don't say that their results are good for a while look at what nobody can check.
