@@ -19,6 +19,8 @@ pub(crate) mod permissions;
 pub(crate) mod plugins;
 pub(crate) mod prompt;
 pub(crate) mod schema;
+pub(crate) mod remotes;
+pub(crate) mod restart;
 pub(crate) mod sessions;
 pub(crate) mod shells;
 pub(crate) mod skills;

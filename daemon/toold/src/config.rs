@@ -42,6 +42,7 @@ use crate::sandbox::SandboxConfig;
 use crate::web::{NetworkConfig, WebConfig};
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+use crate::remotes::RemoteSection;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub plugins: PluginsConfig,
@@ -60,6 +61,8 @@ pub struct Config {
 }
 
 /// `[plugins]`, and `[plugins.NAME]` for each plugin's own table, which it sees as `hygge.config`.
+    /// Other daemons, whose tools are called `NAME_tool` here.
+    pub remotes: BTreeMap<String, RemoteSection>,
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PluginsConfig {

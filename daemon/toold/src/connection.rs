@@ -50,7 +50,14 @@ pub struct ConnectionLimits {
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self { max_message: 16 * 1024 * 1024, max_subscriptions: 512, max_requests: 1_024, outboxes: Arc::default() }
+        Self {
+            max_message: 16 * 1024 * 1024,
+            max_subscriptions: 512,
+            max_requests: 1_024,
+            outboxes: Arc::default(),
+            unfinished: Arc::default(),
+            farewell: Arc::default(),
+        }
     }
 }
 
@@ -65,6 +72,8 @@ const OUTBOX: usize = 256;
 
 /// What the methods know of the connection that a request came on.
 pub struct Connection {
+/// How long a stream may take to say that it ends.
+const GOODBYE: Duration = Duration::from_secs(1);
     pub id: u64,
     pub peer: Peer,
     pub caller: Arc<Caller>,
@@ -170,6 +179,16 @@ pub async fn serve<S: Stream>(
     mut stream: S,
     id: u64,
     peer: Peer,
+
+    /// Of a stream whose messages are framed in one way whatever its first byte is.
+    fn framing(&self) -> Option<Framing> {
+        None
+    }
+
+    /// False when it ends with the answer to its first message: then there is nothing to subscribe to.
+    fn is_kept(&self) -> bool {
+        true
+    }
     methods: Methods,
     limits: ConnectionLimits,
     stop: CancellationToken,
@@ -184,11 +203,18 @@ pub async fn serve<S: Stream>(
         methods,
         sink,
         subscriptions,
-        splitter: Splitter::new(limits.max_message),
+        splitter,
+        unfinished: Part::new(limits.unfinished.clone()),
         limits,
         cancel: cancel.child_token(),
         tokens: HashMap::new(),
+    let mut limits = limits;
+    if !stream.is_kept() {
+        limits.max_subscriptions = 0;
+    }
         pending: FuturesUnordered::new(),
+    let mut splitter = Splitter::new(limits.max_message);
+    splitter.framing = stream.framing();
         outbox,
         inbox: Vec::new(),
         searched: 0,
@@ -206,7 +232,12 @@ pub async fn serve<S: Stream>(
     let connection = server.connection.clone();
     let other = (server.dialect == Dialect::Mcp).then(|| (stream, std::mem::take(&mut server.inbox)));
     server.end().await;
-    Served { connection, other }
+    if !is_other && stream.framing().is_some() {
+        // Such a stream has a goodbye of its own, which nobody waits for long.
+        let goodbye = std::future::poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context));
+        let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+    }
+    Served { connection, other: is_other.then_some((stream, inbox)) }
 }
 
 /// What is left of a connection.
@@ -413,6 +444,13 @@ impl Server {
 
     /// Whether a message begins a conversation in the Model Context Protocol, which is always in lines.
     fn is_of_mcp(&self, message: &[u8]) -> bool {
+                Found::More => {
+                    self.splitter.give_up(&inbox[used..]);
+                    self.unfinished.clear();
+                    self.searched = 0;
+                    let words = "all clients together have sent too much of messages that have not ended".to_owned();
+                    self.put(&failure(Id::Null, error::OVERLOADED, words, "overloaded"));
+                }
         self.splitter.framing == Some(Framing::Lines) && is_opening(message)
     }
 
@@ -574,6 +612,10 @@ impl Server {
             // The sink has carried the answer of a subscription already.
             if notification || response.is_subscription() { None } else { Some(response.into_json()) }
         });
+            MethodCallback::Subscription(_) if self.limits.max_subscriptions == 0 => {
+                let words = format!("{name} is a subscription: it needs a connection that stays, such as a WebSocket");
+                return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "no_stream"));
+            }
         let mut context = Context::from_waker(std::task::Waker::noop());
         // The waker does not matter: whatever is pending now is polled again by the connection's own loop.
         match responding.as_mut().poll(&mut context) {
@@ -672,7 +714,7 @@ fn not_json(error: &serde_json::Error) -> Box<RawValue> {
     failure(Id::Null, error::PARSE_ERROR, format!("the message is no JSON: {error}"), "parse_error")
 }
 
-fn failure(id: Id<'_>, code: i32, words: String, kind: &str) -> Box<RawValue> {
+pub(crate) fn failure(id: Id<'_>, code: i32, words: String, kind: &str) -> Box<RawValue> {
     let object: ErrorObjectOwned = ErrorObject::owned(code, words, Some(ErrorData::new(kind)));
     MethodResponse::error(id, object).into_json()
 }

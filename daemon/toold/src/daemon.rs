@@ -27,6 +27,7 @@ use toold_mcp::server::Mcp;
 use toold_proto::event::What;
 use toold_proto::tool::{SessionId, SourceKind};
 use toold_store::Store;
+use toold_remote::Remotes;
 
 use crate::config::watch::ConfigWatch;
 use crate::config::{self, Loaded};
@@ -80,6 +81,9 @@ pub struct State {
     pub mcp_servers: Arc<McpServers>,
     pub store: Arc<Store>,
     pub frontends: Arc<Frontends>,
+    pub remotes: Arc<Remotes>,
+    /// What this daemon is known by to those that mount it.
+    pub(crate) instance: String,
     /// What the built-in tools have in common.
     pub builtins: Arc<Shared>,
     pub skill_tools: SkillTools,
@@ -97,12 +101,25 @@ pub struct State {
     /// Fires when what still runs is cut short.
     cancel: CancellationToken,
     drain: std::sync::Mutex<Duration>,
-    /// Where MCP is served on HTTP, or why not; unset when nobody asked for it.
-    pub(crate) http: OnceLock<Result<String, String>>,
+    /// Where clients are served on HTTP, or why not; unset when nobody asked for it.
+    pub(crate) http: OnceLock<Result<HttpUrls, String>>,
+    /// To the next daemon, and from the one before.
+    pub hand_over: HandOver,
 }
 
 /// How long calls in flight may go on when the daemon stops.
 pub const DRAIN: Duration = Duration::from_secs(5);
+/// Where clients are served on HTTP.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpUrls {
+    pub(crate) mcp: String,
+    pub(crate) rpc: String,
+}
+
+/// How often, and how long after each other, a port is tried that the daemon before still holds.
+const PORT_TRIES: usize = 50;
+const PORT_WAIT: Duration = Duration::from_millis(100);
+
 
 impl Options {
     /// The variables of what tools start: they find this daemon, and need no other.
@@ -147,10 +164,15 @@ impl Daemon {
         let mcp_servers = McpServers::new(&engine, crate::mcp_servers::options(&options));
         let state = Arc::new(State {
             engine,
+        let remote_options = crate::remotes::options(&options);
+        let instance = remote_options.instance.clone();
+        let remotes = Remotes::new(&engine, remote_options);
             plugins,
             mcp_servers,
             store,
             frontends,
+            remotes,
+            instance,
             builtins,
             skill_tools: SkillTools::default(),
             options,
@@ -172,6 +194,7 @@ impl Daemon {
         crate::agents::follow(&state);
         crate::web::follow(&state);
         crate::skills::follow(&state);
+        crate::remotes::follow(&state);
         state.clean_spool();
         let methods = rpc::methods(state.clone())?;
         let mcp = crate::mcp::new(&state);
@@ -204,7 +227,7 @@ impl Daemon {
         }
     }
 
-    /// Serves MCP clients on HTTP where the configuration says so. When it cannot, the socket's clients are served all
+    /// Serves clients on HTTP where the configuration says so. When it cannot, the socket's clients are served all
     /// the same, and `daemon.status` tells.
     pub fn listen(&self) {
         let state = &self.state;
@@ -212,14 +235,14 @@ impl Daemon {
         let told = match bound {
             Ok(None) => return,
             Ok(Some(socket)) => {
-                let url = socket.url();
-                tracing::info!(url, "serving MCP on HTTP");
+                let urls = HttpUrls { mcp: socket.mcp_url(), rpc: socket.rpc_url() };
+                tracing::info!(mcp = urls.mcp, rpc = urls.rpc, "serving on HTTP");
                 state.engine.tasks.spawn(socket.accept(self.clone()));
-                Ok(url)
+                Ok(urls)
             }
             Err(error) => {
-                tracing::error!("MCP is not served on HTTP: {error:#}");
-                Err(format!("MCP is not served on HTTP: {error:#}"))
+                tracing::error!("neither MCP nor JSON-RPC is served on HTTP: {error:#}");
+                Err(format!("neither MCP nor JSON-RPC is served on HTTP: {error:#}"))
             }
         };
         // It is told once: this is called once.
@@ -246,7 +269,7 @@ impl Daemon {
         state.cancel.cancel();
         state.engine.stop.cancel();
         state.connections.wait().await;
-        tokio::join!(state.plugins.stop(), state.mcp_servers.stop());
+        tokio::join!(state.plugins.stop(), state.mcp_servers.stop(), state.remotes.stop());
         state.engine.tasks.close();
         let grace = state.engine.settings.load().grace + Duration::from_secs(1);
         if tokio::time::timeout(grace, state.engine.tasks.wait()).await.is_err() {
@@ -351,6 +374,7 @@ impl State {
             for dir in dirs {
                 if let Err(error) = SpoolDir::clean(&dir, age, bytes) {
                     tracing::warn!(%error, dir = %dir.display(), "can't remove what is old");
+            let text = &self.without_tilde(text);
                 }
             }
             memories::clean(&sessions, sessions_age);
@@ -369,30 +393,6 @@ pub struct SessionRequest {
     pub filter: toold_engine::session::Filter,
 }
 
-/// `bytes` random bytes, as hexadecimal digits.
-pub fn random_hex(bytes: usize) -> String {
-    let mut buffer = vec![0u8; bytes];
-    fill_random(&mut buffer);
-    buffer.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// For keys.
-pub(crate) fn random_bytes() -> [u8; 32] {
-    let mut buffer = [0; 32];
-    fill_random(&mut buffer);
-    buffer
-}
-
-fn fill_random(buffer: &mut [u8]) {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match rustix::rand::getrandom(&mut buffer[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(n) => filled += n,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => panic!("the system gives no random bytes: {error}"),
-        }
-    }
-}
     /// The same for whatever is at the other end of a connection: what a tool started works in the places of its
     /// tool's session, in its environment, and sees its project.
     ///
@@ -439,6 +439,30 @@ fn fill_random(buffer: &mut [u8]) {
         config::expand_home(&path.to_string_lossy(), self.options.places.home.as_deref())
     }
 
+/// `bytes` random bytes, as hexadecimal digits.
+pub fn random_hex(bytes: usize) -> String {
+    let mut buffer = vec![0u8; bytes];
+    fill_random(&mut buffer);
+    buffer.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// For keys.
+pub(crate) fn random_bytes() -> [u8; 32] {
+    let mut buffer = [0; 32];
+    fill_random(&mut buffer);
+    buffer
+}
+
+fn fill_random(buffer: &mut [u8]) {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match rustix::rand::getrandom(&mut buffer[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(n) => filled += n,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("the system gives no random bytes: {error}"),
+        }
+    }
+}
 
 fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> Engine {
     let mut engine = Engine::new(&random_hex(8));
@@ -455,7 +479,7 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let state = real(&options.places.state);
     let mut own: Vec<PathBuf> =
-        ["toold.db", "toold.db-wal", "toold.db-shm", "registrations", "mcp-token", "undo", "sessions"]
+        ["toold.db", "toold.db-wal", "toold.db-shm", "registrations", "mcp-token", "admin-token", "instance", "remotes", "undo", "sessions", "log"]
             .map(|name| state.join(name))
             .into();
     if let Some(socket) = &options.socket {

@@ -25,6 +25,8 @@ pub mod process;
 pub mod project;
 pub mod rpc;
 pub mod sandbox;
+pub mod remotes;
+pub mod restart;
 pub mod skills;
 pub mod spool;
 pub mod transport;

@@ -57,6 +57,21 @@ impl Places {
         self.state.join("mcp-token")
     }
 
+    /// What HTTP clients have to show who may also decide. Counts only when a person has made it.
+    pub fn admin_token(&self) -> PathBuf {
+        self.state.join("admin-token")
+    }
+
+    /// What this daemon is known by to others.
+    pub fn instance(&self) -> PathBuf {
+        self.state.join("instance")
+    }
+
+    /// The last known tools of mounted daemons. Whoever could write there could make a tool look unchanged.
+    pub fn remotes(&self) -> PathBuf {
+        self.state.join("remotes")
+    }
+
     pub fn spool(&self) -> PathBuf {
         self.state.join("spool")
     }

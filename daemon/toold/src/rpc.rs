@@ -15,7 +15,8 @@ mod plugins;
 mod prompt;
 mod provide;
 mod questions;
-mod session;
+mod remotes;
+pub(crate) mod session;
 mod shells;
 mod skills;
 mod tools;
@@ -52,6 +53,7 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     prompt::register(&mut module)?;
     plugins::register(&mut module)?;
     mcp::register(&mut module)?;
+    remotes::register(&mut module)?;
     cache::register(&mut module)?;
     audit::register(&mut module)?;
     daemon::register(&mut module)?;

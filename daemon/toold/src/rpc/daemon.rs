@@ -86,7 +86,8 @@ fn status(state: &State) -> DaemonStatus {
         epoch: engine.events.epoch().to_owned(),
         uptime_s: state.started.elapsed().as_secs_f64(),
         socket: state.options.socket.as_ref().map(|path| path.display().to_string()),
-        mcp_url: state.http.get().and_then(|told| told.clone().ok()),
+        mcp_url: http.as_ref().map(|urls| urls.mcp.clone()),
+        rpc_url: http.map(|urls| urls.rpc),
         config: state.loaded().file.as_ref().map(|path| path.display().to_string()),
         plugin_dirs: state.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
         sandbox: state.builtins.sandbox.rules().describe(),
@@ -120,3 +121,5 @@ fn queues(state: &State) -> Queues {
         events: engine.events.fill(),
     }
 }
+    let http = state.http.get().and_then(|told| told.clone().ok());
+        instance: Some(state.instance.clone()),

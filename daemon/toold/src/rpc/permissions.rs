@@ -24,27 +24,28 @@ use toold_proto::method::{
 };
 use toold_proto::permission::{
     Answerer, CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionList,
-    ReplyPermission, RevokePermission, Scope, SetMode,
+    ReplyPermission, RevokePermission, Scope, SetMode, SubscribePrompts,
 };
 use toold_proto::tool::{Category, ToolName};
 
 use crate::daemon::State;
 use crate::project::project_of;
 use crate::rpc::error::{internal, invalid_params, unknown};
-use crate::rpc::{Request, Right, add, add_async, client_name, may_decide, scope};
+use crate::rpc::{Request, Right, add, add_async, client_name, may_decide, read_params, scope};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     module.register_subscription(
         PermissionsSubscribe::NAME,
         PermissionsSubscribe::ITEM_METHOD,
         PermissionsSubscribe::UNSUBSCRIBE,
-        |_, pending, state, extensions| async move {
+        |params, pending, state, extensions| async move {
             let subscribe = || -> Result<AskSubscription, ErrorObjectOwned> {
                 let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
+                let wanted: SubscribePrompts = read_params(&params)?;
                 // Who may not answer sees what is asked in its own session, and does not count as somebody there.
                 let (can_answer, session) = match may_decide(&request) {
-                    true => (true, None),
-                    false => (false, Some(request.session(None)?.id.clone())),
+                    true => (true, session_of(&request, &wanted)?),
+                    false => (false, Some(request.session(wanted.session_id.as_ref())?.id.clone())),
                 };
                 Ok(state.engine.asks.subscribe(can_answer, session))
             };
@@ -61,6 +62,15 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
     add_async::<PermissionsRevoke, _>(module, Right::Decider, take_back)?;
     add_async::<PermissionsCheck, _>(module, Right::Anyone, would)?;
     add_async::<PermissionsSetMode, _>(module, Right::Decider, set_mode)
+}
+
+/// The one that a subscriber wants to hear of, if not of all.
+pub(super) fn session_of(
+    request: &Request,
+    wanted: &SubscribePrompts,
+) -> Result<Option<SessionId>, ErrorObjectOwned> {
+    let Some(id) = &wanted.session_id else { return Ok(None) };
+    Ok(Some(request.session(Some(id))?.id.clone()))
 }
 
 async fn stream(pending: PendingSubscriptionSink, mut asks: AskSubscription) {

@@ -8,24 +8,26 @@ use serde_json::value::to_raw_value;
 use toold_engine::questions::{QuestionSubscription, ReplyError, reply};
 use toold_proto::daemon::Done;
 use toold_proto::method::{QuestionsReply, QuestionsSubscribe, Subscription};
-use toold_proto::permission::Answerer;
+use toold_proto::permission::{Answerer, SubscribePrompts};
 use toold_proto::question::ReplyQuestion;
 
 use crate::daemon::State;
 use crate::rpc::error::{invalid_params, unknown};
-use crate::rpc::{Request, Right, add, client_name, decides, scope};
+use crate::rpc::permissions::session_of;
+use crate::rpc::{Request, Right, add, client_name, decides, read_params, scope};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     module.register_subscription(
         QuestionsSubscribe::NAME,
         QuestionsSubscribe::ITEM_METHOD,
         QuestionsSubscribe::UNSUBSCRIBE,
-        |_, pending, state, extensions| async move {
+        |params, pending, state, extensions| async move {
             let subscribe = || -> Result<QuestionSubscription, ErrorObjectOwned> {
                 let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
                 // Whoever subscribes counts as somebody who can answer.
                 decides(QuestionsSubscribe::NAME, &request)?;
-                Ok(state.engine.questions.subscribe(None))
+                let session = session_of(&request, &read_params::<SubscribePrompts>(&params)?)?;
+                Ok(state.engine.questions.subscribe(session))
             };
             let mut questions = match subscribe() {
                 Ok(questions) => questions,

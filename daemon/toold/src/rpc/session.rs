@@ -1,6 +1,6 @@
 //! `session.*`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
@@ -160,7 +160,7 @@ async fn known(request: &Request, open: &OpenSession) -> Result<Option<Arc<Sessi
 fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Result<Arc<Session>, ErrorObjectOwned> {
     may_use(request, &session)?;
     if let Some(cwd) = &open.cwd {
-        let same = PathBuf::from(cwd).canonicalize().is_ok_and(|cwd| cwd == session.cwd);
+        let same = request.state.without_tilde(Path::new(cwd)).canonicalize().is_ok_and(|cwd| cwd == session.cwd);
         if !same {
             let words = format!("session {} works in {}, not in {cwd}", session.id, session.cwd.display());
             return Err(invalid_params(&words));

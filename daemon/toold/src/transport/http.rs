@@ -1,4 +1,10 @@
-//! MCP on Streamable HTTP: `http://ADDRESS/mcp`, for whoever has the token.
+//! HTTP, for whoever has a token: MCP on Streamable HTTP at `/mcp`, our own JSON-RPC at `/rpc`.
+//!
+//! [`names`] is who may call by which name, [`websocket`] and [`post`] are the two ways of `/rpc`.
+
+mod names;
+mod post;
+mod websocket;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -23,14 +29,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::fs::Mode;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toold_engine::execute::Principal;
 use toold_mcp::server::http::{HttpOptions, McpHttp};
 
 use crate::daemon::{Daemon, random_hex};
 use crate::mcp_servers::McpConfig;
-use crate::places::private_dir;
+use crate::metrics;
+use crate::places::{Places, private_dir};
+use crate::transport::http::names::Names;
 
 /// Connections at one time; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 256;
@@ -41,13 +49,15 @@ const SESSION_IDLE: Duration = Duration::from_secs(1_800);
 /// A client has so long to send a request's headers, and as long again for its body, when the configuration does
 /// not say.
 const REQUEST_WAIT: Duration = Duration::from_secs(20);
-const PATH: &str = "/mcp";
+const MCP: &str = "/mcp";
+const RPC: &str = "/rpc";
+const METRICS: &str = "/metrics";
 
 /// Where HTTP clients connect.
 pub struct HttpSocket {
     listener: std::net::TcpListener,
     address: SocketAddr,
-    token: Arc<blake3::Hash>,
+    tokens: Tokens,
     hosts: Vec<String>,
     origins: Vec<String>,
     max_sessions: usize,
@@ -58,15 +68,15 @@ impl HttpSocket {
     /// Binds the address that the configuration names; `None` when it names none.
     ///
     /// # Errors
-    /// It is no address, is taken, or other machines reach it and `allow_remote` is not set; the token's file
+    /// It is no address, is taken, or other machines reach it and `allow_remote` is not set; a token's file
     /// cannot be read or is open to others.
-    pub fn bind(config: &McpConfig, token_file: &Path) -> anyhow::Result<Option<Self>> {
+    pub fn bind(config: &McpConfig, places: &Places) -> anyhow::Result<Option<Self>> {
         let Some(listen) = &config.listen else { return Ok(None) };
         let address = address(listen).with_context(|| format!("mcp.listen: {listen:?} is no address and port"))?;
         if !address.ip().is_loopback() && !config.allow_remote {
             bail!("mcp.listen: other machines reach {address}; set mcp.allow_remote = true if that is meant");
         }
-        let token = token(token_file)?;
+        let tokens = Tokens::read(places)?;
         let listener = std::net::TcpListener::bind(address).with_context(|| format!("can't listen on {address}"))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -75,11 +85,10 @@ impl HttpSocket {
         if config.allow_remote && !address.ip().is_unspecified() {
             hosts.push(address.ip().to_string());
         }
-        let token = Arc::new(blake3::hash(token.as_bytes()));
         Ok(Some(Self {
             listener,
             address,
-            token,
+            tokens,
             hosts,
             origins: config.origins.clone(),
             max_sessions: config.max_sessions.unwrap_or(MAX_SESSIONS),
@@ -87,9 +96,14 @@ impl HttpSocket {
         }))
     }
 
-    /// Where clients connect.
-    pub fn url(&self) -> String {
-        format!("http://{}{PATH}", self.address)
+    /// Where MCP clients connect.
+    pub fn mcp_url(&self) -> String {
+        format!("http://{}{MCP}", self.address)
+    }
+
+    /// Where native clients connect.
+    pub fn rpc_url(&self) -> String {
+        format!("ws://{}{RPC}", self.address)
     }
 
     /// Accepts clients until the daemon stops.
@@ -100,6 +114,7 @@ impl HttpSocket {
         };
         let stop = daemon.stopping();
         let max_body = daemon.state.limits().max_message;
+        let names = Names { hosts: self.hosts.clone(), origins: self.origins.clone() };
         let options = HttpOptions {
             hosts: self.hosts,
             origins: self.origins,
@@ -110,7 +125,9 @@ impl HttpSocket {
         };
         let door = Arc::new(Door {
             mcp: McpHttp::new(&daemon.mcp, Principal::TokenCall, options),
-            token: self.token,
+            daemon,
+            tokens: self.tokens,
+            names,
             max_body,
             request_wait: self.request_wait,
             stop: stop.clone(),
@@ -129,11 +146,8 @@ impl HttpSocket {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    let (door, stop) = (door.clone(), stop.clone());
-                    daemon.state.tracker().spawn(async move {
-                        door.serve(stream, stop).await;
-                        drop(place);
-                    });
+                    let (door, stop, place) = (door.clone(), stop.clone(), Arc::new(place));
+                    door.daemon.state.tracker().clone().spawn(async move { door.serve(stream, stop, place).await });
                 }
                 Err(error) => {
                     // Out of descriptors or memory: the next try may fare better, and must not spin.
@@ -192,10 +206,42 @@ pub fn token(file: &Path) -> anyhow::Result<String> {
     Ok(token)
 }
 
+/// What clients have to show, as digests, which are compared in constant time.
+struct Tokens {
+    call: blake3::Hash,
+    /// Only where a person has made one.
+    admin: Option<blake3::Hash>,
+}
+
+impl Tokens {
+    fn read(places: &Places) -> anyhow::Result<Self> {
+        let hash = |token: String| blake3::hash(token.as_bytes());
+        let admin = places.admin_token();
+        let admin = admin.try_exists().is_ok_and(|there| there).then(|| token(&admin)).transpose()?;
+        Ok(Self { call: hash(token(&places.mcp_token())?), admin: admin.map(hash) })
+    }
+
+    /// Whose token it is: what differs is told by no clock.
+    fn principal(&self, given: &str) -> Option<Principal> {
+        let given = blake3::hash(given.as_bytes());
+        let (call, admin) = (given == self.call, self.admin.is_some_and(|admin| given == admin));
+        match (admin, call) {
+            (true, _) => Some(Principal::TokenAdmin),
+            (false, true) => Some(Principal::TokenCall),
+            (false, false) => None,
+        }
+    }
+}
+
+/// A connection's place among those that are open at one time. Held until nobody needs it.
+type Place = Arc<OwnedSemaphorePermit>;
+
 /// What all requests have to pass.
 struct Door {
     mcp: McpHttp,
-    token: Arc<blake3::Hash>,
+    daemon: Daemon,
+    tokens: Tokens,
+    names: Names,
     max_body: usize,
     request_wait: Duration,
     stop: CancellationToken,
@@ -204,21 +250,22 @@ struct Door {
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 impl Door {
-    async fn serve(self: &Arc<Self>, stream: TcpStream, stop: CancellationToken) {
+    async fn serve(self: &Arc<Self>, stream: TcpStream, stop: CancellationToken, place: Place) {
         // Small answers would wait for the client's delayed acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "an HTTP client is answered with delays");
         }
         let door = self.clone();
         let service = service_fn(move |request| {
-            let door = door.clone();
-            async move { Ok::<_, Infallible>(door.answer(request).await) }
+            let (door, place) = (door.clone(), place.clone());
+            async move { Ok::<_, Infallible>(door.answer(request, place).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.request_wait)
             .max_buf_size(64 * 1024)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
@@ -232,34 +279,51 @@ impl Door {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
-        if !self.is_allowed(&request) {
+    async fn answer(&self, request: Request<Incoming>, place: Place) -> Answer {
+        let offered = websocket::is_upgrade(&request).then(|| websocket::offered_token(&request)).flatten();
+        let Some(principal) = bearer(&request).or(offered).and_then(|token| self.tokens.principal(token)) else {
             let mut answer = refusal(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
             answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer realm=\"toold\""));
             return answer;
+        };
+        match request.uri().path() {
+            MCP => self.mcp(request).await,
+            RPC => self.rpc(request, principal, place).await,
+            METRICS if self.daemon.state.loaded().config.metrics.prometheus => self.metrics(&request).await,
+            _ => refusal(StatusCode::NOT_FOUND, "nothing is here; MCP is at /mcp, JSON-RPC at /rpc"),
         }
-        if request.uri().path() != PATH {
-            return refusal(StatusCode::NOT_FOUND, "nothing is here; MCP is at /mcp");
+    }
+
+    async fn metrics(&self, request: &Request<Incoming>) -> Answer {
+        if let Err(words) = self.names.check(request.headers()) {
+            return refusal(StatusCode::FORBIDDEN, words);
         }
+        if request.method() != Method::GET {
+            return not_allowed("GET");
+        }
+        match metrics::text(&self.daemon.state).await {
+            Ok(text) => {
+                let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
+                let kind = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
+                answer.headers_mut().insert(CONTENT_TYPE, kind);
+                answer
+            }
+            Err(error) => refusal(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error:#}")),
+        }
+    }
+
+    async fn mcp(&self, request: Request<Incoming>) -> Answer {
         if ![Method::GET, Method::POST, Method::DELETE].contains(request.method()) {
-            let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, "expected GET, POST or DELETE");
-            answer.headers_mut().insert(ALLOW, http::HeaderValue::from_static("GET, POST, DELETE"));
-            return answer;
+            return not_allowed("GET, POST, DELETE");
         }
         let is_stream = request.method() == Method::GET;
         let (mut parts, body) = request.into_parts();
         if is_same_origin(&parts.headers) {
             parts.headers.remove(ORIGIN);
         }
-        let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        if length.is_some_and(|length| length > self.max_body) {
-            return self.too_large();
-        }
-        let body = match tokio::time::timeout(self.request_wait, Limited::new(body, self.max_body).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return self.too_large(),
-            Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST, "the body cannot be read"),
-            Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
+        let body = match self.body(&parts.headers, body).await {
+            Ok(body) => body,
+            Err(refused) => return refused,
         };
         let answer = self.mcp.answer(Request::from_parts(parts, body)).await;
         match is_stream {
@@ -269,19 +333,53 @@ impl Door {
         }
     }
 
-    /// In constant time: what differs is told by no clock.
-    fn is_allowed<B>(&self, request: &Request<B>) -> bool {
-        let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let given = given.and_then(|value| {
-            let (scheme, token) = value.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        });
-        given.is_some_and(|given| blake3::hash(given.as_bytes()) == *self.token)
+    async fn rpc(&self, request: Request<Incoming>, principal: Principal, place: Place) -> Answer {
+        if let Err(words) = self.names.check(request.headers()) {
+            return refusal(StatusCode::FORBIDDEN, words);
+        }
+        if websocket::is_upgrade(&request) {
+            return websocket::upgrade(&self.daemon, request, principal, place);
+        }
+        if request.method() != Method::POST {
+            return not_allowed("POST, or GET with an upgrade to a WebSocket");
+        }
+        let (parts, body) = request.into_parts();
+        match self.body(&parts.headers, body).await {
+            Ok(body) => post::answer(&self.daemon, &body, principal).await,
+            Err(refused) => refused,
+        }
+    }
+
+    /// The whole body, within bounds.
+    async fn body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Answer> {
+        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if length.is_some_and(|length| length > self.max_body) {
+            return Err(self.too_large());
+        }
+        match tokio::time::timeout(self.request_wait, Limited::new(body, self.max_body).collect()).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(self.too_large()),
+            Ok(Err(_)) => Err(refusal(StatusCode::BAD_REQUEST, "the body cannot be read")),
+            Err(_) => Err(refusal(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+        }
     }
 
     fn too_large(&self) -> Answer {
         refusal(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {} bytes", self.max_body))
     }
+}
+
+/// The token of a request (RFC 6750, section 2.1).
+fn bearer<B>(request: &Request<B>) -> Option<&str> {
+    let (scheme, token) = request.headers().get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn not_allowed(methods: &'static str) -> Answer {
+    let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, &format!("expected {methods}"));
+    let allowed = methods.split(", or ").next().unwrap_or(methods);
+    answer.headers_mut().insert(ALLOW, http::HeaderValue::from_static(allowed));
+    answer
 }
 
 /// Whether a request comes from a page of this very server (RFC 6454, section 5), whose `Host` is checked still.
@@ -336,15 +434,15 @@ mod tests {
     #[test]
     fn only_loopback_is_bound_unless_told_otherwise() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("mcp-token");
-        let refused = |listen| format!("{:#}", HttpSocket::bind(&config(listen), &file).err().unwrap());
+        let places = Places { config: dir.path().into(), state: dir.path().into(), home: None };
+        let refused = |listen| format!("{:#}", HttpSocket::bind(&config(listen), &places).err().unwrap());
         assert!(refused("0.0.0.0:0").contains("allow_remote"));
         assert!(refused("example.com:1").contains("no address"));
-        let bound = HttpSocket::bind(&config("localhost:0"), &file).unwrap().unwrap();
+        let bound = HttpSocket::bind(&config("localhost:0"), &places).unwrap().unwrap();
         assert!(bound.address.ip().is_loopback() && bound.address.port() != 0);
         let remote = McpConfig { allow_remote: true, ..config("0.0.0.0:0") };
-        assert!(HttpSocket::bind(&remote, &file).unwrap().is_some());
-        assert!(HttpSocket::bind(&McpConfig::default(), &file).unwrap().is_none());
+        assert!(HttpSocket::bind(&remote, &places).unwrap().is_some());
+        assert!(HttpSocket::bind(&McpConfig::default(), &places).unwrap().is_none());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `toolctl mcp token`: what HTTP clients have to show.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
@@ -14,14 +15,42 @@ use crate::output;
 ///
 /// They send it as the header `Authorization: Bearer TOKEN`. Whoever has it can call tools as you.
 #[derive(Debug, Args)]
-pub(crate) struct Token {}
+pub(crate) struct Token {
+    /// That of an administrator, who may also answer permission prompts, change modes and stop the daemon; made when
+    /// there is none, and known to the daemon from its next start
+    #[arg(long)]
+    admin: bool,
+}
 
-pub(crate) fn run(_: &Token) -> anyhow::Result<u8> {
+pub(crate) fn run(args: &Token) -> anyhow::Result<u8> {
+    if args.admin {
+        writeln!(output::stdout(), "{}", admin_token(&token_file()?.with_file_name("admin-token"))?)?;
+        return Ok(OK);
+    }
     let file = token_file()?;
     let token = std::fs::read_to_string(&file)
         .with_context(|| format!("can't read {}: the daemon makes it when mcp.listen is set", file.display()))?;
     writeln!(output::stdout(), "{}", token.trim())?;
     Ok(OK)
+}
+
+/// The token in this file, made if need be.
+fn admin_token(file: &Path) -> anyhow::Result<String> {
+    match std::fs::read_to_string(file) {
+        Ok(token) => return Ok(token.trim().to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("can't read {}", file.display())),
+    }
+    let mut random = [0u8; 32];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).context("can't get random bytes")?;
+    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    if let Some(dir) = file.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    let mut made = made.with_context(|| format!("can't make {}", file.display()))?;
+    made.write_all(token.as_bytes()).with_context(|| format!("can't write {}", file.display()))?;
+    Ok(token)
 }
 
 /// The daemon's file, by the XDG Base Directory Specification.

@@ -1,0 +1,159 @@
+//! `toolctl remotes`: other daemons, whose tools are ours too.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use comfy_table::{Cell, Color};
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{RemotesList, RemotesReconnect};
+use toold_proto::remote::{ReconnectRemote, Remote, RemoteList, RemoteState};
+
+use crate::cli::Globals;
+use crate::exit::{NOT_RUN, OK};
+use crate::output::{self, BAD, DIM, one_line, print_json};
+use crate::{connection, table};
+
+/// List the other daemons that are mounted, look at what ails them, connect anew
+#[derive(Debug, Args)]
+pub(crate) struct Remotes {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// As JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the other daemons that are mounted; those that are away with the reason
+    List,
+    /// Show what ails those that are away, and what may help; exit status 3 when any is
+    Doctor,
+    /// Connect to one anew, however often it failed; exit status 3 when it is away then
+    Reconnect { name: String },
+}
+
+pub(crate) async fn run(args: Remotes, globals: &Globals) -> anyhow::Result<u8> {
+    let client = connection::open(globals).await?;
+    let (list, looks_close) = match args.action {
+        Some(Action::Reconnect { name }) => (client.call::<RemotesReconnect>(ReconnectRemote { name }).await?, true),
+        Some(Action::Doctor) => (client.call::<RemotesList>(NoParams {}).await?, true),
+        Some(Action::List) | None => (client.call::<RemotesList>(NoParams {}).await?, false),
+    };
+    if args.json {
+        print_json(&list)?;
+    } else {
+        let mut out = output::stdout();
+        out.write_all(render(&list, table::terminal_width()).as_bytes())?;
+        if looks_close {
+            out.write_all(ailments(&list).as_bytes())?;
+        }
+        out.flush()?;
+        if list.remotes.is_empty() {
+            writeln!(output::stderr(), "no remotes: [remotes.NAME] in the configuration mounts one")?;
+        }
+    }
+    let is_well = |remote: &Remote| matches!(remote.state, RemoteState::Connected | RemoteState::Disabled);
+    Ok(if looks_close && !list.remotes.iter().all(is_well) { NOT_RUN } else { OK })
+}
+
+fn render(list: &RemoteList, width: Option<u16>) -> String {
+    if list.remotes.is_empty() {
+        return String::new();
+    }
+    let mut rows = table::new(width);
+    rows.set_header(table::header(&["REMOTE", "STATE", "TOOLS", "CALLS", "BAD", "ASKS", "VERSION", "BY"]));
+    for remote in &list.remotes {
+        let color = match remote.state {
+            RemoteState::Connected => Color::Green,
+            RemoteState::Away => Color::Red,
+            RemoteState::Connecting => Color::Yellow,
+            RemoteState::Disabled => Color::Reset,
+        };
+        rows.add_row([
+            table::name(&one_line(&remote.name)),
+            Cell::new(remote.state.as_str()).fg(color),
+            Cell::new(remote.tools.len()),
+            Cell::new(remote.calls),
+            Cell::new(remote.bad_calls),
+            Cell::new(if remote.relays_asks { "here" } else { "there" }),
+            Cell::new(one_line(remote.version.as_deref().unwrap_or_default())),
+            Cell::new(one_line(&remote.transport)),
+        ]);
+    }
+    let mut text = table::render(&rows);
+    for remote in &list.remotes {
+        let name = one_line(&remote.name);
+        if let Some(error) = &remote.error {
+            text.push_str(&format!("{BAD}{name}{BAD:#}: {}\n", one_line(error)));
+        }
+        for problem in &remote.problems {
+            text.push_str(&format!("{DIM}{name}: {}{DIM:#}\n", one_line(problem)));
+        }
+    }
+    text
+}
+
+fn ailments(list: &RemoteList) -> String {
+    let mut text = String::new();
+    for remote in &list.remotes {
+        let name = one_line(&remote.name);
+        match remote.state {
+            RemoteState::Connected if !remote.relays_asks => text.push_str(&format!(
+                "{name}: what it asks is for people there: the token is none of an administrator\n"
+            )),
+            RemoteState::Connected | RemoteState::Disabled | RemoteState::Connecting => {}
+            RemoteState::Away => {
+                for line in &remote.stderr {
+                    text.push_str(&format!("{DIM}{name}: | {}{DIM:#}\n", one_line(line)));
+                }
+                let hint = match remote.transport.as_str() {
+                    "command" => "run its command in a terminal: it must ask for nothing, and then wait for requests",
+                    "websocket" => {
+                        "is `mcp.listen` set there, and is the token the one that `toolctl mcp token` shows there?"
+                    }
+                    _ => "its section in the configuration says no way to it",
+                };
+                text.push_str(&format!("{name}: {hint}\n"));
+                if let Some(ms) = remote.retry_ms {
+                    text.push_str(&format!("{name}: it is tried again in {} s\n", ms.div_ceil(1000)));
+                }
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_is_away_says_why() {
+        let remote = |own: serde_json::Value| {
+            let mut remote = json!({"relays_asks": false, "instances": [], "tools": [], "problems": [], "calls": 0,
+                "bad_calls": 0, "running": 0, "connects": 1, "stderr": []});
+            remote.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+            remote
+        };
+        let list: RemoteList = serde_json::from_value(json!({"remotes": [
+            remote(json!({"name": "build", "state": "connected", "transport": "command", "version": "0.1.0",
+                "relays_asks": true, "calls": 3, "tools": ["build_bash"], "problems": ["2 tools are left out"]})),
+            remote(json!({"name": "web", "state": "away", "transport": "websocket", "error": "can't connect",
+                "retry_ms": 1500})),
+        ]}))
+        .unwrap();
+        let text = render(&list, None) + &ailments(&list);
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
+         REMOTE  STATE      TOOLS  CALLS  BAD  ASKS   VERSION  BY
+         build   connected  1      3      0    here   0.1.0    command
+         web     away       0      0      0    there           websocket
+        build: 2 tools are left out
+        web: can't connect
+        web: is `mcp.listen` set there, and is the token the one that `toolctl mcp token` shows there?
+        web: it is tried again in 2 s
+        ");
+    }
+}

@@ -1,0 +1,217 @@
+//! `[remotes.NAME]` of the configuration: other daemons whose tools are ours too.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toold_host::environment::Environment;
+use toold_remote::RemoteOptions;
+use toold_remote::config::{Reach, RemoteConfig};
+
+use crate::config::expand_home;
+use crate::daemon::{Options, State, random_bytes, random_hex};
+use crate::places::private_dir;
+
+/// One `[remotes.NAME]`: another daemon, whose tools are called `NAME_tool` here. Exactly one of `command` and `url`
+/// says how it is reached.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RemoteSection {
+    /// A program and its arguments, whose stdin and stdout are a connection, such as
+    /// `["ssh", "build", "toolctl", "connect"]`; no shell.
+    pub command: Vec<String>,
+    /// Adds to the program's environment, which holds little beside `PATH`, `HOME` and `SSH_AUTH_SOCK`.
+    pub env: BTreeMap<String, String>,
+    /// The address of a WebSocket, such as `wss://build.example/rpc`.
+    pub url: Option<String>,
+    /// The file with the token for `url`, readable by its owner only; `~/` is the home folder.
+    pub token_file: Option<String>,
+    /// Let the token go over a network without TLS. Whoever reads it can run tools there.
+    pub in_the_clear: bool,
+    /// The folder there that calls work in; `~` is the home folder there.
+    pub cwd: String,
+    /// How long a call may take; when absent, as long as the tool says there.
+    pub timeout_ms: Option<u64>,
+    /// How long it may take to connect and to list its tools.
+    pub start_timeout_ms: u64,
+    pub enabled: bool,
+    pub tools: RemoteToolFilter,
+}
+
+/// Which of its tools are taken, by globs over its own names.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RemoteToolFilter {
+    /// All when absent.
+    pub allow: Option<Vec<String>>,
+    pub deny: Vec<String>,
+}
+
+impl Default for RemoteSection {
+    fn default() -> Self {
+        Self {
+            command: Vec::new(),
+            env: BTreeMap::new(),
+            url: None,
+            token_file: None,
+            in_the_clear: false,
+            cwd: "~".into(),
+            timeout_ms: None,
+            start_timeout_ms: 30 * 1000,
+            enabled: true,
+            tools: RemoteToolFilter::default(),
+        }
+    }
+}
+
+/// What all of a daemon's have in common.
+pub fn options(options: &Options) -> RemoteOptions {
+    let home = options.places.home.clone().filter(|home| home.is_dir());
+    RemoteOptions {
+        instance: instance(options),
+        kept: options.places.remotes(),
+        environment: Environment::inherited(options.environment.iter().cloned()),
+        home: home.unwrap_or_else(|| "/".into()),
+        secret: random_bytes(),
+    }
+}
+
+/// What this daemon is known by to those that mount it: the same at each start, and another one for each socket.
+fn instance(options: &Options) -> String {
+    let id = kept_id(&options.places.instance()).unwrap_or_else(|error| {
+        tracing::warn!(%error, "can't keep what this daemon is known by");
+        random_hex(16)
+    });
+    let hash = blake3::hash(format!("{id}\0{:?}", options.socket).as_bytes()).to_hex();
+    hash[..32].to_owned()
+}
+
+fn kept_id(file: &Path) -> std::io::Result<String> {
+    if let Some(dir) = file.parent() {
+        private_dir(dir)?;
+    }
+    match std::fs::read_to_string(file) {
+        Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let id = random_hex(16);
+    let mut made = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    made.write_all(id.as_bytes())?;
+    Ok(id)
+}
+
+/// Mounts what the user's configuration says, and follows it as it changes. A project's may name none.
+pub fn follow(state: &Arc<State>) {
+    state.follow(|state| {
+        let home = state.options.places.home.as_deref();
+        let remotes = &state.loaded().config.remotes;
+        state.remotes.configure(remotes.iter().map(|(name, section)| remote(name, section, home)).collect());
+    });
+}
+
+/// What is wrong with it is told in its own state.
+fn remote(name: &str, section: &RemoteSection, home: Option<&Path>) -> RemoteConfig {
+    RemoteConfig {
+        name: name.to_owned(),
+        reach: reach(name, section, home).unwrap_or_else(|why| Reach::Unusable { why }),
+        cwd: section.cwd.clone(),
+        enabled: section.enabled,
+        timeout: section.timeout_ms.map(Duration::from_millis),
+        start_timeout: Duration::from_millis(section.start_timeout_ms),
+        allow: section.tools.allow.clone(),
+        deny: section.tools.deny.clone(),
+    }
+}
+
+fn reach(name: &str, section: &RemoteSection, home: Option<&Path>) -> Result<Reach, String> {
+    for glob in section.tools.allow.iter().flatten().chain(&section.tools.deny) {
+        globset::Glob::new(glob).map_err(|error| format!("tools: {error}"))?;
+    }
+    if !is_name(name) {
+        return Err("its name is no word of small letters, digits and _, of at most 32".to_owned());
+    }
+    let path = |given: &str| -> Result<PathBuf, String> {
+        let path = expand_home(given, home);
+        if path.is_absolute() { Ok(path) } else { Err(format!("{given:?} is no absolute path")) }
+    };
+    match (section.command.split_first(), &section.url) {
+        (Some((program, args)), None) => {
+            let program = match program.starts_with("~/") {
+                true => path(program)?.display().to_string(),
+                false if program.contains('/') && !program.starts_with('/') => {
+                    return Err(format!("{program:?} is neither a name nor an absolute path"));
+                }
+                false => program.clone(),
+            };
+            Ok(Reach::Command { program, args: args.to_vec(), env: section.env.clone() })
+        }
+        (None, Some(url)) => {
+            let file = section.token_file.as_deref().ok_or("token_file is needed for url")?;
+            Reach::websocket(url.clone(), path(file)?, section.in_the_clear)
+        }
+        (None, None) => Err("neither command nor url says how it is reached".to_owned()),
+        (Some(_), Some(_)) => Err("both command and url say how it is reached".to_owned()),
+    }
+}
+
+/// What the names of its tools begin with.
+fn is_name(name: &str) -> bool {
+    name.len() <= 32
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str, toml: &str) -> Reach {
+        let section: RemoteSection = toml::from_str(toml).unwrap();
+        remote(name, &section, Some(Path::new("/home/u"))).reach
+    }
+
+    #[track_caller]
+    fn check_unusable(name: &str, toml: &str, words: &str) {
+        match read(name, toml) {
+            Reach::Unusable { why } => assert!(why.contains(words), "{why}"),
+            other => panic!("{other:?} should not be usable"),
+        }
+    }
+
+    #[test]
+    fn a_command_or_an_address_says_how_it_is_reached() {
+        let ssh = read("build", "command = [\"ssh\", \"build\", \"toolctl\", \"connect\"]");
+        assert!(matches!(ssh, Reach::Command { program, args, .. } if program == "ssh" && args.len() == 3));
+        let web = read("web", "url = \"wss://a.example/rpc\"\ntoken_file = \"~/token\"");
+        assert!(matches!(web, Reach::WebSocket { token_file, .. } if token_file == Path::new("/home/u/token")));
+        let here = read("here", "url = \"ws://127.0.0.1:1/rpc\"\ntoken_file = \"/t\"");
+        assert!(matches!(here, Reach::WebSocket { .. }));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        check_unusable("a", "", "neither");
+        check_unusable("a", "command = [\"b\"]\nurl = \"wss://c\"", "both");
+        check_unusable("a", "command = [\"bin/b\"]", "absolute");
+        check_unusable("a", "url = \"wss://c/rpc\"", "token_file");
+        check_unusable("a", "url = \"https://c\"\ntoken_file = \"/t\"", "ws or wss");
+        check_unusable("a", "url = \"ws://c.example/rpc\"\ntoken_file = \"/t\"", "for all to see");
+        check_unusable("A-b", "command = [\"b\"]", "small letters");
+        check_unusable("a", "command = [\"b\"]\ntools = { deny = [\"[\"] }", "tools");
+    }
+
+    #[test]
+    fn a_daemon_is_known_by_the_same_name_at_each_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("state/instance");
+        let first = kept_id(&file).unwrap();
+        assert_eq!((first.len(), kept_id(&file).unwrap()), (32, first));
+    }
+}

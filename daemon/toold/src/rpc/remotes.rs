@@ -1,0 +1,36 @@
+//! `remotes.*`
+
+use std::sync::Arc;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_proto::method::{RemotesList, RemotesReconnect};
+use toold_proto::remote::{ReconnectRemote, Remote, RemoteList};
+use toold_remote::UnknownRemote;
+
+use crate::daemon::State;
+use crate::rpc::error::unknown;
+use crate::rpc::{Request, Right, add, add_async, may_decide};
+
+pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+    add::<RemotesList>(module, Right::Anyone, |request, _| {
+        let mut remotes = request.state.remotes.list();
+        if !may_decide(&request) {
+            remotes.iter_mut().for_each(hide);
+        }
+        Ok(RemoteList { remotes })
+    })?;
+    add_async::<RemotesReconnect, _>(module, Right::Decider, reconnect)
+}
+
+async fn reconnect(request: Request, named: ReconnectRemote) -> Result<RemoteList, ErrorObjectOwned> {
+    let remotes = request.state.remotes.reconnect(&named.name).await;
+    let remotes = remotes.map_err(|UnknownRemote(name)| unknown("remote", &name))?;
+    Ok(RemoteList { remotes })
+}
+
+/// What a program writes may hold what only persons should see.
+fn hide(remote: &mut Remote) {
+    remote.stderr.clear();
+    remote.error = remote.error.take().map(|_| "it is away".to_owned());
+}
