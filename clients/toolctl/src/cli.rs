@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    approve, audit, call, completions, config, connect, doctor, events, list, man, mcp, memories, parse, permissions,
-    plugins, prompt, schema, sessions, shells, skills, status, stop, tools, undo, watch,
+    approve, audit, call, completions, config, connect, doctor, events, list, logs, man, mcp, memories, parse,
+    permissions, plugins, prompt, remotes, restart, schema, sessions, shells, skills, status, stop, tools, undo, watch,
 };
 use crate::view;
 
@@ -72,6 +72,7 @@ pub(crate) enum Command {
     Stop(stop::Stop),
     Connect(connect::Connect),
     Mcp(mcp::Mcp),
+    Remotes(remotes::Remotes),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -104,6 +105,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Stop(stop) => stop::run(stop, globals).await,
         Command::Connect(connect) => connect::run(connect, globals).await,
         Command::Mcp(mcp) => mcp::run(mcp, globals).await,
+        Command::Remotes(remotes) => remotes::run(remotes, globals).await,
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),
     }

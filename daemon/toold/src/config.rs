@@ -38,11 +38,11 @@ use crate::daemon::Options;
 use crate::hooks::{self, HookConfig};
 use crate::mcp_servers::McpConfig;
 use crate::places::Places;
+use crate::remotes::RemoteSection;
 use crate::sandbox::SandboxConfig;
 use crate::web::{NetworkConfig, WebConfig};
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-use crate::remotes::RemoteSection;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub plugins: PluginsConfig,
@@ -55,14 +55,14 @@ pub struct Config {
     #[schemars(with = "Vec<HookConfig>")]
     pub hooks: Vec<Spanned<HookConfig>>,
     pub mcp: McpConfig,
+    /// Other daemons, whose tools are called `NAME_tool` here.
+    pub remotes: BTreeMap<String, RemoteSection>,
     pub network: NetworkConfig,
     pub web: WebConfig,
     pub subagents: BTreeMap<String, SubagentConfig>,
 }
 
 /// `[plugins]`, and `[plugins.NAME]` for each plugin's own table, which it sees as `hygge.config`.
-    /// Other daemons, whose tools are called `NAME_tool` here.
-    pub remotes: BTreeMap<String, RemoteSection>,
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PluginsConfig {

@@ -67,13 +67,13 @@ const TURN: usize = 32;
 const HIGH_WATER: usize = 256 * 1024;
 /// How often a client that sends no more is asked whether it still listens.
 const HANG_UP_CHECK: Duration = Duration::from_millis(50);
+/// How long a stream may take to say that it ends.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// Notifications that wait for a slow client; progress beyond is lost, subscriptions wait.
 const OUTBOX: usize = 256;
 
 /// What the methods know of the connection that a request came on.
 pub struct Connection {
-/// How long a stream may take to say that it ends.
-const GOODBYE: Duration = Duration::from_secs(1);
     pub id: u64,
     pub peer: Peer,
     pub caller: Arc<Caller>,
@@ -169,16 +169,6 @@ impl Drop for Connection {
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
     /// Called only after the end of what can be read: true when nobody can read our answers any more.
     fn hung_up(&self) -> bool;
-}
-
-/// Serves one client until it is gone or `stop` fires and its requests have ended.
-///
-/// When the client goes, its calls are cancelled. When it only ends its sending side, those in flight are
-/// answered first. When `stop` fires, nothing more is read; `cancel` then cuts short what still runs.
-pub async fn serve<S: Stream>(
-    mut stream: S,
-    id: u64,
-    peer: Peer,
 
     /// Of a stream whose messages are framed in one way whatever its first byte is.
     fn framing(&self) -> Option<Framing> {
@@ -189,6 +179,16 @@ pub async fn serve<S: Stream>(
     fn is_kept(&self) -> bool {
         true
     }
+}
+
+/// Serves one client until it is gone or `stop` fires and its requests have ended.
+///
+/// When the client goes, its calls are cancelled. When it only ends its sending side, those in flight are
+/// answered first. When `stop` fires, nothing more is read; `cancel` then cuts short what still runs.
+pub async fn serve<S: Stream>(
+    mut stream: S,
+    id: u64,
+    peer: Peer,
     methods: Methods,
     limits: ConnectionLimits,
     stop: CancellationToken,
@@ -197,7 +197,13 @@ pub async fn serve<S: Stream>(
     let (sender, outbox) = mpsc::channel(OUTBOX);
     let sink = MethodSink::new_with_limit(sender.clone(), u32::MAX);
     let connection = Arc::new(Connection::new(id, peer, sender, &limits.outboxes));
+    let mut limits = limits;
+    if !stream.is_kept() {
+        limits.max_subscriptions = 0;
+    }
     let subscriptions = BoundedSubscriptions::new(limits.max_subscriptions);
+    let mut splitter = Splitter::new(limits.max_message);
+    splitter.framing = stream.framing();
     let mut server = Server {
         connection,
         methods,
@@ -208,13 +214,7 @@ pub async fn serve<S: Stream>(
         limits,
         cancel: cancel.child_token(),
         tokens: HashMap::new(),
-    let mut limits = limits;
-    if !stream.is_kept() {
-        limits.max_subscriptions = 0;
-    }
         pending: FuturesUnordered::new(),
-    let mut splitter = Splitter::new(limits.max_message);
-    splitter.framing = stream.framing();
         outbox,
         inbox: Vec::new(),
         searched: 0,
@@ -426,6 +426,13 @@ impl Server {
                     self.searched = inbox.len() - used;
                     break;
                 }
+                Found::More => {
+                    self.splitter.give_up(&inbox[used..]);
+                    self.unfinished.clear();
+                    self.searched = 0;
+                    let words = "all clients together have sent too much of messages that have not ended".to_owned();
+                    self.put(&failure(Id::Null, error::OVERLOADED, words, "overloaded"));
+                }
                 Found::Broken(words) => {
                     self.put(&failure(Id::Null, error::PARSE_ERROR, words.to_owned(), "broken_frame"));
                     self.reading = false;
@@ -444,13 +451,6 @@ impl Server {
 
     /// Whether a message begins a conversation in the Model Context Protocol, which is always in lines.
     fn is_of_mcp(&self, message: &[u8]) -> bool {
-                Found::More => {
-                    self.splitter.give_up(&inbox[used..]);
-                    self.unfinished.clear();
-                    self.searched = 0;
-                    let words = "all clients together have sent too much of messages that have not ended".to_owned();
-                    self.put(&failure(Id::Null, error::OVERLOADED, words, "overloaded"));
-                }
         self.splitter.framing == Some(Framing::Lines) && is_opening(message)
     }
 
@@ -594,6 +594,10 @@ impl Server {
                     false => Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")),
                 };
             }
+            MethodCallback::Subscription(_) if self.limits.max_subscriptions == 0 => {
+                let words = format!("{name} is a subscription: it needs a connection that stays, such as a WebSocket");
+                return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "no_stream"));
+            }
             MethodCallback::Subscription(run) => {
                 let Some(permit) = self.subscriptions.acquire() else {
                     let words = format!("{} subscriptions of this connection are open", self.subscriptions.max());
@@ -612,10 +616,6 @@ impl Server {
             // The sink has carried the answer of a subscription already.
             if notification || response.is_subscription() { None } else { Some(response.into_json()) }
         });
-            MethodCallback::Subscription(_) if self.limits.max_subscriptions == 0 => {
-                let words = format!("{name} is a subscription: it needs a connection that stays, such as a WebSocket");
-                return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "no_stream"));
-            }
         let mut context = Context::from_waker(std::task::Waker::noop());
         // The waker does not matter: whatever is pending now is polled again by the connection's own loop.
         match responding.as_mut().poll(&mut context) {

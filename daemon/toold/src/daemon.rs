@@ -26,8 +26,8 @@ use toold_mcp::client::McpServers;
 use toold_mcp::server::Mcp;
 use toold_proto::event::What;
 use toold_proto::tool::{SessionId, SourceKind};
-use toold_store::Store;
 use toold_remote::Remotes;
+use toold_store::Store;
 
 use crate::config::watch::ConfigWatch;
 use crate::config::{self, Loaded};
@@ -79,11 +79,11 @@ pub struct State {
     pub engine: Arc<Engine>,
     pub plugins: PluginHost,
     pub mcp_servers: Arc<McpServers>,
-    pub store: Arc<Store>,
-    pub frontends: Arc<Frontends>,
     pub remotes: Arc<Remotes>,
     /// What this daemon is known by to those that mount it.
     pub(crate) instance: String,
+    pub store: Arc<Store>,
+    pub frontends: Arc<Frontends>,
     /// What the built-in tools have in common.
     pub builtins: Arc<Shared>,
     pub skill_tools: SkillTools,
@@ -107,8 +107,6 @@ pub struct State {
     pub hand_over: HandOver,
 }
 
-/// How long calls in flight may go on when the daemon stops.
-pub const DRAIN: Duration = Duration::from_secs(5);
 /// Where clients are served on HTTP.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpUrls {
@@ -120,6 +118,8 @@ pub(crate) struct HttpUrls {
 const PORT_TRIES: usize = 50;
 const PORT_WAIT: Duration = Duration::from_millis(100);
 
+/// How long calls in flight may go on when the daemon stops.
+pub const DRAIN: Duration = Duration::from_secs(5);
 
 impl Options {
     /// The variables of what tools start: they find this daemon, and need no other.
@@ -162,17 +162,17 @@ impl Daemon {
             ..ConnectionLimits::default()
         };
         let mcp_servers = McpServers::new(&engine, crate::mcp_servers::options(&options));
-        let state = Arc::new(State {
-            engine,
         let remote_options = crate::remotes::options(&options);
         let instance = remote_options.instance.clone();
         let remotes = Remotes::new(&engine, remote_options);
+        let state = Arc::new(State {
+            engine,
             plugins,
             mcp_servers,
-            store,
-            frontends,
             remotes,
             instance,
+            store,
+            frontends,
             builtins,
             skill_tools: SkillTools::default(),
             options,
@@ -191,10 +191,10 @@ impl Daemon {
         state.put_all_in_force();
         state.follow_configuration();
         crate::mcp_servers::follow(&state);
+        crate::remotes::follow(&state);
         crate::agents::follow(&state);
         crate::web::follow(&state);
         crate::skills::follow(&state);
-        crate::remotes::follow(&state);
         state.clean_spool();
         let methods = rpc::methods(state.clone())?;
         let mcp = crate::mcp::new(&state);
@@ -231,7 +231,7 @@ impl Daemon {
     /// the same, and `daemon.status` tells.
     pub fn listen(&self) {
         let state = &self.state;
-        let bound = HttpSocket::bind(&state.loaded().config.mcp, &state.options.places.mcp_token());
+        let bound = HttpSocket::bind(&state.loaded().config.mcp, &state.options.places);
         let told = match bound {
             Ok(None) => return,
             Ok(Some(socket)) => {
@@ -339,6 +339,7 @@ impl State {
     /// When `cwd` or a root is no absolute path of a folder.
     pub fn new_session(&self, open: SessionRequest) -> anyhow::Result<Session> {
         let real = |text: &Path| -> anyhow::Result<PathBuf> {
+            let text = &self.without_tilde(text);
             anyhow::ensure!(text.is_absolute(), "{} is no absolute path", text.display());
             crate::project::real_dir(text).with_context(|| format!("{} is no folder to work in", text.display()))
         };
@@ -356,42 +357,6 @@ impl State {
             filter: open.filter,
         }))
     }
-
-    /// Where plugins are looked for, first to last.
-    pub fn plugin_dirs(&self) -> Vec<PathBuf> {
-        crate::plugins::dirs(&self.options, &self.loaded())
-    }
-
-    fn clean_spool(&self) {
-        let places = &self.options.places;
-        let dirs = [places.spool(), places.undo()];
-        let loaded = self.loaded();
-        let spool = &loaded.config.spool;
-        let (sessions, days) = (places.sessions(), loaded.config.audit.max_age_days);
-        let sessions_age = Duration::from_secs(days.saturating_mul(24 * 3600));
-        let (age, bytes) = (Duration::from_secs(spool.max_age_hours * 3600), spool.max_mib * 1024 * 1024);
-        self.engine.tasks.spawn_blocking(move || {
-            for dir in dirs {
-                if let Err(error) = SpoolDir::clean(&dir, age, bytes) {
-                    tracing::warn!(%error, dir = %dir.display(), "can't remove what is old");
-            let text = &self.without_tilde(text);
-                }
-            }
-            memories::clean(&sessions, sessions_age);
-        });
-    }
-}
-
-/// What a session is asked to be.
-pub struct SessionRequest {
-    pub id: SessionId,
-    pub cwd: PathBuf,
-    pub roots: Vec<PathBuf>,
-    pub client: Option<toold_proto::session::ClientInfo>,
-    pub model: Option<String>,
-    pub env: BTreeMap<String, String>,
-    pub filter: toold_engine::session::Filter,
-}
 
     /// The same for whatever is at the other end of a connection: what a tool started works in the places of its
     /// tool's session, in its environment, and sees its project.
@@ -438,6 +403,41 @@ pub struct SessionRequest {
     pub(crate) fn without_tilde(&self, path: &Path) -> PathBuf {
         config::expand_home(&path.to_string_lossy(), self.options.places.home.as_deref())
     }
+
+    /// Where plugins are looked for, first to last.
+    pub fn plugin_dirs(&self) -> Vec<PathBuf> {
+        crate::plugins::dirs(&self.options, &self.loaded())
+    }
+
+    fn clean_spool(&self) {
+        let places = &self.options.places;
+        let dirs = [places.spool(), places.undo()];
+        let loaded = self.loaded();
+        let spool = &loaded.config.spool;
+        let (sessions, days) = (places.sessions(), loaded.config.audit.max_age_days);
+        let sessions_age = Duration::from_secs(days.saturating_mul(24 * 3600));
+        let (age, bytes) = (Duration::from_secs(spool.max_age_hours * 3600), spool.max_mib * 1024 * 1024);
+        self.engine.tasks.spawn_blocking(move || {
+            for dir in dirs {
+                if let Err(error) = SpoolDir::clean(&dir, age, bytes) {
+                    tracing::warn!(%error, dir = %dir.display(), "can't remove what is old");
+                }
+            }
+            memories::clean(&sessions, sessions_age);
+        });
+    }
+}
+
+/// What a session is asked to be.
+pub struct SessionRequest {
+    pub id: SessionId,
+    pub cwd: PathBuf,
+    pub roots: Vec<PathBuf>,
+    pub client: Option<toold_proto::session::ClientInfo>,
+    pub model: Option<String>,
+    pub env: BTreeMap<String, String>,
+    pub filter: toold_engine::session::Filter,
+}
 
 /// `bytes` random bytes, as hexadecimal digits.
 pub fn random_hex(bytes: usize) -> String {

@@ -79,11 +79,13 @@ fn status(state: &State) -> DaemonStatus {
         }
     }
     let not_on_http = state.http.get().and_then(|told| told.clone().err());
+    let http = state.http.get().and_then(|told| told.clone().ok());
     DaemonStatus {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").into(),
         protocol: toold_proto::PROTOCOL,
         epoch: engine.events.epoch().to_owned(),
+        instance: Some(state.instance.clone()),
         uptime_s: state.started.elapsed().as_secs_f64(),
         socket: state.options.socket.as_ref().map(|path| path.display().to_string()),
         mcp_url: http.as_ref().map(|urls| urls.mcp.clone()),
@@ -121,5 +123,3 @@ fn queues(state: &State) -> Queues {
         events: engine.events.fill(),
     }
 }
-    let http = state.http.get().and_then(|told| told.clone().ok());
-        instance: Some(state.instance.clone()),
