@@ -1,12 +1,11 @@
-//! What a server writes on stderr or sends to be logged: into the log, within bounds, and the end of it kept.
+//! What a program that is talked with writes on stderr or sends to be logged: into the log, within bounds, and the
+//! end of it kept.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-
-use super::lock;
 
 /// Lines that go into the log at once, and those that it gains a second.
 const BURST: f64 = 100.0;
@@ -16,9 +15,9 @@ const LINE: usize = 1000;
 /// Lines that are kept to be shown.
 const TAIL: usize = 20;
 
-/// One server's.
-pub(super) struct Chatter {
-    server: String,
+/// One program's.
+pub struct Chatter {
+    name: String,
     state: Mutex<State>,
 }
 
@@ -30,13 +29,14 @@ struct State {
 }
 
 impl Chatter {
-    pub(super) fn new(server: &str) -> Self {
+    /// `name` is what the log calls it.
+    pub fn new(name: &str) -> Self {
         let state = State { tail: VecDeque::new(), room: BURST, filled: Instant::now(), lost: 0 };
-        Self { server: server.to_owned(), state: Mutex::new(state) }
+        Self { name: name.to_owned(), state: Mutex::new(state) }
     }
 
-    /// Reads to the end. Never stops reading, so that a flood does not hold the server up.
-    pub(super) async fn read(&self, mut stderr: impl AsyncRead + Unpin) {
+    /// Reads to the end. Never stops reading, so that a flood does not hold the program up.
+    pub async fn read(&self, mut stderr: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 16 * 1024];
         let mut line = Vec::new();
         // A pipe that cannot be read any more is at its end.
@@ -56,13 +56,13 @@ impl Chatter {
         }
     }
 
-    pub(super) fn line(&self, text: &str) {
+    pub fn line(&self, text: &str) {
         let text: String =
             text.trim_end().chars().take(LINE).map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
         if text.is_empty() {
             return;
         }
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         let now = Instant::now();
         state.room = (state.room + now.duration_since(state.filled).as_secs_f64() * PER_SECOND).min(BURST);
         state.filled = now;
@@ -70,9 +70,9 @@ impl Chatter {
             state.room -= 1.0;
             let lost = std::mem::take(&mut state.lost);
             if lost > 0 {
-                tracing::info!(server = self.server, lost, "an MCP server wrote more lines than are logged");
+                tracing::info!(name = self.name, lost, "a program wrote more lines than are logged");
             }
-            tracing::info!(server = self.server, "{text}");
+            tracing::info!(name = self.name, "{text}");
         } else {
             state.lost += 1;
         }
@@ -83,13 +83,17 @@ impl Chatter {
     }
 
     /// The last lines, the newest last.
-    pub(super) fn tail(&self) -> Vec<String> {
-        lock(&self.state).tail.iter().cloned().collect()
+    pub fn tail(&self) -> Vec<String> {
+        self.lock().tail.iter().cloned().collect()
     }
 
     /// What is kept is of a run that is over.
-    pub(super) fn forget(&self) {
-        lock(&self.state).tail.clear();
+    pub fn forget(&self) {
+        self.lock().tail.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds this lock")
     }
 }
 
@@ -105,6 +109,6 @@ mod tests {
         chatter.read(flood.as_slice()).await;
         let tail = chatter.tail();
         assert_eq!((tail.len(), tail[18].as_str(), tail[19].len()), (TAIL, "line 49999", LINE));
-        assert!(lock(&chatter.state).lost > 40_000);
+        assert!(chatter.lock().lost > 40_000);
     }
 }

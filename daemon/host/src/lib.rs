@@ -5,6 +5,7 @@
 //! [`shell_grammar`] says what a command line needs leave for; [`http`] makes requests to the web;
 //! [`file_systems`] tells which ones do not tell what changes.
 
+pub mod chatter;
 pub mod descendants;
 pub mod environment;
 pub mod exclude;

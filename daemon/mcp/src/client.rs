@@ -4,7 +4,6 @@
 //! taken of the tools that it lists, [`tool`] what a call does. A server sees neither the folder nor the roots nor
 //! the environment of any frontend: what it gets is its configuration, and the arguments of its calls.
 
-mod chatter;
 pub mod config;
 mod connect;
 mod elicit;

@@ -230,7 +230,8 @@ pub async fn serve<S: Stream>(
         tracing::debug!(connection = id, %error, "connection ended");
     }
     let connection = server.connection.clone();
-    let other = (server.dialect == Dialect::Mcp).then(|| (stream, std::mem::take(&mut server.inbox)));
+    let is_other = server.dialect == Dialect::Mcp;
+    let inbox = std::mem::take(&mut server.inbox);
     server.end().await;
     if !is_other && stream.framing().is_some() {
         // Such a stream has a goodbye of its own, which nobody waits for long.

@@ -17,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::need::Need;
 use toold_engine::permit::revoke;
 use toold_engine::time::rfc3339;
+use toold_host::chatter::Chatter;
 use toold_host::process::talk::Talker;
 use toold_proto::mcp::{McpServer, McpServerState};
 use toold_proto::permission::Action;
 use toold_proto::tool::{Category, ToolName};
 
-use super::chatter::Chatter;
 use super::config::{Reach, ServerConfig};
 use super::connect::{self, Service};
 use super::elicit::Handler;

@@ -14,9 +14,9 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use tokio::sync::Notify;
 use toold_engine::cx::Cx;
+use toold_host::chatter::Chatter;
 use toold_proto::call::Progress;
 
-use super::chatter::Chatter;
 use super::lock;
 
 /// Requests of a server that nobody has answered yet; what comes beyond is not heard.
