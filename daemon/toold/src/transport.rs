@@ -3,3 +3,5 @@
 pub mod http;
 pub mod stdio;
 pub mod unix;
+
+mod room;

@@ -19,6 +19,7 @@ use crate::connection::{Stream, fd_hung_up};
 use crate::daemon::Daemon;
 use crate::peer::Peer;
 use crate::places::private_dir_checked;
+use crate::transport::room::room;
 
 /// A socket that is bound. Dropping it removes the socket, if it is still the one that was bound.
 pub struct Socket {
@@ -66,7 +67,10 @@ impl Socket {
             let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                accepted = self.listener.accept() => accepted,
+                accepted = async {
+                    room(&self.listener).await;
+                    self.listener.accept().await
+                } => accepted,
             };
             match accepted {
                 Ok((stream, _)) => match Peer::of_socket(&stream, &daemon.state.engine.sessions) {

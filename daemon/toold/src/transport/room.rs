@@ -1,0 +1,31 @@
+//! Keeps descriptors back for the clients that are there: their calls open files and start programs.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit};
+
+/// Descriptors that no new client gets, or a quarter where there are few.
+const KEPT_BACK: u64 = 64;
+/// How soon is looked again.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Waits until there is room for one more client; those that come meanwhile wait in the listener's queue.
+/// Cancel-safe.
+pub(super) async fn room(listener: &impl AsFd) {
+    if has_room(listener) {
+        return;
+    }
+    tracing::warn!("few descriptors are left: new clients wait until others go");
+    while !has_room(listener) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn has_room(any: &impl AsFd) -> bool {
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return true };
+    // The system gives the lowest number that is free.
+    let Ok(probe) = rustix::io::fcntl_dupfd_cloexec(any, 0) else { return false };
+    let number = u64::from(probe.as_raw_fd().unsigned_abs());
+    number + KEPT_BACK.min(limit / 4) < limit
+}
