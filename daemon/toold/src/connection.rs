@@ -35,6 +35,7 @@ use toold_proto::tool::SessionId;
 use crate::framing::{self, Found, Framing, Splitter};
 use crate::outboxes::{Listed, Outboxes};
 use crate::peer::Peer;
+use crate::unfinished::{Part, Unfinished};
 
 /// What the transport sets for all connections.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct ConnectionLimits {
     pub max_requests: usize,
     /// Where it is told how full the outbox of each connection is.
     pub outboxes: Arc<Outboxes>,
+    /// Of all connections together.
+    pub unfinished: Arc<Unfinished>,
 }
 
 impl Default for ConnectionLimits {
@@ -55,6 +58,7 @@ impl Default for ConnectionLimits {
             max_subscriptions: 512,
             max_requests: 1_024,
             outboxes: Arc::default(),
+            unfinished: Arc::default(),
             unfinished: Arc::default(),
             farewell: Arc::default(),
         }
@@ -211,6 +215,7 @@ pub async fn serve<S: Stream>(
         subscriptions,
         splitter,
         unfinished: Part::new(limits.unfinished.clone()),
+        unfinished: Part::new(limits.unfinished.clone()),
         limits,
         cancel: cancel.child_token(),
         tokens: HashMap::new(),
@@ -230,8 +235,7 @@ pub async fn serve<S: Stream>(
         tracing::debug!(connection = id, %error, "connection ended");
     }
     let connection = server.connection.clone();
-    let is_other = server.dialect == Dialect::Mcp;
-    let inbox = std::mem::take(&mut server.inbox);
+    let other = (server.dialect == Dialect::Mcp).then(|| (stream, std::mem::take(&mut server.inbox)));
     server.end().await;
     if !is_other && stream.framing().is_some() {
         // Such a stream has a goodbye of its own, which nobody waits for long.
@@ -256,6 +260,7 @@ struct Server {
     subscriptions: BoundedSubscriptions,
     limits: ConnectionLimits,
     splitter: Splitter,
+    unfinished: Part,
     /// Fires for all requests of the connection.
     cancel: CancellationToken,
     /// Of the requests in flight, by id.
@@ -400,6 +405,7 @@ impl Server {
             match self.splitter.next(&inbox[used..], self.searched) {
                 Found::Message(message, length) => {
                     self.searched = 0;
+                    self.unfinished.clear();
                     if self.dialect == Dialect::Unknown && self.is_of_mcp(message) {
                         // The message stays in the inbox: it is the other dialect's first.
                         self.dialect = Dialect::Mcp;
@@ -423,9 +429,16 @@ impl Server {
                     let words = format!("the message is longer than {max} bytes");
                     self.put(&failure(Id::Null, error::INVALID_REQUEST, words, "too_large"));
                 }
-                Found::More => {
+                Found::More if self.unfinished.grow(inbox.len() - used) => {
                     self.searched = inbox.len() - used;
                     break;
+                }
+                Found::More => {
+                    self.splitter.give_up(&inbox[used..]);
+                    self.unfinished.clear();
+                    self.searched = 0;
+                    let words = "all clients together have sent too much of messages that have not ended".to_owned();
+                    self.put(&failure(Id::Null, error::OVERLOADED, words, "overloaded"));
                 }
                 Found::More => {
                     self.splitter.give_up(&inbox[used..]);

@@ -106,6 +106,18 @@ impl Splitter {
         }
     }
 
+    /// Throws the message away that begins `bytes` and is not whole.
+    pub fn give_up(&mut self, bytes: &[u8]) {
+        let headers = || {
+            let end = memchr::memmem::find(&bytes[..bytes.len().min(MAX_HEADERS)], b"\r\n\r\n")?;
+            Some(Discard::Bytes(end + 4 + content_length(&bytes[..end])?))
+        };
+        self.discard = match self.framing {
+            Some(Framing::Lines) => Some(Discard::Line),
+            Some(Framing::Headers) | None => headers(),
+        };
+    }
+
     fn discard<'a>(&mut self, bytes: &'a [u8], discard: Discard) -> Found<'a> {
         if bytes.is_empty() {
             return Found::More;

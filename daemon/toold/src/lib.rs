@@ -31,4 +31,5 @@ pub mod skills;
 pub mod spool;
 pub mod transport;
 pub mod trust;
+pub mod unfinished;
 pub mod web;
