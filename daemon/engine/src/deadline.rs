@@ -1,6 +1,7 @@
-//! A time limit that stands still while a person is asked.
+//! A time limit that stands still while a person is asked, and while the machine sleeps.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -16,6 +17,8 @@ struct State {
     end: Instant,
     /// Since when, and by how many, it is held still.
     paused: Option<(Instant, usize)>,
+    /// How much of [`stood_still`] the end has been moved by.
+    stood_still: Duration,
 }
 
 /// Holds a deadline still until it is dropped.
@@ -23,7 +26,8 @@ pub struct Pause<'a>(&'a Deadline);
 
 impl Deadline {
     pub fn after(time: Duration) -> Self {
-        Self { state: Mutex::new(State { end: Instant::now() + time, paused: None }), changed: Notify::new() }
+        let state = State { end: Instant::now() + time, paused: None, stood_still: stood_still() };
+        Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// How much time is left; zero when it is over.
@@ -70,16 +74,57 @@ impl Deadline {
                 return;
             } else {
                 tokio::select! {
-                    () = tokio::time::sleep_until(end) => {}
+                    () = tokio::time::sleep_until(end.min(Instant::now() + LOOK_EVERY)) => {}
                     () = changed => {}
                 }
             }
         }
     }
 
+    /// The state, with what the process stood still meanwhile added to the time.
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().expect("no code panics while it holds this lock")
+        let mut state = self.state.lock().expect("no code panics while it holds this lock");
+        let stood_still = stood_still();
+        if state.paused.is_none() {
+            let more = stood_still.saturating_sub(state.stood_still);
+            state.end += more;
+        }
+        state.stood_still = stood_still;
+        state
     }
+}
+
+/// How often a waiting deadline looks at the clock.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// When nobody has looked for longer than this, although deadlines waited, the process did not run: the machine slept,
+/// or somebody stopped the process. That time is nobody's fault, and all calls in flight would end at once.
+const GAP: Duration = Duration::from_secs(2);
+/// What is seen sooner changes nothing.
+const FRESH: Duration = Duration::from_millis(100);
+
+/// How long the process has stood still, in all, as far as it was looked at. Process-wide: it is the process that does.
+/// Time that passed while no deadline waited is in it too, so only differences between two looks tell.
+fn stood_still() -> Duration {
+    static START: OnceLock<std::time::Instant> = OnceLock::new();
+    /// In milliseconds, since the start.
+    static LOOKED: AtomicU64 = AtomicU64::new(0);
+    static SUM: AtomicU64 = AtomicU64::new(0);
+    static LOOKING: Mutex<()> = Mutex::new(());
+    let now = millis(START.get_or_init(std::time::Instant::now).elapsed());
+    if now.saturating_sub(LOOKED.load(Ordering::Acquire)) > millis(FRESH) {
+        // One adds the gap, before the others can take it for time that was there.
+        let _looking = LOOKING.lock().expect("no code panics while it holds this lock");
+        let gap = now.saturating_sub(LOOKED.load(Ordering::Acquire));
+        if gap > millis(GAP) {
+            SUM.fetch_add(gap - millis(LOOK_EVERY), Ordering::Relaxed);
+        }
+        LOOKED.fetch_max(now, Ordering::Release);
+    }
+    Duration::from_millis(SUM.load(Ordering::Relaxed))
+}
+
+fn millis(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap_or(u64::MAX)
 }
 
 impl Drop for Pause<'_> {

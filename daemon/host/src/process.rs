@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
+use toold_engine::deadline::Deadline;
 use toold_proto::call::Stream;
 use toold_proto::shell::TerminalSize;
 
@@ -127,6 +128,8 @@ const QUIET: Duration = Duration::from_millis(250);
 /// The same, at most, and when the program was ended from outside.
 const DRAIN: Duration = Duration::from_secs(2);
 const DRAIN_ENDED: Duration = Duration::from_millis(50);
+/// Longer than anything runs.
+const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Runs a program to its end. `on_output` hears what it writes as it comes: text of any length, cut
 /// anywhere but inside a character.
@@ -171,8 +174,8 @@ pub async fn run_with_input(
     let mut stderr = Pipe::new(Stream::Stderr, running.stderr.take(), keep);
 
     let mut ending = Ending::Exited;
-    let far = started + Duration::from_secs(365 * 24 * 3600);
-    let time_is_over = timeout.map_or(far, |timeout| started + timeout);
+    let far = started + FAR;
+    let time = Deadline::after(timeout.unwrap_or(FAR));
     let mut kill_at = far;
     let mut exited: Option<Instant> = None;
     let mut last_output = started;
@@ -191,7 +194,7 @@ pub async fn run_with_input(
                 running.signal_all(Signal::TERM).await;
                 kill_at = Instant::now() + grace;
             }
-            () = sleep_until(time_is_over), if ending == Ending::Exited && exited.is_none() => {
+            () = time.over(), if timeout.is_some() && ending == Ending::Exited && exited.is_none() => {
                 ending = Ending::TimedOut;
                 running.signal_all(Signal::TERM).await;
                 kill_at = Instant::now() + grace;
