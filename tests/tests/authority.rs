@@ -26,6 +26,7 @@ const FOR_PERSONS: &[&str] = &[
     "plugins.trust",
     "questions.reply",
     "questions.subscribe",
+    "remotes.reconnect",
     "shells.kill",
     "tools.provide",
 ];
@@ -35,7 +36,7 @@ fn params_of(method: &str) -> Value {
     match method {
         "buffers.clear" => json!({"path": "/x"}),
         "buffers.set" => json!({"path": "/x", "version": 1, "text": ""}),
-        "mcp.restart" | "plugins.disable" | "plugins.enable" => json!({"name": "none"}),
+        "mcp.restart" | "remotes.reconnect" | "plugins.disable" | "plugins.enable" => json!({"name": "none"}),
         "permissions.grant" => json!({"category": "shell", "pattern": "**", "scope": "always"}),
         "permissions.reply" | "questions.reply" => json!({"request_id": "none", "action": "allow"}),
         "permissions.revoke" => json!({"id": "none"}),
