@@ -2,6 +2,7 @@
 
 mod binaries;
 mod daemon;
+pub mod fuzz;
 mod terminal;
 mod wait;
 mod wire;

@@ -2,6 +2,11 @@
 
 use std::path::Path;
 
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use toold_proto::method::describe_all;
+use toold_tests::fuzz::{self, Closing, METHODS};
+
 type Target = fn(&[u8]);
 
 /// Each fuzz target with the function that it calls.
@@ -11,6 +16,11 @@ const TARGETS: &[(&str, Target)] = &[
     ("config", toold::config::fuzz::fuzz_user),
     ("project_config", toold::config::fuzz::fuzz_project),
     ("model_text", toold_adapters::fuzz_one),
+    ("frames", toold_tests::fuzz::frames),
+    ("stream", toold_tests::fuzz::stream),
+    ("methods", toold_tests::fuzz::methods),
+    ("plugin_manifest", toold_lua::fuzz::fuzz_manifest),
+    ("plugin_source", toold_lua::fuzz::fuzz_source),
 ];
 
 fn fuzz_dir() -> &'static Path {
@@ -26,6 +36,7 @@ fn names(dir: &Path) -> Vec<String> {
 
 #[test]
 fn every_kept_input_still_passes() {
+    let _closing = Closing;
     for (target, run) in TARGETS {
         let corpus = fuzz_dir().join("corpus").join(target);
         let inputs = names(&corpus);
@@ -50,4 +61,105 @@ fn every_target_calls_the_function_that_is_replayed() {
         let source = std::fs::read_to_string(fuzz_dir().join("fuzz_targets").join(file)).unwrap();
         assert!(source.contains("fuzz_target!(|data: &[u8]| toold"), "{source}");
     }
+}
+
+#[test]
+fn every_method_has_an_input() {
+    let corpus = names(&fuzz_dir().join("corpus/methods"));
+    let missing: Vec<_> = METHODS.iter().filter(|name| !corpus.contains(&(**name).to_owned())).collect();
+    assert!(missing.is_empty(), "tests/fuzz/corpus/methods has nothing for {missing:?}");
+}
+
+/// What programs are not made for.
+fn odd_value() -> impl Strategy<Value = Value> {
+    let plain = [
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        json!(1e308),
+        json!(""),
+        json!("x"),
+        json!("*"),
+        json!("/"),
+        json!("../.."),
+        json!("a\u{0}b"),
+        json!("\u{202e}[(\n"),
+        json!("y".repeat(5_000)),
+        json!([]),
+        json!({}),
+        json!("shell"),
+        json!("always"),
+        json!("read"),
+    ];
+    prop::sample::select(plain.to_vec()).prop_recursive(2, 8, 3, |inner| {
+        let key = prop::sample::select(vec!["name", "path", "id", "type", "category", "pattern", ""]);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+            prop::collection::vec((key, inner), 0..3)
+                .prop_map(|members| members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+/// A method with some of the parameters that it knows.
+fn odd_request() -> impl Strategy<Value = String> {
+    let methods: Vec<(&str, Vec<String>)> = describe_all()
+        .into_iter()
+        .filter(|method| METHODS.contains(method.name))
+        .map(|method| {
+            let known = method.params["properties"].as_object().map(|members| members.keys().cloned().collect());
+            (method.name, known.unwrap_or_default())
+        })
+        .collect();
+    prop::sample::select(methods).prop_flat_map(|(method, known)| {
+        let values = prop::collection::vec(prop::option::weighted(0.7, odd_value()), known.len());
+        values.prop_map(move |values| {
+            let given = known.iter().cloned().zip(values).filter_map(|(key, value)| Some((key, value?)));
+            format!("{method} {}", Value::Object(given.collect::<Map<_, _>>()))
+        })
+    })
+}
+
+const PIECES: &[&str] = &[
+    r#"{"jsonrpc":"2.0","id":1,"method":"daemon.status"}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools.list","params":{}}"#,
+    r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#,
+    r#"{"jsonrpc":"2.0","id":3,"result":1}"#,
+    r#"{"jsonrpc":"2.0","id":4,"method":"no.such","params":7}"#,
+    "\n",
+    "\n",
+    "\r\n",
+    "[",
+    "]",
+    ",",
+    "{",
+    "}",
+    "Content-Length: 49\r\n\r\n",
+    "\"",
+    "\u{fffd}",
+];
+
+/// PROPTEST_CASES says how many are tried.
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
+}
+
+#[test]
+fn odd_parameters_are_answered() {
+    let _closing = Closing;
+    proptest!(config(), |(request in odd_request())| fuzz::methods(request.as_bytes()));
+}
+
+#[test]
+fn odd_streams_are_answered() {
+    let _closing = Closing;
+    let pieces = prop::collection::vec(prop::sample::select(PIECES), 0..16);
+    proptest!(config(), |(pieces in pieces, size in 1u8..)| {
+        let text = pieces.concat();
+        fuzz::stream(text.as_bytes());
+        fuzz::frames(&[&[size], text.as_bytes()].concat());
+    });
 }
