@@ -59,7 +59,6 @@ impl Default for ConnectionLimits {
             max_requests: 1_024,
             outboxes: Arc::default(),
             unfinished: Arc::default(),
-            unfinished: Arc::default(),
             farewell: Arc::default(),
         }
     }
@@ -215,7 +214,6 @@ pub async fn serve<S: Stream>(
         subscriptions,
         splitter,
         unfinished: Part::new(limits.unfinished.clone()),
-        unfinished: Part::new(limits.unfinished.clone()),
         limits,
         cancel: cancel.child_token(),
         tokens: HashMap::new(),
@@ -236,11 +234,12 @@ pub async fn serve<S: Stream>(
     }
     let connection = server.connection.clone();
     let other = (server.dialect == Dialect::Mcp).then(|| (stream, std::mem::take(&mut server.inbox)));
-    server.end().await;
+    // Boxed, as all that comes after the idle time: the task has the size of the largest.
+    Box::pin(server.end()).await;
     if !is_other && stream.framing().is_some() {
         // Such a stream has a goodbye of its own, which nobody waits for long.
         let goodbye = std::future::poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context));
-        let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+        let _ = Box::pin(tokio::time::timeout(GOODBYE, goodbye)).await;
     }
     Served { connection, other: is_other.then_some((stream, inbox)) }
 }
@@ -326,7 +325,7 @@ impl Server {
         loop {
             self.dispatch_inbox()?;
             if self.is_done() || self.dialect == Dialect::Mcp {
-                return self.flush(stream).await;
+                return Box::pin(self.flush(stream)).await;
             }
             if self.more {
                 // Nothing would come between a flood and its end otherwise: what is read is ready at once.
@@ -347,7 +346,7 @@ impl Server {
                 Some(reply) = self.pending.next(), if !self.pending.is_empty() => self.take_reply(reply),
                 Some(message) = self.outbox.recv(), if self.backlog() < HIGH_WATER => self.notify(&message),
                 // The end of what can be read was told already, so whether anybody still listens is asked.
-                () = tokio::time::sleep(HANG_UP_CHECK), if !self.reading => {
+                () = async { Box::pin(tokio::time::sleep(HANG_UP_CHECK)).await }, if !self.reading => {
                     if stream.hung_up() {
                         return Ok(());
                     }
@@ -432,13 +431,6 @@ impl Server {
                 Found::More if self.unfinished.grow(inbox.len() - used) => {
                     self.searched = inbox.len() - used;
                     break;
-                }
-                Found::More => {
-                    self.splitter.give_up(&inbox[used..]);
-                    self.unfinished.clear();
-                    self.searched = 0;
-                    let words = "all clients together have sent too much of messages that have not ended".to_owned();
-                    self.put(&failure(Id::Null, error::OVERLOADED, words, "overloaded"));
                 }
                 Found::More => {
                     self.splitter.give_up(&inbox[used..]);

@@ -217,12 +217,13 @@ impl Daemon {
             state.builtins.buffers.clear_connection(id);
             if let Some(session) = connection.own_session() {
                 state.close_session(session);
-                state.forget_session(session).await;
+                Box::pin(state.forget_session(session)).await;
                 let session_id = session.clone();
                 state.engine.events.emit(What::SessionClosed { session_id });
             }
             if let Some((stream, ahead)) = other {
-                crate::mcp::serve(&mcp, &state, &connection, stream, ahead).await;
+                // Boxed, since its size would be that of each connection, idle ones of the native dialect too.
+                Box::pin(crate::mcp::serve(&mcp, &state, &connection, stream, ahead)).await;
             }
         }
     }
