@@ -233,7 +233,8 @@ pub async fn serve<S: Stream>(
         tracing::debug!(connection = id, %error, "connection ended");
     }
     let connection = server.connection.clone();
-    let other = (server.dialect == Dialect::Mcp).then(|| (stream, std::mem::take(&mut server.inbox)));
+    let is_other = server.dialect == Dialect::Mcp;
+    let inbox = std::mem::take(&mut server.inbox);
     // Boxed, as all that comes after the idle time: the task has the size of the largest.
     Box::pin(server.end()).await;
     if !is_other && stream.framing().is_some() {
