@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite;
 use toold_tests::{Setup, TestDaemon, Wire};
 
 const ALLOW_ALL: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
@@ -233,4 +234,124 @@ fn an_outcome_counts_only_from_the_connection_that_got_the_invocation() {
     assert_eq!(thief.error("tools.provide_result", answer("stolen"))["code"], -32004);
     lender.result("tools.provide_result", answer("mine"));
     assert_eq!(caller.answer(id)["result"]["content"][0]["text"], "mine");
+}
+
+/// A client with a token, on a WebSocket.
+struct Token(tungstenite::WebSocket<std::net::TcpStream>);
+
+impl Token {
+    fn connect(daemon: &TestDaemon, file: &str) -> Self {
+        let url = toold_tests::until("HTTP is served", || {
+            daemon.connect().result("daemon.status", json!({}))["rpc_url"].as_str().map(str::to_owned)
+        });
+        let token = std::fs::read_to_string(daemon.state().join(file)).unwrap();
+        let address = url.strip_prefix("ws://").unwrap().split('/').next().unwrap();
+        let stream = std::net::TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        let mut request = tungstenite::client::IntoClientRequest::into_client_request(url.as_str()).unwrap();
+        request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        Self(tungstenite::client(request, stream).unwrap().0)
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params});
+        self.0.send(tungstenite::Message::text(request.to_string())).unwrap();
+        loop {
+            if let tungstenite::Message::Text(text) = self.0.read().unwrap() {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                if message["id"] == method {
+                    return message;
+                }
+            }
+        }
+    }
+}
+
+fn with_tokens() -> TestDaemon {
+    let setup = Setup::new().config("[mcp]\nlisten = \"127.0.0.1:0\"\n");
+    let admin = setup.path("state/toold/admin-token");
+    std::fs::create_dir_all(admin.parent().unwrap()).unwrap();
+    std::fs::write(&admin, "0123456789abcdef0123456789abcdef").unwrap();
+    for (path, mode) in [(admin.parent().unwrap(), 0o700), (admin.as_path(), 0o600)] {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    setup.start()
+}
+
+#[test]
+fn a_token_that_may_call_may_do_nothing_that_is_a_persons() {
+    let daemon = with_tokens();
+    let served = methods(&mut daemon.connect());
+    let mut token = Token::connect(&daemon, "mcp-token");
+    for method in FOR_PERSONS {
+        let answer = token.call(method, params_of(method));
+        assert_eq!(answer["error"]["code"], -32002, "{method}: {answer}");
+    }
+    for method in served.iter().filter(|method| !FOR_PERSONS.contains(&method.as_str())) {
+        let answer = token.call(method, json!({}));
+        assert_ne!(answer["error"]["code"], -32002, "{method} is refused to tokens: {answer}");
+    }
+}
+
+#[test]
+fn a_token_for_administrators_is_refused_nothing() {
+    let daemon = with_tokens();
+    let mut token = Token::connect(&daemon, "admin-token");
+    for method in FOR_PERSONS.iter().filter(|method| !["daemon.shutdown", "daemon.restart"].contains(method)) {
+        let answer = token.call(method, params_of(method));
+        assert_ne!(answer["error"]["code"], -32002, "{method}: {answer}");
+    }
+    // Unless it says that it acts for a model: from then on it decides nothing.
+    token.call("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
+    assert_eq!(token.call("permissions.set_mode", json!({"mode": "yolo"}))["error"]["code"], -32002);
+}
+
+#[test]
+fn what_is_done_with_a_token_that_may_call_is_apart_from_what_people_do() {
+    let daemon = with_tokens();
+    let mut person = daemon.connect();
+    let theirs = person.result("session.open", json!({"cwd": daemon.work(), "session_id": "theirs"}));
+    let mut token = Token::connect(&daemon, "mcp-token");
+    for (method, params) in [
+        ("session.open", json!({"session_id": theirs["session_id"]})),
+        ("session.close", json!({"session_id": theirs["session_id"]})),
+        ("tools.execute", json!({"name": "list", "session_id": theirs["session_id"]})),
+    ] {
+        let answer = token.call(method, params);
+        assert_eq!(answer["error"]["code"], -32004, "{method}: {answer}");
+    }
+    let own = token.call("session.open", json!({"cwd": daemon.work()}))["result"]["session_id"].take();
+    let seen = token.call("session.list", json!({}))["result"]["sessions"].take();
+    let seen: Vec<&Value> = seen.as_array().unwrap().iter().map(|session| &session["session_id"]).collect();
+    assert_eq!(seen, [&own]);
+    // People see it, and narrow it.
+    person.result("permissions.set_mode", json!({"mode": "plan", "session_id": own}));
+    let mut admin = Token::connect(&daemon, "admin-token");
+    assert!(admin.call("session.list", json!({}))["result"]["sessions"].to_string().contains("theirs"));
+}
+
+#[test]
+fn a_token_that_may_call_comes_back_to_no_session_of_an_earlier_daemon() {
+    let mut daemon = with_tokens();
+    daemon.connect().result("session.open", json!({"cwd": daemon.work(), "session_id": "before"}));
+    daemon.restart("TERM");
+    let mut token = Token::connect(&daemon, "mcp-token");
+    let answer = token.call("session.open", json!({"cwd": daemon.work(), "session_id": "before"}));
+    assert_eq!(answer["error"]["code"], -32004, "{answer}");
+    daemon.connect().result("session.open", json!({"session_id": "before"}));
+}
+
+#[test]
+fn an_agent_hears_of_the_events_of_its_own_session_only() {
+    let daemon = TestDaemon::start();
+    let (mut person, mut wire, mut other) = (daemon.connect(), agent(&daemon), daemon.connect());
+    for wire in [&mut person, &mut wire] {
+        wire.result("events.subscribe", json!({"kinds": ["call.finished"]}));
+    }
+    other.tool("list", json!({}));
+    let theirs = person.notification("events.event")["result"]["session_id"].take();
+    wire.tool("list", json!({}));
+    let first = wire.notification("events.event")["result"]["session_id"].take();
+    assert_ne!(first, theirs);
 }

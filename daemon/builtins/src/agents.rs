@@ -1,7 +1,8 @@
-//! The kinds of sub-agents: of the configuration, of Markdown files, of plugins. The first of a name counts.
+//! The kinds of sub-agents: of the user's configuration, of the project's, of Markdown files, of plugins. The first of a
+//! name counts.
 //!
 //! Markdown files are the ones that other agents know: a front matter with `name`, `description`, `tools` and
-//! `model`, and the system prompt as their text. They start no program: only the configuration names those.
+//! `model`, and the system prompt as their text. They start no program: only configurations name those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -55,6 +56,8 @@ type OfPlugins = Box<dyn Fn(&Path) -> Vec<AgentType> + Send + Sync>;
 #[derive(Default)]
 pub struct Agents {
     configured: RwLock<Arc<Vec<AgentType>>>,
+    /// Of projects that are trusted, by their real paths.
+    of_projects: RwLock<Arc<BTreeMap<PathBuf, Vec<AgentType>>>>,
     plugins: OnceLock<OfPlugins>,
 }
 
@@ -64,10 +67,20 @@ impl Agents {
         *self.configured.write().expect("no code panics while it holds this lock") = Arc::new(types);
     }
 
+    /// Replaces those of all projects' configurations.
+    pub fn configure_projects(&self, types: BTreeMap<PathBuf, Vec<AgentType>>) {
+        *self.of_projects.write().expect("no code panics while it holds this lock") = Arc::new(types);
+    }
+
     /// Said once, when the plugins' host is there.
     pub fn ask_plugins(&self, of_plugins: impl Fn(&Path) -> Vec<AgentType> + Send + Sync + 'static) {
         // A second word would be a second host.
         let _ = self.plugins.set(Box::new(of_plugins));
+    }
+
+    fn of_project(&self, project: &Path) -> Vec<AgentType> {
+        let all = self.of_projects.read().expect("no code panics while it holds this lock").clone();
+        all.get(project).cloned().unwrap_or_default()
     }
 
     fn configured(&self) -> Arc<Vec<AgentType>> {
@@ -78,6 +91,7 @@ impl Agents {
 /// All kinds for somebody who works in `project`, by name. Blocks.
 pub fn agent_types(shared: &Shared, project: &Path) -> Vec<AgentType> {
     let mut types: Vec<AgentType> = shared.agents.configured().to_vec();
+    types.extend(shared.agents.of_project(project));
     let mut exclusions = Exclusions::default();
     for folder in PROJECT_FOLDERS {
         types.extend(of_folder(&project.join(folder), &mut exclusions));

@@ -87,7 +87,7 @@ impl Builtin for Bash {
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
         let mut needs = needs(&input.command, &cwd, input.description.as_deref());
-        let rules = self.shared.sandbox.rules();
+        let rules = self.shared.sandbox.rules_in(&cx.session.project);
         if let Some(confined) = rules.describe() {
             for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
                 let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Builtin for Bash {
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        if self.shared.sandbox.eases_no_more() {
+        if self.shared.sandbox.eases_no_more(&cx.session.project) {
             for need in self.needs(&input, cx).await? {
                 cx.require(need).await?;
             }

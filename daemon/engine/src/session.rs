@@ -55,7 +55,9 @@ impl fmt::Debug for Hold {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Free => formatter.write_str("Free"),
-            Self::Tool(starter) => formatter.debug_tuple("Tool").field(&starter.session.id).field(&starter.chain).finish(),
+            Self::Tool(starter) => {
+                formatter.debug_tuple("Tool").field(&starter.session.id).field(&starter.chain).finish()
+            }
             Self::Unknown => formatter.write_str("Unknown"),
         }
     }

@@ -8,6 +8,7 @@ pub mod helper;
 #[cfg(target_os = "linux")]
 mod kernel;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -51,6 +52,8 @@ pub struct Rules {
 #[derive(Debug, Default)]
 pub struct Sandbox {
     rules: Mutex<Arc<Rules>>,
+    /// Of projects that are trusted and say something.
+    of_projects: Mutex<Arc<BTreeMap<PathBuf, Rules>>>,
     /// Some rules eased, once.
     eased: AtomicBool,
 }
@@ -130,6 +133,27 @@ impl Rules {
         (self.mode != Mode::Off).then(|| format!("{}, {network}", self.mode.as_str()))
     }
 
+    /// These rules, made stricter by those of a project that a person trusted: never looser.
+    fn tightened(&self, by: &Self) -> Self {
+        let mut rules = self.clone();
+        rules.refused = self.refused.clone().or_else(|| by.refused.clone());
+        match (self.mode, by.mode) {
+            (_, Mode::Off) => {}
+            (Mode::Off, _) => {
+                rules = Self { refused: rules.refused, home: rules.home, ..by.clone() };
+            }
+            (Mode::ReadOnly | Mode::WorkspaceWrite, Mode::ReadOnly | Mode::WorkspaceWrite) => {
+                rules.network = self.network && by.network;
+                rules.ease = self.ease || by.ease;
+                if by.mode == Mode::ReadOnly {
+                    rules.mode = Mode::ReadOnly;
+                    rules.writable.clear();
+                }
+            }
+        }
+        rules
+    }
+
     /// Whether what runs can neither change nor send anything, and the configuration trusts that.
     pub fn eases(&self) -> bool {
         self.ease && self.refused.is_none() && self.mode == Mode::ReadOnly && !self.network
@@ -142,14 +166,30 @@ impl Sandbox {
         *self.lock() = Arc::new(rules);
     }
 
+    /// Replaces the rules of all projects, by their real paths: they make the user's stricter in sessions there.
+    pub fn replace_projects(&self, rules: BTreeMap<PathBuf, Rules>) {
+        self.eased.fetch_or(rules.values().any(|rules| rules.ease), Ordering::Relaxed);
+        *self.of_projects.lock().expect("no code panics while it holds this lock") = Arc::new(rules);
+    }
+
+    /// The user's.
     pub fn rules(&self) -> Arc<Rules> {
         self.lock().clone()
     }
 
+    /// Those that hold in a session of a project.
+    pub fn rules_in(&self, project: &Path) -> Arc<Rules> {
+        let of_projects = self.of_projects.lock().expect("no code panics while it holds this lock").clone();
+        match of_projects.get(project) {
+            Some(own) => Arc::new(self.rules().tightened(own)),
+            None => self.rules(),
+        }
+    }
+
     /// Whether a program may have been let off an ask by rules that hold no more: then its needs are to be judged
     /// again before it runs.
-    pub fn eases_no_more(&self) -> bool {
-        self.eased.load(Ordering::Relaxed) && !self.rules().eases()
+    pub fn eases_no_more(&self, project: &Path) -> bool {
+        self.eased.load(Ordering::Relaxed) && !self.rules_in(project).eases()
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<Rules>> {
@@ -161,8 +201,8 @@ impl Sandbox {
     /// # Errors
     /// When the sandbox is configured and cannot be had.
     pub fn confine(&self, cx: &Cx) -> Result<Option<Confinement>, Refused> {
-        let rules = self.rules();
-        if rules.mode == Mode::Off {
+        let rules = self.rules_in(&cx.session.project);
+        if rules.mode == Mode::Off && rules.refused.is_none() {
             return Ok(None);
         }
         if let Some(why) = &rules.refused {
@@ -222,5 +262,55 @@ impl Confinement {
         }
         arguments.extend(["--".into(), program.into()]);
         (helper::PROGRAM.into(), arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(mode: Mode, network: bool, ease: bool) -> Rules {
+        let writable = if mode == Mode::WorkspaceWrite { vec!["/own".into()] } else { Vec::new() };
+        Rules { mode, network, ease, writable, ..Rules::default() }
+    }
+
+    #[test]
+    fn a_project_makes_the_rules_stricter_and_never_looser() {
+        use Mode::{Off, ReadOnly, WorkspaceWrite};
+        let strictness = |mode| [Off, WorkspaceWrite, ReadOnly].iter().position(|known| *known == mode);
+        for (mode, of_project) in
+            [Off, ReadOnly, WorkspaceWrite].iter().flat_map(|m| [(*m, Off), (*m, ReadOnly), (*m, WorkspaceWrite)])
+        {
+            for (network, asked) in [(false, false), (false, true), (true, false), (true, true)] {
+                let user = rules(mode, network, false);
+                let mut own = rules(of_project, asked, false);
+                own.writable.push("/etc".into());
+                let both = user.tightened(&own);
+                assert_eq!(strictness(both.mode), strictness(mode).max(strictness(of_project)));
+                let reaches = match (mode, of_project) {
+                    (Off, _) => asked,
+                    (_, Off) => network,
+                    _ => network && asked,
+                };
+                assert!(both.mode == Off || both.network == reaches, "{mode:?} {of_project:?}");
+                let adds = both.writable.iter().any(|path| path == Path::new("/etc"));
+                assert!(mode == Off || !adds, "{mode:?} {of_project:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sandbox_that_a_project_asks_for_and_cannot_have_lets_nothing_run() {
+        let own = Rules { refused: Some("no".into()), ..rules(Mode::ReadOnly, false, false) };
+        assert_eq!(Rules::default().tightened(&own).refused.as_deref(), Some("no"));
+        assert_eq!(rules(Mode::WorkspaceWrite, true, false).tightened(&own).refused.as_deref(), Some("no"));
+    }
+
+    #[test]
+    fn a_session_elsewhere_has_the_users_rules() {
+        let sandbox = Sandbox::default();
+        sandbox.replace_projects([("/p".into(), rules(Mode::ReadOnly, false, false))].into());
+        assert_eq!(sandbox.rules_in(Path::new("/p")).mode, Mode::ReadOnly);
+        assert_eq!(sandbox.rules_in(Path::new("/p/q")).mode, Mode::Off);
     }
 }

@@ -1,4 +1,4 @@
-//! The sub-agents of the user's configuration.
+//! The sub-agents of configurations: the user's, and those of projects that are trusted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,6 +45,16 @@ fn configure(state: &State) {
     let loaded = state.loaded();
     let types = loaded.config.subagents.iter().map(|(name, config)| to_type(name, config));
     state.builtins.agents.configure(types.collect());
+    let trusted = state.trusted_configs();
+    let of_projects = trusted.iter().map(|file| {
+        let types = file
+            .config
+            .subagents
+            .iter()
+            .map(|(name, config)| AgentType { origin: AgentOrigin::File(file.path.clone()), ..to_type(name, config) });
+        (file.project.clone(), types.collect())
+    });
+    state.builtins.agents.configure_projects(of_projects.collect());
 }
 
 fn to_type(name: &str, config: &SubagentConfig) -> AgentType {

@@ -132,6 +132,11 @@ impl Connection {
 
     /// Binds a session that ends with the connection.
     pub fn bind_own(&self, session: Arc<Session>) {
+    /// Whether it may do what only a person may.
+    pub fn may_decide(&self) -> bool {
+        self.peer.principal.may_decide() && !self.is_agent()
+    }
+
         // There is only ever one: it is made when nothing is bound, and something always is from then on.
         let _ = self.own_session.set(session.id.clone());
         self.bind(session);

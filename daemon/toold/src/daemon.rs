@@ -372,7 +372,8 @@ impl State {
                 let cwd = cwd.with_context(|| format!("{} is no folder to work in", open.cwd.display()))?;
                 for path in std::iter::once(&cwd).chain(&open.roots) {
                     let inside = path.canonicalize().is_ok_and(|path| tool.contains(&path));
-                    anyhow::ensure!(inside, "{} is outside of the folders of the tool that started this", path.display());
+                    let words = "is outside of the folders of the tool that started this";
+                    anyhow::ensure!(inside, "{} {words}", path.display());
                 }
                 NewSession {
                     id: open.id,

@@ -142,7 +142,7 @@ impl Program {
 
     fn confined(asked: &Asked, cx: Arc<Cx>, command: Command, mut needs: Vec<Need>) -> Self {
         let sandbox = asked.home.plugin.shared.sandbox.clone();
-        let rules = sandbox.rules();
+        let rules = sandbox.rules_in(&cx.session.project);
         if let Some(confined) = rules.describe() {
             for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
                 need.reason = Some(format!("[sandbox: {confined}]"));
@@ -156,7 +156,7 @@ impl Program {
     async fn run(self, on_output: impl FnMut(Stream, &str) + Send) -> Result<Reply, String> {
         let Self { call, cx, mut command, needs, sandbox } = self;
         for mut need in needs {
-            need.harmless &= !sandbox.eases_no_more();
+            need.harmless &= !sandbox.eases_no_more(&cx.session.project);
             match call.require(need).await {
                 Ok(()) => {}
                 Err(ToolError::Denied(denial)) => return Ok(result("", &denial.message, 1, false)),

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::config::read::{Read, Text, read};
 
 /// What a project may configure. All but rules that deny or ask counts only once a person trusts it.
-pub const SECTIONS: &[&str] = &["permission", "hooks", "plugins", "mcp"];
+pub const SECTIONS: &[&str] = &["permission", "hooks", "plugins", "mcp", "sandbox", "subagents"];
 
 /// A larger file is no configuration.
 const MAX_BYTES: u64 = 1 << 20;

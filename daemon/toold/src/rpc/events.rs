@@ -29,7 +29,7 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
             };
             match read() {
                 Ok((wanted, scope)) => {
-                    let sees_all = scope.connection.peer.principal.may_decide();
+                    let sees_all = scope.connection.may_decide();
                     let own = scope.connection.session().map(|session| session.id.clone());
                     stream(pending, state.as_ref(), Filter { wanted, sees_all, own }).await;
                 }

@@ -22,7 +22,7 @@ use crate::daemon::State;
 use crate::rpc::commands::{command_info, is_seen};
 use crate::rpc::error::{internal, invalid_params, refused, unknown};
 use crate::rpc::hooks::describe;
-use crate::rpc::{Request, Right, add_async, client_name};
+use crate::rpc::{Request, Right, add_async, client_name, may_decide};
 use crate::trust::{TrustError, files_of};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
@@ -100,7 +100,7 @@ async fn show(request: Request, named: NamePlugin) -> Result<PluginDetails, Erro
 /// People see what was said in all sessions, others what was said in their own.
 fn logs(request: &Request, params: &LogsOfPlugin) -> Result<PluginLogs, ErrorObjectOwned> {
     let own = request.session(None)?;
-    let sees_all = request.connection().peer.principal.may_decide();
+    let sees_all = may_decide(request);
     let events = &request.state.engine.events;
     let held = events.subscribe_from_start().replay;
     let meant = held.iter().filter(|event| {

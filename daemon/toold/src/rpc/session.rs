@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
+use toold_engine::execute::Principal;
 use toold_engine::session::{Filter, Hold, Session};
 use toold_proto::error::{self, ErrorData};
 use toold_proto::event::What;
@@ -42,7 +43,7 @@ fn enter(request: &Request, session: Session) -> Arc<Session> {
 pub(super) fn publish(request: &Request, session: Session) -> Arc<Session> {
     let (session, there) = request.state.open_session(session);
     if !there {
-        *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock") = request.kind();
+        owned_by(&session, request.connection().peer.principal);
         request
             .state
             .engine
@@ -52,12 +53,23 @@ pub(super) fn publish(request: &Request, session: Session) -> Arc<Session> {
     session
 }
 
-/// Joining a session needs the same kind of principal that opened it.
+/// Says who opened a session, which nobody else has found yet.
+pub(crate) fn owned_by(session: &Session, principal: Principal) {
+    *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock") = Kind::of(principal);
+}
+
+/// Joining a session needs the same kind of principal that opened it, or somebody who sees all that is done with a
+/// token.
 pub(super) fn may_use(request: &Request, session: &Session) -> Result<(), ErrorObjectOwned> {
     let owner = *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock");
     let kind = request.kind();
-    // A process below a tool may name no session at all: it cannot be told whose it is.
-    if owner == kind && kind != Kind::Descendant || request.connection().is_bound_to(session) {
+    let may = match kind {
+        Kind::Frontend => owner == kind || owner == Kind::Token && request.connection().may_decide(),
+        Kind::Token => owner == kind,
+        // It may name no session at all but its own.
+        Kind::Descendant => false,
+    };
+    if may || request.connection().is_bound_to(session) {
         return Ok(());
     }
     Err(unknown("session", session.id.as_str()))
@@ -71,17 +83,25 @@ struct Owner(std::sync::Mutex<Kind>);
 enum Kind {
     #[default]
     Frontend,
+    /// Whoever has a token that may call: on a network, and no person as far as anybody knows.
+    Token,
     Descendant,
+}
+
+impl Kind {
+    fn of(principal: Principal) -> Self {
+        match principal {
+            // People and the agents that they run share sessions: that is what sessions are for.
+            Principal::Person | Principal::Agent | Principal::TokenAdmin => Self::Frontend,
+            Principal::TokenCall => Self::Token,
+            Principal::ToolDescendant => Self::Descendant,
+        }
+    }
 }
 
 impl Request {
     fn kind(&self) -> Kind {
-        use toold_engine::execute::Principal;
-        match self.connection().peer.principal {
-            // People and the agents that they run share sessions: that is what sessions are for.
-            Principal::Person | Principal::Agent | Principal::TokenCall | Principal::TokenAdmin => Kind::Frontend,
-            Principal::ToolDescendant => Kind::Descendant,
-        }
+        Kind::of(self.connection().peer.principal)
     }
 }
 
@@ -102,7 +122,10 @@ async fn open(request: Request, open: OpenSession) -> Result<OpenedSession, Erro
     if role == Some(Role::Agent) {
         request.connection().become_agent();
     }
-    request.state.keep_session(&session).await;
+    // What is done with a token alone is nobody's to come back to after the daemon.
+    if request.kind() == Kind::Frontend {
+        request.state.keep_session(&session).await;
+    }
     Ok(answer(&session, resumed))
 }
 
@@ -154,7 +177,11 @@ async fn known(request: &Request, open: &OpenSession) -> Result<Option<Arc<Sessi
     }
     let kept = request.state.kept_session(id, open.env.clone()).await;
     let kept = kept.map_err(|error| invalid_params(&format!("session {id} cannot be resumed: {error:#}")))?;
-    Ok(kept.map(|session| publish(request, session)))
+    match kept {
+        // It is somebody's that came without one.
+        Some(_) if request.kind() != Kind::Frontend => Err(unknown("session", id.as_str())),
+        kept => Ok(kept.map(|session| publish(request, session))),
+    }
 }
 
 fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Result<Arc<Session>, ErrorObjectOwned> {
