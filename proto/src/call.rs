@@ -89,6 +89,9 @@ pub struct Execute {
     /// Let the call live on when its connection goes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detach: bool,
+    /// The trace that the call belongs to, as a header `traceparent` of the W3C's Trace Context names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 /// Params of `tools.cancel`.

@@ -154,6 +154,14 @@ pub struct PluginCounts {
     pub other: u64,
 }
 
+/// Answer of `daemon.metrics`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metrics {
+    /// What `text` is, for an HTTP header.
+    pub content_type: String,
+    pub text: String,
+}
+
 /// Params of `daemon.shutdown`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shutdown {

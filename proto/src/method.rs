@@ -16,7 +16,7 @@ use crate::call::{
 };
 use crate::command::{CommandList, RunCommand, SubagentList};
 use crate::config::{ReloadedConfig, ShownConfig};
-use crate::daemon::{DaemonStatus, Done, NoParams, Shutdown};
+use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, Shutdown};
 use crate::event::{Event, SubscribeEvents, Unsubscribe};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
 use crate::hook::{HookAction, HookList, RunHooks};
@@ -187,6 +187,7 @@ methods! {
     CacheClear = "cache.clear", "Forgets the results that are kept.", NoParams => CacheCleared;
     AuditQuery = "audit.query", "Lists calls of the past.", audit::AuditQuery => audit::AuditList;
     DaemonGetStatus = "daemon.status", "Tells how the daemon is.", NoParams => DaemonStatus;
+    DaemonGetMetrics = "daemon.metrics", "Gives what the daemon counts, as text for Prometheus.", NoParams => Metrics;
     DaemonPing = "daemon.ping", "Answers.", NoParams => Done;
     DaemonGetConfig = "daemon.config", "Tells what is configured, and where.", NoParams => ShownConfig;
     DaemonReload = "daemon.reload", "Reads the configuration anew, whole or not at all.", NoParams => ReloadedConfig;

@@ -23,9 +23,27 @@ pub fn lock_path(socket: &Path) -> PathBuf {
     beside(socket, ".lock")
 }
 
-/// The log of a daemon that a client started.
+/// What a daemon that a client started says before it has its log, see [`log_file`].
 pub fn log_path(socket: &Path) -> PathBuf {
     beside(socket, ".log")
+}
+
+/// The log of the daemon of this socket: `toold.log` in `$XDG_STATE_HOME/toold/log`. Those of other sockets than the
+/// usual one have names of their own. Older ones are beside it, `.1` the newest of them. `None` without a home folder.
+pub fn log_file(socket: &Path, var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let absolute = |name: &str| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
+    let usual = socket_path(|name| if name == "TOOLD_SOCKET" { None } else { var(name) });
+    let name = match usual.as_deref() == Some(socket) {
+        true => "toold.log".to_owned(),
+        false => format!("toold-{:08x}.log", fnv1a(socket.as_os_str().as_encoded_bytes())),
+    };
+    Some(state.join("toold/log").join(name))
+}
+
+/// The hash of Fowler, Noll and Vo: short, and the same in every version.
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 fn beside(socket: &Path, suffix: &str) -> PathBuf {
@@ -50,5 +68,19 @@ mod tests {
         check(&[("XDG_RUNTIME_DIR", "/run/user/1"), ("HOME", "/h")], "/run/user/1/toold/toold.sock");
         check(&[("XDG_STATE_HOME", "/st"), ("HOME", "/h")], "/st/toold/toold.sock");
         check(&[("XDG_RUNTIME_DIR", ""), ("TOOLD_SOCKET", "rel"), ("HOME", "/h")], "/h/.local/state/toold/toold.sock");
+    }
+
+    #[test]
+    fn every_socket_has_a_log_of_its_own() {
+        let var = |name: &str| match name {
+            "XDG_RUNTIME_DIR" => Some("/run/user/1".to_owned()),
+            "TOOLD_SOCKET" => Some("/x/s".to_owned()),
+            "HOME" => Some("/h".to_owned()),
+            _ => None,
+        };
+        let file = |socket: &str| log_file(Path::new(socket), var).unwrap().display().to_string();
+        assert_eq!(file("/run/user/1/toold/toold.sock"), "/h/.local/state/toold/log/toold.log");
+        assert_eq!(file("/x/s"), "/h/.local/state/toold/log/toold-6eee4bdc.log");
+        assert_ne!(file("/x/t"), file("/x/s"));
     }
 }

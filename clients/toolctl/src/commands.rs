@@ -10,6 +10,7 @@ pub(crate) mod connect;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod list;
+pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mcp_servers;

@@ -15,13 +15,14 @@ use toold_proto::event::What;
 use toold_proto::permission::Verdict;
 use toold_proto::permission::{Action, Answerer, Ask, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope};
 use toold_proto::tool::{CallId, SessionId};
+use tracing::Instrument;
 
 use crate::Engine;
 use crate::asks::suggest::{exact_pattern, suggestions};
 use crate::counts::At;
 use crate::cx::Cx;
 use crate::events::Events;
-use crate::execute::Caller;
+use crate::execute::{Caller, SPANS};
 use crate::need::Need;
 use crate::permit::judge;
 use crate::policy::pattern::{BadPattern, Pattern};
@@ -169,6 +170,11 @@ impl Asks {
 /// # Errors
 /// `Cancelled` when the call ends first; `PermissionEngine` when the daemon is stopping.
 pub async fn ask(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<Answer, ToolError> {
+    let traced = tracing::trace_span!(target: SPANS, "ask a person", toold.category = %need.category);
+    ask_person(cx, chain, need, decision).instrument(traced).await
+}
+
+async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<Answer, ToolError> {
     let engine = &cx.engine;
     if engine.stop.is_cancelled() {
         return Err(ToolError::PermissionEngine("the daemon is stopping, so nobody can be asked".to_owned()));

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use toold_proto::error::ArgumentError;
 use toold_proto::event::{Outcome, What};
 use toold_proto::tool::{Block, CallId, ToolResult};
-use tracing::Instrument;
+use tracing::{Instrument, Span, field};
 
 use crate::Engine;
 use crate::audit::AuditRow;
@@ -161,12 +161,62 @@ async fn carry_out(
     let running = Running::begin(&cx, in_flight, &call.arguments);
     // Below the level at which every call is logged, lines name their call themselves.
     let span = tracing::debug_span!("call", id = %cx.call_id);
-    let walked = AssertUnwindSafe(walk(tool, call, &cx, &running)).catch_unwind().instrument(span).await;
+    let traced = trace_of(&cx);
+    let walk = AssertUnwindSafe(walk(tool, call, &cx, &running)).catch_unwind();
+    let walked = walk.instrument(span).instrument(traced.clone()).await;
     let answer = walked.unwrap_or_else(|panic| Err(CallError::Failed(panic_words(&panic))));
     if let Some(outer) = outer {
         outer.join_dependencies(cx.dependencies());
     }
-    running.finish(answer)
+    let (answer, outcome) = running.finish(answer);
+    if !traced.is_disabled() {
+        end_trace(&traced, outcome, &answer);
+    }
+    answer
+}
+
+/// The target of the spans that make a trace of a call. They are there only while somebody listens to it.
+pub const SPANS: &str = "toold::trace";
+
+/// The span of a call, with the attributes that OpenTelemetry's conventions for generative AI name. Neither arguments
+/// nor results are in it.
+fn trace_of(cx: &Cx) -> Span {
+    tracing::trace_span!(
+        target: SPANS,
+        "execute_tool",
+        otel.name = %format_args!("execute_tool {}", cx.tool),
+        otel.status_code = field::Empty,
+        error.type = field::Empty,
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = %cx.tool,
+        gen_ai.tool.call.id = %cx.call_id,
+        gen_ai.tool.type = "function",
+        gen_ai.conversation.id = %cx.session.id,
+        toold.source = %format_args!("{}:{}", cx.source.kind.as_str(), cx.source.name),
+        toold.outcome = field::Empty,
+        toold.cached = field::Empty,
+    )
+}
+
+fn end_trace(traced: &Span, outcome: Outcome, answer: &Result<ToolResult, CallError>) {
+    traced.record("toold.outcome", outcome.as_str());
+    traced.record("toold.cached", answer.as_ref().is_ok_and(|result| result.cached));
+    match outcome {
+        Outcome::Ok => {}
+        // Somebody wanted it so.
+        Outcome::Denied | Outcome::Cancelled | Outcome::Skipped => {
+            traced.record("error.type", outcome.as_str());
+        }
+        Outcome::Error | Outcome::TimedOut | Outcome::InvalidArgs | Outcome::Overloaded | Outcome::Failed => {
+            traced.record("error.type", outcome.as_str());
+            traced.record("otel.status_code", "ERROR");
+        }
+    }
+}
+
+/// A step of a call, in its trace.
+fn step(name: &'static str) -> Span {
+    tracing::trace_span!(target: SPANS, "step", otel.name = name)
 }
 
 /// Answers a call that an interrupt kept from its turn. It has its books like any other.
@@ -175,7 +225,7 @@ pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolRes
     let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
     let running = Running::begin(&cx, in_flight, &call.arguments);
     let skipped = answer(&cx, &running, skipped()).await;
-    running.finish(skipped)
+    running.finish(skipped).0
 }
 
 fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Tool>, CallError> {
@@ -206,7 +256,8 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
 
     // 3. Hooks may refuse or change the arguments.
     if !engine.hooks.is_empty() {
-        match unless_cancelled(cx, engine.hooks.around(HookEvent::PreTool, cx, input)).await? {
+        let hooked = engine.hooks.around(HookEvent::PreTool, cx, input).instrument(step("pre_tool hooks"));
+        match unless_cancelled(cx, hooked).await? {
             Hooked::Go(changed) => input = changed,
             Hooked::Denied { hook, reason } => {
                 let output = ToolOutput::error(format!("not run: hook {hook} says: {reason}"));
@@ -254,7 +305,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
         true => None,
         false => match cx.session.lane.try_take() {
             Some(lane) => Some(lane),
-            None => match unless_cancelled(cx, wait_for_lane(cx)).await? {
+            None => match unless_cancelled(cx, wait_for_lane(cx).instrument(step("wait for the lane"))).await? {
                 Ok(lane) => Some(lane),
                 Err(skipped) => return answer(cx, running, skipped).await,
             },
@@ -274,7 +325,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     running.clock_starts();
     let at_work = engine.counts.stay(At::Running);
     let place = Place { _admitted: admitted, _lane: lane };
-    let mut ran = run(tool.clone(), input, cx, place, limit).await;
+    let mut ran = run(tool.clone(), input, cx, place, limit).instrument(step("run")).await;
     running.clock_stops();
     drop(at_work);
     if let Ok(output) = &mut ran {
@@ -297,7 +348,8 @@ async fn hand_over(cx: &Arc<Cx>, running: &Running, mut output: ToolOutput) -> R
     // 8. Hooks see the result and may change it.
     if !engine.hooks.is_empty() {
         let seen = json!({"content": output.content, "is_error": output.is_error, "metadata": output.metadata});
-        match unless_cancelled(cx, engine.hooks.around(HookEvent::PostTool, cx, seen)).await? {
+        let hooked = engine.hooks.around(HookEvent::PostTool, cx, seen).instrument(step("post_tool hooks"));
+        match unless_cancelled(cx, hooked).await? {
             Hooked::Go(changed) => change_output(&mut output, changed),
             Hooked::Denied { hook, reason } => {
                 output = ToolOutput::error(format!("the result is withheld: hook {hook} says: {reason}"));
@@ -331,11 +383,14 @@ fn check(spec: &ToolSpec, input: &Value) -> Result<(), CallError> {
 }
 
 async fn ask_leave(tool: &dyn Tool, input: &Value, cx: &Cx) -> Result<Vec<Need>, ToolError> {
-    let needs = tool.needs(input, cx).await?;
-    for need in &needs {
-        permit(cx, &cx.outer_chain, need.clone()).await?;
-    }
-    Ok(needs)
+    let ask = async {
+        let needs = tool.needs(input, cx).await?;
+        for need in &needs {
+            permit(cx, &cx.outer_chain, need.clone()).await?;
+        }
+        Ok(needs)
+    };
+    ask.instrument(step("permission")).await
 }
 
 fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Duration {
@@ -648,7 +703,7 @@ impl Running {
         self.clock_stops().unwrap_or_default()
     }
 
-    fn finish(mut self, answer: Result<ToolResult, CallError>) -> Result<ToolResult, CallError> {
+    fn finish(mut self, answer: Result<ToolResult, CallError>) -> (Result<ToolResult, CallError>, Outcome) {
         let outcome = match &answer {
             Ok(result) => outcome_of(result),
             Err(CallError::InvalidArgs { .. } | CallError::UnknownTool { .. } | CallError::DuplicateCallId(_)) => {
@@ -663,7 +718,7 @@ impl Running {
             Err(_) => 0,
         };
         self.close(outcome, output_bytes);
-        answer
+        (answer, outcome)
     }
 
     fn close(&mut self, outcome: Outcome, output_bytes: u64) {

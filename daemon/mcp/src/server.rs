@@ -32,11 +32,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::execute::Principal;
+use toold_engine::execute::{CallError, Principal};
 use toold_engine::sampling::Lent;
 use toold_engine::session::{Hold, Session};
 use toold_proto::session::{ClientInfo, ToolFilter};
-use toold_proto::tool::SessionId;
+use toold_proto::tool::{SessionId, ToolResult};
 
 use crate::server::desk::Desks;
 use crate::server::logs::Level;
@@ -74,9 +74,15 @@ pub trait Host: Send + Sync + 'static {
     /// Fires when nothing new is taken any more.
     fn stopping(&self) -> CancellationToken;
 
+    /// Runs a call as a part of a trace, that of a header `traceparent` as the W3C's Trace Context has it.
+    fn in_trace_of(&self, traceparent: &str, call: Called) -> Called;
+
     /// Fires when what still runs is cut short.
     fn cancelled(&self) -> CancellationToken;
 }
+
+/// A call that runs while it is polled.
+pub type Called = BoxFuture<'static, Result<ToolResult, CallError>>;
 
 /// What a session is to be.
 #[derive(Clone, Debug)]

@@ -36,10 +36,13 @@ use crate::config::overrides::overrides;
 use crate::config::read::{Read, Text, read};
 use crate::daemon::Options;
 use crate::hooks::{self, HookConfig};
+use crate::logging::LogConfig;
 use crate::mcp_servers::McpConfig;
+use crate::metrics::MetricsConfig;
 use crate::places::Places;
 use crate::remotes::RemoteSection;
 use crate::sandbox::SandboxConfig;
+use crate::traces::TraceConfig;
 use crate::web::{NetworkConfig, WebConfig};
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -60,6 +63,9 @@ pub struct Config {
     pub network: NetworkConfig,
     pub web: WebConfig,
     pub subagents: BTreeMap<String, SubagentConfig>,
+    pub log: LogConfig,
+    pub metrics: MetricsConfig,
+    pub trace: TraceConfig,
 }
 
 /// `[plugins]`, and `[plugins.NAME]` for each plugin's own table, which it sees as `hygge.config`.

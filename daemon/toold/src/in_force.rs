@@ -13,7 +13,6 @@ use toold_engine::policy::Policy;
 use toold_engine::registry::Scope;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
-use toold_host::sandbox::Rules;
 use toold_proto::config::{ConfigEntry, ReloadedConfig};
 use toold_proto::event::What;
 use toold_proto::tool::SessionId;
@@ -22,7 +21,6 @@ use crate::config::project::ProjectFile;
 use crate::config::{self, Loaded};
 use crate::daemon::State;
 use crate::hooks;
-use crate::sandbox::SandboxConfig;
 
 /// How many projects without a session stay open: the next session there finds its plugins loaded.
 const LINGERING: usize = 16;
@@ -35,6 +33,12 @@ const AT_START: &[&str] = &[
     "limits.message_bytes",
     "limits.subscriptions_per_connection",
     "limits.vm_memory_mib",
+    "log.file",
+    "log.format",
+    "log.keep",
+    "log.max_kib",
+    "trace.otlp_endpoint",
+    "trace.sample",
 ];
 
 /// The configurations, as they were read last.
@@ -62,8 +66,6 @@ impl Open {
         self.trusted.as_ref().is_some_and(|trusted| trusted.digest == self.file.digest)
     }
 }
-    /// What it says of the sandbox. Tried out once, when it is trusted.
-    sandbox: Option<Rules>,
 
 type Projects<'p> = MutexGuard<'p, BTreeMap<PathBuf, Open>>;
 
@@ -168,8 +170,7 @@ impl State {
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file).then(|| file.clone());
         tell(&file);
-        let sandbox = trusted.as_ref().and_then(|trusted| self.sandbox_of(trusted));
-        projects.insert(project.to_owned(), Open { sessions: 1, left: Instant::now(), file, trusted, sandbox });
+        projects.insert(project.to_owned(), Open { sessions: 1, left: Instant::now(), file, trusted });
         self.watch.follow(&config::project::file_of(project));
         self.put_in_force(&projects);
     }
@@ -252,7 +253,6 @@ impl State {
     pub fn reload_all(&self) -> ReloadedConfig {
         let reloaded = self.reload();
         let open: Vec<PathBuf> = self.in_force.lock().keys().cloned().collect();
-            open.sandbox = self.sandbox_of(&file);
         open.iter().for_each(|project| self.reload_project(project));
         reloaded
     }
@@ -293,14 +293,7 @@ impl State {
             let Some(trusted) = &open.trusted else { continue };
             if !open.is_trusted() {
                 policy = trusted.add_allows(policy, home);
-    fn sandbox_of(&self, trusted: &ProjectFile) -> Option<Rules> {
-        let config = &trusted.config.sandbox;
-        (*config != SandboxConfig::default()).then(|| config.rules(&self.options.places))
-    }
-
             }
-        let sandboxes = projects.iter().filter_map(|(project, open)| Some((project.clone(), open.sandbox.clone()?)));
-        self.builtins.sandbox.replace_projects(sandboxes.collect());
             policy.control.extend(crate::plugins::paths_of(trusted, &self.options));
             let scope = Scope::Project(project.clone());
             let mut made = Vec::new();

@@ -1,25 +1,377 @@
-//! Structured logs on stderr. Nothing but the stdio transport writes to stdout.
+//! Structured logs: on stderr, and in a file that takes turns with older ones. Nothing but the stdio transport writes
+//! to stdout.
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::FmtSpan;
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-/// `TOOLD_LOG` is a filter such as `debug` or `toold_engine=trace`; `info` when unset, and without what the MCP SDK
-/// says of every message.
-/// `TOOLD_LOG_FORMAT` is `text` or `json`.
+use anyhow::Context;
+use file_rotate::compression::Compression;
+use file_rotate::suffix::AppendCount;
+use file_rotate::{ContentLimit, FileRotate};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use toold_engine::redact::redact;
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::format::{DefaultFields, FormatFields, Writer};
+use tracing_subscriber::fmt::{self as lines, MakeWriter};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, reload};
+
+use crate::daemon::State;
+use crate::places::private_dir;
+use crate::traces::Traces;
+
+/// `[log]`
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogConfig {
+    /// A level (`error`, `warn`, `info`, `debug`, `trace`), or levels by part, as `info,toold_mcp=debug`. `$TOOLD_LOG`
+    /// counts before it.
+    pub filter: LogFilter,
+    /// Counts from the next start on.
+    pub format: LogFormat,
+    /// Whether the shared daemon keeps a log in `$XDG_STATE_HOME/toold/log`, which `toolctl logs` shows. Counts from the
+    /// next start on.
+    pub file: bool,
+    /// A file that has grown beyond this is put aside. Counts from the next start on.
+    #[schemars(range(min = 16))]
+    pub max_kib: u64,
+    /// How many of those that were put aside are kept. Counts from the next start on.
+    #[schemars(range(max = 1000))]
+    pub keep: usize,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { filter: LogFilter::default(), format: LogFormat::Text, file: true, max_kib: 8 * 1024, keep: 4 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// A filter that can be read.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+pub struct LogFilter(String);
+
+impl Default for LogFilter {
+    fn default() -> Self {
+        Self("info".to_owned())
+    }
+}
+
+impl TryFrom<String> for LogFilter {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let levels = ["off", "error", "warn", "info", "debug", "trace"];
+        // The library takes a word for a part of the program, whose every line is wanted then.
+        let is_known = |part: &str| part.contains(['=', '[']) || levels.contains(&part.to_lowercase().as_str());
+        if let Some(part) = text.split(',').map(str::trim).find(|part| !is_known(part)) {
+            return Err(format!("{part:?} is no level and no PART=LEVEL: expected one of {}", levels.join(", ")));
+        }
+        let filter = Self(text);
+        filter.read().map_err(|error| format!("{error:#}"))?;
+        Ok(filter)
+    }
+}
+
+impl LogFilter {
+    fn read(&self) -> anyhow::Result<EnvFilter> {
+        let given = &self.0;
+        // The MCP library logs whole messages, which may hold secrets: only who names it gets that.
+        let text = if given.contains("rmcp") { given.clone() } else { format!("{given},rmcp=error") };
+        EnvFilter::try_new(text).with_context(|| format!("the log's filter {given:?} cannot be read"))
+    }
+}
+
+/// The log of this process.
+#[derive(Clone)]
+pub struct Logging {
+    filter: reload::Handle<EnvFilter, Registry>,
+    /// `$TOOLD_LOG`, which the configuration does not change.
+    given: Option<LogFilter>,
+    config: LogConfig,
+    places: Arc<Places>,
+    traces: Option<Traces>,
+}
+
+/// Where lines go.
+#[derive(Default)]
+struct Places {
+    /// Not to stderr any more.
+    off_stderr: AtomicBool,
+    json: bool,
+    file: Mutex<LogFile>,
+}
+
+enum LogFile {
+    /// It is not known yet whether there is one. Holds what came so far, up to [`MAX_WAITING`] bytes.
+    Waiting(Vec<u8>),
+    Open(Box<FileRotate<AppendCount>>),
+    None,
+}
+
+impl Default for LogFile {
+    fn default() -> Self {
+        Self::Waiting(Vec::new())
+    }
+}
+
+const MAX_WAITING: usize = 256 * 1024;
+/// Larger files than this are as good as unbounded ones.
+const MAX_KIB: u64 = 16 << 20;
+
+/// Begins to log on stderr. `given` is `$TOOLD_LOG`, a filter that counts before the configured one. Calls are traced if
+/// there is somewhere to send that.
 ///
 /// # Errors
-/// A filter that cannot be read, or a format that there is not.
-pub fn init(filter: Option<&str>, format: Option<&str>) -> anyhow::Result<()> {
-    let given = filter.unwrap_or("info");
-    // The MCP library logs whole messages, which may hold secrets: only who names it gets that.
-    let filter = if given.contains("rmcp") { given.to_owned() } else { format!("{given},rmcp=error") };
-    let filter = EnvFilter::try_new(filter).map_err(|error| anyhow::anyhow!("TOOLD_LOG cannot be read: {error}"))?;
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_span_events(FmtSpan::NONE);
-    match format.unwrap_or("text") {
-        "text" => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
-        "json" => builder.json().flatten_event(true).init(),
-        other => anyhow::bail!("TOOLD_LOG_FORMAT is {other:?}: expected text or json"),
+/// A filter that cannot be read.
+pub fn init(config: LogConfig, given: Option<String>, traces: Option<Traces>) -> anyhow::Result<Logging> {
+    let given = given.map(LogFilter);
+    let (filter, handle) = reload::Layer::new(given.as_ref().unwrap_or(&config.filter).read()?);
+    let places = Arc::new(Places { json: config.format == LogFormat::Json, ..Places::default() });
+    let (to_stderr, to_file) = (ToStderr(places.clone()), ToFile(places.clone()));
+    let layer: Box<dyn Layer<Registry> + Send + Sync> = match config.format {
+        LogFormat::Text => {
+            let on_stderr = lines::layer().with_ansi(io::stderr().is_terminal()).with_writer(to_stderr);
+            let in_file = lines::layer().fmt_fields(InFile::default()).with_ansi(false).with_writer(to_file);
+            Box::new(on_stderr.and_then(in_file))
+        }
+        LogFormat::Json => {
+            let on_stderr = lines::layer().json().flatten_event(true).with_writer(to_stderr);
+            Box::new(on_stderr.and_then(lines::layer().json().flatten_event(true).with_writer(to_file)))
+        }
+    };
+    let traced = traces.as_ref().map(Traces::layer);
+    tracing_subscriber::registry().with(layer.with_filter(filter)).with(traced).init();
+    tell_panics();
+    Ok(Logging { filter: handle, given, config, places, traces })
+}
+
+/// A panic is a line of the log as everything else: a daemon in the background has no other place for it.
+fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let words = panic.payload_as_str().unwrap_or("no message");
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+        let trace = std::backtrace::Backtrace::capture();
+        match trace.status() {
+            std::backtrace::BacktraceStatus::Captured => tracing::error!(place, thread, %trace, "panicked: {words}"),
+            _ => tracing::error!(place, thread, "panicked: {words}"),
+        }
+    }));
+}
+
+impl Logging {
+    /// There is no file: what waited for one is forgotten.
+    pub fn without_file(&self) {
+        *self.places.lock() = LogFile::None;
     }
-    Ok(())
+
+    /// Logs to a file, too, if the configuration says so. What was logged before comes first. With `alone`, nothing
+    /// more goes to stderr, and what else is written there goes to the file.
+    ///
+    /// A file that cannot be opened is told on stderr, where the log goes on.
+    pub fn open_file(&self, path: &Path, alone: bool) {
+        if !self.config.file {
+            return self.without_file();
+        }
+        match open(&self.config, path) {
+            Ok((mut file, taking_over)) => {
+                let waiting = std::mem::replace(&mut *self.places.lock(), LogFile::None);
+                if let LogFile::Waiting(lines) = waiting {
+                    // Fails when the disk is full, which nobody can be told.
+                    let _ = file.write_all(&lines);
+                }
+                *self.places.lock() = LogFile::Open(Box::new(file));
+                if alone && rustix::stdio::dup2_stderr(&taking_over).is_ok() {
+                    self.places.off_stderr.store(true, Ordering::Relaxed);
+                }
+            }
+            Err(error) => {
+                self.without_file();
+                tracing::error!("the log goes to stderr alone: {error:#}");
+            }
+        }
+    }
+
+    /// Sends the last traces. To be called when the daemon has stopped.
+    pub async fn end(self) {
+        if let Some(traces) = self.traces {
+            traces.end().await;
+        }
+    }
+
+    /// Follows the configuration's filter until the daemon stops, and begins to send traces.
+    pub fn follow(self, state: &Arc<State>) {
+        if let Some(traces) = &self.traces {
+            traces.begin();
+        }
+        state.follow(move |state| {
+            if self.given.is_some() {
+                return;
+            }
+            let filter = state.loaded().config.log.filter.read();
+            // Neither fails: it was read before, and the subscriber is there as long as the process is.
+            let changed = filter.and_then(|filter| Ok(self.filter.reload(filter)?));
+            if let Err(error) = changed {
+                tracing::error!("the log's filter stays as it was: {error:#}");
+            }
+        });
+    }
+}
+
+type Opened = (FileRotate<AppendCount>, std::fs::File);
+
+/// The file, and once more for stderr.
+fn open(config: &LogConfig, path: &Path) -> anyhow::Result<Opened> {
+    let dir = path.parent().context("the log's path has no folder")?;
+    private_dir(dir).with_context(|| format!("can't make {}", dir.display()))?;
+    let mut options = std::fs::OpenOptions::new();
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    options.read(true).create(true).append(true).mode(0o600).custom_flags(no_follow);
+    let opened = options.open(path).with_context(|| format!("can't open {}", path.display()))?;
+    let limit = ContentLimit::BytesSurpassed(config.max_kib.clamp(16, MAX_KIB) as usize * 1024);
+    let suffixes = AppendCount::new(config.keep.min(1000));
+    Ok((FileRotate::new(path, suffixes, limit, Compression::None, Some(options)), opened))
+}
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, LogFile> {
+        // A panic while it is held would be told here.
+        self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// A line without what looks like a secret.
+    fn clean<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
+        let Ok(text) = std::str::from_utf8(line) else { return Cow::Borrowed(line) };
+        match redact(text) {
+            Cow::Borrowed(_) => Cow::Borrowed(line),
+            Cow::Owned(redacted) if !self.json => Cow::Owned(redacted.into_bytes()),
+            // By its members, or it may be no JSON any more.
+            Cow::Owned(redacted) => match serde_json::from_str::<Value>(text) {
+                Ok(mut value) => {
+                    clean_value(&mut value);
+                    Cow::Owned(format!("{value}\n").into_bytes())
+                }
+                Err(_) => Cow::Owned(redacted.into_bytes()),
+            },
+        }
+    }
+}
+
+fn clean_value(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(redacted) = redact(text) {
+                *text = redacted;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(clean_value),
+        Value::Object(members) => members.values_mut().for_each(clean_value),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Fields of spans, as the file has them: without the colours of a terminal, whose form is kept under another type.
+#[derive(Default)]
+struct InFile(DefaultFields);
+
+impl<'w> FormatFields<'w> for InFile {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
+        self.0.format_fields(writer, fields)
+    }
+}
+
+struct ToStderr(Arc<Places>);
+struct ToFile(Arc<Places>);
+
+/// Takes one line, whole.
+struct OneLine<'p>(&'p Places, Place);
+
+#[derive(Clone, Copy)]
+enum Place {
+    Stderr,
+    File,
+}
+
+impl<'p> MakeWriter<'p> for ToStderr {
+    type Writer = OneLine<'p>;
+
+    fn make_writer(&'p self) -> OneLine<'p> {
+        OneLine(&self.0, Place::Stderr)
+    }
+}
+
+impl<'p> MakeWriter<'p> for ToFile {
+    type Writer = OneLine<'p>;
+
+    fn make_writer(&'p self) -> OneLine<'p> {
+        OneLine(&self.0, Place::File)
+    }
+}
+
+impl Write for OneLine<'_> {
+    /// Never fails: there is nobody to tell that a line is lost.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let places = self.0;
+        match self.1 {
+            Place::Stderr if places.off_stderr.load(Ordering::Relaxed) => {}
+            Place::Stderr => _ = io::stderr().write_all(&places.clean(line)),
+            Place::File => match &mut *places.lock() {
+                LogFile::None => {}
+                LogFile::Waiting(waiting) => {
+                    if waiting.len() + line.len() <= MAX_WAITING {
+                        waiting.extend_from_slice(&places.clean(line));
+                    }
+                }
+                LogFile::Open(file) => _ = file.write_all(&places.clean(line)),
+            },
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_levels_or_parts_with_levels() {
+        for good in ["info", "WARN", "info,toold_mcp=debug", "off,toold=trace"] {
+            assert!(LogFilter::try_from(good.to_owned()).is_ok(), "{good}");
+        }
+        let refused = LogFilter::try_from("info,toold_mcp".to_owned()).unwrap_err();
+        assert!(refused.contains("toold_mcp") && refused.contains("warn"), "{refused}");
+        assert!(LogFilter::try_from("inof".to_owned()).is_err());
+        assert!(LogFilter::try_from("toold=many".to_owned()).is_err());
+    }
+
+    #[test]
+    fn a_line_loses_its_secrets_and_stays_json() {
+        let text = Places::default();
+        assert_eq!(text.clean(b"INFO x: --token abc\n").as_ref(), b"INFO x: --token [redacted]\n");
+        let json = Places { json: true, ..Places::default() };
+        let line = br#"{"message":"no token: ","command":"curl -u me:pw x","n":1}"#;
+        let cleaned: Value = serde_json::from_slice(&json.clean(line)).unwrap();
+        assert_eq!(cleaned["command"], "curl -u me:[redacted] x");
+        assert_eq!(cleaned["n"], 1);
+    }
 }

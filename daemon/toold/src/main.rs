@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use toold::config::command;
+use toold::config::{self, command};
 use toold::daemon::{Daemon, Options};
-use toold::logging;
+use toold::logging::{self, LogConfig, Logging};
 use toold::peer::Peer;
 use toold::places::Places;
+use toold::traces::Traces;
 use toold::transport::stdio::Stdio;
 use toold::transport::unix::{BindError, Socket};
 use toold_host::process::keeper;
@@ -121,7 +122,6 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let var = |name: &str| std::env::var(name).ok();
-    logging::init(var("TOOLD_LOG").as_deref(), var("TOOLD_LOG_FORMAT").as_deref())?;
     let places = Places::from_env;
     match cli.command {
         Some(Command::Serve { socket, detached, listen, allow_remote, mut sources }) => {
@@ -132,25 +132,45 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let socket = std::path::absolute(socket)?;
             raise_open_files();
             let options = options(places()?, sources, Some(&socket))?;
+            let log = start_logging(&options, var("TOOLD_LOG"))?;
             if detached {
                 // Fails when it leads a session already, which is what is wanted.
                 let _ = rustix::process::setsid();
             }
-            runtime()?.block_on(serve(&socket, options, detached))
+            runtime()?.block_on(serve(&socket, options, detached, log))
         }
-        Some(Command::Plugin { what }) => author(&what),
+        Some(Command::Plugin { what }) => {
+            logging::init(LogConfig::default(), var("TOOLD_LOG"), None)?.without_file();
+            author(&what)
+        }
         Some(Command::Config { what }) => configuration(what, places),
         None if cli.stdio => {
             refuse_below_a_daemon()?;
             raise_open_files();
             let options = options(places()?, cli.sources, None)?;
-            runtime()?.block_on(serve_stdio(options))
+            let log = start_logging(&options, var("TOOLD_LOG"))?;
+            log.without_file();
+            runtime()?.block_on(serve_stdio(options, log))
         }
         None => {
             <Cli as clap::CommandFactory>::command().print_help()?;
             Ok(ExitCode::from(2))
         }
     }
+}
+
+fn start_logging(options: &Options, filter: Option<String>) -> anyhow::Result<Logging> {
+    let config = config::load(options).config;
+    // A daemon that cannot be looked at serves all the same.
+    let (traces, problem) = match Traces::new(&config.trace) {
+        Ok(traces) => (traces, None),
+        Err(error) => (None, Some(error)),
+    };
+    let log = logging::init(config.log, filter, traces)?;
+    if let Some(error) = problem {
+        tracing::error!("calls are not traced: {error:#}");
+    }
+    Ok(log)
 }
 
 /// A tool that starts a daemon of its own could answer its own asks there, and both share one database.
@@ -198,7 +218,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("can't start the runtime")
 }
 
-async fn serve(path: &Path, options: Options, detached: bool) -> anyhow::Result<ExitCode> {
+async fn serve(path: &Path, options: Options, detached: bool, log: Logging) -> anyhow::Result<ExitCode> {
     // Before there is a socket that an early signal could leave behind.
     let mut signals = Signals::install()?;
     let socket = match Socket::bind(path) {
@@ -210,7 +230,12 @@ async fn serve(path: &Path, options: Options, detached: bool) -> anyhow::Result<
         Err(BindError::Other(error)) => return Err(error),
     };
     become_shared()?;
+    match toold_proto::socket::log_file(socket.path(), |name| std::env::var(name).ok()) {
+        Some(path) => log.open_file(&path, detached),
+        None => log.without_file(),
+    }
     let daemon = Daemon::start(options)?;
+    log.clone().follow(&daemon.state);
     tracing::info!(socket = %socket.path().display(), pid = std::process::id(), "serving");
     daemon.listen();
     tokio::select! {
@@ -220,20 +245,23 @@ async fn serve(path: &Path, options: Options, detached: bool) -> anyhow::Result<
     // A second signal: do not wait for calls in flight.
     daemon.stop(async { _ = signals.next().await }).await;
     drop(socket);
+    log.end().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve_stdio(options: Options) -> anyhow::Result<ExitCode> {
+async fn serve_stdio(options: Options, log: Logging) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::install()?;
     let peer = Peer::parent();
     adopt_orphans();
     let daemon = Daemon::start(options)?;
+    log.clone().follow(&daemon.state);
     tokio::select! {
         () = daemon.serve_here(Stdio::open()?, peer) => {}
         signal = signals.stop(&daemon) => tracing::info!(signal, "stopping"),
     }
     daemon.stop(std::future::ready(())).await;
+    log.end().await;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -16,13 +16,12 @@ use toold_engine::Engine;
 use toold_engine::execute::Principal;
 use toold_engine::session::{Filter, Session};
 use toold_mcp::server::stream::{StreamOptions, serve_stream};
-use toold_mcp::server::{ClientRights, Host, Kind, Mcp, MetaTools, Wanted};
+use toold_mcp::server::{Called, ClientRights, Host, Kind, Mcp, MetaTools, Wanted};
 use toold_proto::event::What;
 use toold_proto::tool::SessionId;
 
 use crate::connection::{Connection, Stream};
 use crate::daemon::{SessionRequest, State, random_bytes, random_hex};
-use crate::rpc::session::owned_by;
 
 /// Most clients wait for an answer longer than this.
 const TASK_AFTER_MS: u64 = 20_000;
@@ -67,8 +66,7 @@ pub(crate) async fn serve<S: Stream + 'static>(
         Principal::Person | Principal::Agent => Principal::Agent,
         other @ (Principal::ToolDescendant | Principal::TokenCall | Principal::TokenAdmin) => other,
     };
-    let server =
-        mcp.server(Kind::Stream, connection.id, principal, connection.peer.folder(), connection.peer.hold.clone());
+    let server = mcp.server(Kind::Stream, connection.id, principal, connection.peer.folder(), connection.peer.hold.clone());
     let stream = Shared(Arc::new(Mutex::new(stream)));
     let listens = stream.0.clone();
     let options = StreamOptions {
@@ -104,7 +102,6 @@ impl Host for DaemonHost {
             filter: Filter::new(&wanted.filter).map_err(|error| format!("tools: {error}"))?,
         };
         let session = self.0.new_session_for(&wanted.hold, request).map_err(|error| format!("cwd: {error:#}"))?;
-        owned_by(&session, wanted.principal);
         let (session, _) = self.0.open_session(session);
         self.0
             .engine
@@ -147,6 +144,10 @@ impl Host for DaemonHost {
 
     fn stopping(&self) -> CancellationToken {
         self.0.stopping()
+    }
+
+    fn in_trace_of(&self, traceparent: &str, call: Called) -> Called {
+        crate::traces::in_trace_of(Some(traceparent), call).boxed()
     }
 
     fn cancelled(&self) -> CancellationToken {

@@ -4,7 +4,7 @@ mod audit;
 mod cache;
 mod calls;
 mod commands;
-mod daemon;
+pub(crate) mod daemon;
 mod error;
 mod events;
 mod files;
@@ -149,7 +149,8 @@ fn client_name(request: &Request) -> Option<String> {
 }
 
 fn may_decide(request: &Request) -> bool {
-    request.connection().may_decide()
+    let connection = request.connection();
+    connection.peer.principal.may_decide() && !connection.is_agent()
 }
 
 /// Parameters by name; absent ones are `{}`, and members that we don't know are passed over.

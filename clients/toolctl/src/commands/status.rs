@@ -8,7 +8,7 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment, Color};
 use toold_client::Client;
 use toold_proto::daemon::{DaemonStatus, NoParams, Queues, ToolLatency};
-use toold_proto::method::DaemonGetStatus;
+use toold_proto::method::{DaemonGetMetrics, DaemonGetStatus};
 
 use crate::cli::Globals;
 use crate::exit::OK;
@@ -24,6 +24,9 @@ pub(crate) struct Status {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// All that is counted, as text for Prometheus
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    prometheus: bool,
     /// Show it again and again, every so many seconds; Ctrl-C leaves
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", require_equals = true,
         value_parser = clap::value_parser!(u32).range(1..))]
@@ -32,6 +35,10 @@ pub(crate) struct Status {
 
 pub(crate) async fn run(args: Status, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
+    if args.prometheus {
+        print(&client.call::<DaemonGetMetrics>(NoParams {}).await?.text)?;
+        return Ok(OK);
+    }
     let Some(every) = args.watch else {
         let status = ask(&client).await?;
         match args.json {
@@ -145,7 +152,10 @@ fn outboxes(queues: &Queues) -> String {
     match boxes.messages {
         0 => String::new(),
         messages => {
-            format!("{messages} messages are not read yet, at most {} of {} by one client{full}", boxes.most, boxes.capacity)
+            format!(
+                "{messages} messages are not read yet, at most {} of {} by one client{full}",
+                boxes.most, boxes.capacity
+            )
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::server::rounds::Binding;
 use crate::server::tasks::Handing;
 use crate::server::view::is_modern;
 use crate::server::work::{Finished, Outcome};
-use crate::server::{Server, content, tasks};
+use crate::server::{Called, Server, content, tasks};
 
 /// How long a list may be taken for true without asking: a plugin is often saved again within seconds.
 pub(super) const LIST_TTL_MS: u64 = 1_000;
@@ -88,13 +88,20 @@ pub(super) async fn call(
         false if wanted == Some(TaskUse::Required) && is_modern(&context) => return Err(tasks::missing()),
         false => None,
     };
+    // As in the convention for traces over MCP.
+    let traceparent = context.meta.get("traceparent").and_then(Value::as_str).map(str::to_owned);
+    let host = server.mcp.host.clone();
     let handed_over = handing.as_ref().map(|handing| handing.done.clone());
     let served = server.carry_out(session, answers, binding, context, handing, move |mut call| {
         call.name = name;
         call.arguments = Value::Object(arguments);
         let work = async move {
             let detached = Detached::of(&call);
-            let answer = execute(&engine, call).await;
+            let called: Called = async move { execute(&engine, call).await }.boxed();
+            let answer = match traceparent {
+                Some(parent) => host.in_trace_of(&parent, called).await,
+                None => called.await,
+            };
             if handed_over.is_some_and(|it_was| it_was.load(Ordering::Relaxed)) {
                 detached.keep(&answer);
             }

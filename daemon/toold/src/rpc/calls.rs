@@ -16,6 +16,7 @@ use toold_proto::tool::ToolResult;
 use crate::daemon::State;
 use crate::rpc::error::{of_call, unknown};
 use crate::rpc::{Request, Right, add};
+use crate::traces::carried;
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add::<CallsList>(module, Right::Anyone, |request, list: ListCalls| {
@@ -75,11 +76,11 @@ pub(super) async fn run_detached(request: &Request, mut call: Call) -> Result<To
     let detached = Detached::of(&call);
     let work = state.engine.tasks.spawn({
         let state = state.clone();
-        async move {
+        carried(async move {
             let answer = execute(&state.engine, call).await;
             detached.keep(&answer);
             answer
-        }
+        })
     });
     tokio::select! {
         answer = work => answer.unwrap_or_else(|error| Err(CallError::Failed(error.to_string()))).map_err(of_call),

@@ -9,21 +9,26 @@ use serde_json::Value;
 use toold_engine::counts::At;
 use toold_engine::latency;
 use toold_proto::config::{ProjectConfig, ShownConfig};
-use toold_proto::daemon::{DaemonStatus, Done, PluginCounts, Queues, Shutdown};
+use toold_proto::daemon::{DaemonStatus, Done, Metrics, PluginCounts, Queues, Shutdown};
 use toold_proto::method::{
-    DaemonGetConfig, DaemonGetStatus, DaemonPing, DaemonReload, DaemonShutdown, Method, RpcDiscover,
+    DaemonGetConfig, DaemonGetMetrics, DaemonGetStatus, DaemonPing, DaemonReload, DaemonShutdown, Method, RpcDiscover,
 };
 use toold_proto::openrpc;
 use toold_proto::plugin::PluginStatus;
 
 use crate::config::show::with_defaults;
 use crate::daemon::{DRAIN, State};
+use crate::metrics;
 use crate::process;
 use crate::rpc::error::internal;
 use crate::rpc::{Request, Right, add, add_async};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add::<DaemonPing>(module, Right::Anyone, |_, _| Ok(Done {}))?;
+    add_async::<DaemonGetMetrics, _>(module, Right::Anyone, |request, _| async move {
+        let text = metrics::text(&request.state).await.map_err(|error| internal(&format!("{error:#}")))?;
+        Ok(Metrics { content_type: metrics::CONTENT_TYPE.to_owned(), text })
+    })?;
     add::<DaemonGetStatus>(module, Right::Anyone, |request, _| Ok(status(&request.state)))?;
     add::<DaemonShutdown>(module, Right::Decider, |request, shutdown: Shutdown| {
         let drain = shutdown.drain_ms.map_or(DRAIN, |ms| Duration::from_millis(ms.min(600_000)));
@@ -67,7 +72,7 @@ fn shown_config(request: &Request) -> Result<ShownConfig, ErrorObjectOwned> {
     })
 }
 
-fn status(state: &State) -> DaemonStatus {
+pub(crate) fn status(state: &State) -> DaemonStatus {
     let engine = &state.engine;
     let snapshot = engine.registry.snapshot();
     let mut plugins = PluginCounts::default();

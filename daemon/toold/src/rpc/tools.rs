@@ -29,6 +29,7 @@ use crate::daemon::State;
 use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
 use crate::rpc::{Request, Right, add, add_async, add_shaped};
+use crate::traces::in_trace_of;
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add_shaped::<ToolsList, _, _, _>(module, Right::Anyone, list)?;
@@ -97,18 +98,21 @@ async fn schema(request: Request, asked: ToolSchema) -> Result<Tool, ErrorObject
     }
 }
 
-async fn run(request: Request, execute_params: Execute) -> Result<ToolResult, ErrorObjectOwned> {
-    let detach = execute_params.detach;
+async fn run(request: Request, mut execute_params: Execute) -> Result<ToolResult, ErrorObjectOwned> {
+    let (detach, traceparent) = (execute_params.detach, execute_params.traceparent.take());
     let call = to_call(&request, execute_params)?;
     let state = &request.state;
     // Only what is not there yet waits for the plugins that are loading.
     if !state.plugins.is_settled() && !knows(&state.engine, &call) {
         state.plugins.settled().await;
     }
-    match detach {
-        true => run_detached(&request, call).await,
-        false => execute(&state.engine, call).await.map_err(of_call),
-    }
+    let ran = async {
+        match detach {
+            true => run_detached(&request, call).await,
+            false => execute(&state.engine, call).await.map_err(of_call),
+        }
+    };
+    in_trace_of(traceparent.as_deref(), ran).await
 }
 
 /// The params of `tools.execute_batch`, whose calls may be a provider's.
