@@ -13,6 +13,7 @@ use toold_engine::policy::Policy;
 use toold_engine::registry::Scope;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
+use toold_host::sandbox::Rules;
 use toold_proto::config::{ConfigEntry, ReloadedConfig};
 use toold_proto::event::What;
 use toold_proto::tool::SessionId;
@@ -21,6 +22,7 @@ use crate::config::project::ProjectFile;
 use crate::config::{self, Loaded};
 use crate::daemon::State;
 use crate::hooks;
+use crate::sandbox::SandboxConfig;
 
 /// How many projects without a session stay open: the next session there finds its plugins loaded.
 const LINGERING: usize = 16;
@@ -39,6 +41,7 @@ const AT_START: &[&str] = &[
     "log.max_kib",
     "trace.otlp_endpoint",
     "trace.sample",
+    "plugins.poll_ms",
 ];
 
 /// The configurations, as they were read last.
@@ -59,6 +62,8 @@ struct Open {
     file: Arc<ProjectFile>,
     /// The file as a person trusted it last.
     trusted: Option<Arc<ProjectFile>>,
+    /// What it says of the sandbox. Tried out once, when it is trusted.
+    sandbox: Option<Rules>,
 }
 
 impl Open {
@@ -92,6 +97,11 @@ impl State {
     /// The user's configuration in service. Ask anew where it matters: it is replaced when the file changes.
     pub fn loaded(&self) -> Arc<Loaded> {
         self.in_force.loaded.borrow().clone()
+    }
+
+    /// Tells when another configuration of the user is in service.
+    pub fn loaded_changes(&self) -> watch::Receiver<Arc<Loaded>> {
+        self.in_force.loaded.subscribe()
     }
 
     /// Runs `put` now, and again after each change of what the user or a project configures, until the daemon stops.
@@ -170,7 +180,8 @@ impl State {
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file).then(|| file.clone());
         tell(&file);
-        projects.insert(project.to_owned(), Open { sessions: 1, left: Instant::now(), file, trusted });
+        let sandbox = trusted.as_ref().and_then(|trusted| self.sandbox_of(trusted));
+        projects.insert(project.to_owned(), Open { sessions: 1, left: Instant::now(), file, trusted, sandbox });
         self.watch.follow(&config::project::file_of(project));
         self.put_in_force(&projects);
     }
@@ -241,6 +252,7 @@ impl State {
         let problems = file.problems.clone();
         if trusted {
             open.trusted = Some(file.clone());
+            open.sandbox = self.sandbox_of(&file);
         }
         open.file = file;
         self.put_in_force(&projects);
@@ -281,7 +293,14 @@ impl State {
         self.put_in_force(&self.in_force.lock());
     }
 
+    fn sandbox_of(&self, trusted: &ProjectFile) -> Option<Rules> {
+        let config = &trusted.config.sandbox;
+        (*config != SandboxConfig::default()).then(|| config.rules(&self.options.places))
+    }
+
     fn put_in_force(&self, projects: &BTreeMap<PathBuf, Open>) {
+        let sandboxes = projects.iter().filter_map(|(project, open)| Some((project.clone(), open.sandbox.clone()?)));
+        self.builtins.sandbox.replace_projects(sandboxes.collect());
         let loaded = self.loaded();
         let environment = Environment::inherited(self.options.environment.iter().cloned());
         let home = self.options.places.home.as_deref();

@@ -22,6 +22,7 @@ use toold_proto::tool::SessionId;
 
 use crate::connection::{Connection, Stream};
 use crate::daemon::{SessionRequest, State, random_bytes, random_hex};
+use crate::rpc::session::owned_by;
 
 /// Most clients wait for an answer longer than this.
 const TASK_AFTER_MS: u64 = 20_000;
@@ -66,7 +67,8 @@ pub(crate) async fn serve<S: Stream + 'static>(
         Principal::Person | Principal::Agent => Principal::Agent,
         other @ (Principal::ToolDescendant | Principal::TokenCall | Principal::TokenAdmin) => other,
     };
-    let server = mcp.server(Kind::Stream, connection.id, principal, connection.peer.folder(), connection.peer.hold.clone());
+    let server =
+        mcp.server(Kind::Stream, connection.id, principal, connection.peer.folder(), connection.peer.hold.clone());
     let stream = Shared(Arc::new(Mutex::new(stream)));
     let listens = stream.0.clone();
     let options = StreamOptions {
@@ -102,6 +104,7 @@ impl Host for DaemonHost {
             filter: Filter::new(&wanted.filter).map_err(|error| format!("tools: {error}"))?,
         };
         let session = self.0.new_session_for(&wanted.hold, request).map_err(|error| format!("cwd: {error:#}"))?;
+        owned_by(&session, wanted.principal);
         let (session, _) = self.0.open_session(session);
         self.0
             .engine

@@ -149,8 +149,7 @@ fn client_name(request: &Request) -> Option<String> {
 }
 
 fn may_decide(request: &Request) -> bool {
-    let connection = request.connection();
-    connection.peer.principal.may_decide() && !connection.is_agent()
+    request.connection().may_decide()
 }
 
 /// Parameters by name; absent ones are `{}`, and members that we don't know are passed over.
