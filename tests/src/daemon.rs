@@ -14,6 +14,8 @@ use crate::wire::Wire;
 /// Folders for a daemon, and what lies in them before it starts.
 pub struct Setup {
     dir: TempDir,
+    /// What the daemon is started through, and its arguments.
+    through: Vec<String>,
 }
 
 impl Default for Setup {
@@ -28,7 +30,14 @@ impl Setup {
         for name in ["config/toold/plugins", "state", "run", "work", "home"] {
             fs::create_dir_all(dir.path().join(name)).unwrap();
         }
-        Self { dir }
+        Self { dir, through: Vec::new() }
+    }
+
+    /// Starts the daemon through another program, which is given the daemon's command line after its own arguments
+    /// and must become it.
+    pub fn through(mut self, command: &[&str]) -> Self {
+        self.through = command.iter().map(|part| (*part).to_owned()).collect();
+        self
     }
 
     pub fn config(self, toml: &str) -> Self {
@@ -72,14 +81,26 @@ impl Setup {
 
     /// Starts `toold serve` and waits until it answers.
     pub fn start(self) -> TestDaemon {
-        let child = self.serve();
+        self.start_by(Self::toold)
+    }
+
+    /// The same by another command, which becomes `toold`.
+    pub fn start_by(self, command: impl FnOnce(&Self) -> Command) -> TestDaemon {
+        let child = self.serve(command(&self));
         let mut daemon = TestDaemon { setup: self, child };
         daemon.wait_until_it_listens();
         daemon
     }
 
-    fn serve(&self) -> Child {
-        let mut command = self.command(toold());
+    /// The daemon's program, or what becomes it.
+    fn toold(&self) -> Command {
+        let [program, arguments @ ..] = self.through.as_slice() else { return self.command(toold()) };
+        let mut command = self.command(Path::new(program));
+        command.args(arguments).arg(toold());
+        command
+    }
+
+    fn serve(&self, mut command: Command) -> Child {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.path("log")).unwrap();
         command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
     }
@@ -105,7 +126,7 @@ impl TestDaemon {
 
     /// Starts another daemon in the folders of one that has ended.
     pub fn start_again(&mut self) {
-        self.child = self.setup.serve();
+        self.child = self.setup.serve(self.setup.toold());
         self.wait_until_it_listens();
     }
 
@@ -116,6 +137,13 @@ impl TestDaemon {
             }
             std::os::unix::net::UnixStream::connect(self.socket()).ok()
         });
+    }
+
+    /// Stops it; another can be started in the same folders.
+    pub fn into_setup(mut self) -> Setup {
+        self.end();
+        // Its own end has been checked, and there is nothing more to end.
+        std::mem::replace(&mut self.setup, Setup::new())
     }
 
     pub fn pid(&self) -> u32 {

@@ -120,7 +120,10 @@ impl Store {
 impl GrantStore for Store {
     fn add(&self, grant: &Grant) -> Result<(), String> {
         match (self.save_grant(grant), &grant.scope) {
-            (Err(StoreError::Refused(_)), GrantScope::Session(_)) => Ok(()),
+            // It holds in memory then, for as long as the daemon lives.
+            (Err(StoreError::Refused(_) | StoreError::Failed(_) | StoreError::Damaged(_)), GrantScope::Session(_)) => {
+                Ok(())
+            }
             (saved, _) => saved.map_err(|error| error.to_string()),
         }
     }
@@ -129,7 +132,7 @@ impl GrantStore for Store {
         match self.delete_grant(id) {
             Ok(_) => Ok(()),
             // It was held in memory alone: there is nothing that could come back.
-            Err(StoreError::Refused(_)) if !self.has_grant(id).unwrap_or(false) => Ok(()),
+            Err(StoreError::Refused(_) | StoreError::Failed(_)) if !self.has_grant(id).unwrap_or(false) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -1,0 +1,174 @@
+//! Clients that behave badly, many at once, while another one is served.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, until};
+
+const CLIENTS: usize = 100;
+
+fn memory(wire: &mut Wire) -> u64 {
+    wire.result("daemon.status", json!({}))["memory_bytes"].as_u64().unwrap()
+}
+
+fn connect(daemon: &TestDaemon) -> UnixStream {
+    UnixStream::connect(daemon.socket()).unwrap()
+}
+
+/// All of them are gone but this one, and nothing of them is left.
+#[track_caller]
+fn alone(wire: &mut Wire) -> Value {
+    until("the others are gone", || {
+        let status = wire.result("daemon.status", json!({}));
+        (status["connections"] == 1 && status["calls"]["in_flight"] == 0).then_some(status)
+    })
+}
+
+#[test]
+fn half_a_frame_and_then_the_end_harms_nobody() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    let halves: [&[u8]; 6] = [
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"meth",
+        b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.ping\"},",
+        b"Content-Len",
+        b"Content-Length: 1000\r\n\r\n{\"jsonrpc\"",
+        b"Content-Length: 16000000\r\n\r\n",
+        b"\xff\xfe",
+    ];
+    for round in 0..CLIENTS {
+        let mut client = connect(&daemon);
+        client.write_all(halves[round % halves.len()]).unwrap();
+        if round % 2 == 0 {
+            // What is answered, if anything, ends with the connection.
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            client.read_to_end(&mut Vec::new()).unwrap();
+        }
+    }
+    assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
+    alone(&mut wire);
+}
+
+#[test]
+fn a_hundred_that_send_a_byte_at_a_time_are_all_answered() {
+    let daemon = TestDaemon::start();
+    let request = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.ping\"}\n";
+    let framed = [b"Content-Length: 47\r\n\r\n", &request[..47]].concat();
+    let mut clients: Vec<(UnixStream, &[u8])> =
+        (0..CLIENTS).map(|n| (connect(&daemon), if n % 2 == 0 { &request[..] } else { &framed })).collect();
+    let mut wire = daemon.connect();
+    for place in 0..framed.len() {
+        for (client, bytes) in &mut clients {
+            if let Some(byte) = bytes.get(place) {
+                client.write_all(&[*byte]).unwrap();
+            }
+        }
+        assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
+    }
+    for (client, _) in &mut clients {
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("\"result\":{}"), "{answer}");
+    }
+    drop(clients);
+    alone(&mut wire);
+}
+
+#[test]
+fn a_hundred_that_flood_and_read_nothing_take_no_memory() {
+    let daemon = Setup::new().file("a.txt", "text\n".repeat(1_000)).start();
+    let mut wire = daemon.connect();
+    let before = memory(&mut wire);
+    let line = json!({"jsonrpc": "2.0", "id": 1, "method": "tools.list", "params": {}}).to_string() + "\n";
+    let flood = line.repeat(1_000).into_bytes();
+    let (over, stuck) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            let (flood, over, stuck) = (&flood, &over, &stuck);
+            let mut client = connect(&daemon);
+            scope.spawn(move || {
+                client.set_nonblocking(true).unwrap();
+                let (mut place, mut told) = (0, false);
+                while !over.load(Ordering::Relaxed) {
+                    match client.write(&flood[place..]) {
+                        Ok(written) => place = (place + written) % flood.len(),
+                        // It is not read from, for it does not read.
+                        Err(_) => {
+                            if !std::mem::replace(&mut told, true) {
+                                stuck.fetch_add(1, Ordering::Relaxed);
+                            }
+                            std::thread::park_timeout(std::time::Duration::from_millis(20));
+                        }
+                    }
+                }
+            });
+        }
+        until("nothing more is taken of any", || {
+            assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
+            (stuck.load(Ordering::Relaxed) == CLIENTS as u64).then_some(())
+        });
+        assert_eq!(wire.tool("read", json!({"path": "a.txt"}))["is_error"], false);
+        // A megabyte each, at most.
+        let after = memory(&mut wire);
+        over.store(true, Ordering::Relaxed);
+        assert!(after < before + CLIENTS as u64 * (1 << 20), "{before} to {after} bytes");
+    });
+    alone(&mut wire);
+}
+
+#[test]
+fn subscribers_that_never_read_lose_events_and_take_no_memory() {
+    let daemon = Setup::new().file("a.txt", "here").start();
+    let mut wire = daemon.connect();
+    let mut deaf: Vec<Wire> = (0..CLIENTS).map(|_| daemon.connect()).collect();
+    for client in &mut deaf {
+        client.result("events.subscribe", json!({}));
+        client.result("permissions.subscribe", json!({"can_answer": false}));
+    }
+    let before = memory(&mut wire);
+    for _ in 0..1_500 {
+        assert_eq!(wire.tool("read", json!({"path": "a.txt"}))["is_error"], false);
+    }
+    let after = memory(&mut wire);
+    assert!(after < before + CLIENTS as u64 * (1 << 20), "{before} to {after} bytes");
+    // Who reads again hears how much it missed, and then what comes.
+    let late = &mut deaf[0];
+    let mut lagged = false;
+    wire.result("session.open", json!({"cwd": "/", "session_id": "last"}));
+    loop {
+        let event = late.notification("events.event")["result"].take();
+        lagged |= event["kind"] == "lagged";
+        if event["kind"] == "session.opened" && event["session_id"] == "last" {
+            break;
+        }
+    }
+    assert!(lagged);
+    drop(deaf);
+    alone(&mut wire);
+}
+
+#[test]
+fn a_crowd_that_comes_and_goes_leaves_nothing() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    let before = alone(&mut wire);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for round in 0..50 {
+                    let mut client = daemon.connect();
+                    match round % 3 {
+                        0 => drop(client),
+                        1 => _ = client.request("tools.execute", json!({"name": "list", "arguments": {"path": "."}})),
+                        _ => _ = client.result("events.subscribe", json!({})),
+                    }
+                }
+            });
+        }
+    });
+    let after = alone(&mut wire);
+    assert_eq!(after["open_files"], before["open_files"]);
+}

@@ -1,0 +1,282 @@
+//! `kill -9`, at any moment: files whole, the database whole, nothing left running, and the next start serves.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, until};
+
+const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
+
+fn kill(daemon: &mut TestDaemon) {
+    daemon.signal("KILL");
+    daemon.wait();
+}
+
+/// Before there is another daemon that could clear up.
+#[track_caller]
+fn nothing_runs(daemon: &TestDaemon) {
+    until("nothing runs that the daemon started", || daemon.processes().is_empty().then_some(()));
+}
+
+#[test]
+fn a_command_ends_with_a_daemon_that_is_killed() {
+    let mut daemon = Setup::new().config(ALLOW).start();
+    for line in [
+        "sleep 1000",
+        // They make groups and sessions of their own, and one forgets whose it is.
+        "setsid sleep 1001 & (setsid bash -c 'sleep 1002; true' &) ; exec env -i sleep 1003",
+        "trap '' TERM; sleep 1004 & while :; do wait; done",
+    ] {
+        for background in [false, true] {
+            let mut wire = daemon.connect();
+            let arguments = json!({"command": format!("touch started; {line}"), "background": background});
+            wire.request("tools.execute", json!({"name": "bash", "arguments": arguments}));
+            until("the command runs", || daemon.work().join("started").exists().then_some(()));
+            until("all of it runs", || (daemon.processes().len() >= line.matches("sleep").count()).then_some(()));
+            kill(&mut daemon);
+            nothing_runs(&daemon);
+            std::fs::remove_file(daemon.work().join("started")).unwrap();
+            daemon.start_again();
+        }
+    }
+}
+
+#[test]
+fn what_left_a_command_on_purpose_outlives_a_daemon_that_is_killed() {
+    let mut daemon = Setup::new().config(ALLOW).start();
+    let result = daemon.connect().tool("bash", json!({"command": "setsid sleep 1000 >/dev/null 2>&1 & echo $!"}));
+    assert_eq!(result["is_error"], false, "{result}");
+    kill(&mut daemon);
+    let left = daemon.processes();
+    assert!(left.len() == 1 && left[0].contains("sleep 1000"), "{left:?}");
+    daemon.start_again();
+    assert_eq!(daemon.processes(), left);
+    let pid = left[0].split(' ').next().unwrap();
+    assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
+    nothing_runs(&daemon);
+}
+
+#[test]
+fn a_keeper_that_is_killed_is_followed_by_another() {
+    let mut daemon = Setup::new().config(ALLOW).start();
+    let mut wire = daemon.connect();
+    let start = |wire: &mut toold_tests::Wire, line: &str| {
+        let result = wire.tool("bash", json!({"command": line, "background": true}));
+        assert_eq!(result["is_error"], false, "{result}");
+    };
+    start(&mut wire, "exec sleep 1000");
+    let keeper =
+        until("there is a keeper", || children(daemon.pid()).into_iter().find(|(_, line)| line.contains("keeper")));
+    assert!(std::process::Command::new("kill").args(["-9", &keeper.0]).status().unwrap().success());
+    start(&mut wire, "exec sleep 1001");
+    until("both run", || (daemon.processes().len() == 2).then_some(()));
+    kill(&mut daemon);
+    nothing_runs(&daemon);
+    daemon.start_again();
+}
+
+/// Ids and command lines.
+fn children(pid: u32) -> Vec<(String, String)> {
+    let below = |id: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse::<u32>().ok()?;
+        let line = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
+        (parent == pid).then(|| (id.to_owned(), String::from_utf8_lossy(&line).replace('\0', " ")))
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| below(&entry.file_name().to_string_lossy())).collect()
+}
+
+/// What the clients did, and how far they came before the daemon went.
+#[derive(Default)]
+struct Load {
+    done: AtomicU64,
+    over: AtomicBool,
+    /// The last numbers that were answered as written, by file.
+    written: Mutex<BTreeMap<String, u64>>,
+    granted: Mutex<Vec<String>>,
+}
+
+/// A client that takes the end of its connection as it comes.
+struct Client {
+    reader: BufReader<UnixStream>,
+    id: u64,
+}
+
+impl Client {
+    fn connect(daemon: &Path, work: &Path) -> Option<Self> {
+        let stream = UnixStream::connect(daemon).ok()?;
+        let mut client = Self { reader: BufReader::new(stream), id: 0 };
+        client.ask("session.open", json!({"cwd": work}))?;
+        client.ask("permissions.set_mode", json!({"mode": "accept_edits"}))?;
+        Some(client)
+    }
+
+    fn send(&mut self, method: &str, params: Value) -> Option<()> {
+        self.id += 1;
+        let request = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
+        self.reader.get_mut().write_all(format!("{request}\n").as_bytes()).ok()
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Option<Value> {
+        self.send(method, params)?;
+        loop {
+            let mut line = String::new();
+            if self.reader.read_line(&mut line).ok()? == 0 || !line.ends_with('\n') {
+                return None;
+            }
+            let mut answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["id"] == self.id {
+                assert!(answer.get("error").is_none(), "{method}: {answer}");
+                return Some(answer["result"].take());
+            }
+        }
+    }
+
+    fn tool(&mut self, name: &str, arguments: Value) -> Option<()> {
+        let result = self.ask("tools.execute", json!({"name": name, "arguments": arguments}))?;
+        assert_eq!(result["is_error"], false, "{name}: {result}");
+        Some(())
+    }
+}
+
+/// A text that shows whether it is whole: the number stands at both ends and between.
+fn text(number: u64) -> String {
+    let line = format!("number {number}\n");
+    format!("{line}{}{line}", format!("{number} ").repeat(20_000) + "\n")
+}
+
+fn number(text: &str) -> u64 {
+    text.lines().next().unwrap().strip_prefix("number ").unwrap().parse().unwrap()
+}
+
+fn write(load: &Load, client: &mut Client) -> Option<()> {
+    for n in 1.. {
+        client.tool("write", json!({"path": "written.txt", "content": text(n)}))?;
+        load.written.lock().unwrap().insert("written.txt".into(), n);
+        load.done.fetch_add(1, Ordering::Relaxed);
+    }
+    None
+}
+
+fn edit(load: &Load, client: &mut Client) -> Option<()> {
+    client.tool("write", json!({"path": "edited.txt", "content": "A=0\nmiddle\nB=0\n"}))?;
+    for n in 1.. {
+        let edit = |name: &str| json!({"old": format!("{name}={}", n - 1), "new": format!("{name}={n}")});
+        client.tool("edit", json!({"path": "edited.txt", "edits": [edit("A"), edit("B")]}))?;
+        load.written.lock().unwrap().insert("edited.txt".into(), n);
+        load.done.fetch_add(1, Ordering::Relaxed);
+    }
+    None
+}
+
+fn run(load: &Load, client: &mut Client) -> Option<()> {
+    // Never answered, and in nobody's way: a serial call holds up its own session only.
+    client.send("tools.execute", json!({"name": "bash", "arguments": {"command": "sleep 1000 & sleep 1000"}}))?;
+    load.done.fetch_add(1, Ordering::Relaxed);
+    hold(load, client)
+}
+
+fn background(load: &Load, client: &mut Client) -> Option<()> {
+    for n in 0..20 {
+        let line = format!("(setsid sleep 1{n:03} &); exec sleep 1{n:03}");
+        client.tool("bash", json!({"command": line, "background": true}))?;
+        load.done.fetch_add(1, Ordering::Relaxed);
+    }
+    hold(load, client)
+}
+
+/// Keeps the session, and what runs in it, until the daemon goes.
+fn hold(load: &Load, client: &mut Client) -> Option<()> {
+    while !load.over.load(Ordering::Relaxed) {
+        client.ask("daemon.status", json!({}))?;
+    }
+    None
+}
+
+fn grant(load: &Load, client: &mut Client) -> Option<()> {
+    for n in 0.. {
+        let params = json!({"category": "shell", "pattern": format!("echo {n}"), "scope": "always"});
+        let granted = client.ask("permissions.grant", params)?;
+        load.granted.lock().unwrap().push(granted["id"].as_str().unwrap().to_owned());
+        client.ask("session.open", json!({"cwd": "/", "session_id": format!("s{n}")}))?;
+        load.done.fetch_add(2, Ordering::Relaxed);
+    }
+    None
+}
+
+type Work = fn(&Load, &mut Client) -> Option<()>;
+
+/// Ten times by default; `TOOLD_KILLS` makes it more.
+#[test]
+fn nothing_is_half_done_after_kills_at_random_moments() {
+    let rounds = std::env::var("TOOLD_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    let mut daemon = Setup::new().config(ALLOW).start();
+    let mut dice = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut all = 0;
+    for round in 0..rounds {
+        let load = Load::default();
+        let (socket, work) = (daemon.socket(), daemon.work());
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        let moment = dice % 150;
+        std::thread::scope(|scope| {
+            for job in [write as Work, edit, run, background, grant] {
+                let (load, socket, work) = (&load, &socket, &work);
+                scope.spawn(move || {
+                    // Ends with its connection.
+                    Client::connect(socket, work).and_then(|mut client| job(load, &mut client));
+                });
+            }
+            until("the moment comes", || (load.done.load(Ordering::Relaxed) >= moment).then_some(()));
+            kill(&mut daemon);
+            load.over.store(true, Ordering::Relaxed);
+        });
+        nothing_runs(&daemon);
+        check_files(&load, &work);
+        check_database(&daemon.state().join("toold.db"), &load);
+        all += load.done.load(Ordering::Relaxed);
+        for name in ["written.txt", "edited.txt"] {
+            // There is none yet when the moment came early.
+            let _ = std::fs::remove_file(work.join(name));
+        }
+        daemon.start_again();
+        let status = daemon.connect().result("daemon.status", json!({}));
+        assert_eq!(status.get("problems"), None, "round {round}: {status}");
+    }
+    println!("{rounds} kills amid {all} things done");
+}
+
+fn check_files(load: &Load, work: &Path) {
+    let answered = load.written.lock().unwrap();
+    let answered = |name: &str| answered.get(name).copied().unwrap_or(0);
+    if let Ok(written) = std::fs::read_to_string(work.join("written.txt")) {
+        let n = number(&written);
+        assert!(written == text(n), "written.txt is half written");
+        assert!(n == answered("written.txt") || n == answered("written.txt") + 1);
+    } else {
+        assert_eq!(answered("written.txt"), 0);
+    }
+    if let Ok(edited) = std::fs::read_to_string(work.join("edited.txt")) {
+        let n: u64 = edited.lines().next().unwrap().strip_prefix("A=").unwrap().parse().unwrap();
+        assert_eq!(edited, format!("A={n}\nmiddle\nB={n}\n"));
+        assert!(n == answered("edited.txt") || n == answered("edited.txt") + 1);
+    }
+}
+
+fn check_database(path: &Path, load: &Load) {
+    let database = rusqlite::Connection::open(path).unwrap();
+    let found: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(found, "ok");
+    for id in load.granted.lock().unwrap().iter() {
+        let there: bool =
+            database.query_row("SELECT count(*) = 1 FROM grants WHERE id = ?1", [id], |row| row.get(0)).unwrap();
+        assert!(there, "the grant {id} was answered as kept and is gone");
+    }
+}

@@ -1,0 +1,28 @@
+//! What goes wrong around the daemon: each fault is made to happen to a real one, which serves on.
+
+mod clients;
+mod clocks;
+mod database;
+mod folders;
+mod killed;
+mod limits;
+
+/// A shell line that ends in becoming the daemon, which is started through it.
+const SHELL: [&str; 2] = ["/bin/sh", "-c"];
+
+/// Whether the tests run as root, who may mount and change limits.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Runs the daemon with mounts of its own, which go when it ends. The line is run first, as root in there.
+fn with_mounts(setup: toold_tests::Setup, line: &str) -> Option<toold_tests::Setup> {
+    let kind = if is_root() { "--mount" } else { "-Umr" };
+    let possible = std::process::Command::new("unshare").args([kind, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
+    if !possible.is_ok_and(|output| output.status.success()) {
+        println!("nothing can be mounted here: not tested");
+        return None;
+    }
+    let line = format!("{line} && exec \"$@\"");
+    Some(setup.through(&["/usr/bin/unshare", kind, SHELL[0], SHELL[1], &line, "sh"]))
+}
