@@ -51,7 +51,7 @@ export interface Suggestion {
 
 /** Who owns a tool. */
 export interface Source {
-  kind: "builtin" | "plugin" | "frontend" | "mcp";
+  kind: "builtin" | "plugin" | "frontend" | "mcp" | "remote";
   name: string;
   /** The file or folder of a plugin. */
   path?: string;
@@ -63,6 +63,8 @@ export interface Annotations {
   destructive: boolean;
   idempotent: boolean;
   open_world: boolean;
+  /** How calls go with clients that can come back for a result. */
+  task?: "optional" | "required";
 }
 
 /** What a running call tells. */
@@ -632,11 +634,15 @@ export interface DaemonStatus {
   protocol: number;
   /** New at each start. */
   epoch: string;
+  /** The same at each start: what it is known by to daemons that mount each other. */
+  instance?: string;
   uptime_s: number;
   /** Absent when the daemon serves its parent on stdio alone. */
   socket?: string;
   /** Where MCP clients are served on HTTP; absent when they are not. */
   mcp_url?: string;
+  /** Where native clients are served on a WebSocket; absent when they are not. */
+  rpc_url?: string;
   /** The configuration file that was read, if there was one. */
   config?: string;
   plugin_dirs: string[];
@@ -654,15 +660,73 @@ export interface DaemonStatus {
     /** Finished ones by outcome. */
     outcomes: Record<string, number>;
   };
+  /** What waits, and where. */
+  queues: {
+    /** Calls that are in their tools. */
+    running: number;
+    /** Calls that wait for the lane of their session. */
+    waiting_for_lane: number;
+    /** Calls that wait for their turn in a plugin, or for an identical call that runs already. */
+    waiting_for_place: number;
+    /** Calls that wait for a person: for leave, or for an answer. */
+    waiting_for_person: number;
+    /** Notifications that wait until their clients read them. */
+    outboxes: {
+      /** Of all connections. */
+      messages: number;
+      /** Of the connection with the most. */
+      most: number;
+      /** Of each at most; progress beyond is dropped, and subscriptions wait. */
+      capacity: number;
+      /** Connections that are at `capacity`. */
+      full: number;
+    };
+    /** Events, and who hears them. */
+    events: {
+      /** Since the start. */
+      emitted: number;
+      /** Those that listen, within the daemon and without. */
+      subscribers: number;
+      /** How many events the slowest of them is behind. */
+      lag: number;
+      /** Events that slow subscribers have lost since the start, each counted for each of them. */
+      lost: number;
+    };
+  };
+  /** The tools that were called within the last `latency_window_s` seconds, by name. */
+  latency: {
+    /** `(others)` stands for all tools beyond the first 512. */
+    tool: string;
+    /** Calls that ended. */
+    calls: number;
+    /** Those of them with another outcome than `ok`. */
+    errors: number;
+    /** Those that ran; the others were refused, or answered from the cache. */
+    runs: number;
+    /** Half of the runs took no longer than so many microseconds, to one part in sixteen. 0 when there were none. */
+    p50_us: number;
+    p90_us: number;
+    p99_us: number;
+    max_us: number;
+  }[];
+  latency_window_s: number;
   plugins: {
     loaded: number;
     failed: number;
     other: number;
   };
+  /** The machines that plugins run in. */
+  lua: {
+    machines: number;
+    /** What scripts have allocated in them, as of the end of the last call in each. */
+    memory_bytes: number;
+  };
   /** Resident memory of the process; absent where the system does not tell. */
   memory_bytes?: number;
   /** Open file descriptors; absent where the system does not tell. */
   open_files?: number;
+  /** How many there may be; absent where the system sets no limit. */
+  open_files_limit?: number;
   /** What works less well than it should, in words for people. */
   problems?: string[];
 }
@@ -686,6 +750,8 @@ export interface ProvidedTool {
     destructive?: boolean;
     idempotent?: boolean;
     open_world?: boolean;
+    /** How calls go with clients that can come back for a result. */
+    task?: "optional" | "required";
   };
 }
 
@@ -853,6 +919,13 @@ export interface DaemonConfigResult {
   problems?: string[];
 }
 
+/** Answer of `daemon.metrics`. */
+export interface DaemonMetricsResult {
+  /** What `text` is, for an HTTP header. */
+  content_type: string;
+  text: string;
+}
+
 /** Answer of `daemon.reload`. */
 export interface DaemonReloadResult {
   /** Whether the file as it is now is in force. */
@@ -860,6 +933,31 @@ export interface DaemonReloadResult {
   problems?: string[];
   /** Keys that changed and count only once the daemon is restarted. */
   needs_restart?: string[];
+}
+
+/** Params of `daemon.restart`. */
+export interface DaemonRestartParams {
+  /** The program that serves from then on, as an absolute path; the daemon's own by default, as it is on disk now. */
+  program?: string;
+  /** Wait until no call and no command in the background runs. */
+  when_idle?: boolean;
+  /** How long to wait for that; 600,000 by default, at most 86,400,000. */
+  timeout_ms?: number;
+  /**
+   * How long calls in flight may go on beside the new daemon before they are cancelled; at most 600,000, which is
+   * the default with `when_idle`, else 5,000.
+   */
+  drain_ms?: number;
+}
+
+/** Answer of `daemon.restart`: the daemon that serves now. This connection ends with this answer. */
+export interface DaemonRestartResult {
+  pid: number;
+  version: string;
+  protocol: number;
+  epoch: string;
+  previous_pid: number;
+  previous_version: string;
 }
 
 /** Params of `daemon.shutdown`. */
@@ -1091,6 +1189,12 @@ export interface PermissionsSetModeParams {
   mode: Mode;
 }
 
+/** Params of `permissions.subscribe`. */
+export interface PermissionsSubscribeParams {
+  /** Only this session's; absent for all that the subscriber may see. */
+  session_id?: string;
+}
+
 /** Params of `permissions.unsubscribe`. */
 export interface PermissionsUnsubscribeParams {
   subscription: string;
@@ -1284,9 +1388,60 @@ export interface QuestionsReplyParams {
   cancelled?: boolean;
 }
 
+/** Params of `questions.subscribe`. */
+export interface QuestionsSubscribeParams {
+  /** Only this session's; absent for all that the subscriber may see. */
+  session_id?: string;
+}
+
 /** Params of `questions.unsubscribe`. */
 export interface QuestionsUnsubscribeParams {
   subscription: string;
+}
+
+/** Answer of `remotes.list` and `remotes.reconnect`. */
+export interface RemotesListResult {
+  /** Sorted by name. */
+  remotes: Array<{
+    name: string;
+    state: "connecting" | "connected" | "disabled" | "away";
+    /** `command`, `websocket`, or `none` when its configuration names no way. */
+    transport: string;
+    /** Of the program that it is reached by. */
+    pid?: number;
+    /** RFC 3339, UTC: since when it is connected. */
+    since?: string;
+    /** Of the daemon there. */
+    version?: string;
+    /** The folder that calls work in there, with links resolved. */
+    cwd?: string;
+    /** Whether what it asks a person is shown here. It is where this daemon may decide there. */
+    relays_asks: boolean;
+    /** The daemons that are reached through it, itself first, by what each calls its own `instance`. */
+    instances: string[];
+    /** Its tools as they are called here. While it is away these are those that were known last. */
+    tools: string[];
+    /** What was left out of its list, and why. */
+    problems: string[];
+    /** Why it is away. */
+    error?: string;
+    /** When it is tried again. */
+    retry_ms?: number;
+    /** Calls that have ended, and those of them that ended badly. */
+    calls: number;
+    bad_calls: number;
+    /** Calls that it works on now. */
+    running: number;
+    /** How often it was connected. */
+    connects: number;
+    /** The last lines that the program wrote on stderr. */
+    stderr: string[];
+  }>;
+}
+
+/** Params of `remotes.reconnect`. */
+export interface RemotesReconnectParams {
+  name: string;
 }
 
 /** Params of `session.close`. */
@@ -1329,8 +1484,14 @@ export interface SessionOpenParams {
   env?: Record<string, string>;
   /** Narrows the session's view of the registry. */
   tools?: {
+    /** Globs over tool names. */
     enable?: string[];
+    /** Globs over tool names. */
     disable?: string[];
+    /** Kinds or names of sources. */
+    sources?: string[];
+    /** Kinds or names of sources. */
+    without_sources?: string[];
   };
 }
 
@@ -1553,6 +1714,8 @@ export interface ToolsExecuteParams {
   no_cache?: boolean;
   /** Let the call live on when its connection goes. */
   detach?: boolean;
+  /** The trace that the call belongs to, as a header `traceparent` of the W3C's Trace Context names it. */
+  traceparent?: string;
 }
 
 /** Params of `tools.execute_batch`. */
@@ -1683,10 +1846,14 @@ export interface Methods {
   "commands.run": { params: CommandsRunParams; result: ToolResult };
   /** Tells what is configured, and where. */
   "daemon.config": { params: Record<string, never>; result: DaemonConfigResult };
+  /** Gives what the daemon counts, as text for Prometheus. */
+  "daemon.metrics": { params: Record<string, never>; result: DaemonMetricsResult };
   /** Answers. */
   "daemon.ping": { params: Record<string, never>; result: Record<string, never> };
   /** Reads the configuration anew, whole or not at all. */
   "daemon.reload": { params: Record<string, never>; result: DaemonReloadResult };
+  /** Starts another daemon on the same socket, and ends when it serves. */
+  "daemon.restart": { params: DaemonRestartParams; result: DaemonRestartResult };
   /** Drains and stops the daemon. */
   "daemon.shutdown": { params: DaemonShutdownParams; result: Record<string, never> };
   /** Tells how the daemon is. */
@@ -1745,6 +1912,10 @@ export interface Methods {
   "questions.reply": { params: QuestionsReplyParams; result: Record<string, never> };
   /** Ends a subscription of questions.subscribe. */
   "questions.unsubscribe": { params: QuestionsUnsubscribeParams; result: boolean };
+  /** Lists the other daemons that are mounted. */
+  "remotes.list": { params: Record<string, never>; result: RemotesListResult };
+  /** Connects to a mounted daemon anew. */
+  "remotes.reconnect": { params: RemotesReconnectParams; result: RemotesListResult };
   /** Gives the OpenRPC document of this daemon. */
   "rpc.discover": { params: Record<string, never>; result: unknown };
   /** Ends a session and cancels its calls. */
@@ -1796,9 +1967,9 @@ export interface Subscriptions {
   /** Streams events. */
   "events.subscribe": { params: EventsSubscribeParams; item: Event };
   /** Streams permission asks; the subscriber can answer them. */
-  "permissions.subscribe": { params: Record<string, never>; item: PermissionEvent };
+  "permissions.subscribe": { params: PermissionsSubscribeParams; item: PermissionEvent };
   /** Streams questions of tools; the subscriber can answer them. */
-  "questions.subscribe": { params: Record<string, never>; item: QuestionEvent };
+  "questions.subscribe": { params: QuestionsSubscribeParams; item: QuestionEvent };
   /** Streams the output of a command in the background. */
   "shells.attach": { params: ShellsAttachParams; item: ShellsAttachItem };
   /** Lends tools to the registry; items are invocations to run. */
