@@ -170,6 +170,46 @@ pub struct Shutdown {
     pub drain_ms: Option<u64>,
 }
 
+/// Params of `daemon.restart`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Restart {
+    /// The program that serves from then on, as an absolute path; the daemon's own by default, as it is on disk now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Wait until no call and no command in the background runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub when_idle: bool,
+    /// How long to wait for that; 600,000 by default, at most 86,400,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How long calls in flight may go on beside the new daemon before they are cancelled; at most 600,000, which is
+    /// the default with `when_idle`, else 5,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_ms: Option<u64>,
+}
+
+/// Answer of `daemon.restart`: the daemon that serves now. This connection ends with this answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Restarted {
+    pub pid: u32,
+    pub version: String,
+    pub protocol: u32,
+    pub epoch: String,
+    pub previous_pid: u32,
+    pub previous_version: String,
+}
+
+/// The notification that is the last message of a connection whose daemon is being replaced. Requests that were not
+/// answered by then were not read: they may be sent again, to the daemon that listens now.
+pub const CLOSING: &str = "daemon.closing";
+
+/// Params of [`CLOSING`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Closing {
+    /// `restart`; others may follow.
+    pub reason: String,
+}
+
 /// Answer of methods that have nothing to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Done {}

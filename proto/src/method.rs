@@ -16,7 +16,7 @@ use crate::call::{
 };
 use crate::command::{CommandList, RunCommand, SubagentList};
 use crate::config::{ReloadedConfig, ShownConfig};
-use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, Shutdown};
+use crate::daemon::{DaemonStatus, Done, Metrics, NoParams, Restart, Restarted, Shutdown};
 use crate::event::{Event, SubscribeEvents, Unsubscribe};
 use crate::file::{ClearBuffer, ClearedBuffer, FileChanges, FileHistory, SetBuffer, UndoFiles, UndoneFiles};
 use crate::hook::{HookAction, HookList, RunHooks};
@@ -192,6 +192,7 @@ methods! {
     DaemonGetConfig = "daemon.config", "Tells what is configured, and where.", NoParams => ShownConfig;
     DaemonReload = "daemon.reload", "Reads the configuration anew, whole or not at all.", NoParams => ReloadedConfig;
     DaemonShutdown = "daemon.shutdown", "Drains and stops the daemon.", Shutdown => Done;
+    DaemonRestart = "daemon.restart", "Starts another daemon on the same socket, and ends when it serves.", Restart => Restarted;
     RpcDiscover = "rpc.discover", "Gives the OpenRPC document of this daemon.", NoParams => Value;
 }
 

@@ -14,6 +14,7 @@ const FOR_PERSONS: &[&str] = &[
     "buffers.set",
     "daemon.config",
     "daemon.reload",
+    "daemon.restart",
     "daemon.shutdown",
     "files.undo",
     "mcp.restart",
@@ -86,7 +87,9 @@ fn an_agent_may_do_nothing_that_is_a_persons() {
 fn a_person_is_refused_nothing() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
-    for method in FOR_PERSONS.iter().filter(|method| !["daemon.shutdown", "tools.provide"].contains(method)) {
+    for method in
+        FOR_PERSONS.iter().filter(|method| !["daemon.restart", "daemon.shutdown", "tools.provide"].contains(method))
+    {
         let answer = wire.call(method, params_of(method));
         assert_ne!(answer["error"]["code"], -32002, "{method}: {answer}");
     }

@@ -1,7 +1,7 @@
 //! A connection to the daemon.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -38,6 +38,8 @@ pub struct Client {
 struct Inner {
     rpc: Jsonrpsee,
     routes: Arc<Routes>,
+    /// Where it is connected; absent for any other stream.
+    socket: Option<PathBuf>,
     /// 64 random bits: several connections may work in one session, where call ids are unique.
     id: String,
     next_call: AtomicU64,
@@ -52,7 +54,8 @@ impl Client {
     pub async fn connect(socket: &Path) -> Result<Self, ClientError> {
         let stream = start::connect(socket).await?;
         let (reader, writer) = stream.into_split();
-        Self::over(reader, writer).map_err(|source| ClientError::Connect { socket: socket.to_owned(), source })
+        Self::to(reader, writer, Some(socket.to_owned()))
+            .map_err(|source| ClientError::Connect { socket: socket.to_owned(), source })
     }
 
     /// Connects, and starts a daemon when there is none. See [`start`].
@@ -70,6 +73,14 @@ impl Client {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
+        Self::to(reader, writer, None)
+    }
+
+    fn to<R, W>(reader: R, writer: W, socket: Option<PathBuf>) -> io::Result<Self>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
         let routes = Arc::new(Routes::default());
         let rpc = ClientBuilder::default()
             .request_timeout(NEVER)
@@ -77,7 +88,7 @@ impl Client {
             .max_buffer_capacity_per_subscription(65_536)
             .build_with_tokio(Sender(writer), Receiver::new(reader, Arc::clone(&routes)));
         let id = random_id()?;
-        Ok(Self { inner: Arc::new(Inner { rpc, routes, id, next_call: AtomicU64::new(0) }) })
+        Ok(Self { inner: Arc::new(Inner { rpc, routes, socket, id, next_call: AtomicU64::new(0) }) })
     }
 
     /// Makes one request. Dropping the future leaves the request in flight and drops its answer.
@@ -89,7 +100,7 @@ impl Client {
     /// params change its form.
     pub async fn call_as<M: Method, T: DeserializeOwned>(&self, params: M::Params) -> Result<T, ClientError> {
         let params = Named::new(&params)?;
-        Ok(self.inner.rpc.request(M::NAME, params).await?)
+        self.inner.rpc.request(M::NAME, params).await.map_err(|error| self.error(error))
     }
 
     /// Calls a tool. The request is sent whether or not the [`Call`] is awaited.
@@ -119,13 +130,35 @@ impl Client {
         params: S::Params,
     ) -> Result<Items<T>, ClientError> {
         let params = Named::new(&params)?;
-        let inner = self.inner.rpc.subscribe(S::NAME, params, S::UNSUBSCRIBE).await?;
+        let subscribed = self.inner.rpc.subscribe(S::NAME, params, S::UNSUBSCRIBE).await;
+        let inner = subscribed.map_err(|error| self.error(error))?;
         Ok(Items::new(self.clone(), inner))
     }
 
     /// Waits until the connection has ended, and tells why.
     pub async fn closed(&self) -> ClientError {
-        self.inner.rpc.on_disconnect().await.into()
+        let error = self.inner.rpc.on_disconnect().await;
+        self.error(error)
+    }
+
+    /// Waits until the connection has ended, and connects to the daemon that took over. Sessions are to be opened and
+    /// subscriptions made again there: its sessions are those of the daemon before, its events begin anew, at 0.
+    ///
+    /// # Errors
+    ///
+    /// None took over: why the connection ended. Or there is no connection to the one that did.
+    pub async fn successor(&self) -> Result<Self, ClientError> {
+        match (self.closed().await, &self.inner.socket) {
+            (ClientError::Replaced, Some(socket)) => Self::connect(socket).await,
+            (error, _) => Err(error),
+        }
+    }
+
+    fn error(&self, error: jsonrpsee::core::client::Error) -> ClientError {
+        match ClientError::from(error) {
+            ClientError::Disconnected(_) if self.inner.routes.is_replaced() => ClientError::Replaced,
+            error => error,
+        }
     }
 
     pub(crate) fn routes(&self) -> &Routes {

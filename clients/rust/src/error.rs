@@ -33,6 +33,10 @@ pub enum ClientError {
     /// The connection ended while a request was in flight, or before it was sent.
     #[error("the connection to the daemon is gone: {0}")]
     Disconnected(String),
+    /// Another daemon took over before this request was read: nothing was done, and it may be sent again there. See
+    /// [`crate::Client::successor`].
+    #[error("another daemon has taken over, and the request was not carried out")]
+    Replaced,
     /// Refused before it was sent: the daemon would not read it.
     #[error("the request has {bytes} bytes, and the daemon reads {limit} at most")]
     TooLarge { bytes: usize, limit: usize },
@@ -56,7 +60,8 @@ impl ClientError {
             | Self::Log { .. }
             | Self::StartFailed { .. }
             | Self::NoAnswer { .. }
-            | Self::Disconnected(_) => true,
+            | Self::Disconnected(_)
+            | Self::Replaced => true,
             Self::Rpc(_) | Self::TooLarge { .. } | Self::CallIdInUse(_) | Self::Lagged | Self::BadAnswer(_) => false,
         }
     }

@@ -1,6 +1,7 @@
 //! From the connection to the call that a progress notification belongs to.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
@@ -15,9 +16,19 @@ const MAX_WAITING: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     queues: Mutex<HashMap<CallId, Arc<Queue>>>,
+    /// The daemon said that another one takes over, behind everything else that it said.
+    replaced: AtomicBool,
 }
 
 impl Routes {
+    pub(crate) fn set_replaced(&self) {
+        self.replaced.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Acquire)
+    }
+
     /// `None` while a call of that id is in flight.
     pub(crate) fn open(&self, call_id: &CallId) -> Option<Arc<Queue>> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);

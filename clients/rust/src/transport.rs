@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use toold_proto::daemon::{CLOSING, Closing};
 
 use crate::progress::Routes;
 
@@ -62,6 +63,10 @@ impl<R: AsyncRead + Send + Unpin + 'static> TransportReceiverT for Receiver<R> {
                 self.routes.deliver(params);
                 continue;
             }
+            if says_that_another_takes_over(&line) {
+                self.routes.set_replaced();
+                continue;
+            }
             if let Some(message) = answer_to_nothing(&line) {
                 return Err(io::Error::other(message));
             }
@@ -102,6 +107,20 @@ fn progress(line: &[u8]) -> Option<&RawValue> {
     memmem::find(line, br#""tools.progress""#)?;
     let notification: Notification<'_> = serde_json::from_slice(line).ok()?;
     (notification.method == "tools.progress").then_some(notification.params)
+}
+
+/// A daemon's last words, when another one serves from then on.
+fn says_that_another_takes_over(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Notification {
+        method: String,
+        params: Closing,
+    }
+    if line.len() > 4096 || memmem::find(line, CLOSING.as_bytes()).is_none() {
+        return false;
+    }
+    let notification: Result<Notification, _> = serde_json::from_slice(line);
+    notification.is_ok_and(|said| said.method == CLOSING && said.params.reason == "restart")
 }
 
 /// An error that answers no request in particular: the daemon could not read one of ours. jsonrpsee

@@ -1,5 +1,6 @@
 //! From the command line to a connection with the daemon.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use toold_proto::shell::ListShells;
 use toold_proto::tool::SessionId;
 
 use crate::cli::Globals;
+use crate::output::{self, DIM};
 
 /// Where the daemon's socket is, by the flag or by the environment.
 pub(crate) fn socket(globals: &Globals) -> anyhow::Result<PathBuf> {
@@ -31,6 +33,21 @@ pub(crate) async fn open(globals: &Globals) -> anyhow::Result<Client> {
         Client::connect_or_start(&socket, &StartOptions::default()).await?
     };
     Ok(client)
+}
+
+/// A connection to the daemon that took over from the one of `client`, and a word about it.
+///
+/// # Errors
+/// None did: why the connection ended.
+pub(crate) async fn successor(client: &Client) -> anyhow::Result<Client> {
+    let successor = client.successor().await?;
+    writeln!(output::stderr(), "{DIM}another daemon serves now{DIM:#}")?;
+    Ok(successor)
+}
+
+/// Whether what was asked was not carried out, since another daemon took over before it was read.
+pub(crate) fn is_replaced(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(ClientError::Replaced)))
 }
 
 /// A connection to a daemon that runs; `None` when none does.

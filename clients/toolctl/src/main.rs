@@ -11,6 +11,7 @@ mod confirm;
 mod connection;
 mod exit;
 mod form;
+mod handshake;
 mod keys;
 mod live;
 mod output;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("can't start the runtime")),
     };
-    let code = match runtime.block_on(cli::run(cli)) {
+    let code = match runtime.block_on(handshake::run(cli)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => exit::report(&error),
     };

@@ -36,8 +36,18 @@ pub(crate) async fn run(globals: &Globals) -> anyhow::Result<u8> {
     if !(keys::person_is_there() && output::stdout_is_terminal()) {
         return Err(usage("without a subcommand toolctl needs a terminal; see toolctl --help"));
     }
-    let client = connection::open(globals).await?;
-    let session = connection::open_session(&client, Some("/".into()), None).await?;
+    let mut client = connection::open(globals).await?;
+    loop {
+        match show(&client).await {
+            Err(error) if connection::is_replaced(&error) => client = connection::successor(&client).await?,
+            ended => return ended.map(|()| OK),
+        }
+    }
+}
+
+/// Until the person leaves.
+async fn show(client: &Client) -> anyhow::Result<()> {
+    let session = connection::open_session(client, Some("/".into()), None).await?;
     // The last hour's events are told first.
     let params = SubscribeEvents { since: Some(0), ..SubscribeEvents::default() };
     let events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
@@ -48,10 +58,10 @@ pub(crate) async fn run(globals: &Globals) -> anyhow::Result<u8> {
         Err(error) => return Err(error.into()),
     };
     let mut terminal = ratatui::try_init()?;
-    let ended = watch(&client, events, asks, &mut terminal).await;
+    let ended = watch(client, events, asks, &mut terminal).await;
     ratatui::restore();
-    session.close(&client).await;
-    ended.map(|()| OK)
+    session.close(client).await;
+    ended
 }
 
 async fn watch(

@@ -36,6 +36,7 @@ use crate::config::overrides::overrides;
 use crate::config::read::{Read, Text, read};
 use crate::daemon::Options;
 use crate::hooks::{self, HookConfig};
+use crate::idle::DaemonConfig;
 use crate::logging::LogConfig;
 use crate::mcp_servers::McpConfig;
 use crate::metrics::MetricsConfig;
@@ -48,6 +49,7 @@ use crate::web::{NetworkConfig, WebConfig};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
+    pub daemon: DaemonConfig,
     pub plugins: PluginsConfig,
     pub permission: PermissionConfig,
     pub limits: LimitsConfig,

@@ -24,6 +24,7 @@ use toold_host::stamps::Disk;
 use toold_lua::host::PluginHost;
 use toold_mcp::client::McpServers;
 use toold_mcp::server::Mcp;
+use toold_proto::daemon::{CLOSING, Closing};
 use toold_proto::event::What;
 use toold_proto::tool::{SessionId, SourceKind};
 use toold_remote::Remotes;
@@ -38,6 +39,7 @@ use crate::kept;
 use crate::peer::Peer;
 use crate::places::Places;
 use crate::project::project_of;
+use crate::restart::HandOver;
 use crate::rpc;
 use crate::skills::SkillTools;
 use crate::spool::SpoolDir;
@@ -187,6 +189,7 @@ impl Daemon {
             cancel: CancellationToken::new(),
             drain: std::sync::Mutex::new(DRAIN),
             http: OnceLock::new(),
+            hand_over: HandOver::default(),
         });
         state.put_all_in_force();
         state.follow_configuration();
@@ -250,6 +253,23 @@ impl Daemon {
         let _ = state.http.set(told);
     }
 
+    /// The same, where the daemon before this one has not let go of the port yet. Gives up after some seconds, and says so.
+    pub async fn listen_soon(&self) {
+        for _ in 0..PORT_TRIES {
+            let state = &self.state;
+            let tried = HttpSocket::bind(&state.loaded().config.mcp, &state.options.places);
+            let in_use = tried.err().is_some_and(|error| {
+                let io = error.downcast_ref::<std::io::Error>();
+                io.is_some_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
+            });
+            if !in_use {
+                break;
+            }
+            tokio::time::sleep(PORT_WAIT).await;
+        }
+        self.listen();
+    }
+
     /// Fires when the daemon is told to stop.
     pub fn stopping(&self) -> CancellationToken {
         self.state.stopping.clone()
@@ -307,6 +327,16 @@ impl State {
         self.stopping.cancel();
     }
 
+    /// The same, when another daemon serves from now on: clients are told so last.
+    pub fn be_replaced(&self, drain: Duration) {
+        let closing = Closing { reason: "restart".into() };
+        let farewell = serde_json::json!({"jsonrpc": "2.0", "method": CLOSING, "params": closing});
+        let farewell = serde_json::value::to_raw_value(&farewell).expect("a JSON value can be written");
+        // It is set already when this is the second time.
+        let _ = self.limits.farewell.set(farewell);
+        self.shut_down(drain);
+    }
+
     /// A token that fires when what still runs is cut short.
     pub fn cancelled(&self) -> CancellationToken {
         self.cancel.child_token()
@@ -328,6 +358,11 @@ impl State {
 
     pub(crate) fn tracker(&self) -> &TaskTracker {
         &self.connections
+    }
+
+    /// How many connections there ever were, on whatever transport.
+    pub fn connections_so_far(&self) -> u64 {
+        self.next_connection.load(Ordering::Relaxed)
     }
 
     pub fn connections(&self) -> u64 {

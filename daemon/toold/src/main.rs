@@ -5,15 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use toold::config::{self, command};
-use toold::daemon::{Daemon, Options};
+use toold::daemon::Options;
 use toold::logging::{self, LogConfig, Logging};
-use toold::peer::Peer;
 use toold::places::Places;
+use toold::restart::Heir;
+use toold::serve::{self, Place};
+use toold::service_manager;
 use toold::traces::Traces;
-use toold::transport::stdio::Stdio;
-use toold::transport::unix::{BindError, Socket};
 use toold_host::process::keeper;
 
 /// Two threads allocate 1.4 times faster with it than with the system's.
@@ -59,6 +58,9 @@ enum Command {
         /// Let --listen name an address that other machines reach
         #[arg(long, requires = "listen")]
         allow_remote: bool,
+        /// Serve the socket that a daemon hands over on stdin
+        #[arg(long, hide = true, conflicts_with_all = ["socket", "detached"])]
+        take_over: bool,
         #[command(flatten)]
         sources: Sources,
     },
@@ -124,20 +126,32 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let var = |name: &str| std::env::var(name).ok();
     let places = Places::from_env;
     match cli.command {
-        Some(Command::Serve { socket, detached, listen, allow_remote, mut sources }) => {
-            refuse_below_a_daemon()?;
+        Some(Command::Serve { socket, detached, listen, allow_remote, take_over, mut sources }) => {
+            let place = match take_over {
+                true => Place::HandedOver(Heir::receive()?),
+                false => {
+                    refuse_below_a_daemon()?;
+                    Place::find(service_manager::given_socket()?, socket, var)?
+                }
+            };
             sources.set.extend(listen.map(|listen| format!("mcp.listen={listen}")));
             sources.set.extend(allow_remote.then(|| "mcp.allow_remote=true".to_owned()));
-            let socket = socket.or_else(|| toold_proto::socket::socket_path(var)).context("no place for a socket")?;
-            let socket = std::path::absolute(socket)?;
             raise_open_files();
-            let options = options(places()?, sources, Some(&socket))?;
-            let log = start_logging(&options, var("TOOLD_LOG"))?;
             if detached {
                 // Fails when it leads a session already, which is what is wanted.
                 let _ = rustix::process::setsid();
             }
-            runtime()?.block_on(serve(&socket, options, detached, log))
+            let teller = place.teller()?;
+            let start = || {
+                let options = options(places()?, sources, None)?;
+                let log = start_logging(&options, var("TOOLD_LOG"))?;
+                runtime()?.block_on(serve::serve(place, options, detached, log))
+            };
+            let served = start();
+            if let (Some(teller), Err(error)) = (teller, &served) {
+                teller.fail(error);
+            }
+            served
         }
         Some(Command::Plugin { what }) => {
             logging::init(LogConfig::default(), var("TOOLD_LOG"), None)?.without_file();
@@ -150,7 +164,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let options = options(places()?, cli.sources, None)?;
             let log = start_logging(&options, var("TOOLD_LOG"))?;
             log.without_file();
-            runtime()?.block_on(serve_stdio(options, log))
+            runtime()?.block_on(serve::serve_stdio(options, log))
         }
         None => {
             <Cli as clap::CommandFactory>::command().print_help()?;
@@ -216,109 +230,6 @@ fn options(places: Places, sources: Sources, socket: Option<&Path>) -> anyhow::R
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("can't start the runtime")
-}
-
-async fn serve(path: &Path, options: Options, detached: bool, log: Logging) -> anyhow::Result<ExitCode> {
-    // Before there is a socket that an early signal could leave behind.
-    let mut signals = Signals::install()?;
-    let socket = match Socket::bind(path) {
-        Ok(socket) => socket,
-        Err(BindError::Running(_)) if detached => return Ok(ExitCode::SUCCESS),
-        Err(BindError::Running(path)) => {
-            anyhow::bail!("a daemon serves {} already: stop it with `toolctl stop`", path.display())
-        }
-        Err(BindError::Other(error)) => return Err(error),
-    };
-    become_shared()?;
-    match toold_proto::socket::log_file(socket.path(), |name| std::env::var(name).ok()) {
-        Some(path) => log.open_file(&path, detached),
-        None => log.without_file(),
-    }
-    let daemon = Daemon::start(options)?;
-    log.clone().follow(&daemon.state);
-    tracing::info!(socket = %socket.path().display(), pid = std::process::id(), "serving");
-    daemon.listen();
-    tokio::select! {
-        () = socket.accept(&daemon) => {}
-        signal = signals.stop(&daemon) => tracing::info!(signal, "stopping"),
-    }
-    // A second signal: do not wait for calls in flight.
-    daemon.stop(async { _ = signals.next().await }).await;
-    drop(socket);
-    log.end().await;
-    tracing::info!("stopped");
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn serve_stdio(options: Options, log: Logging) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::install()?;
-    let peer = Peer::parent();
-    adopt_orphans();
-    let daemon = Daemon::start(options)?;
-    log.clone().follow(&daemon.state);
-    tokio::select! {
-        () = daemon.serve_here(Stdio::open()?, peer) => {}
-        signal = signals.stop(&daemon) => tracing::info!(signal, "stopping"),
-    }
-    daemon.stop(std::future::ready(())).await;
-    log.end().await;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Nothing of whoever started the daemon may leak into other people's calls.
-fn become_shared() -> anyhow::Result<()> {
-    std::env::set_current_dir("/").context("can't change to /")?;
-    adopt_orphans();
-    Ok(())
-}
-
-/// Orphans of our tools stay below us, where they are found and told from people; and when we are killed, they end.
-fn adopt_orphans() {
-    keeper::allow();
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)) {
-        tracing::warn!(%error, "can't become a subreaper: what a tool leaves behind is not found");
-    }
-}
-
-/// What tells the daemon to stop, or to read its configuration anew.
-struct Signals {
-    term: Signal,
-    int: Signal,
-    hup: Signal,
-}
-
-impl Signals {
-    fn install() -> anyhow::Result<Self> {
-        Ok(Self {
-            term: signal(SignalKind::terminate())?,
-            int: signal(SignalKind::interrupt())?,
-            hup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// Reads the configuration anew at each SIGHUP; gives the name of the first other signal.
-    async fn stop(&mut self, daemon: &Daemon) -> &'static str {
-        loop {
-            tokio::select! {
-                _ = self.term.recv() => return "SIGTERM",
-                _ = self.int.recv() => return "SIGINT",
-                _ = self.hup.recv() => {
-                    let state = daemon.state.clone();
-                    // Fails when it panicked, which is told already.
-                    let _ = tokio::task::spawn_blocking(move || state.reload_all()).await;
-                }
-            }
-        }
-    }
-
-    /// The next one's name.
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.term.recv() => "SIGTERM",
-            _ = self.int.recv() => "SIGINT",
-        }
-    }
 }
 
 /// Ten thousand idle clients are ten thousand descriptors.

@@ -178,7 +178,7 @@ const TEXT: &str = "hello world 0123456789";
 pub(crate) fn daemon(dir: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let socket = Socket::bind(&dir.join("run/toold.sock")).unwrap();
+        let socket = Socket::bind(&dir.join("run/toold.sock"), &dir.join("state")).unwrap();
         let daemon = Daemon::start(Options {
             places: Places { config: dir.join("config"), state: dir.join("state"), home: None },
             config: None,

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::bail;
 use clap::Args;
+use toold_client::Client;
 
 use crate::asking::{Answered, Asking, Request};
 use crate::cli::Globals;
@@ -22,10 +23,20 @@ pub(crate) async fn run(_: Approve, globals: &Globals) -> anyhow::Result<u8> {
     if !keys::person_is_there() {
         return Err(usage("approve needs a terminal; permissions pending, allow and deny do not"));
     }
-    let client = connection::open(globals).await?;
+    let mut client = connection::open(globals).await?;
+    loop {
+        match answer(&client).await {
+            Err(error) if connection::is_replaced(&error) => client = connection::successor(&client).await?,
+            ended => return ended.map(|()| OK),
+        }
+    }
+}
+
+/// Until the person leaves.
+async fn answer(client: &Client) -> anyhow::Result<()> {
     // So that others see who answered.
-    let session = connection::open_session(&client, Some("/".into()), None).await?;
-    let Some(mut asking) = Asking::subscribe(&client).await? else {
+    let session = connection::open_session(client, Some("/".into()), None).await?;
+    let Some(mut asking) = Asking::subscribe(client).await? else {
         bail!("this daemon does not ask");
     };
     writeln!(output::stderr(), "{DIM}waiting for asks; Escape leaves{DIM:#}")?;
@@ -38,8 +49,8 @@ pub(crate) async fn run(_: Approve, globals: &Globals) -> anyhow::Result<u8> {
             break;
         }
     }
-    session.close(&client).await;
-    Ok(OK)
+    session.close(client).await;
+    Ok(())
 }
 
 /// The next ask; `None` when the person leaves.

@@ -82,14 +82,24 @@ enum Form {
 
 pub(crate) async fn run(args: Call, globals: &Globals) -> anyhow::Result<u8> {
     let (base, pairs) = given(&args)?;
-    let client = connection::open(globals).await?;
-    let session = connection::open_session(&client, args.cwd.clone(), args.session.clone()).await?;
-    let status = call(&client, args, base, &pairs).await;
-    session.close(&client).await;
+    let mut client = connection::open(globals).await?;
+    loop {
+        match call_there(&client, &args, base.clone(), &pairs).await {
+            // The call was not carried out: it is for the daemon that serves now.
+            Err(error) if connection::is_replaced(&error) => client = connection::successor(&client).await?,
+            ended => return ended,
+        }
+    }
+}
+
+async fn call_there(client: &Client, args: &Call, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
+    let session = connection::open_session(client, args.cwd.clone(), args.session.clone()).await?;
+    let status = call(client, args, base, pairs).await;
+    session.close(client).await;
     status
 }
 
-async fn call(client: &Client, args: Call, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
+async fn call(client: &Client, args: &Call, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
     let schema = || client.call::<ToolsSchema>(ToolSchema { name: args.name.clone(), session_id: None });
     if args.form {
         if !keys::person_is_there() {
@@ -97,12 +107,12 @@ async fn call(client: &Client, args: Call, base: Map<String, Value>, pairs: &[St
         }
         let tool = schema().await?;
         let given = arguments::read(base, pairs, &tool.input_schema)?;
-        return call_by_form(client, &args, tool, given).await;
+        return call_by_form(client, args, tool, given).await;
     }
     let arguments = if pairs.is_empty() { base } else { arguments::read(base, pairs, &schema().await?.input_schema)? };
-    let outcome = call_once(client, &args, arguments).await?;
+    let outcome = call_once(client, args, arguments).await?;
     match outcome {
-        Some((outcome, live)) => told(outcome, &live, &args),
+        Some((outcome, live)) => told(outcome, &live, args),
         None => Ok(INTERRUPTED),
     }
 }

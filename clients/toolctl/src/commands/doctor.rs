@@ -140,13 +140,13 @@ fn version(status: &DaemonStatus) -> Finding {
     let running = format!("toold {}, pid {}", status.version, status.pid);
     if status.protocol != toold_proto::PROTOCOL {
         let message = format!("{running} speaks protocol {}, this toolctl {}", status.protocol, toold_proto::PROTOCOL);
-        return bad("daemon", message, "install both of one version, then toolctl stop");
+        return bad("daemon", message, "install both of one version, then toolctl restart");
     }
     if status.version != own {
         let finding = good("daemon", format!("{running}, and this is toolctl {own}"));
         return Finding {
             health: Health::Warning,
-            advice: Some("toolctl stop: the next start is of the new version".to_owned()),
+            advice: Some("toolctl restart, after an upgrade".to_owned()),
             ..finding
         };
     }

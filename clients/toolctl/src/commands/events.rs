@@ -6,7 +6,6 @@ use anstyle::Style;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::Value;
-use toold_client::ClientError;
 use toold_proto::call::Progress;
 use toold_proto::event::{Event, Outcome, SubscribeEvents, What};
 use toold_proto::method::EventsSubscribe;
@@ -36,25 +35,25 @@ pub(crate) struct Events {
 }
 
 pub(crate) async fn run(args: Events, globals: &Globals) -> anyhow::Result<u8> {
-    let client = connection::open(globals).await?;
-    let params = SubscribeEvents { kinds: args.kinds, session_id: args.session, since: args.since, epoch: None };
-    // As values: a newer daemon's events can be shown too.
-    let mut events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
-    while let Some(event) = events.next().await {
-        let event = event?;
-        let mut out = output::stdout();
-        if args.json {
-            writeln!(out, "{event}")?;
-        } else {
-            writeln!(out, "{}", line(&event))?;
+    let mut client = connection::open(globals).await?;
+    let mut params = SubscribeEvents { kinds: args.kinds, session_id: args.session, since: args.since, epoch: None };
+    loop {
+        // As values: a newer daemon's events can be shown too.
+        let mut events = client.subscribe_as::<EventsSubscribe, Value>(params.clone()).await?;
+        while let Some(event) = events.next().await {
+            let event = event?;
+            let mut out = output::stdout();
+            if args.json {
+                writeln!(out, "{event}")?;
+            } else {
+                writeln!(out, "{}", line(&event))?;
+            }
+            out.flush()?;
         }
-        out.flush()?;
+        client = connection::successor(&client).await?;
+        // All that happened there.
+        params.since = Some(0);
     }
-    Err(match client.closed().await {
-        ClientError::Disconnected(reason) => ClientError::Disconnected(reason),
-        other => other,
-    }
-    .into())
 }
 
 /// An event on one line, with styles.

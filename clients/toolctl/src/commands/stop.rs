@@ -1,13 +1,12 @@
 //! `toolctl stop`: the daemon ends.
 
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
 use tokio::time::sleep;
-use toold_client::{Client, ClientError};
+use toold_client::ClientError;
 use toold_proto::daemon::{NoParams, Shutdown};
 use toold_proto::method::{DaemonGetStatus, DaemonShutdown};
 
@@ -18,7 +17,7 @@ use crate::output;
 
 /// Stop the daemon
 ///
-/// Calls in flight may end first. Waits until the daemon no longer listens. When no daemon runs there is nothing to do, and the exit status is 0.
+/// Calls in flight may end first. Waits until its process has ended. When no daemon runs there is nothing to do, and the exit status is 0.
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
     /// How long calls in flight may go on, in milliseconds
@@ -46,24 +45,25 @@ pub(crate) async fn run(args: Stop, globals: &Globals) -> anyhow::Result<u8> {
         Err(error) => return Err(error.into()),
     }
     client.closed().await;
-    match tokio::time::timeout(PATIENCE, gone(&connection::socket(globals)?, pid)).await {
-        Ok(gone) => gone.map(|()| OK),
+    match tokio::time::timeout(PATIENCE, ended(pid)).await {
+        Ok(()) => Ok(OK),
         Err(_) => bail!("the daemon (pid {pid}) has closed its connections and does not end"),
     }
 }
 
-/// Waits until nobody listens at the socket, or another daemon does.
-async fn gone(socket: &Path, pid: u32) -> anyhow::Result<()> {
-    loop {
-        match Client::connect(socket).await {
-            Err(ClientError::NotRunning { .. }) => return Ok(()),
-            Err(error) => return Err(error.into()),
-            Ok(client) => match client.call::<DaemonGetStatus>(NoParams {}).await {
-                Ok(status) if status.pid != pid => return Ok(()),
-                // It does not take new connections any more, and has not closed its socket yet.
-                Ok(_) | Err(_) => {}
-            },
-        }
+/// Waits until the process has ended. Who would connect instead to see whether anybody listens still would have a
+/// service manager start the next daemon.
+async fn ended(pid: u32) {
+    while lives(pid) {
         sleep(Duration::from_millis(10)).await;
     }
+}
+
+fn lives(pid: u32) -> bool {
+    // One that its parent has not waited for yet has ended all the same.
+    if let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        return !matches!(stat.rsplit_once(')').map(|(_, rest)| rest.trim_start().starts_with(['Z', 'X'])), Some(true));
+    }
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }

@@ -34,24 +34,28 @@ pub(crate) struct Watch {
 }
 
 pub(crate) async fn run(args: Watch, globals: &Globals) -> anyhow::Result<u8> {
-    let client = connection::open(globals).await?;
+    let mut client = connection::open(globals).await?;
     let kinds = ["call.started", "call.progress", "call.finished"].map(str::to_owned).to_vec();
-    let params = SubscribeEvents { kinds: Some(kinds), session_id: args.session, ..SubscribeEvents::default() };
-    let mut events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;
-    let mut running = Running::new();
+    let mut params = SubscribeEvents { kinds: Some(kinds), session_id: args.session, ..SubscribeEvents::default() };
     writeln!(output::stderr(), "watching; Ctrl-C leaves")?;
-    while let Some(event) = events.next().await {
-        let event = event?;
-        match args.json {
-            true => {
-                let mut out = output::stdout();
-                writeln!(out, "{event}")?;
-                out.flush()?;
+    loop {
+        let mut events = client.subscribe_as::<EventsSubscribe, Value>(params.clone()).await?;
+        let mut running = Running::new();
+        while let Some(event) = events.next().await {
+            let event = event?;
+            match args.json {
+                true => {
+                    let mut out = output::stdout();
+                    writeln!(out, "{event}")?;
+                    out.flush()?;
+                }
+                false => running.tell(&event)?,
             }
-            false => running.tell(&event)?,
         }
+        client = connection::successor(&client).await?;
+        // All that happened there.
+        params.since = Some(0);
     }
-    Err(client.closed().await.into())
 }
 
 /// The calls that run, as bars; lines where there is no terminal.

@@ -1,5 +1,6 @@
 //! `daemon.*` and `rpc.discover`
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use serde_json::Value;
 use toold_engine::counts::At;
 use toold_engine::latency;
 use toold_proto::config::{ProjectConfig, ShownConfig};
-use toold_proto::daemon::{DaemonStatus, Done, Metrics, PluginCounts, Queues, Shutdown};
+use toold_proto::daemon::{DaemonStatus, Done, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown};
 use toold_proto::method::{
-    DaemonGetConfig, DaemonGetMetrics, DaemonGetStatus, DaemonPing, DaemonReload, DaemonShutdown, Method, RpcDiscover,
+    DaemonGetConfig, DaemonGetMetrics, DaemonGetStatus, DaemonPing, DaemonReload, DaemonRestart, DaemonShutdown, Method, RpcDiscover,
 };
 use toold_proto::openrpc;
 use toold_proto::plugin::PluginStatus;
@@ -20,7 +21,7 @@ use crate::config::show::with_defaults;
 use crate::daemon::{DRAIN, State};
 use crate::metrics;
 use crate::process;
-use crate::rpc::error::internal;
+use crate::rpc::error::{internal, refused};
 use crate::rpc::{Request, Right, add, add_async};
 
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
@@ -35,6 +36,7 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
         request.state.shut_down(drain);
         Ok(Done {})
     })?;
+    add_async::<DaemonRestart, _>(module, Right::Decider, restart)?;
     add::<DaemonGetConfig>(module, Right::Decider, |request, _| shown_config(&request))?;
     add_async::<DaemonReload, _>(module, Right::Decider, |request, _| async move {
         let state = request.state.clone();
@@ -47,6 +49,40 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
     // Made when somebody asks: its hundreds of schemas would be the largest part of the daemon's start.
     let document = Arc::new(OnceLock::new());
     add::<RpcDiscover>(module, Right::Anyone, move |_, _| Ok(document.get_or_init(|| describe(&served)).clone()))
+}
+
+/// How often is looked whether anything still runs.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const MAX_DRAIN_MS: u64 = 600_000;
+
+async fn restart(request: Request, restart: Restart) -> Result<Restarted, ErrorObjectOwned> {
+    let state = &request.state;
+    let Ok(_one) = state.hand_over.one.try_lock() else {
+        return Err(refused("restarting", "a restart is under way already"));
+    };
+    if state.hand_over.predecessor().is_some() {
+        return Err(refused("restarting", "the restart before is not over: the old daemon lets its calls end"));
+    }
+    let program = restart.program.as_deref().map(Path::new);
+    let next = state.hand_over.prepare(program, &state.options).await;
+    let next = next.map_err(|error| refused("restart_failed", &format!("the daemon serves on: {error:#}")))?;
+    let drain_ms = restart.drain_ms.unwrap_or(if restart.when_idle { MAX_DRAIN_MS } else { DRAIN.as_millis() as u64 });
+    if restart.when_idle {
+        let wait = Duration::from_millis(restart.timeout_ms.unwrap_or(600_000).min(86_400_000));
+        let idle = async {
+            while state.is_busy() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        if tokio::time::timeout(wait, idle).await.is_err() {
+            let (calls, shells) = (state.engine.counts.read().in_flight, state.running_shells());
+            let words = format!("the daemon serves on: {calls} calls and {shells} commands in the background run still");
+            return Err(refused("busy", &words));
+        }
+    }
+    let drain = Duration::from_millis(drain_ms.min(MAX_DRAIN_MS));
+    let restarted = state.hand_over.carry_out(next, drain).await;
+    restarted.map_err(|error| refused("restart_failed", &format!("the daemon serves on: {error:#}")))
 }
 
 fn describe(served: &[&'static str]) -> Value {

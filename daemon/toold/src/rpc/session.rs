@@ -108,7 +108,11 @@ impl Request {
 async fn open(request: Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
     if let Some(protocol) = open.protocol.filter(|protocol| *protocol != toold_proto::PROTOCOL) {
         let data = ErrorData { supported: vec![toold_proto::PROTOCOL], ..ErrorData::new("unsupported_protocol") };
-        let words = format!("protocol {protocol} is not spoken here");
+        let (spoken, version, pid) = (toold_proto::PROTOCOL, env!("CARGO_PKG_VERSION"), std::process::id());
+        let words = format!(
+            "protocol {protocol} is not spoken here: this is toold {version}, pid {pid}, which speaks {spoken}; \
+             after an upgrade `toolctl restart` replaces it"
+        );
         return Err(object(error::INVALID_REQUEST, &words, data));
     }
     if request.kind() == Kind::Descendant {

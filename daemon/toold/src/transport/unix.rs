@@ -1,33 +1,49 @@
-//! The Unix socket: its place, its lock, its modes, its clients.
+//! The Unix socket: its place, its modes, its clients. Who may bind it is told by [`locks`].
 
-use std::fs::File;
+pub mod locks;
+
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use rustix::fs::{FlockOperation, Mode, flock};
+use anyhow::{Context, bail, ensure};
+use rustix::fs::Mode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
-
-use toold_proto::socket::lock_path;
 
 use crate::connection::{Stream, fd_hung_up};
 use crate::daemon::Daemon;
 use crate::peer::Peer;
 use crate::places::private_dir_checked;
+use crate::restart::{Offer, above};
 use crate::transport::room::room;
+use crate::transport::unix::locks::Locks;
 
-/// A socket that is bound. Dropping it removes the socket, if it is still the one that was bound.
+/// How often the daemon looks whether clients can still find its socket.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A socket that is listened at. Dropping it removes the socket, if the daemon bound it and it is still there.
 pub struct Socket {
     listener: UnixListener,
     path: PathBuf,
+    /// Device and inode of what lies at the path.
     identity: (u64, u64),
-    /// Held as long as the daemon lives; the file stays.
-    _lock: File,
+    owner: Owner,
+    locks: Locks,
+    /// Another daemon's socket lies at the path: that is told once.
+    given_up: bool,
+}
+
+/// Who made the socket, and takes it away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Daemon,
+    /// A service manager, or another daemon: it listens on when this daemon has ended.
+    Another,
 }
 
 /// Why there is no socket.
@@ -40,27 +56,79 @@ pub enum BindError {
 }
 
 impl Socket {
-    /// Takes the lock, clears away a socket that nobody serves, and binds.
+    /// Takes the locks, clears away a socket that nobody serves, and binds. `state` is the daemon's state folder.
     /// Call it before anything else runs: the file mode mask is the process's.
-    pub fn bind(path: &Path) -> Result<Self, BindError> {
+    pub fn bind(path: &Path, state: &Path) -> Result<Self, BindError> {
         let dir = path.parent().context("the socket's path has no folder")?;
         private_dir_checked(dir)?;
-        let lock = take_lock(path)?;
+        let locks = Locks::take(path, state)?;
         clear_stale(path)?;
         // The socket must not be open to others for even a moment.
         let before = rustix::process::umask(Mode::from_raw_mode(0o177));
         let bound = UnixListener::bind(path);
         rustix::process::umask(before);
         let listener = bound.with_context(|| format!("can't bind {}", path.display()))?;
-        let metadata = std::fs::symlink_metadata(path).with_context(|| format!("can't look at {}", path.display()))?;
-        Ok(Self { listener, path: path.to_owned(), identity: (metadata.dev(), metadata.ino()), _lock: lock })
+        let identity = identity(path)?;
+        Ok(Self { listener, path: path.to_owned(), identity, owner: Owner::Daemon, locks, given_up: false })
+    }
+
+    /// Serves a socket that a service manager made and listens at.
+    ///
+    /// # Errors
+    /// When it does not listen, has no path, or others than its user can reach it.
+    pub fn given(listener: std::os::unix::net::UnixListener, state: &Path) -> Result<Self, BindError> {
+        let path = checked(&listener)?;
+        if identity(&path).is_err() {
+            tracing::warn!(path = %path.display(), "the given socket is not at its place any more: it is bound anew");
+            return Self::bind(&path, state);
+        }
+        let locks = Locks::take(&path, state)?;
+        listener.set_nonblocking(true).context("can't use the given socket")?;
+        let listener = UnixListener::from_std(listener).context("can't use the given socket")?;
+        let identity = identity(&path)?;
+        Ok(Self { listener, path, identity, owner: Owner::Another, locks, given_up: false })
+    }
+
+    /// Serves the socket of another daemon, which holds its locks and may still give up handing it over: until
+    /// [`Self::own`] is called it is not this daemon's to take away.
+    pub fn of_another(offer: Offer) -> anyhow::Result<Self> {
+        let Offer { socket: path, listener, lock_beside, lock_kept, .. } = offer;
+        let locks = Locks { beside: lock_beside.into(), kept: lock_kept.map(Into::into) };
+        let listener = std::os::unix::net::UnixListener::from(listener);
+        listener.set_nonblocking(true)?;
+        let listener = UnixListener::from_std(listener).context("can't use the socket that was handed over")?;
+        // One that was deleted meanwhile is bound anew when it is looked after.
+        let identity = identity(&path).unwrap_or_default();
+        Ok(Self { listener, path, identity, owner: Owner::Another, locks, given_up: false })
+    }
+
+    /// From now on this daemon takes the socket away when it ends.
+    pub fn own(&mut self) {
+        self.owner = Owner::Daemon;
+    }
+
+    /// From now on it does not.
+    pub fn leave(&mut self) {
+        self.owner = Owner::Another;
+    }
+
+    /// What the next daemon needs.
+    pub fn offer(&self) -> anyhow::Result<Offer> {
+        let lock_kept = self.locks.kept.as_ref().map(|kept| kept.as_fd().try_clone_to_owned()).transpose()?;
+        Ok(Offer {
+            socket: self.path.clone(),
+            bound_by_daemon: self.owner == Owner::Daemon,
+            listener: self.listener.as_fd().try_clone_to_owned()?,
+            lock_beside: self.locks.beside.as_fd().try_clone_to_owned()?,
+            lock_kept,
+        })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Accepts clients until the daemon stops.
+    /// Accepts clients until the daemon stops. Dropping the future loses none: who is not accepted waits.
     pub async fn accept(&self, daemon: &Daemon) {
         let stop = daemon.stopping();
         loop {
@@ -73,10 +141,7 @@ impl Socket {
                 } => accepted,
             };
             match accepted {
-                Ok((stream, _)) => match Peer::of_socket(&stream, &daemon.state.engine.sessions) {
-                    Ok(peer) => daemon.serve(SocketStream(stream), peer),
-                    Err(refused) => tracing::warn!("refused a client: {refused}"),
-                },
+                Ok((stream, _)) => self.serve(daemon, stream),
                 Err(error) => {
                     // Out of descriptors or memory: the next try may fare better, and must not spin.
                     tracing::warn!(%error, "can't accept a client");
@@ -88,34 +153,143 @@ impl Socket {
             }
         }
     }
-}
 
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let same = std::fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity);
-        if same && let Err(error) = std::fs::remove_file(&self.path) {
+    /// Serves a client that was accepted, in a task of its own.
+    pub fn serve(&self, daemon: &Daemon, stream: UnixStream) {
+        match Peer::of_socket(&stream, &daemon.state.engine.sessions) {
+            Ok(peer) => {
+                let old = daemon.state.hand_over.predecessor();
+                let below_old = old.is_some_and(|old| peer.pid.is_none_or(|pid| above::is_below(pid, old)));
+                // The daemon before this one still runs tools, and may be of another program.
+                let peer = if below_old { peer.of_a_tool() } else { peer };
+                daemon.serve(SocketStream(stream), peer);
+            }
+            Err(refused) => tracing::warn!("refused a client: {refused}"),
+        }
+    }
+
+    /// Waits until clients do not find the socket any more: its file or its folder was deleted.
+    pub async fn lost(&self) {
+        if self.given_up {
+            return std::future::pending().await;
+        }
+        let mut look = tokio::time::interval_at(tokio::time::Instant::now() + LOOK_EVERY, LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            look.tick().await;
+            if !self.is_there() {
+                return;
+            }
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        identity(&self.path).is_ok_and(|now| now == self.identity)
+    }
+
+    /// Binds the socket anew, where clients find it; gives those that had come to the old one. The locks that are
+    /// held keep others from doing the same.
+    ///
+    /// # Errors
+    /// The place cannot be used. It may be tried again.
+    pub fn bind_again(&mut self) -> anyhow::Result<Vec<UnixStream>> {
+        let dir = self.path.parent().context("the socket's path has no folder")?;
+        private_dir_checked(dir)?;
+        match self.locks.renew(&self.path) {
+            Ok(()) => {}
+            Err(BindError::Running(_)) => {
+                self.given_up = true;
+                bail!("another daemon, which has another state folder, serves {} now", self.path.display());
+            }
+            Err(BindError::Other(error)) => return Err(error),
+        }
+        clear_stale(&self.path)?;
+        // Others cannot enter the folder, so the moment before the mode is set is of no use to them; and the mask
+        // of the process is not to be touched while others make files.
+        let listener = UnixListener::bind(&self.path).with_context(|| format!("can't bind {}", self.path.display()))?;
+        std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o600))
+            .with_context(|| format!("can't make {} private", self.path.display()))?;
+        let identity = identity(&self.path)?;
+        let left = self.end_listening();
+        self.listener = listener;
+        self.identity = identity;
+        self.owner = Owner::Daemon;
+        Ok(left)
+    }
+
+    /// Takes the socket away, so that no client can come any more, and gives those that came meanwhile. When there
+    /// are any, [`Self::bind_again`] and serve them; when there are none, nobody is lost: whoever comes from now on
+    /// finds no socket and starts a daemon, or is served by the service manager's next one.
+    pub fn close(&mut self) -> Vec<UnixStream> {
+        if self.owner == Owner::Daemon {
+            self.remove();
+        }
+        self.end_listening()
+    }
+
+    /// After this a client that found the socket is refused by the system. Not so at a service manager's, where it waits.
+    fn end_listening(&self) -> Vec<UnixStream> {
+        if self.owner == Owner::Daemon
+            && let Err(error) = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Read)
+        {
+            tracing::debug!(%error, "the old socket cannot be shut");
+        }
+        let accept = || -> io::Result<UnixStream> {
+            // Whose `accept` does not wait, as the one of the runtime does.
+            let listener = std::os::unix::net::UnixListener::from(self.listener.as_fd().try_clone_to_owned()?);
+            let (stream, _) = listener.accept()?;
+            stream.set_nonblocking(true)?;
+            UnixStream::from_std(stream)
+        };
+        std::iter::from_fn(|| accept().ok()).collect()
+    }
+
+    fn remove(&self) {
+        if self.is_there()
+            && let Err(error) = std::fs::remove_file(&self.path)
+        {
             tracing::warn!(%error, path = %self.path.display(), "can't remove the socket");
         }
     }
 }
 
-fn take_lock(socket: &Path) -> Result<File, BindError> {
-    let path = lock_path(socket);
-    let lock = std::fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)
-        .with_context(|| format!("can't open {}", path.display()))?;
-    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(lock),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(BindError::Running(socket.to_owned())),
-        Err(error) => Err(anyhow::Error::from(error).context(format!("can't lock {}", path.display())).into()),
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.owner == Owner::Daemon {
+            self.remove();
+        }
     }
 }
 
-/// With the lock held, a socket at this place is nobody's.
+/// Device and inode of a socket.
+fn identity(path: &Path) -> anyhow::Result<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path).with_context(|| format!("can't look at {}", path.display()))?;
+    ensure!(metadata.file_type().is_socket(), "{} is no socket", path.display());
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// The path of a socket that was given; nobody but its user may reach it.
+fn checked(listener: &std::os::unix::net::UnixListener) -> anyhow::Result<PathBuf> {
+    let listens = rustix::net::sockopt::socket_acceptconn(listener).context("can't ask the given socket")?;
+    ensure!(listens, "the given socket does not listen: it has to be one of SOCK_STREAM, with Accept=no");
+    let address = listener.local_addr().context("can't ask the given socket for its address")?;
+    let path = address.as_pathname().context("the given socket has no path in the file system")?.to_owned();
+    ensure!(path.is_absolute(), "the given socket's path {} is not absolute", path.display());
+    let uid = rustix::process::geteuid().as_raw();
+    let dir = path.parent().context("the socket's path has no folder")?;
+    for (path, setting) in [(dir, "DirectoryMode=0700"), (path.as_path(), "SocketMode=0600")] {
+        let metadata = match std::fs::symlink_metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error).with_context(|| format!("can't look at {}", path.display())),
+        };
+        ensure!(metadata.uid() == uid, "{} belongs to user {}, not to {uid}", path.display(), metadata.uid());
+        ensure!(metadata.mode() & 0o077 == 0, "{} is open to others: it needs {setting}", path.display());
+    }
+    Ok(path)
+}
+
+/// With the locks held, a socket at this place is nobody's.
 fn clear_stale(path: &Path) -> anyhow::Result<()> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,0 +1,141 @@
+//! `toolctl restart`: another daemon serves, and no client is lost.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+use toold_client::{Client, ClientError, StartOptions, start};
+use toold_proto::daemon::{NoParams, Restart as Request, Restarted, Shutdown};
+use toold_proto::error::METHOD_NOT_FOUND;
+use toold_proto::method::{DaemonGetStatus, DaemonRestart, DaemonShutdown};
+
+use crate::cli::Globals;
+use crate::connection;
+use crate::exit::OK;
+use crate::output::{self, DIM, GOOD, one_line, print_json};
+
+/// Replace the daemon by another one, after an upgrade for instance
+///
+/// The new daemon is started beside the old one and gets its socket: clients that connect meanwhile wait, and those that
+/// are connected connect again. The new one is the `toold` beside this program, else the one in PATH. When it does not
+/// start, or its configuration is not whole, the old one goes on.
+///
+/// Commands in the background end with the old daemon.
+#[derive(Debug, Args)]
+pub(crate) struct Restart {
+    /// Wait until no call and no command in the background runs
+    #[arg(long)]
+    when_idle: bool,
+    /// With --when-idle: give up after this time, such as 10m; the old daemon goes on then
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "10m")]
+    timeout: Duration,
+    /// How long calls in flight may go on in the old daemon, in milliseconds
+    #[arg(long, value_name = "MS")]
+    drain_ms: Option<u64>,
+    /// The toold that serves from then on
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(args: Restart, globals: &Globals) -> anyhow::Result<u8> {
+    let program = match &args.program {
+        Some(program) => Some(std::path::absolute(program)?),
+        // Without one of ours the daemon takes its own.
+        None => start::find_program().ok(),
+    };
+    let restarted = match connection::open_running(globals).await? {
+        Some(client) => replace(&client, &args, program, globals).await?,
+        None => {
+            let (pid, version) = start_anew(globals, program).await?;
+            writeln!(
+                output::stdout(),
+                "no daemon was running; {GOOD}toold {}{GOOD:#} runs, pid {pid}",
+                one_line(&version)
+            )?;
+            return Ok(OK);
+        }
+    };
+    if args.json {
+        print_json(&restarted)?;
+        return Ok(OK);
+    }
+    let Restarted { pid, version, previous_pid, previous_version, .. } = &restarted;
+    let (version, previous) = (one_line(version), one_line(previous_version));
+    let mut out = output::stdout();
+    writeln!(
+        out,
+        "{DIM}toold {previous}, pid {previous_pid}, is replaced by{DIM:#} {GOOD}toold {version}{GOOD:#}, pid {pid}"
+    )?;
+    out.flush()?;
+    Ok(OK)
+}
+
+async fn replace(
+    client: &Client,
+    args: &Restart,
+    program: Option<PathBuf>,
+    globals: &Globals,
+) -> anyhow::Result<Restarted> {
+    let request = Request {
+        program: program.as_ref().map(|program| program.to_string_lossy().into_owned()),
+        when_idle: args.when_idle,
+        timeout_ms: Some(u64::try_from(args.timeout.as_millis()).unwrap_or(u64::MAX)),
+        drain_ms: args.drain_ms,
+    };
+    match client.call::<DaemonRestart>(request).await {
+        Ok(restarted) => Ok(restarted),
+        Err(ClientError::Rpc(error)) if error.code == METHOD_NOT_FOUND => {
+            stop_and_start(client, args, program, globals).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// For daemons that hand nothing over: they are stopped first.
+async fn stop_and_start(
+    client: &Client,
+    args: &Restart,
+    program: Option<PathBuf>,
+    globals: &Globals,
+) -> anyhow::Result<Restarted> {
+    // As a value: who knows what else an older daemon tells.
+    let status = async || client.call_as::<DaemonGetStatus, Value>(NoParams {}).await;
+    let old = status().await?;
+    let give_up = Instant::now() + args.timeout;
+    while args.when_idle && status().await?["calls"]["in_flight"].as_u64().is_some_and(|calls| calls > 0) {
+        if Instant::now() >= give_up {
+            bail!("calls run still: the daemon goes on");
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    match client.call::<DaemonShutdown>(Shutdown { drain_ms: args.drain_ms }).await {
+        Ok(_) | Err(ClientError::Disconnected(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    client.closed().await;
+    start_anew(globals, program).await?;
+    let new = connection::open(globals).await?.call::<DaemonGetStatus>(NoParams {}).await?;
+    Ok(Restarted {
+        pid: new.pid,
+        version: new.version,
+        protocol: new.protocol,
+        epoch: new.epoch,
+        previous_pid: old["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default(),
+        previous_version: old["version"].as_str().unwrap_or("?").to_owned(),
+    })
+}
+
+/// Starts a daemon where none is; its process id and its version.
+async fn start_anew(globals: &Globals, program: Option<PathBuf>) -> anyhow::Result<(u32, String)> {
+    let options = StartOptions { program, ..StartOptions::default() };
+    let client = Client::connect_or_start(&connection::socket(globals)?, &options).await?;
+    let status = client.call::<DaemonGetStatus>(NoParams {}).await.context("can't ask the new daemon")?;
+    Ok((status.pid, status.version))
+}

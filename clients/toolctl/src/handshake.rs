@@ -1,0 +1,119 @@
+//! Whether this program and the daemon fit together, and what to do when they do not.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::timeout;
+use toold_client::{Client, ClientError};
+use toold_proto::PROTOCOL;
+use toold_proto::daemon::NoParams;
+use toold_proto::error::METHOD_NOT_FOUND;
+use toold_proto::method::DaemonGetStatus;
+
+use crate::cli::{self, Cli, Globals};
+use crate::connection;
+
+const OWN: &str = env!("CARGO_PKG_VERSION");
+
+/// How long a daemon that answered badly is asked who it is.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs the subcommand. An error that comes of a daemon of another version says so.
+pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
+    let globals = cli.globals.clone();
+    match cli::run(cli).await {
+        Err(error) if may_come_of_versions(&error) => match timeout(PATIENCE, daemon(&globals)).await {
+            Ok(Some(daemon)) => Err(match daemon.words() {
+                Some(words) => error.context(words),
+                None => error,
+            }),
+            Ok(None) | Err(_) => Err(error),
+        },
+        ended => ended,
+    }
+}
+
+fn may_come_of_versions(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| match cause.downcast_ref() {
+        Some(ClientError::Rpc(rpc)) => rpc.code == METHOD_NOT_FOUND || rpc.kind() == "unsupported_protocol",
+        Some(ClientError::BadAnswer(_)) => true,
+        _ => false,
+    })
+}
+
+/// What a daemon says of itself, of whatever version it is.
+#[derive(Debug)]
+struct Daemon {
+    socket: String,
+    version: String,
+    protocol: u64,
+    pid: u64,
+}
+
+async fn daemon(globals: &Globals) -> Option<Daemon> {
+    let socket = connection::socket(globals).ok()?;
+    let client = Client::connect(&socket).await.ok()?;
+    // As a value: only what has always been there is read.
+    let status = client.call_as::<DaemonGetStatus, Value>(NoParams {}).await.ok()?;
+    Some(Daemon {
+        socket: socket.display().to_string(),
+        version: status["version"].as_str()?.to_owned(),
+        protocol: status["protocol"].as_u64()?,
+        pid: status["pid"].as_u64()?,
+    })
+}
+
+impl Daemon {
+    /// What is wrong, and what to do; `None` when versions are no reason.
+    fn words(&self) -> Option<String> {
+        let Self { socket, version, protocol, pid } = self;
+        let daemon = format!("the daemon at {socket} (toold {version}, pid {pid})");
+        let older = *protocol < u64::from(PROTOCOL) || is_older(version, OWN);
+        let advice = match older {
+            true => "`toolctl restart` replaces it by the toold of this version".to_owned(),
+            false => format!("use the toolctl of version {version}"),
+        };
+        if *protocol != u64::from(PROTOCOL) {
+            return Some(format!("toolctl {OWN} speaks protocol {PROTOCOL}, {daemon} speaks {protocol}: {advice}"));
+        }
+        (version != OWN).then(|| format!("{daemon} is not of the version of toolctl {OWN}: {advice}"))
+    }
+}
+
+/// Compares the numbers of two versions, as far as both have them.
+fn is_older(one: &str, other: &str) -> bool {
+    let numbers =
+        |version: &str| -> Vec<u64> { version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect() };
+    numbers(one) < numbers(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(version: &str, protocol: u64, expected: Option<&str>) {
+        let daemon = Daemon { socket: "/s".to_owned(), version: version.to_owned(), protocol, pid: 7 };
+        let words = daemon.words();
+        assert_eq!(words.is_some(), expected.is_some(), "{words:?}");
+        assert!(words.unwrap_or_default().contains(expected.unwrap_or_default()));
+    }
+
+    #[test]
+    fn the_words_say_who_is_older() {
+        let same = u64::from(PROTOCOL);
+        check(OWN, same, None);
+        check("0.0.1", same, Some("(toold 0.0.1, pid 7) is not of the version of toolctl"));
+        check("0.0.1", same, Some("toolctl restart"));
+        check("99.0.0", same, Some("use the toolctl of version 99.0.0"));
+        check("99.0.0", same + 1, Some("use the toolctl of version 99.0.0"));
+        check(OWN, same - 1, Some("toolctl restart"));
+    }
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(is_older("0.9.0", "0.10.0"));
+        assert!(!is_older("0.10.0", "0.10.0"));
+        assert!(!is_older("1.0.0-rc.1", "0.10.0"));
+    }
+}

@@ -1,0 +1,233 @@
+//! One daemon hands its socket to the next. The socket is listened at all the time: who connects meanwhile waits.
+//!
+//! The old daemon starts the new one with one end of a pair of sockets as its stdin, and sends the listening socket and
+//! the locks through it. The new one reads its configuration, starts everything, and says that it is ready. Up to here
+//! either may give up, and the old one serves on. Then the old one accepts nobody any more and says `go`; the new one
+//! serves. The other end of the pair is the old one's life: while it is open, its tools are not yet gone.
+//!
+//! [`HandOver`] is the old daemon's side, [`Heir`] the new one's.
+
+pub mod above;
+mod channel;
+mod heir;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use toold_proto::daemon::Restarted;
+
+use crate::daemon::Options;
+pub use crate::restart::channel::Offer;
+use crate::restart::channel::Word;
+pub use crate::restart::heir::{Heir, Teller};
+use crate::service_manager;
+
+/// How long the next daemon may take to be ready, and then to go.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+const GO_WITHIN: Duration = Duration::from_secs(20);
+
+/// What the old daemon keeps for it.
+pub struct HandOver {
+    /// What there is to hand over; nothing for a daemon on stdio.
+    offer: Mutex<Option<Offer>>,
+    /// This program, as it was named when it started: another may lie there by now.
+    program: Option<PathBuf>,
+    /// Held by the one restart that is under way.
+    pub(crate) one: tokio::sync::Mutex<()>,
+    orders: mpsc::Sender<Order>,
+    received: tokio::sync::Mutex<mpsc::Receiver<Order>>,
+    /// The process id of the daemon before this one, until it is gone; else 0.
+    predecessor: AtomicU32,
+}
+
+/// A daemon that is ready to serve, for the loop that owns the socket.
+pub struct Order {
+    pub next: Next,
+    /// How long calls in flight may go on.
+    pub drain: Duration,
+    pub reply: oneshot::Sender<Result<Restarted, String>>,
+}
+
+impl Default for HandOver {
+    fn default() -> Self {
+        let (orders, received) = mpsc::channel(1);
+        Self {
+            offer: Mutex::default(),
+            program: std::env::current_exe().ok(),
+            one: tokio::sync::Mutex::default(),
+            orders,
+            received: tokio::sync::Mutex::new(received),
+            predecessor: AtomicU32::new(0),
+        }
+    }
+}
+
+impl HandOver {
+    /// Says what is handed over from now on.
+    pub fn offer(&self, offer: Offer) {
+        *self.lock() = Some(offer);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Offer>> {
+        self.offer.lock().expect("no code panics while it holds this lock")
+    }
+
+    /// Waits for a daemon that is ready. Cancel-safe.
+    pub async fn ordered(&self) -> Order {
+        match self.received.lock().await.recv().await {
+            Some(order) => order,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Gives a daemon that is ready the place of this one.
+    ///
+    /// # Errors
+    /// It did not go, and this one serves on.
+    pub(crate) async fn carry_out(&self, next: Next, drain: Duration) -> anyhow::Result<Restarted> {
+        let (reply, done) = oneshot::channel();
+        let order = Order { next, drain, reply };
+        self.orders.send(order).await.ok().context("the daemon stops")?;
+        done.await.context("the daemon stops")?.map_err(anyhow::Error::msg)
+    }
+
+    /// The daemon before this one, while it is there. What runs below it are tools.
+    pub fn predecessor(&self) -> Option<u32> {
+        match self.predecessor.load(Ordering::Relaxed) {
+            0 => None,
+            pid => Some(pid),
+        }
+    }
+
+    pub fn set_predecessor(&self, pid: Option<u32>) {
+        self.predecessor.store(pid.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Starts the next daemon and waits until it is ready. Dropping the future ends it.
+    ///
+    /// # Errors
+    /// It cannot be started, or says why it will not serve; in words for people.
+    pub(crate) async fn prepare(&self, program: Option<&Path>, options: &Options) -> anyhow::Result<Next> {
+        let program = program.or(self.program.as_deref()).context("this daemon's program is not known: name one")?;
+        ensure!(program.is_absolute(), "the path {} is not absolute", program.display());
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().context("can't make a pair of sockets")?;
+        let mut command = Command::new(program);
+        command.args(arguments(options)).stdin(std::os::fd::OwnedFd::from(theirs)).current_dir("/");
+        for name in service_manager::OF_ONE_PROCESS {
+            command.env_remove(name);
+        }
+        let child = command.spawn().with_context(|| format!("can't start {}", program.display()))?;
+        // It holds the other end of the pair, whose closing is to be seen.
+        drop(command);
+        // Fails where the program has ended already; why, is told when it is listened to.
+        let sent = match self.lock().as_ref() {
+            Some(offer) => channel::send_offer(&ours, offer),
+            None => bail!("this daemon serves one client on stdin: it has no socket to hand over"),
+        };
+        ours.set_nonblocking(true)?;
+        let channel = BufReader::new(UnixStream::from_std(ours)?);
+        let mut next =
+            Next { program: program.to_owned(), child: Some(child), channel, version: String::new(), protocol: 0 };
+        match timeout(READY_WITHIN, next.hear()).await {
+            Ok(Ok(_)) if sent.is_err() => sent.map(|()| next).context("can't hand the socket over"),
+            Err(_) => bail!("{} was not ready after {} s", program.display(), READY_WITHIN.as_secs()),
+            Ok(Ok(Word::Ready { version, protocol })) => {
+                (next.version, next.protocol) = (version, protocol);
+                tracing::info!(pid = next.pid(), version = next.version, "the next daemon is ready");
+                Ok(next)
+            }
+            Ok(Ok(other)) => bail!("{} said {other:?} before it was ready", program.display()),
+            Ok(Err(error)) => Err(error),
+        }
+    }
+}
+
+/// The next daemon takes what this one was told on its command line; the environment it inherits.
+fn arguments(options: &Options) -> Vec<std::ffi::OsString> {
+    let mut arguments: Vec<std::ffi::OsString> = vec!["serve".into(), "--take-over".into()];
+    let mut flag = |name: &str, value: std::ffi::OsString| arguments.extend([name.into(), value]);
+    if let Some(config) = &options.config {
+        flag("--config", config.into());
+    }
+    options.set.iter().for_each(|set| flag("--set", set.into()));
+    options.plugins.iter().for_each(|plugins| flag("--plugins", plugins.into()));
+    arguments
+}
+
+/// A daemon that was started to be the next one. Killed when it is dropped before it serves.
+pub struct Next {
+    program: PathBuf,
+    /// `None` once it serves.
+    child: Option<Child>,
+    channel: BufReader<UnixStream>,
+    version: String,
+    protocol: u32,
+}
+
+impl Next {
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().and_then(Child::id).unwrap_or_default()
+    }
+
+    /// Lets it serve. Called when nobody else accepts clients.
+    ///
+    /// # Errors
+    /// It does not; it is ended then.
+    pub async fn go(&mut self) -> anyhow::Result<Restarted> {
+        let pid = self.pid();
+        channel::say(self.channel.get_mut(), &Word::Go).await?;
+        match timeout(GO_WITHIN, self.hear()).await.context("it did not go in time")?? {
+            Word::Serving { epoch } => {
+                self.child = None;
+                Ok(Restarted {
+                    pid,
+                    version: self.version.clone(),
+                    protocol: self.protocol,
+                    epoch,
+                    previous_pid: std::process::id(),
+                    previous_version: env!("CARGO_PKG_VERSION").to_owned(),
+                })
+            }
+            other => bail!("it said {other:?} instead of serving"),
+        }
+    }
+
+    /// The next word.
+    async fn hear(&mut self) -> anyhow::Result<Word> {
+        let mut line = String::new();
+        let read = self.channel.read_line(&mut line).await;
+        if matches!(read, Ok(1..)) {
+            let word =
+                serde_json::from_str(&line).with_context(|| format!("{} said {line:?}", self.program.display()))?;
+            return match word {
+                Word::Failed { words } => bail!("{} does not take over: {words}", self.program.display()),
+                word => Ok(word),
+            };
+        }
+        let status = match &mut self.child {
+            Some(child) => timeout(Duration::from_secs(2), child.wait()).await.ok().and_then(Result::ok),
+            None => None,
+        };
+        let ended = status.map_or("closed its end".to_owned(), |status: ExitStatus| format!("ended with {status}"));
+        bail!("{} {ended} before it served: the log has its words", self.program.display())
+    }
+}
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child
+            && let Err(error) = child.start_kill()
+        {
+            tracing::debug!(%error, "the daemon that was to be the next one is gone already");
+        }
+    }
+}

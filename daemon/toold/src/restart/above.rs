@@ -1,0 +1,56 @@
+//! What runs above a process. Where there is no `/proc`, nothing is known to.
+
+/// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
+const MAX_DEPTH: usize = 256;
+
+/// Whether a process runs below another one. One that is gone already counts as below: nobody knows whose it was.
+pub fn is_below(pid: u32, ancestor: u32) -> bool {
+    if !std::path::Path::new("/proc/self").exists() {
+        return false;
+    }
+    let above = above(pid);
+    above.is_empty() || above.contains(&ancestor)
+}
+
+/// Whether a daemon runs above a daemon: then a tool started it.
+pub(super) fn is_below_a_daemon(daemon: u32) -> bool {
+    let programs = [program("self"), program(&daemon.to_string())];
+    above(daemon).iter().any(|pid| {
+        let found = program(&pid.to_string());
+        found.is_some() && programs.contains(&found)
+    })
+}
+
+/// From the parent upwards.
+fn above(pid: u32) -> Vec<u32> {
+    std::iter::successors(parent(pid), |pid| parent(*pid)).take(MAX_DEPTH).collect()
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    (parent > 0).then_some(parent)
+}
+
+/// Device and inode of a process's program.
+fn program(pid: &str) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parents_are_above_their_children() {
+        let own = std::process::id();
+        let parent = std::os::unix::process::parent_id();
+        assert!(is_below(own, parent));
+        assert!(!is_below(parent, own));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert!(is_below(child.id(), own), "it is gone");
+    }
+}

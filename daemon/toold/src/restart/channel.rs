@@ -1,0 +1,91 @@
+//! What two daemons say to each other: JSON texts, one a line, and with the first one the descriptors.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncWriteExt;
+
+/// Newer daemons may add members; those that are read stay.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "word", rename_all = "snake_case")]
+pub(super) enum Word {
+    /// From the old one, with the descriptors: the listening socket, the lock beside it, the lock in the state folder.
+    Offer { socket: PathBuf, bound_by_daemon: bool },
+    /// From the new one: it could serve.
+    Ready { version: String, protocol: u32 },
+    /// From the new one: it will not serve.
+    Failed { words: String },
+    /// From the old one: it accepts nobody any more.
+    Go,
+    /// From the new one.
+    Serving { epoch: String },
+}
+
+/// What is handed over.
+pub struct Offer {
+    pub socket: PathBuf,
+    /// Whether the daemon made the socket, and has to take it away; else a service manager does.
+    pub bound_by_daemon: bool,
+    pub listener: OwnedFd,
+    pub lock_beside: OwnedFd,
+    pub lock_kept: Option<OwnedFd>,
+}
+
+const MAX_DESCRIPTORS: usize = 3;
+const MAX_LINE: usize = 16 * 1024;
+
+pub(super) fn send_offer(channel: &UnixStream, offer: &Offer) -> anyhow::Result<()> {
+    let word = Word::Offer { socket: offer.socket.clone(), bound_by_daemon: offer.bound_by_daemon };
+    let line = format!("{}\n", serde_json::to_string(&word)?);
+    ensure!(line.len() < MAX_LINE, "the socket's path is too long");
+    let descriptors: Vec<BorrowedFd<'_>> = [Some(&offer.listener), Some(&offer.lock_beside), offer.lock_kept.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(AsFd::as_fd)
+        .collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ensure!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)), "there are too many descriptors");
+    let sent = sendmsg(channel, &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::empty())?;
+    ensure!(sent == line.len(), "the offer was cut");
+    Ok(())
+}
+
+/// Waits for the offer. Blocks for as long as the channel's read time-out says.
+pub(super) fn receive_offer(channel: &UnixStream) -> anyhow::Result<Offer> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut bytes = vec![0; MAX_LINE];
+    let received = recvmsg(channel, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::empty())
+        .context("no offer came")?;
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    for descriptor in &descriptors {
+        rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC)?;
+    }
+    let word = serde_json::from_slice(&bytes[..received.bytes]).context("the offer cannot be read")?;
+    let Word::Offer { socket, bound_by_daemon } = word else { bail!("the daemon said {word:?} instead of its offer") };
+    let mut descriptors = descriptors.into_iter();
+    let (Some(listener), Some(lock_beside)) = (descriptors.next(), descriptors.next()) else {
+        bail!("no socket and no lock came with the offer");
+    };
+    Ok(Offer { socket, bound_by_daemon, listener, lock_beside, lock_kept: descriptors.next() })
+}
+
+pub(super) async fn say(channel: &mut tokio::net::UnixStream, word: &Word) -> anyhow::Result<()> {
+    let line = format!("{}\n", serde_json::to_string(word)?);
+    channel.write_all(line.as_bytes()).await.context("the other daemon does not listen any more")
+}

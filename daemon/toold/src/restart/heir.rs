@@ -1,0 +1,109 @@
+//! The daemon that takes over.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+
+use super::channel::{self, Offer, Word};
+
+/// What came from the old daemon, and the way back to it.
+pub struct Heir {
+    pub offer: Offer,
+    /// The old daemon's process id.
+    pub from: u32,
+    channel: UnixStream,
+}
+
+/// Tells the old daemon why this one will not serve.
+pub struct Teller(UnixStream);
+
+impl Heir {
+    /// Takes what the parent sends on stdin. Blocks for some seconds at most; call it before there are threads.
+    ///
+    /// # Errors
+    /// Stdin is no socket that the parent made, the parent was started by a tool, or nothing came.
+    pub fn receive() -> anyhow::Result<Self> {
+        let stdin = std::io::stdin().as_fd().try_clone_to_owned().context("can't use stdin")?;
+        let from = of_parent(&stdin)?;
+        ensure!(!super::above::is_below_a_daemon(from), "what a tool started cannot hand over a socket");
+        let channel = UnixStream::from(stdin);
+        channel.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let offer = channel::receive_offer(&channel)?;
+        channel.set_read_timeout(None)?;
+        Ok(Self { offer, from, channel })
+    }
+
+    pub fn teller(&self) -> anyhow::Result<Teller> {
+        Ok(Teller(self.channel.try_clone()?))
+    }
+
+    /// Says that this daemon is ready, and waits until it is its turn. What is given keeps watch over the old daemon.
+    ///
+    /// # Errors
+    /// The old daemon serves on.
+    pub async fn wait_for_turn(channel: UnixStream) -> anyhow::Result<Turn> {
+        channel.set_nonblocking(true)?;
+        let mut channel = BufReader::new(tokio::net::UnixStream::from_std(channel)?);
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        channel::say(channel.get_mut(), &Word::Ready { version, protocol: toold_proto::PROTOCOL }).await?;
+        let mut line = String::new();
+        channel.read_line(&mut line).await.context("the old daemon is gone")?;
+        ensure!(!line.is_empty(), "the old daemon serves on");
+        match serde_json::from_str(&line).context("the old daemon cannot be understood")? {
+            Word::Go => Ok(Turn(channel)),
+            other => bail!("the old daemon said {other:?}"),
+        }
+    }
+
+    /// The offer, and the way back.
+    pub fn into_parts(self) -> (Offer, u32, UnixStream) {
+        (self.offer, self.from, self.channel)
+    }
+}
+
+impl Teller {
+    /// Nobody hears it when the old daemon is gone.
+    pub fn fail(mut self, error: &anyhow::Error) {
+        let word = Word::Failed { words: format!("{error:#}") };
+        let line = serde_json::to_string(&word).unwrap_or_default();
+        let _ = self.0.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+/// It is this daemon's turn.
+pub struct Turn(BufReader<tokio::net::UnixStream>);
+
+impl Turn {
+    /// Says that this daemon serves.
+    pub async fn serving(&mut self, epoch: &str) -> anyhow::Result<()> {
+        channel::say(self.0.get_mut(), &Word::Serving { epoch: epoch.to_owned() }).await
+    }
+
+    /// Waits until the old daemon is gone.
+    pub async fn gone(mut self) {
+        // It says nothing more; whatever else is read is its end.
+        let mut rest = [0; 64];
+        while matches!(self.0.read(&mut rest).await, Ok(1..)) {}
+    }
+}
+
+/// The parent's process id, if it made this socket: a pair's credentials are its maker's.
+#[cfg(target_os = "linux")]
+fn of_parent(stdin: &impl AsFd) -> anyhow::Result<u32> {
+    let maker = rustix::net::sockopt::socket_peercred(stdin).context("stdin is no socket of a daemon")?.pid;
+    ensure!(
+        rustix::process::getppid() == Some(maker),
+        "--take-over is said by a daemon to the next one: use toolctl restart"
+    );
+    Ok(maker.as_raw_nonzero().get().unsigned_abs())
+}
+
+/// Elsewhere the system does not tell who made a socket; there it does not tell tools from people either.
+#[cfg(not(target_os = "linux"))]
+fn of_parent(_stdin: &impl AsFd) -> anyhow::Result<u32> {
+    rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).context("the old daemon is gone")
+}

@@ -1,0 +1,294 @@
+//! The life of a daemon's process: it finds its socket, serves until it is told to stop or another daemon serves, and ends.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use tokio::net::UnixStream;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use toold_host::process::keeper;
+
+use crate::daemon::{Daemon, Options};
+use crate::idle::idle;
+use crate::logging::Logging;
+use crate::peer::Peer;
+use crate::restart::{Heir, Next, Order, Teller};
+use crate::service_manager;
+use crate::transport::stdio::Stdio;
+use crate::transport::unix::{BindError, Socket};
+
+/// Where the socket comes from.
+pub enum Place {
+    Bind(PathBuf),
+    /// From a service manager, which listens at it already.
+    Given(std::os::unix::net::UnixListener),
+    /// From the daemon before this one.
+    HandedOver(Heir),
+}
+
+impl Place {
+    /// A socket that was given counts before all paths.
+    pub fn find(
+        given: Option<std::os::unix::net::UnixListener>,
+        named: Option<PathBuf>,
+        var: impl Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<Self> {
+        if let Some(listener) = given {
+            return Ok(Self::Given(listener));
+        }
+        let path = named.or_else(|| toold_proto::socket::socket_path(var)).context("no place for a socket")?;
+        Ok(Self::Bind(std::path::absolute(path)?))
+    }
+
+    /// Tells the daemon before this one why it is to serve on; `None` when there is none.
+    pub fn teller(&self) -> anyhow::Result<Option<Teller>> {
+        match self {
+            Self::Bind(_) | Self::Given(_) => Ok(None),
+            Self::HandedOver(heir) => heir.teller().map(Some),
+        }
+    }
+}
+
+/// Serves every client of this user. When another daemon serves already and this one is `detached`, that is as good.
+pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logging) -> anyhow::Result<ExitCode> {
+    // Before there is a socket that an early signal could leave behind.
+    let mut signals = Signals::install()?;
+    let state = &options.places.state;
+    let mut before = None;
+    let bound = match place {
+        Place::Bind(path) => Socket::bind(&path, state),
+        Place::Given(listener) => Socket::given(listener, state),
+        Place::HandedOver(heir) => {
+            let (offer, from, channel) = heir.into_parts();
+            before = Some((offer.bound_by_daemon, from, channel));
+            Socket::of_another(offer).map_err(BindError::Other)
+        }
+    };
+    let mut socket = match bound {
+        Ok(socket) => socket,
+        Err(BindError::Running(_)) if detached => return Ok(ExitCode::SUCCESS),
+        Err(BindError::Running(path)) => {
+            anyhow::bail!("a daemon serves {} already: stop it with `toolctl stop`", path.display())
+        }
+        Err(BindError::Other(error)) => return Err(error),
+    };
+    options.socket = Some(socket.path().to_owned());
+    match toold_proto::socket::log_file(socket.path(), |name| std::env::var(name).ok()) {
+        Some(path) => log.open_file(&path, detached),
+        None => log.without_file(),
+    }
+    become_shared()?;
+    let daemon = Daemon::start(options)?;
+    log.clone().follow(&daemon.state);
+    match before {
+        None => daemon.listen(),
+        Some((bound_by_daemon, from, channel)) => {
+            let taken = tokio::select! {
+                taken = take_over(&daemon, from, channel) => taken,
+                signal = signals.next() => Err(anyhow::anyhow!("{signal} came before it was the new daemon's turn")),
+            };
+            if let Err(error) = taken {
+                daemon.stop(std::future::ready(())).await;
+                return Err(error);
+            }
+            if bound_by_daemon {
+                socket.own();
+            }
+        }
+    }
+    daemon.state.hand_over.offer(socket.offer()?);
+    tracing::info!(socket = %socket.path().display(), pid = std::process::id(), "serving");
+    daemon.state.engine.tasks.spawn(service_manager::watchdog(daemon.stopping()));
+    service_manager::ready(&serving(socket.path()));
+    let (why, next) = serve_until_told(&mut socket, &daemon, &mut signals).await;
+    tracing::info!("stopping: {why}");
+    if next.is_none() {
+        service_manager::stopping(why);
+    }
+    // A second signal: do not wait for calls in flight.
+    daemon.stop(async { _ = signals.next().await }).await;
+    drop(socket);
+    log.end().await;
+    tracing::info!("stopped");
+    // Until now the next daemon saw that this one's tools may still run.
+    drop(next);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves the parent on stdin and stdout, until it is gone.
+pub async fn serve_stdio(options: Options, log: Logging) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::install()?;
+    let peer = Peer::parent();
+    adopt_orphans();
+    let daemon = Daemon::start(options)?;
+    log.clone().follow(&daemon.state);
+    tokio::select! {
+        () = daemon.serve_here(Stdio::open()?, peer) => {}
+        signal = signals.stop(&daemon, "serves stdin") => tracing::info!(signal, "stopping"),
+    }
+    daemon.stop(std::future::ready(())).await;
+    log.end().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until the daemon before this one has stopped accepting.
+async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
+    // The daemon before has read a whole configuration. One that is not would close the policy to everything.
+    if let Some(problem) = daemon.state.user_config_problems().first() {
+        anyhow::bail!("the configuration is not whole: {problem}");
+    }
+    let mut turn = Heir::wait_for_turn(channel).await?;
+    let state = &daemon.state;
+    state.hand_over.set_predecessor(Some(from));
+    turn.serving(state.engine.events.epoch()).await?;
+    let (daemon, stop) = (daemon.clone(), daemon.stopping());
+    state.engine.tasks.spawn(async move {
+        let both = async { tokio::join!(daemon.listen_soon(), turn.gone()) };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            _ = both => daemon.state.hand_over.set_predecessor(None),
+        }
+    });
+    Ok(())
+}
+
+/// For service managers and their users.
+fn serving(socket: &Path) -> String {
+    format!("serves {}", socket.display())
+}
+
+/// Serves clients; tells why it ends, and who serves from then on.
+async fn serve_until_told(socket: &mut Socket, daemon: &Daemon, signals: &mut Signals) -> (&'static str, Option<Next>) {
+    enum Happened {
+        Told(&'static str),
+        Idle,
+        Lost,
+        Ordered(Order),
+    }
+    let status = serving(socket.path());
+    loop {
+        // Whichever is dropped loses nothing and is begun anew.
+        let happened = tokio::select! {
+            () = socket.accept(daemon) => Happened::Told("told to"),
+            signal = signals.stop(daemon, &status) => Happened::Told(signal),
+            () = idle(&daemon.state) => Happened::Idle,
+            () = socket.lost() => Happened::Lost,
+            order = daemon.state.hand_over.ordered() => Happened::Ordered(order),
+        };
+        let came = match happened {
+            Happened::Told(why) => return (why, None),
+            Happened::Idle => match socket.close() {
+                none if none.is_empty() => return ("nobody uses it", None),
+                mut came => {
+                    came.extend(bind_again(socket, daemon));
+                    came
+                }
+            },
+            Happened::Lost => {
+                tracing::warn!(socket = %socket.path().display(), "the socket was deleted: it is bound anew");
+                bind_again(socket, daemon)
+            }
+            Happened::Ordered(order) => match hand_over(socket, daemon, order).await {
+                Some(next) => return ("another daemon serves", Some(next)),
+                None => Vec::new(),
+            },
+        };
+        for stream in came {
+            socket.serve(daemon, stream);
+        }
+    }
+}
+
+/// Lets the next daemon serve; `None` when it does not.
+async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: Order) -> Option<Next> {
+    let Order { mut next, drain, reply } = order;
+    service_manager::main_process(next.pid());
+    match next.go().await {
+        Ok(restarted) => {
+            tracing::info!(pid = restarted.pid, version = restarted.version, "handed over");
+            socket.leave();
+            daemon.state.be_replaced(drain);
+            // Whoever asked for it may be gone.
+            let _ = reply.send(Ok(restarted));
+            Some(next)
+        }
+        Err(error) => {
+            tracing::error!("not handed over: {error:#}");
+            service_manager::main_process(std::process::id());
+            let _ = reply.send(Err(format!("{error:#}")));
+            None
+        }
+    }
+}
+
+/// What goes wrong is told, and tried again when the socket is looked after the next time.
+fn bind_again(socket: &mut Socket, daemon: &Daemon) -> Vec<UnixStream> {
+    let bound = socket.bind_again().and_then(|came| {
+        daemon.state.hand_over.offer(socket.offer()?);
+        Ok(came)
+    });
+    bound.unwrap_or_else(|error| {
+        tracing::error!("clients do not find the daemon: {error:#}");
+        Vec::new()
+    })
+}
+
+/// Nothing of whoever started the daemon may leak into other people's calls.
+fn become_shared() -> anyhow::Result<()> {
+    std::env::set_current_dir("/").context("can't change to /")?;
+    adopt_orphans();
+    Ok(())
+}
+
+/// Orphans of our tools stay below us, where they are found and told from people; and when we are killed, they end.
+fn adopt_orphans() {
+    keeper::allow();
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)) {
+        tracing::warn!(%error, "can't become a subreaper: what a tool leaves behind is not found");
+    }
+}
+
+/// What tells the daemon to stop, or to read its configuration anew.
+struct Signals {
+    term: Signal,
+    int: Signal,
+    hup: Signal,
+}
+
+impl Signals {
+    fn install() -> anyhow::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            hup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Reads the configuration anew at each SIGHUP; gives the name of the first other signal. Dropping the future
+    /// stops no reload that has begun.
+    async fn stop(&mut self, daemon: &Daemon, status: &str) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return "SIGTERM",
+                _ = self.int.recv() => return "SIGINT",
+                _ = self.hup.recv() => {
+                    let (state, status) = (daemon.state.clone(), status.to_owned());
+                    daemon.state.engine.tasks.spawn_blocking(move || {
+                        service_manager::reloading();
+                        state.reload_all();
+                        service_manager::ready(&status);
+                    });
+                }
+            }
+        }
+    }
+
+    /// The next one's name.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.term.recv() => "SIGTERM",
+            _ = self.int.recv() => "SIGINT",
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Daemons of other versions: who is older is told, and what to do.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, toold};
+
+use crate::house::{Stopped, private, run, socket, text};
+
+/// Answers as a daemon of another version would, to one client after another, until it is shut down.
+fn stand_in(setup: &Setup, version: &'static str, protocol: u32) -> JoinHandle<()> {
+    private(setup);
+    let path = socket(setup);
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            if serve(stream.unwrap(), version, protocol) {
+                fs::remove_file(path).unwrap();
+                return;
+            }
+        }
+    })
+}
+
+/// True when it is to end.
+fn serve(stream: UnixStream, version: &str, protocol: u32) -> bool {
+    let mut writer = stream.try_clone().unwrap();
+    for line in BufReader::new(stream).lines() {
+        let Ok(line) = line else { return false };
+        let request: Value = serde_json::from_str(&line).unwrap();
+        let error = |code: i32, kind: &str| json!({"error": {"code": code, "message": "no", "data": {"kind": kind}}});
+        let mut answer = match request["method"].as_str().unwrap() {
+            "daemon.ping" | "daemon.shutdown" => json!({"result": {}}),
+            "daemon.status" => {
+                // Of what a newer toolctl knows, most is not there.
+                json!({"result": {"version": version, "protocol": protocol, "pid": 7, "calls": {"in_flight": 0}}})
+            }
+            "session.open" if request["params"]["protocol"] != protocol => error(-32600, "unsupported_protocol"),
+            _ => error(-32601, ""),
+        };
+        answer["jsonrpc"] = json!("2.0");
+        answer["id"] = request["id"].clone();
+        writeln!(writer, "{answer}").unwrap();
+        if request["method"] == "daemon.shutdown" {
+            return true;
+        }
+    }
+    false
+}
+
+#[track_caller]
+fn check(version: &'static str, protocol: u32, arguments: &[&str], words: &[&str]) {
+    let setup = Setup::new();
+    let daemon = stand_in(&setup, version, protocol);
+    let output = run(&setup, &[&["--no-start"], arguments].concat());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && words.iter().all(|word| said.contains(word)), "{said}");
+    let mut end = UnixStream::connect(socket(&setup)).unwrap();
+    writeln!(end, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.shutdown"})).unwrap();
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_daemon_of_another_protocol_is_told_with_what_to_do() {
+    let own = env!("CARGO_PKG_VERSION");
+    let speaks = format!("toolctl {own} speaks protocol 1, the daemon at ");
+    check(
+        "9.0.0",
+        2,
+        &["call", "read", "path=f"],
+        &[&speaks, "(toold 9.0.0, pid 7) speaks 2", "use the toolctl of version 9.0.0"],
+    );
+    check("0.0.1", 0, &["call", "read", "path=f"], &[&speaks, "(toold 0.0.1, pid 7) speaks 0", "`toolctl restart`"]);
+}
+
+#[test]
+fn a_method_that_an_older_daemon_does_not_have_is_told() {
+    check("0.0.1", 1, &["list"], &["toold 0.0.1, pid 7", "is not of the version of toolctl", "`toolctl restart`"]);
+    // The same, where its answer lacks what is read of it.
+    check("0.0.1", 1, &["status"], &["toold 0.0.1, pid 7", "`toolctl restart`"]);
+}
+
+#[test]
+fn an_older_daemon_that_hands_nothing_over_is_stopped_and_another_one_started() {
+    let setup = Setup::new();
+    let old = stand_in(&setup, "0.0.1", 1);
+    let program = toold().display().to_string();
+    let output = run(&setup, &["restart", "--json", "--when-idle", "--program", &program]);
+    let restarted: Value = serde_json::from_str(&text(&output)).unwrap();
+    let _stopped = Stopped(&setup);
+    assert_eq!((&restarted["previous_version"], &restarted["previous_pid"]), (&json!("0.0.1"), &json!(7)));
+    old.join().unwrap();
+    let status: Value = serde_json::from_str(&text(&run(&setup, &["status", "--json"]))).unwrap();
+    assert_eq!(status["pid"], restarted["pid"]);
+}
+
+#[test]
+fn a_client_of_another_protocol_hears_which_daemon_this_is() {
+    let daemon = TestDaemon::start();
+    let mut wire = toold_tests::Wire::connect(&daemon.socket());
+    let error = wire.error("session.open", json!({"cwd": daemon.work(), "protocol": 2}));
+    assert_eq!(error["data"]["supported"], json!([1]));
+    let words = error["message"].as_str().unwrap();
+    assert!(words.contains(&format!("pid {}", daemon.pid())) && words.contains("toolctl restart"), "{words}");
+}

@@ -1,0 +1,289 @@
+//! One daemon hands its socket to the next.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use toold_client::{Client, ClientError};
+use toold_proto::call::Execute;
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{DaemonGetStatus, SessionOpen};
+use toold_proto::session::OpenSession;
+use toold_proto::tool::SessionId;
+use toold_tests::{Setup, Wire, toolctl, toold, until};
+
+use crate::house::{ALLOW_ALL, Manager, Process, Stopped, activated, listener, private, run, serve, socket, text};
+
+/// `toolctl restart`, which must work.
+#[track_caller]
+fn restart(setup: &Setup, arguments: &[&str]) -> Value {
+    let toold = toold().display().to_string();
+    let all = [&["restart", "--json", "--program", &toold], arguments].concat();
+    serde_json::from_str(&text(&run(setup, &all))).unwrap()
+}
+
+fn log(setup: &Setup) -> String {
+    fs::read_to_string(setup.path("log")).unwrap()
+}
+
+#[test]
+fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
+    let setup = Setup::new().file("f", "there\n");
+    private(&setup);
+    let mut first = serve(&setup);
+    let _stopped = Stopped(&setup);
+    let over = AtomicBool::new(false);
+    let (mut pids, mut told) = std::thread::scope(|scope| {
+        // New connections: none is refused, and each has its answer or is told that another daemon serves.
+        let newcomers = scope.spawn(|| {
+            let mut told = 0;
+            while !over.load(Ordering::Relaxed) {
+                let mut wire = Wire::connect(&socket(&setup));
+                let id = wire.request("daemon.ping", json!({}));
+                let message = wire.next_message().expect("an answer or a farewell");
+                if message["method"] == "daemon.closing" {
+                    told += 1;
+                } else {
+                    assert_eq!((&message["id"], &message["result"]), (&json!(id), &json!({})), "{message}");
+                }
+            }
+            told
+        });
+        let looping = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(call_in_a_loop(&setup, &over))
+        });
+        let mut pids = vec![first.0.id()];
+        for _ in 0..3 {
+            let restarted = restart(&setup, &[]);
+            assert_eq!(restarted["previous_pid"], *pids.last().unwrap());
+            pids.push(u32::try_from(restarted["pid"].as_u64().unwrap()).unwrap());
+            until("the old daemon is gone", || {
+                log(&setup).matches("stopped").count().ge(&(pids.len() - 1)).then_some(())
+            });
+        }
+        over.store(true, Ordering::Relaxed);
+        newcomers.join().unwrap();
+        (pids, looping.join().unwrap())
+    });
+    assert!(first.ended().success());
+    told.sort_unstable();
+    told.dedup();
+    pids.sort_unstable();
+    assert_eq!(told, pids, "the client was served by all of the daemons");
+    assert_eq!(pids.iter().collect::<BTreeSet<_>>().len(), 4);
+}
+
+/// Calls a tool until it is over; gives the process ids of the daemons that served it.
+async fn call_in_a_loop(setup: &Setup, over: &AtomicBool) -> Vec<u32> {
+    let mut client = Client::connect(&socket(setup)).await.unwrap();
+    let mut pids = Vec::new();
+    loop {
+        let opened = client.call::<SessionOpen>(OpenSession {
+            session_id: Some(SessionId::parse("kept").unwrap()),
+            cwd: Some(setup.path("work").display().to_string()),
+            ..OpenSession::default()
+        });
+        let replaced = match opened.await {
+            Ok(_) => loop {
+                match client.call::<DaemonGetStatus>(NoParams {}).await {
+                    Ok(status) => pids.push(status.pid),
+                    Err(ClientError::Replaced) => break true,
+                    Err(error) => panic!("{error}"),
+                }
+                let read = Execute { name: "read".to_owned(), arguments: json!({"path": "f"}), ..Execute::default() };
+                match client.execute(read).unwrap().answer().await {
+                    Ok(result) => assert!(!result.is_error, "{result:?}"),
+                    Err(ClientError::Replaced) => break true,
+                    Err(error) => panic!("{error}"),
+                }
+                if over.load(Ordering::Relaxed) {
+                    break false;
+                }
+            },
+            Err(ClientError::Replaced) => true,
+            Err(error) => panic!("{error}"),
+        };
+        if !replaced {
+            return pids;
+        }
+        client = client.successor().await.unwrap();
+    }
+}
+
+#[test]
+fn a_call_in_flight_ends_before_a_restart_that_waits() {
+    let setup = Setup::new().config(ALLOW_ALL);
+    private(&setup);
+    let mut first = serve(&setup);
+    let _stopped = Stopped(&setup);
+    let mut wire = Wire::connect(&socket(&setup));
+    wire.result("session.open", json!({"cwd": setup.path("work")}));
+    let command = "until test -e go; do sleep 0.02; done; echo fine";
+    let call = wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": command}}));
+    until("the call runs", || {
+        (Wire::connect(&socket(&setup)).result("daemon.status", json!({}))["calls"]["in_flight"] == 1).then_some(())
+    });
+    // It gives up when that takes too long, and nothing has changed.
+    let toold = toold().display().to_string();
+    let late = run(&setup, &["restart", "--program", &toold, "--when-idle", "--timeout", "50ms"]);
+    let words = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert!(!late.status.success() && words.contains("1 calls"), "{words}");
+    assert_eq!(Wire::connect(&socket(&setup)).result("daemon.status", json!({}))["pid"], first.0.id());
+
+    let waiting = {
+        let mut command = setup.command(toolctl());
+        command.args(["restart", "--json", "--program", &toold, "--when-idle"]).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    until("the next daemons were ready", || {
+        log(&setup).matches("the next daemon is ready").count().ge(&2).then_some(())
+    });
+    // Others are served meanwhile.
+    assert_eq!(Wire::connect(&socket(&setup)).result("daemon.ping", json!({})), json!({}));
+    fs::write(setup.path("work/go"), "").unwrap();
+    let answer = wire.answer(call);
+    assert!(answer["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("fine")), "{answer}");
+    assert!(waiting.wait_with_output().unwrap().status.success());
+    assert!(first.ended().success());
+    // The last that the old connection heard.
+    let last = until("the connection ends", || {
+        let message = wire.next_message()?;
+        wire.next_message().is_none().then_some(message)
+    });
+    assert_eq!((&last["method"], &last["params"]["reason"]), (&json!("daemon.closing"), &json!("restart")));
+}
+
+#[test]
+fn a_daemon_that_cannot_take_over_leaves_the_old_one_serving() {
+    let setup = Setup::new();
+    private(&setup);
+    let first = serve(&setup);
+    let mut wire = Wire::connect(&socket(&setup));
+    let mut check = |program: &str, words: &str| {
+        let output = run(&setup, &["restart", "--program", program]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("the daemon serves on") && said.contains(words), "{said}");
+        assert_eq!(wire.result("daemon.status", json!({}))["pid"], first.0.id());
+        Wire::connect(&socket(&setup)).result("daemon.ping", json!({}));
+    };
+    check("/nowhere/toold", "can't start /nowhere/toold");
+    check("/bin/false", "/bin/false ended with exit status: 1");
+    check("/bin/cat", "/bin/cat ended");
+    fs::write(setup.path("config/toold/config.toml"), "[limits]\ncals = 1\n").unwrap();
+    check(&toold().display().to_string(), "unknown key cals");
+    first.stop();
+}
+
+#[test]
+fn what_is_followed_goes_on_after_a_restart() {
+    let setup = Setup::new().file("f", "there\n");
+    private(&setup);
+    let mut first = serve(&setup);
+    let _stopped = Stopped(&setup);
+    let mut command = setup.command(toolctl());
+    command.args(["events", "--json", "--kinds", "call.finished,session.opened"]);
+    let mut events =
+        Process(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(events.0.stdout.take().unwrap()).lines();
+    let mut hear = |call_id: &str| {
+        let found = lines.find(|line| line.as_ref().unwrap().contains(call_id)).expect("events go on").unwrap();
+        serde_json::from_str::<Value>(&found).unwrap()["epoch"].clone()
+    };
+    let read = |call_id: &str| {
+        let mut wire = Wire::connect(&socket(&setup));
+        wire.result("session.open", json!({"cwd": setup.path("work")}));
+        let arguments = json!({"name": "read", "arguments": {"path": "f"}, "call_id": call_id});
+        wire.result("tools.execute", arguments);
+    };
+    // Its subscription is there when it hears of one of these.
+    let mut n = 0;
+    until("events come", || {
+        n += 1;
+        read(&format!("before-{n}"));
+        Some(())
+    });
+    let restarted = restart(&setup, &[]);
+    read("after");
+    assert_eq!(hear("after"), restarted["epoch"]);
+    assert!(first.ended().success());
+    events.signal("INT");
+    events.0.wait().unwrap();
+}
+
+#[test]
+fn a_service_manager_is_told_of_the_new_process_and_keeps_its_socket() {
+    let setup = Setup::new();
+    let (listener, manager) = (listener(&setup), Manager::new(&setup));
+    let mut command = activated(&setup, listener);
+    let mut first = Process(command.env("NOTIFY_SOCKET", setup.path("notify")).spawn().unwrap());
+    manager.hear("READY=1");
+    let restarted = restart(&setup, &[]);
+    assert_eq!(manager.hear("MAINPID="), [format!("MAINPID={}", restarted["pid"])]);
+    manager.hear("READY=1");
+    assert!(first.ended().success());
+    text(&run(&setup, &["stop"]));
+    manager.hear("STOPPING=1");
+    until("the new daemon is gone", || log(&setup).matches("stopped").count().ge(&2).then_some(()));
+    assert!(socket(&setup).exists(), "the service manager's socket was removed");
+}
+
+#[test]
+fn what_a_tool_of_the_old_daemon_asks_the_new_one_is_a_tools_word() {
+    let setup = Setup::new().config(ALLOW_ALL);
+    private(&setup);
+    let mut first = serve(&setup);
+    let _stopped = Stopped(&setup);
+    // Another program, as after an upgrade.
+    let newer = setup.path("toold-newer");
+    fs::copy(toold(), &newer).unwrap();
+    let mut wire = Wire::connect(&socket(&setup));
+    wire.result("session.open", json!({"cwd": setup.path("work")}));
+    let command = format!("until test -e go; do sleep 0.02; done; {} stop 2>&1", toolctl().display());
+    let call = wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": command}}));
+    until("the call runs", || {
+        (Wire::connect(&socket(&setup)).result("daemon.status", json!({}))["calls"]["in_flight"] == 1).then_some(())
+    });
+    let newer = newer.display().to_string();
+    let output = run(&setup, &["restart", "--json", "--drain-ms", "60000", "--program", &newer]);
+    let restarted: Value = serde_json::from_str(&text(&output)).unwrap();
+    fs::write(setup.path("work/go"), "").unwrap();
+    let answer = wire.answer(call);
+    assert_eq!(answer["result"]["is_error"], true, "{answer}");
+    assert!(
+        answer["result"]["content"][0]["text"].as_str().unwrap().contains("daemon.shutdown is for a person"),
+        "{answer}"
+    );
+    assert!(first.ended().success());
+    assert_eq!(Wire::connect(&socket(&setup)).result("daemon.status", json!({}))["pid"], restarted["pid"]);
+}
+
+#[test]
+fn nobody_but_a_daemon_hands_a_socket_over() {
+    let script = r#"
+import json, os, socket, subprocess, sys
+one, other = socket.socketpair()
+listener = socket.socket(socket.AF_UNIX); listener.bind("own.sock"); listener.listen()
+lock = os.open("own.sock.lock", os.O_CREAT | os.O_RDWR)
+offer = json.dumps({"word": "offer", "socket": os.path.abspath("own.sock"), "bound_by_daemon": True}) + "\n"
+socket.send_fds(one, [offer.encode()], [listener.fileno(), lock])
+daemon = subprocess.Popen([sys.argv[1], "serve", "--take-over"], stdin=other, stderr=subprocess.PIPE)
+other.close()
+print(daemon.stderr.read().decode(), daemon.wait())
+"#;
+    let setup = Setup::new().config(ALLOW_ALL).file("try.py", script);
+    private(&setup);
+    let first = serve(&setup);
+    let mut wire = Wire::connect(&socket(&setup));
+    wire.result("session.open", json!({"cwd": setup.path("work")}));
+    let result = wire.tool("bash", json!({"command": format!("python3 try.py {}", toold().display())}));
+    let said = result["content"][0]["text"].as_str().unwrap();
+    assert!(said.contains("what a tool started cannot hand over a socket"), "{said}");
+    first.stop();
+    let mut command = setup.command(toold());
+    let output = command.args(["serve", "--take-over"]).stdin(Stdio::null()).output().unwrap();
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("stdin is no socket"));
+}
