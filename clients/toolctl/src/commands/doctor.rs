@@ -10,7 +10,7 @@ use toold_client::Client;
 use toold_proto::daemon::{DaemonStatus, NoParams};
 use toold_proto::method::{DaemonGetStatus, PermissionsList, PluginsList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
-use toold_proto::socket::log_path;
+use toold_proto::socket::{log_file, log_path};
 
 use crate::cli::Globals;
 use crate::connection;
@@ -110,7 +110,8 @@ fn folder(socket: &Path) -> Finding {
 }
 
 fn not_running(socket: &Path) -> Finding {
-    let log = log_path(socket);
+    let kept = log_file(socket, |name| std::env::var(name).ok()).filter(|path| path.exists());
+    let log = kept.unwrap_or_else(|| log_path(socket));
     let log = if log.exists() { format!("; the last one wrote to {}", log.display()) } else { String::new() };
     let finding = good("daemon", format!("not running{log}"));
     Finding { advice: Some("any other command starts it".to_owned()), ..finding }
