@@ -19,7 +19,7 @@ hygge.register_tool{
 }
 hygge.register_tool{
   name = "forever", description = "Waits", permission = false,
-  execute = function(ctx, input) ctx.progress("waiting") hygge.sleep(60) return "never" end,
+  execute = function(ctx, input) ctx.progress("waiting") hygge.sleep(60000) return "never" end,
 }
 "#;
 
@@ -95,7 +95,8 @@ fn wait_for_tool(daemon: &TestDaemon, name: &str) -> Value {
     until(&format!("{name} is listed and its daemon connected"), || {
         let remotes = wire.result("remotes.list", json!({}))["remotes"].take();
         let remotes = remotes.as_array().unwrap();
-        let owner = remotes.iter().find(|remote| name.starts_with(&format!("{}_", remote["name"].as_str().unwrap())))?;
+        let owner =
+            remotes.iter().find(|remote| name.starts_with(&format!("{}_", remote["name"].as_str().unwrap())))?;
         let tools = wire.result("tools.list", json!({"names": [name]}))["tools"].take();
         (owner["state"] == "connected" && !tools[0].is_null()).then(|| tools[0].clone())
     })
@@ -176,7 +177,9 @@ fn a_link_that_breaks_ends_calls_on_both_sides_and_is_made_anew() {
     let result = client.answer(call)["result"].take();
     assert!(result["is_error"] == true && text(&result).contains("not known"), "{result}");
     assert_eq!(watcher.notification("events.event")["result"]["outcome"], "cancelled");
-    until("it is connected anew", || (two.remote()["connects"] == 2 && two.remote()["state"] == "connected").then_some(()));
+    until("it is connected anew", || {
+        (two.remote()["connects"] == 2 && two.remote()["state"] == "connected").then_some(())
+    });
     assert_eq!(text(&client.tool("far_hello", json!({}))), "hello");
 
     // A daemon that is away keeps its tools in the list, and says so when they are called.
@@ -266,7 +269,10 @@ fn with_nobody_here_it_is_as_with_nobody_there() {
     assert!(result["is_error"] == true && text(&result).contains("permissions grant"), "{result}");
     // The policy here judges first.
     let mut stranger = two.near.connect();
-    stranger.result("permissions.grant", json!({"category": "mcp", "pattern": "remote:far/*", "scope": "session", "action": "deny"}));
+    stranger.result(
+        "permissions.grant",
+        json!({"category": "mcp", "pattern": "remote:far/*", "scope": "session", "action": "deny"}),
+    );
     let result = stranger.tool("far_hello", json!({}));
     assert_eq!(result["metadata"]["permission"]["target"], "remote:far/hello", "{result}");
 }
@@ -278,14 +284,15 @@ fn questions_there_are_answered_here() {
     let mut person = two.near.connect();
     person.result("permissions.subscribe", json!({}));
     person.result("questions.subscribe", json!({}));
-    let question = json!({"question": "Which?", "options": [{"id": "a", "label": "A"}, {"id": "b", "label": "B"}]});
+    let question = json!({"question": "Which?", "options": [{"label": "Red"}, {"label": "Blue"}]});
     let call = client.request("tools.execute", json!({"name": "far_question", "arguments": question}));
     let event = person.notification("questions.event")["result"].take();
     assert_eq!(event["request"]["question"], "[far] Which?");
-    let reply = json!({"request_id": event["request"]["request_id"], "answer_ids": ["b"]});
+    let reply =
+        json!({"request_id": event["request"]["request_id"], "answer_ids": [event["request"]["options"][1]["id"]]});
     person.result("questions.reply", reply);
     let result = client.answer(call)["result"].take();
-    assert!(result["is_error"] == false && result.to_string().contains('B'), "{result}");
+    assert!(result["is_error"] == false && result.to_string().contains("Blue"), "{result}");
 }
 
 #[test]

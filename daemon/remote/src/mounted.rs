@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
@@ -83,8 +83,8 @@ struct Known {
     tools: Vec<KnownTool>,
     instances: Vec<String>,
     problems: Vec<String>,
-    /// As the registry has them: what they are called here, and the digest of each.
-    published: Vec<(ToolName, String)>,
+    /// As the registry has them. It owns them: they own what holds this.
+    published: Vec<Weak<RemoteTool>>,
     name_problems: Vec<String>,
 }
 
@@ -475,7 +475,8 @@ impl Mounted {
     pub(crate) fn publish(self: &Arc<Self>, owner: &Remotes) {
         let Some(engine) = owner.engine.upgrade() else { return };
         let key = source(&self.config.name);
-        let (mut tools, mut names, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut tools, mut problems) = (Vec::new(), Vec::new());
+        let before: Vec<Arc<RemoteTool>> = lock(&self.known).published.iter().filter_map(Weak::upgrade).collect();
         let known = match self.config.enabled {
             true => lock(&self.known).tools.clone(),
             false => Vec::new(),
@@ -486,19 +487,21 @@ impl Mounted {
                 problems.push(format!("{} is left out: the name {name} is taken", tool.own()));
                 continue;
             }
-            if let Some(made) = RemoteTool::new(self, name.clone(), tool) {
-                tools.push(Arc::new(made) as Arc<dyn Tool>);
-                names.push((name, tool.digest()));
+            // One that is as it was stays the same one, or it would be told as changed.
+            match before.iter().find(|made| made.spec().name == name && made.digest == tool.digest()) {
+                Some(made) => tools.push(made.clone()),
+                None => tools.extend(RemoteTool::new(self, name, tool).map(Arc::new)),
             }
         }
         {
             let mut known = lock(&self.known);
             known.name_problems = problems;
-            if known.published == names {
+            known.published = tools.iter().map(Arc::downgrade).collect();
+            if tools.len() == before.len() && tools.iter().zip(&before).all(|(now, was)| Arc::ptr_eq(now, was)) {
                 return;
             }
-            known.published = names;
         }
+        let tools = tools.into_iter().map(|tool| tool as Arc<dyn Tool>).collect();
         for answer in engine.registry.commit(vec![Change::Put { key, origin: Origin::Mcp, tools }]) {
             if let Err(taken) = answer {
                 // Somebody took a name between the look and the step; the next list tries again.
@@ -557,7 +560,8 @@ impl Mounted {
             }
         };
         let known = lock(&self.known);
-        let mut tools: Vec<ToolName> = known.published.iter().map(|(name, _)| name.clone()).collect();
+        let mut tools: Vec<ToolName> =
+            known.published.iter().filter_map(Weak::upgrade).map(|tool| tool.spec().name.clone()).collect();
         tools.sort();
         Remote {
             name: self.config.name.clone(),

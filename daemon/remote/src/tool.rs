@@ -25,7 +25,7 @@ pub(crate) struct RemoteTool {
     spec: ToolSpec,
     own: String,
     /// Of what was listed: the tool that is called must be the one that was seen.
-    digest: String,
+    pub(crate) digest: String,
     mounted: Arc<Mounted>,
 }
 

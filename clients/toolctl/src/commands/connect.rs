@@ -1,6 +1,7 @@
 //! `toolctl connect`: the daemon's socket as stdin and stdout, for programs that start their server.
 
 use std::io;
+use std::time::Duration;
 
 use clap::Args;
 use tokio::io::{AsyncRead, AsyncWriteExt, copy, stdin, stdout};
@@ -14,7 +15,7 @@ use crate::exit::OK;
 /// Pass bytes between stdin, stdout and the daemon
 ///
 /// For editors and agents that start a server of their own: name `toolctl connect` as its command.
-/// Ends when the daemon closes the connection.
+/// Ends when the daemon closes the connection, or whoever started it is gone.
 #[derive(Debug, Args)]
 pub(crate) struct Connect {}
 
@@ -28,7 +29,10 @@ pub(crate) async fn run(_: Connect, globals: &Globals) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-/// Passes bytes both ways until the daemon closes the connection.
+/// How often somebody who sends no more is asked whether they still listen.
+const LISTENS_CHECK: Duration = Duration::from_millis(50);
+
+/// Passes bytes both ways until the daemon closes the connection, or nobody is at the other end of stdout.
 pub(crate) async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unpin) -> io::Result<()> {
     let (mut from_daemon, mut to_daemon) = stream.split();
     let upstream = async {
@@ -52,6 +56,24 @@ pub(crate) async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unp
                 sending = false;
                 let _ = done;
             }
+            // The end of what can be read was told already, so whether anybody still listens is asked: a link that is
+            // gone must not keep its calls running.
+            () = tokio::time::sleep(LISTENS_CHECK), if !sending => {
+                if nobody_listens() {
+                    return Ok(());
+                }
+            }
         }
+    }
+}
+
+/// Whether the other end of stdout is gone for good.
+fn nobody_listens() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    match poll(&mut fds, Some(&Timespec::default())) {
+        Ok(_) => fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR),
+        Err(_) => false,
     }
 }
