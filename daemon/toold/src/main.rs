@@ -44,6 +44,11 @@ enum Command {
         #[command(subcommand)]
         what: ConfigCommand,
     },
+    /// Write the manual pages, one for each subcommand, into a folder
+    Man {
+        /// The folder, which is made if need be; such as ~/.local/share/man/man1
+        folder: PathBuf,
+    },
     /// Serve every client of this user on a Unix socket
     Serve {
         /// Where the socket is; else $TOOLD_SOCKET, else below $XDG_RUNTIME_DIR or $XDG_STATE_HOME
@@ -158,6 +163,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             author(&what)
         }
         Some(Command::Config { what }) => configuration(what, places),
+        Some(Command::Man { folder }) => manual(&folder),
         None if cli.stdio => {
             refuse_below_a_daemon()?;
             raise_open_files();
@@ -230,6 +236,13 @@ fn options(places: Places, sources: Sources, socket: Option<&Path>) -> anyhow::R
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("can't start the runtime")
+}
+
+fn manual(folder: &Path) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+    let command = <Cli as clap::CommandFactory>::command();
+    clap_mangen::generate_to(command, folder).with_context(|| format!("can't write to {}", folder.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Ten thousand idle clients are ten thousand descriptors.
