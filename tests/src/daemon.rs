@@ -143,7 +143,7 @@ impl TestDaemon {
     pub fn into_setup(mut self) -> Setup {
         self.end();
         // Its own end has been checked, and there is nothing more to end.
-        std::mem::replace(&mut self.setup, Setup::new())
+        std::mem::take(&mut self.setup)
     }
 
     pub fn pid(&self) -> u32 {
