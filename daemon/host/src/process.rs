@@ -31,8 +31,8 @@ use crate::kept::Kept;
 use crate::process::keeper::Ward;
 use crate::process::pipe::{Pipe, read_either};
 use crate::sandbox::Confinement;
-use crate::terminal;
 use crate::started::{Known, StartedFor};
+use crate::terminal;
 
 /// A program to run.
 #[derive(Clone, Debug)]
@@ -55,10 +55,10 @@ pub struct Command {
     pub terminal: Option<watch::Receiver<TerminalSize>>,
     /// What confines it. Then it cannot be told from outside whether the program itself could be started.
     pub confinement: Option<Confinement>,
-}
     /// Whose it is; what it starts in turn may do no more than that through the daemon. Nobody's when `None`: then
     /// it may only read.
     pub started_for: Option<StartedFor>,
+}
 
 impl Command {
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>, environment: Environment) -> Self {
@@ -73,8 +73,8 @@ impl Command {
             keep: 1024 * 1024,
             terminal: None,
             confinement: None,
-        }
             started_for: None,
+        }
     }
 
     /// A line for `bash`, which reads no start-up files: what was judged is what runs.
@@ -256,10 +256,10 @@ fn start_at_terminal(
     input: Option<mpsc::Receiver<Vec<u8>>>,
 ) -> Result<Running, StartError> {
     let program = command.program.display().to_string();
+    let started_for = command.started_for.clone();
     let Prepared { mut system, mark, ward } = prepare(&command)?;
     if command.environment.get("TERM").is_none_or(|term| term == "dumb") {
         system.env("TERM", "xterm-256color");
-    let started_for = command.started_for.clone();
     }
     let start = || terminal::spawn(system, size, input);
     let spawned = start_for(started_for, start, |spawned| spawned.child.id());
@@ -361,11 +361,11 @@ type Output = Box<dyn AsyncRead + Send + Sync + Unpin>;
 
 /// A program that runs, and its process group. Dropped early, it is killed.
 struct Running {
+    /// Before the child, which may be waited for when it is dropped.
+    known: Option<Known>,
     child: Child,
     stdout: Option<Output>,
     stderr: Option<Output>,
-    /// Before the child, which may be waited for when it is dropped.
-    known: Option<Known>,
     exit: Exit,
     pid: Pid,
     mark: String,
@@ -401,10 +401,10 @@ impl Running {
     }
 
     async fn reap(&mut self) -> Option<std::process::ExitStatus> {
+        self.known = None;
         self.child.wait().await.inspect_err(|error| tracing::warn!(%error, "can't wait for a child")).ok()
     }
 
-        self.known = None;
     /// Ends whoever is left in the group, once its leader is reaped; true when there was someone.
     /// As long as somebody is in it, the group's number belongs to nobody else.
     async fn end_rest(&mut self) -> bool {

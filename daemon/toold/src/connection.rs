@@ -49,6 +49,8 @@ pub struct ConnectionLimits {
     pub outboxes: Arc<Outboxes>,
     /// Of all connections together.
     pub unfinished: Arc<Unfinished>,
+    /// What clients are told last, once `stop` fires, behind all answers: what was not answered was not read.
+    pub farewell: Arc<OnceLock<Box<RawValue>>>,
 }
 
 impl Default for ConnectionLimits {
@@ -130,13 +132,13 @@ impl Connection {
         self.agent.load(Ordering::Relaxed) || self.peer.principal == Principal::Agent
     }
 
-    /// Binds a session that ends with the connection.
-    pub fn bind_own(&self, session: Arc<Session>) {
     /// Whether it may do what only a person may.
     pub fn may_decide(&self) -> bool {
         self.peer.principal.may_decide() && !self.is_agent()
     }
 
+    /// Binds a session that ends with the connection.
+    pub fn bind_own(&self, session: Arc<Session>) {
         // There is only ever one: it is made when nothing is bound, and something always is from then on.
         let _ = self.own_session.set(session.id.clone());
         self.bind(session);
@@ -331,6 +333,11 @@ impl Server {
         loop {
             self.dispatch_inbox()?;
             if self.is_done() || self.dialect == Dialect::Mcp {
+                if self.dialect != Dialect::Mcp
+                    && let Some(farewell) = self.limits.farewell.clone().get()
+                {
+                    self.put(farewell);
+                }
                 return Box::pin(self.flush(stream)).await;
             }
             if self.more {
