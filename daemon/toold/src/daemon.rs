@@ -214,7 +214,8 @@ impl Daemon {
         let (state, mcp) = (self.state.clone(), self.mcp.clone());
         let id = state.next_connection.fetch_add(1, Ordering::Relaxed);
         let (limits, stop, cancel) = (state.limits.clone(), state.stopping.clone(), state.cancel.clone());
-        let serving = connection::serve(stream, id, peer, self.methods.clone(), limits, stop, cancel);
+        // Boxed: what an `async` block captures and then awaits takes its place twice.
+        let serving = Box::pin(connection::serve(stream, id, peer, self.methods.clone(), limits, stop, cancel));
         async move {
             let Served { connection, other } = serving.await;
             state.builtins.buffers.clear_connection(id);
