@@ -15,6 +15,7 @@ pub mod watch;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +81,10 @@ pub struct PluginsConfig {
     pub disabled: Vec<String>,
     /// Names of bundled plugins that are.
     pub bundled: Vec<String>,
+    /// How often plugin folders are looked at for changes, in milliseconds, whatever the system tells. Absent: the
+    /// system tells, and they are looked at every second only where it does not tell all, as on a network's file
+    /// system. Counts from the next start on, and in the user's configuration alone.
+    pub poll_ms: Option<NonZeroU64>,
     #[serde(flatten)]
     #[schemars(with = "BTreeMap<String, serde_json::Map<String, serde_json::Value>>")]
     pub tables: BTreeMap<String, toml::Table>,

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Map, Value};
@@ -41,6 +42,7 @@ pub fn start(
         now.disabled.into_iter().filter(|(scope, _)| *scope == Scope::Global).map(|(_, name)| name).collect();
     host.enabled = now.enabled;
     host.config = now.tables.get(&Scope::Global).cloned().unwrap_or_default();
+    host.poll = loaded.config.plugins.poll_ms.map(|ms| Duration::from_millis(ms.get()));
     host.profile_dir = options.places.config.clone();
     host.registrations = Some(registrations(options));
     host.store = Some(Arc::new(PluginStore(store.clone())));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::event::{AccessKind, AccessMode, EventKind, MetadataKind, ModifyKind};
 use notify::{Config, Event, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
@@ -103,6 +103,8 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn concerns(event: &Event, file: &Path) -> bool {
     let is_change = match event.kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        // All that is told of a newer file where files are looked at.
+        EventKind::Modify(ModifyKind::Metadata(MetadataKind::WriteTime)) => true,
         EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)) => false,
         EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => true,
     };

@@ -1,0 +1,114 @@
+//! Plugins follow their files where the system does not tell of changes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, Wire, toold, until};
+
+fn greet(version: &str) -> String {
+    format!("hygge.register_tool{{name = 'greet', permission = false, execute = function() return '{version}' end}}\n")
+}
+
+/// Saves as an editor does at another time than now: no clock of this system tells that it is newer.
+fn save_at(path: &Path, text: &str, time: SystemTime) {
+    fs::write(path, text).unwrap();
+    fs::File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[track_caller]
+fn until_greeted(wire: &mut Wire, version: &str) {
+    until(version, || {
+        let answer = wire.call("tools.execute", json!({"name": "greet", "arguments": {}}));
+        (answer["result"]["content"][0]["text"] == version).then_some(())
+    });
+}
+
+/// Saves in the same second and in others, a new plugin, one that goes.
+fn check_changes_count(daemon: &TestDaemon) {
+    let mut wire = daemon.connect();
+    let path = daemon.plugins().join("greet.lua");
+    until_greeted(&mut wire, "one");
+    fs::write(&path, greet("two")).unwrap();
+    until_greeted(&mut wire, "two");
+    save_at(&path, &greet("three"), SystemTime::now() + Duration::from_secs(3600));
+    until_greeted(&mut wire, "three");
+    save_at(&path, &greet("four"), SystemTime::now() - Duration::from_secs(3600));
+    until_greeted(&mut wire, "four");
+    let other = daemon.plugins().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("text.lua"), "return 'here'").unwrap();
+    fs::write(
+        other.join("plugin.lua"),
+        "hygge.register_tool{name = 'other', permission = false, execute = function() return require('text') end}",
+    )
+    .unwrap();
+    until("the other", || (wire.call("tools.execute", json!({"name": "other"}))["error"].is_null()).then_some(()));
+    fs::remove_dir_all(other).unwrap();
+    until("no other", || wire.call("tools.execute", json!({"name": "other"}))["error"].is_object().then_some(()));
+}
+
+fn problems(daemon: &TestDaemon) -> String {
+    let status: Value = daemon.connect().result("daemon.status", json!({}));
+    status["problems"].to_string()
+}
+
+#[test]
+fn plugin_folders_are_looked_at_as_often_as_configured() {
+    let setup = Setup::new().config("[plugins]\npoll_ms = 20\n").plugin("greet.lua", &greet("one"));
+    let daemon = setup.start();
+    check_changes_count(&daemon);
+    // Nothing is amiss: it was asked for.
+    assert_eq!(problems(&daemon), "null");
+}
+
+#[test]
+fn a_linked_plugin_is_looked_at_where_it_leads() {
+    let setup = Setup::new().config("[plugins]\npoll_ms = 20\n");
+    let elsewhere = setup.path("home/greet.lua");
+    fs::write(&elsewhere, greet("one")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, setup.path("config/toold/plugins/greet.lua")).unwrap();
+    let daemon = setup.start();
+    let mut wire = daemon.connect();
+    until_greeted(&mut wire, "one");
+    save_at(&elsewhere, &greet("two"), SystemTime::now() + Duration::from_secs(3600));
+    until_greeted(&mut wire, "two");
+}
+
+/// What the system lets a user watch can be bounded in a namespace of one's own, which not every system lets one
+/// make: there, the unit tests of the watching stand alone.
+#[test]
+fn where_the_system_lets_nothing_be_watched_folders_are_looked_at_and_people_are_told() {
+    for (limit, words) in [("max_inotify_watches", "max_user_watches"), ("max_inotify_instances", "max_user_instances")]
+    {
+        let within = |command: &mut Command, program: &str| {
+            let script = format!("echo 0 > /proc/sys/user/{limit} && exec \"$@\"");
+            command.args(["-Ur", "sh", "-c", &script, "sh", program]);
+        };
+        let mut probe = Command::new("unshare");
+        within(&mut probe, "true");
+        let probed = probe.stdin(Stdio::null()).stderr(Stdio::null()).status();
+        if !probed.is_ok_and(|status| status.success()) {
+            eprintln!("no namespace to be had: this is not tried here");
+            return;
+        }
+        let setup = Setup::new().plugin("greet.lua", &greet("one"));
+        let daemon = setup.start_by(|setup| {
+            let mut command = setup.command(Path::new("unshare"));
+            within(&mut command, toold().to_str().unwrap());
+            command
+        });
+        check_changes_count(&daemon);
+        let told = problems(&daemon);
+        let folder = daemon.plugins().display().to_string();
+        for word in ["looked for every 1s", words, folder.as_str()] {
+            assert!(told.contains(word), "{told}");
+        }
+        let doctor = daemon.toolctl(&["doctor"]);
+        let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+        assert!(said.contains("looked for every 1s"), "{said}");
+        assert!(daemon.log().contains("looked for every 1s"));
+    }
+}
