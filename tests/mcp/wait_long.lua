@@ -4,7 +4,7 @@ hygge.register_tool({
   description = "Waits for a minute",
   permission = false,
   execute = function()
-    hygge.sleep(60)
+    hygge.sleep("60s")
     return "done"
   end,
 })

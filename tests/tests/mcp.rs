@@ -20,7 +20,7 @@ hygge.register_tool{
 }
 hygge.register_tool{
   name = "forever", description = "Waits",
-  permission = false, execute = function(ctx, input) ctx.progress("waiting") hygge.sleep(60) return "never" end,
+  permission = false, execute = function(ctx, input) ctx.progress("waiting") hygge.sleep("60s") return "never" end,
 }
 "#;
 

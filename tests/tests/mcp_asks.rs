@@ -275,3 +275,35 @@ fn parallel_calls_that_ask_the_same_end_with_one_answer_each() {
     assert_eq!(client.answer(second)["result"]["isError"], false);
     assert_ne!(one["id"], two["id"]);
 }
+
+#[test]
+fn a_stateless_client_answers_a_question_in_its_next_request_unless_somebody_else_did() {
+    let daemon = daemon();
+    let mut client = Wire::connect(&daemon.socket());
+    let question = |text: &str| {
+        let arguments = json!({"question": text, "options": [{"label": "Left"}, {"label": "Right"}]});
+        json!({"name": "question", "arguments": arguments})
+    };
+    let asks = client.result("tools/call", new(&daemon, "other", question("Which way?")));
+    assert_eq!(asks["resultType"], "input_required", "{asks}");
+    let (key, request) = asks["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(request["params"]["requestedSchema"]["properties"]["choice"]["enum"], json!(["Left", "Right"]));
+    let mut again = question("Which way?");
+    again["requestState"] = asks["requestState"].clone();
+    again["inputResponses"] = json!({key: {"action": "accept", "content": {"choice": "Right"}}});
+    let result = client.result("tools/call", new(&daemon, "other", again));
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("Right"), "{result}");
+
+    let mut person = daemon.connect();
+    person.result("questions.subscribe", json!({}));
+    let asks = client.result("tools/call", new(&daemon, "other", question("And now?")));
+    let seen = person.notification("questions.event")["result"].take();
+    assert_eq!(seen["request"]["question"], "And now?", "{seen}");
+    let left = seen["request"]["options"][0]["id"].clone();
+    let answer = json!({"request_id": seen["request"]["request_id"], "answer_ids": [left]});
+    person.result("questions.reply", answer);
+    let mut again = question("And now?");
+    again["requestState"] = asks["requestState"].clone();
+    let result = client.result("tools/call", new(&daemon, "other", again));
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("Left"), "{result}");
+}

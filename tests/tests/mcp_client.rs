@@ -74,17 +74,35 @@ fn names(wire: &mut Wire) -> Vec<String> {
 #[test]
 fn one_process_serves_every_frontend_and_sees_none_of_them() {
     let daemon = mounted(&[]);
-    let other = daemon.setup.path("other");
+    let (other, root) = (daemon.setup.path("other"), daemon.setup.path("root"));
     std::fs::create_dir(&other).unwrap();
+    std::fs::create_dir(&root).unwrap();
     let (mut one, mut two) = (daemon.connect(), Wire::connect(&daemon.socket()));
-    two.result("session.open", json!({"cwd": other, "env": {"SECRET_OF_TWO": "x"}}));
+    two.result("session.open", json!({"cwd": other, "roots": [&root], "env": {"SECRET_OF_TWO": "x"}}));
     let (a, b) = (seen(&mut one), seen(&mut two));
-    assert_eq!(a["pid"], b["pid"]);
+    // A frontend of the daemon that speaks MCP itself, and tells its roots.
+    let mut three = Wire::connect(&daemon.socket());
+    let info = json!({"name": "three", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": info});
+    three.result("initialize", hello);
+    three.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let id = three.request("tools/call", json!({"name": "s_where", "arguments": {}}));
+    let asked = three.next_message().unwrap();
+    assert_eq!(asked["method"], "roots/list", "{asked}");
+    let told = json!({"roots": [{"uri": format!("file://{}", root.display())}]});
+    three.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": told}));
+    let c: Value = serde_json::from_str(text(&three.answer(id)["result"])).unwrap();
+    assert_eq!((&a["pid"], &a["pid"]), (&b["pid"], &c["pid"]));
     assert_eq!(a["pid"], only(&mut one)["pid"]);
-    let shown = b.to_string();
-    for hidden in
-        ["SECRET_OF_TWO", "TOOLD_LOG", "TOOLD_SOCKET", other.to_str().unwrap(), daemon.work().to_str().unwrap()]
-    {
+    let shown = format!("{b} {c}");
+    for hidden in [
+        "SECRET_OF_TWO",
+        "TOOLD_LOG",
+        "TOOLD_SOCKET",
+        other.to_str().unwrap(),
+        root.to_str().unwrap(),
+        daemon.work().to_str().unwrap(),
+    ] {
         assert!(!shown.contains(hidden), "{hidden} is known to the server: {shown}");
     }
     assert_eq!(b["cwd"], json!(daemon.setup.path("home")));
@@ -162,7 +180,7 @@ fn a_call_ends_when_its_caller_says_so_and_the_server_hears_of_it() {
     wire.notification("tools.progress");
     wire.result("tools.cancel", json!({"call_id": "c"}));
     assert_eq!(wire.answer(id)["error"]["code"], -32800);
-    let params = json!({"name": "s_hang", "timeout_ms": 50});
+    let params = json!({"name": "s_hang", "timeout_ms": 500});
     assert_eq!(wire.result("tools.execute", params)["metadata"]["timed_out"], true);
     until("the server was told of both", || {
         let told: Vec<String> = serde_json::from_str(text(&other.tool("s_cancelled", json!({})))).unwrap();

@@ -15,7 +15,7 @@ hygge.register_tool{
 }
 hygge.register_tool{
   name = "forever", description = "Waits", permission = false,
-  execute = function(ctx, input) ctx.progress("waiting") hygge.sleep(60) return "never" end,
+  execute = function(ctx, input) ctx.progress("waiting") hygge.sleep("60s") return "never" end,
 }
 "#;
 
@@ -196,6 +196,42 @@ fn the_token_is_for_its_owner_alone() {
     let refused = person.tool("read", json!({"path": path}));
     assert_eq!(refused["is_error"], true);
     assert!(!refused.to_string().contains(&served.token));
+}
+
+#[test]
+fn another_user_of_the_machine_reads_no_token_and_reaches_no_socket() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    let served = serve("");
+    // Only root can become another user.
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    const NOBODY: u32 = 65_534;
+    // All that is not the daemon's own lets everybody through, so that it is the daemon's doing.
+    let (token, socket) = (served.daemon.state().join("mcp-token"), served.daemon.socket());
+    let of_the_daemon = [served.daemon.state(), socket.parent().unwrap().to_owned()];
+    for folder in token.ancestors().chain(socket.ancestors()).skip(1) {
+        let is_ours = folder.starts_with(served.daemon.setup.path("")) && !of_the_daemon.contains(&folder.to_owned());
+        if is_ours && folder.is_dir() {
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    let as_nobody = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/").stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    let read = as_nobody("cat", &[token.to_str().unwrap()]);
+    assert!(!read.status.success() && read.stdout.is_empty(), "{read:?}");
+    let connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])";
+    let connected = as_nobody("python3", &["-c", connect, socket.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&connected.stderr).contains("PermissionError"), "{connected:?}");
+    // What everybody can reach, the port, is of no use without the token.
+    let ask = "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], data=b'{}'), timeout=30)";
+    let asked = as_nobody("python3", &["-c", ask, &format!("http://{}/mcp", served.address)]);
+    assert!(String::from_utf8_lossy(&asked.stderr).contains("401"), "{asked:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ end
 -- Goes on when the file is there.
 local function wait(ctx)
   ctx.progress("waiting for go")
-  while not hygge.fs.exists("go") do hygge.sleep(0.01) end
+  while not hygge.fs.exists("go") do hygge.sleep("10ms") end
   return "gone"
 end
 tool("job", "optional", wait)
@@ -122,7 +122,10 @@ fn a_call_that_takes_long_is_a_task_that_its_client_comes_back_for() {
     let task = client.task("job", json!({}));
     let told = client.get(&task);
     assert_eq!((&told["status"], &told["resultType"]), (&json!("working"), &json!("complete")), "{told}");
-    assert_eq!(until("its message", || client.get(&task)["statusMessage"].as_str().map(str::to_owned)), "waiting for go");
+    assert_eq!(
+        until("its message", || client.get(&task)["statusMessage"].as_str().map(str::to_owned)),
+        "waiting for go"
+    );
     go(&daemon);
     let told = client.in_state(&task, "completed");
     assert_eq!(told["result"]["content"][0]["text"], "gone");
@@ -264,7 +267,7 @@ fn a_task_ends_with_the_stream_of_its_client() {
     let mut client = Client::of(&daemon);
     client.task("job", json!({}));
     let mut native = daemon.connect();
-    let mut running = || native.result("daemon.status", json!({}))["calls"]["running"].as_u64();
+    let mut running = || native.result("daemon.status", json!({}))["calls"]["in_flight"].as_u64();
     until("it runs", || running().filter(|count| *count == 1));
     drop(client);
     until("it ends", || running().filter(|count| *count == 0));

@@ -74,9 +74,9 @@ end)
 
 tool("test_tool_with_logging", "Logs three times", function()
   hygge.log("info", "Tool execution started")
-  hygge.sleep(0.05)
+  hygge.sleep("50ms")
   hygge.log("info", "Tool processing data")
-  hygge.sleep(0.05)
+  hygge.sleep("50ms")
   hygge.log("info", "Tool execution completed")
   return "Three messages were logged."
 end)
@@ -89,13 +89,13 @@ end)
 tool("test_tool_with_progress", "Tells its progress", function(ctx)
   for _, done in ipairs({ 0, 50, 100 }) do
     ctx.progress({ progress = done, total = 100, message = "Completed step " .. done .. " of 100" })
-    hygge.sleep(0.05)
+    hygge.sleep("50ms")
   end
   return "Progress was told."
 end)
 
 tool("test_reconnection", "Takes a while", function()
-  hygge.sleep(0.5)
+  hygge.sleep("500ms")
   return "Reconnection test completed."
 end)
 

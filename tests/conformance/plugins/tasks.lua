@@ -28,13 +28,13 @@ tool(
   "optional",
   function(ctx, input)
     ctx.progress((input.label or "it") .. " takes " .. input.seconds .. " s")
-    hygge.sleep(input.seconds)
+    hygge.sleep(input.seconds * 1000)
     return "Done: " .. (input.label or "no label")
   end
 )
 
 tool("failing_job", "Fails after a while", nil, "required", function()
-  hygge.sleep(1)
+  hygge.sleep("1s")
   error("This job fails.", 0)
 end)
 
@@ -67,6 +67,6 @@ tool("test_tool_with_task", "Asks for a name and takes its time", nil, "optional
     message = "What is your name?",
     schema = { type = "object", properties = { name = { type = "string" } }, required = { "name" } },
   })
-  hygge.sleep(1)
+  hygge.sleep("1s")
   return "Done for " .. (answer.content and answer.content.name or "nobody")
 end)

@@ -1,22 +1,27 @@
 //! Resources, prompts and completion: what plugins offer beside tools.
 
+use std::sync::Arc;
+
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResponse,
-    GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, Prompt, PromptArgument,
-    PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, Resource,
-    ResourceTemplate,
+    GetPromptResult, InputResponses, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, Prompt,
+    PromptArgument, PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
+    Resource, ResourceTemplate,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value};
+use toold_engine::Engine;
+use toold_engine::execute::Call;
 use toold_engine::offers::{self, Address, Completing, OfferError};
 use toold_proto::offer::Rendered;
 
 use crate::server::request::Served;
 use crate::server::rounds::Binding;
 use crate::server::tools::LIST_TTL_MS;
-use crate::server::work::Outcome;
+use crate::server::work::{Finished, Outcome};
 use crate::server::{Server, content};
 
 pub(super) async fn resources(
@@ -27,9 +32,7 @@ pub(super) async fn resources(
     let resources = all.iter().filter_map(|resource| match &resource.address {
         Address::Uri(uri) => {
             let mut shown = Resource::new(uri, &resource.name);
-            shown.title = resource.title.clone();
-            shown.description = resource.description.clone();
-            shown.mime_type = resource.mime_type.clone();
+            say_of(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
             Some(shown)
         }
         Address::Template(_) => None,
@@ -46,9 +49,7 @@ pub(super) async fn templates(
     let templates = all.iter().filter_map(|resource| match &resource.address {
         Address::Template(template) => {
             let mut shown = ResourceTemplate::new(template.as_str(), &resource.name);
-            shown.title = resource.title.clone();
-            shown.description = resource.description.clone();
-            shown.mime_type = resource.mime_type.clone();
+            say_of(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
             Some(shown)
         }
         Address::Uri(_) => None,
@@ -57,10 +58,14 @@ pub(super) async fn templates(
     Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
 }
 
-async fn seen(
-    server: &Server,
-    context: &RequestContext<RoleServer>,
-) -> Result<Vec<std::sync::Arc<offers::Resource>>, ErrorData> {
+/// What is said of a resource and of a template alike.
+fn say_of(resource: &offers::Resource, [title, description, mime_type]: [&mut Option<String>; 3]) {
+    title.clone_from(&resource.title);
+    description.clone_from(&resource.description);
+    mime_type.clone_from(&resource.mime_type);
+}
+
+async fn seen(server: &Server, context: &RequestContext<RoleServer>) -> Result<Vec<Arc<offers::Resource>>, ErrorData> {
     let session = server.view(context).await?;
     server.mcp.host.settled().await;
     Ok(server.mcp.engine().offers.resources(&session.project))
@@ -72,26 +77,18 @@ pub(super) async fn read(
     context: RequestContext<RoleServer>,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let binding = Binding::new("resources/read", &request.uri, None, &server.connection);
-    let answers = request.input_responses.take().unwrap_or_default();
-    let served = match request.request_state.take() {
-        Some(state) => server.come_again(&state, answers, binding, context).await?,
-        None => {
-            let session = server.view(&context).await?;
-            server.mcp.host.settled().await;
-            let engine = server.mcp.engine().clone();
-            let uri = request.uri;
-            let start = move |call| {
-                let read = async move {
-                    let read = offers::read(&engine, &uri, call).await.map_err(failed)?;
-                    let contents = read.into_iter().map(content::contents).collect();
-                    let result = ReadResourceResult::new(contents);
-                    Ok(Outcome::Resource(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private)))
-                };
-                read.boxed()
-            };
-            server.carry_out(session, answers, binding, context, None, start).await
-        }
+    let again = (request.request_state.take(), request.input_responses.take());
+    let uri = request.uri;
+    let start = move |engine: Arc<Engine>, call| {
+        let read = async move {
+            let read = offers::read(&engine, &uri, call).await.map_err(failed)?;
+            let contents = read.into_iter().map(content::contents).collect();
+            let result = ReadResourceResult::new(contents);
+            Ok(Outcome::Resource(result.with_ttl_ms(0).with_cache_scope(CacheScope::Private)))
+        };
+        read.boxed()
     };
+    let served = serve(server, again, binding, context, start).await?;
     match served {
         Served::Finished(Ok(Outcome::Resource(result))) => Ok(result.into()),
         Served::InputRequired(required) => Ok(required.into()),
@@ -129,29 +126,39 @@ pub(super) async fn prompt(
     context: RequestContext<RoleServer>,
 ) -> Result<GetPromptResponse, ErrorData> {
     let binding = Binding::new("prompts/get", &request.name, request.arguments.as_ref(), &server.connection);
-    let answers = request.input_responses.take().unwrap_or_default();
-    let served = match request.request_state.take() {
-        Some(state) => server.come_again(&state, answers, binding, context).await?,
-        None => {
-            let session = server.view(&context).await?;
-            server.mcp.host.settled().await;
-            let engine = server.mcp.engine().clone();
-            let (name, arguments) = (request.name, request.arguments.unwrap_or_default());
-            let start = move |call| {
-                let render = async move {
-                    let rendered = offers::render(&engine, &name, arguments, call).await.map_err(failed)?;
-                    Ok(Outcome::Prompt(shown(rendered)))
-                };
-                render.boxed()
-            };
-            server.carry_out(session, answers, binding, context, None, start).await
-        }
+    let again = (request.request_state.take(), request.input_responses.take());
+    let (name, arguments) = (request.name, request.arguments.unwrap_or_default());
+    let start = move |engine: Arc<Engine>, call| {
+        let render = async move {
+            let rendered = offers::render(&engine, &name, arguments, call).await.map_err(failed)?;
+            Ok(Outcome::Prompt(shown(rendered)))
+        };
+        render.boxed()
     };
+    let served = serve(server, again, binding, context, start).await?;
     match served {
         Served::Finished(Ok(Outcome::Prompt(result))) => Ok(result.into()),
         Served::InputRequired(required) => Ok(required.into()),
         other => Err(error_of(other)),
     }
+}
+
+/// Starts a call, or goes on with the one that a client comes back for: `again` is its state and its answers.
+async fn serve(
+    server: &Server,
+    (state, answers): (Option<String>, Option<InputResponses>),
+    binding: Binding,
+    context: RequestContext<RoleServer>,
+    start: impl FnOnce(Arc<Engine>, Call) -> BoxFuture<'static, Finished>,
+) -> Result<Served, ErrorData> {
+    let answers = answers.unwrap_or_default();
+    if let Some(state) = state {
+        return server.come_again(&state, answers, binding, context).await;
+    }
+    let session = server.view(&context).await?;
+    server.mcp.host.settled().await;
+    let engine = server.mcp.engine().clone();
+    Ok(server.carry_out(session, answers, binding, context, None, move |call| start(engine, call)).await)
 }
 
 fn shown(rendered: Rendered) -> GetPromptResult {

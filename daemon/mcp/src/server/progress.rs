@@ -1,6 +1,6 @@
 //! A call's progress as `notifications/progress`.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RoleServer};
@@ -15,32 +15,48 @@ const MAX_MESSAGE: usize = 4_000;
 
 /// Where a call's progress goes: to whichever request waits for its result.
 #[derive(Clone, Default)]
-pub(super) struct Tap(Arc<Mutex<Option<mpsc::Sender<Progress>>>>);
+pub(super) struct Tap(Arc<Mutex<Turned>>);
+
+#[derive(Default)]
+struct Turned {
+    to: Option<mpsc::Sender<Progress>>,
+    /// What came last, for who begins to listen later.
+    last: Option<Progress>,
+}
 
 impl Tap {
     /// From now on progress goes to this request, if it asked for any.
     pub(super) fn turn_to(&self, peer: &Peer<RoleServer>, token: Option<ProgressToken>) -> Forward {
         let (sender, receiver) = mpsc::channel(WAITING);
         let wanted = token.is_some();
-        *self.0.lock().expect("no code panics while it holds this lock") = wanted.then_some(sender);
+        self.lock().to = wanted.then_some(sender);
         Forward { to: token.map(|token| (peer.clone(), token)), receiver, last: None, counts: true }
     }
 
-    /// From now on progress is heard here alone.
+    /// From now on progress is heard here alone, the last that there was first.
     pub(super) fn listen(&self) -> mpsc::Receiver<Progress> {
         let (sender, receiver) = mpsc::channel(WAITING);
-        *self.0.lock().expect("no code panics while it holds this lock") = Some(sender);
+        let mut turned = self.lock();
+        if let Some(last) = turned.last.take() {
+            sender.try_send(last).expect("a new channel has room");
+        }
+        turned.to = Some(sender);
         receiver
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Turned> {
+        self.0.lock().expect("no code panics while it holds this lock")
     }
 }
 
 impl ProgressSink for Tap {
     fn send(&self, _seq: u64, progress: &Progress) {
-        let sender = self.0.lock().expect("no code panics while it holds this lock");
-        if let Some(sender) = sender.as_ref() {
+        let mut turned = self.lock();
+        if let Some(sender) = &turned.to {
             // Full or closed: progress may be lost, the result is not.
             let _ = sender.try_send(progress.clone());
         }
+        turned.last = Some(progress.clone());
     }
 }
 

@@ -133,7 +133,11 @@ pub(crate) async fn run(install: Install) -> anyhow::Result<u8> {
         return Ok(OK);
     }
     if install.undo {
-        replace(&file, &after)?;
+        match after.is_empty() {
+            // There was none.
+            true => std::fs::remove_file(&file).with_context(|| format!("can't remove {}", file.display()))?,
+            false => replace(&file, &after)?,
+        }
         std::fs::remove_file(&backup).with_context(|| format!("can't remove {}", backup.display()))?;
         writeln!(out, "{} is as it was", file.display())?;
         return Ok(OK);

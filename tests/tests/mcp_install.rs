@@ -1,0 +1,159 @@
+//! `toolctl mcp install`: the entry in the usual clients' files, shown before, beside what is there, and undone.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, toolctl};
+
+const JSON: &str = r#"{
+  "theme": "dark",
+  "HOLDER": {
+    "other": {"command": "other-server", "args": ["--flag"]}
+  },
+  "last": [1, 2]
+}
+"#;
+/// With what editors allow in their files, and plain JSON has not.
+const JSONC: &str = r#"// my settings
+{
+  "theme": "dark", /* not light */
+  "HOLDER": {
+    // theirs
+    "other": {"command": "other-server"},
+  },
+}
+"#;
+const TOML: &str = "# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"other-server\" # theirs\n";
+
+/// Name, file below the home folder, the member that holds servers, what is there before.
+const CLIENTS: [(&str, &str, &str, &str); 8] = [
+    ("claude-code", ".claude.json", "mcpServers", JSON),
+    ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers", JSON),
+    ("codex", ".codex/config.toml", "mcp_servers", TOML),
+    ("cursor", ".cursor/mcp.json", "mcpServers", JSON),
+    ("gemini-cli", ".gemini/settings.json", "mcpServers", JSON),
+    ("vscode", ".config/Code/User/mcp.json", "servers", JSONC),
+    ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers", JSON),
+    ("zed", ".config/zed/settings.json", "context_servers", JSONC),
+];
+
+fn run(setup: &Setup, arguments: &[&str]) -> Output {
+    setup.command(toolctl()).args(["mcp", "install"]).args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn done(setup: &Setup, arguments: &[&str]) -> String {
+    let output = run(setup, arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The entry that a client would read, of a file of any of the three kinds.
+fn entry(text: &str, holder: &str) -> Value {
+    let read: Value = match text.starts_with('#') {
+        true => toml::from_str(text).unwrap(),
+        false => {
+            // Comments and commas at the end are all that these files have beside JSON.
+            let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let text = lines.collect::<Vec<_>>().join("\n").replace("/* not light */", "");
+            let bytes: Vec<char> = text.chars().collect();
+            let ends =
+                |at: usize| bytes[at + 1..].iter().find(|c| !c.is_whitespace()).is_some_and(|c| "}]".contains(*c));
+            let kept = bytes.iter().enumerate().filter(|(at, c)| **c != ',' || !ends(*at)).map(|(_, c)| *c);
+            serde_json::from_str(&kept.collect::<String>()).unwrap()
+        }
+    };
+    assert_eq!(read[holder]["other"]["command"], "other-server", "what was there stays: {text}");
+    read[holder]["toold"].clone()
+}
+
+#[test]
+fn each_client_gets_its_entry_beside_what_it_has_and_can_have_it_taken_out() {
+    for (client, file, holder, before) in CLIENTS {
+        let setup = Setup::new();
+        let file = setup.path("home").join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let before = before.replace("HOLDER", holder);
+        std::fs::write(&file, &before).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+
+        // Nobody is there to ask: it is shown, and nothing is done.
+        let refused = run(&setup, &[client]);
+        assert!(!refused.status.success());
+        let shown = String::from_utf8(refused.stdout).unwrap();
+        assert!(shown.starts_with(file.to_str().unwrap()), "{client}: {shown}");
+        assert!(shown.lines().any(|line| line.starts_with('+') && line.contains("toold")), "{client}: {shown}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+
+        done(&setup, &[client, "--yes"]);
+        let after = std::fs::read_to_string(&file).unwrap();
+        let entry = entry(&after, holder);
+        assert_eq!(entry["args"], json!(["mcp"]), "{client}: {after}");
+        let program = Command::new(entry["command"].as_str().unwrap()).arg("--version").output().unwrap();
+        assert!(program.status.success() && program.stdout.starts_with(b"toolctl "), "{client}: {program:?}");
+        for kept in before.lines().filter(|line| line.contains("//") || line.contains('#') || line.contains("theme")) {
+            assert!(after.contains(kept.trim_end_matches(',')), "{client}: {kept} is gone: {after}");
+        }
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640, "{client}");
+        assert!(done(&setup, &[client, "--yes"]).contains("has it already"), "{client}");
+
+        let undone = done(&setup, &[client, "--undo", "--yes"]);
+        assert!(undone.lines().any(|line| line.starts_with('-') && line.contains("toold")), "{client}: {undone}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), before, "{client}");
+        assert!(!run(&setup, &[client, "--undo", "--yes"]).status.success(), "{client}: there is nothing to undo");
+    }
+}
+
+#[test]
+fn a_file_that_was_not_there_is_its_owners_alone_and_goes_again() {
+    for (client, file, _, _) in CLIENTS {
+        let setup = Setup::new();
+        let file = setup.path("home").join(file);
+        done(&setup, &[client, "--yes"]);
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{client}");
+        done(&setup, &[client, "--undo", "--yes"]);
+        let left: Vec<_> =
+            std::fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(left.iter().all(|path| !path.display().to_string().contains(&*file.display().to_string())), "{left:?}");
+    }
+}
+
+#[test]
+fn what_changed_since_is_not_undone() {
+    let setup = Setup::new();
+    let file = setup.path("home/.cursor/mcp.json");
+    done(&setup, &["cursor", "--yes"]);
+    let changed = std::fs::read_to_string(&file).unwrap().replace("{\n", "{\n  \"new\": 1,\n");
+    std::fs::write(&file, &changed).unwrap();
+    let refused = run(&setup, &["cursor", "--undo", "--yes"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("has changed since"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), changed);
+}
+
+#[test]
+fn a_file_that_cannot_be_understood_is_left_alone() {
+    let setup = Setup::new();
+    let file = setup.path("home/.cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    for broken in ["{\"mcpServers\": ", "{\"mcpServers\": []}", "[1]"] {
+        std::fs::write(&file, broken).unwrap();
+        let refused = run(&setup, &["cursor", "--yes"]);
+        assert!(!refused.status.success(), "{broken}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), broken);
+    }
+}
+
+#[test]
+fn the_doctor_tells_who_is_set_up_and_speaks_as_clients_do() {
+    let daemon = Setup::new().config("[mcp]\nlisten = \"127.0.0.1:0\"\n").start();
+    done(&daemon.setup, &["zed", "--yes"]);
+    let told = toold_tests::until("HTTP is served", || {
+        let output = daemon.toolctl(&["mcp", "doctor"]);
+        let told = String::from_utf8(output.stdout).unwrap();
+        (output.status.success() && told.contains("ok    HTTP: http://127.0.0.1:")).then_some(told)
+    });
+    assert!(told.contains("ok    stdio: revision 2025-11-25, "), "{told}");
+    assert!(told.lines().any(|line| line.starts_with("ok    zed: ")), "{told}");
+    assert!(told.lines().any(|line| line.starts_with("-     codex: no ")), "{told}");
+}
