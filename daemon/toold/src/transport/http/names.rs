@@ -51,17 +51,19 @@ fn is_host(known: &str, host: &Authority) -> bool {
     let same = |name: &str| bare(name).eq_ignore_ascii_case(bare(host.host()));
     // An IPv6 address may be named without brackets, and has no port then.
     same(known)
-        || known.parse::<Authority>().is_ok_and(|known| {
-            same(known.host()) && known.port_u16().is_none_or(|port| host.port_u16() == Some(port))
-        })
+        || known
+            .parse::<Authority>()
+            .is_ok_and(|known| same(known.host()) && known.port_u16().is_none_or(|port| host.port_u16() == Some(port)))
 }
 
 fn is_origin(known: &str, origin: &Uri) -> bool {
-    let port = |uri: &Uri| uri.port_u16().or(match uri.scheme_str() {
-        Some("http") => Some(80),
-        Some("https") => Some(443),
-        Some(_) | None => None,
-    });
+    let port = |uri: &Uri| {
+        uri.port_u16().or(match uri.scheme_str() {
+            Some("http") => Some(80),
+            Some("https") => Some(443),
+            Some(_) | None => None,
+        })
+    };
     let (name, any_port) = known.strip_suffix(":*").map_or((known, false), |name| (name, true));
     name.parse::<Uri>().is_ok_and(|known| {
         origin.scheme().is_some()
