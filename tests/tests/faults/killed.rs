@@ -49,7 +49,9 @@ fn a_command_ends_with_a_daemon_that_is_killed() {
 #[test]
 fn what_left_a_command_on_purpose_outlives_a_daemon_that_is_killed() {
     let mut daemon = Setup::new().config(ALLOW).start();
-    let result = daemon.connect().tool("bash", json!({"command": "setsid sleep 1000 >/dev/null 2>&1 & echo $!"}));
+    // One that has not left its group yet when the command ends is ended with it.
+    let line = "setsid bash -c 'touch left; exec sleep 1000' >/dev/null 2>&1 & until [ -e left ]; do :; done";
+    let result = daemon.connect().tool("bash", json!({"command": line}));
     assert_eq!(result["is_error"], false, "{result}");
     kill(&mut daemon);
     let left = daemon.processes();
