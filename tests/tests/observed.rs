@@ -149,8 +149,9 @@ fn status_is_followed_until_one_leaves() {
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     let (first, second) = (next(), next());
     assert!(first["uptime_s"].as_f64() < second["uptime_s"].as_f64());
-    let interrupted = Command::new("kill").args(["-INT", &watching.id().to_string()]).status().unwrap();
-    assert!(interrupted.success() && !watching.wait().unwrap().success());
+    // Not SIGINT: who runs tests in the background has it ignored.
+    let ended = Command::new("kill").args(["-TERM", &watching.id().to_string()]).status().unwrap();
+    assert!(ended.success() && !watching.wait().unwrap().success());
 }
 
 #[test]
