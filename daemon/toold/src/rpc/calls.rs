@@ -21,7 +21,8 @@ use crate::traces::carried;
 pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
     add::<CallsList>(module, Right::Anyone, |request, list: ListCalls| {
         let session = request.session(list.session_id.as_ref())?;
-        let mut calls: Vec<CallInfo> = detached::ended(&session).into_iter().map(|call| ended(&session, call)).collect();
+        let mut calls: Vec<CallInfo> =
+            detached::ended(&session).into_iter().map(|call| ended(&session, call)).collect();
         calls.extend(session.calls().iter().map(|cx| running(cx)));
         calls.sort_by(|a, b| (&a.started_at, &a.call_id).cmp(&(&b.started_at, &b.call_id)));
         Ok(CallList { calls })

@@ -12,7 +12,8 @@ use toold_engine::latency;
 use toold_proto::config::{ProjectConfig, ShownConfig};
 use toold_proto::daemon::{DaemonStatus, Done, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown};
 use toold_proto::method::{
-    DaemonGetConfig, DaemonGetMetrics, DaemonGetStatus, DaemonPing, DaemonReload, DaemonRestart, DaemonShutdown, Method, RpcDiscover,
+    DaemonGetConfig, DaemonGetMetrics, DaemonGetStatus, DaemonPing, DaemonReload, DaemonRestart, DaemonShutdown,
+    Method, RpcDiscover,
 };
 use toold_proto::openrpc;
 use toold_proto::plugin::PluginStatus;
@@ -76,7 +77,8 @@ async fn restart(request: Request, restart: Restart) -> Result<Restarted, ErrorO
         };
         if tokio::time::timeout(wait, idle).await.is_err() {
             let (calls, shells) = (state.engine.counts.read().in_flight, state.running_shells());
-            let words = format!("the daemon serves on: {calls} calls and {shells} commands in the background run still");
+            let words =
+                format!("the daemon serves on: {calls} calls and {shells} commands in the background run still");
             return Err(refused("busy", &words));
         }
     }
