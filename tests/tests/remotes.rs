@@ -186,7 +186,6 @@ fn a_link_that_breaks_ends_calls_on_both_sides_and_is_made_anew() {
     let output = two.near.toolctl(&["remotes"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("connected"), "{output:?}");
     let Two { near, _ssh: ssh, far } = two;
-    drop(ssh);
     far.stop();
     until("it is away", || {
         (near.connect().result("remotes.list", json!({}))["remotes"][0]["state"] == "away").then_some(())
@@ -196,6 +195,8 @@ fn a_link_that_breaks_ends_calls_on_both_sides_and_is_made_anew() {
     let output = near.toolctl(&["remotes", "doctor"]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     drop(client);
+    near.stop();
+    drop(ssh);
 }
 
 #[test]
