@@ -352,3 +352,52 @@ impl Sessions {
         self.all.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(id: &str) -> NewSession {
+        NewSession {
+            id: SessionId::parse(id).unwrap(),
+            cwd: "/p".into(),
+            roots: vec!["/root".into()],
+            project: "/p".into(),
+            client: None,
+            model: None,
+            env: BTreeMap::new(),
+            filter: Filter::default(),
+        }
+    }
+
+    fn below(session: &Arc<Session>, id: &str, chain: &[&str]) -> Arc<Session> {
+        let chain = chain.iter().map(|name| (*name).to_owned()).collect();
+        let new = NewSession { cwd: "/p/deep".into(), roots: Vec::new(), ..new(id) };
+        Arc::new(Session::held(new, Hold::Tool(Starter { session: session.clone(), chain })))
+    }
+
+    #[test]
+    fn what_is_held_follows_the_topmost_mode_until_a_session_above_is_closed() {
+        let sessions = Sessions::default();
+        let (top, _) = sessions.open(Session::new(new("top")));
+        let middle = below(&top, "middle", &["a"]);
+        let last = below(&middle, "last", &["a", "b"]);
+        for mode in [Mode::Yolo, Mode::Plan, Mode::AcceptEdits] {
+            top.set_mode(mode);
+            last.set_mode(Mode::Yolo);
+            assert_eq!(last.mode(), mode);
+        }
+        assert_eq!(last.above(), [&middle.id, &top.id]);
+        assert_eq!(last.places(), [Path::new("/p"), Path::new("/root")]);
+        assert_eq!(*last.chain(), ["a", "b"]);
+        sessions.close(&top.id);
+        assert_eq!(last.mode(), Mode::Plan);
+    }
+
+    #[test]
+    fn what_is_held_by_nobody_knows_what_only_reads() {
+        let lost = Session::held(new("lost"), Hold::Unknown);
+        lost.set_mode(Mode::Yolo);
+        assert_eq!(lost.mode(), Mode::Plan);
+    }
+}

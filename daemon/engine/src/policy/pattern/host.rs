@@ -25,6 +25,9 @@ impl Host {
         if host.is_empty() {
             return Err("it names no host".into());
         }
+        if host.starts_with('[') && host.find(']') != Some(host.len() - 1) {
+            return Err("after an address in brackets comes : and a port, or nothing".into());
+        }
         if port.is_some_and(|port| port.is_empty() || !port.chars().all(|c| c.is_ascii_digit() || c == '*')) {
             return Err("a port is a number, or *".into());
         }
@@ -77,7 +80,12 @@ fn fits(pattern: &[Label], labels: &[String]) -> bool {
 fn split(text: &str) -> (&str, Option<&str>) {
     if text.starts_with('[') {
         let end = text.find(']').map_or(text.len(), |at| at + 1);
-        return (&text[..end], text[end..].strip_prefix(':'));
+        return match (&text[end..], text[end..].strip_prefix(':')) {
+            ("", _) => (text, None),
+            (_, Some(port)) => (&text[..end], Some(port)),
+            // It is no address: what follows must not be passed over.
+            (_, None) => (text, None),
+        };
     }
     match text.matches(':').count() {
         1 => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),

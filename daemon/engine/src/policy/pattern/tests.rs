@@ -138,7 +138,7 @@ fn hosts_match_by_label_and_port() {
     check(net, "[::1]:443", "[::1]:443", true);
     check(net, "[::1]", "[::1]:443", true);
     check(net, "[::1]:80", "[::1]:443", false);
-    for bad in ["https://x", "a b", ":443", "x:y", "x:"] {
+    for bad in ["https://x", "a b", ":443", "x:y", "x:", "[::1]443", "[::1"] {
         assert!(Pattern::parse(net, bad).is_err(), "{bad:?}");
     }
 }
