@@ -94,14 +94,14 @@ pub struct Wanted {
     pub principal: Principal,
     /// Which tools it sees and can call.
     pub filter: ToolFilter,
+    /// What holds the session.
+    pub hold: Hold,
 }
 
 /// Whether `tools_search` and `tools_call` are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaTools {
     Off,
-    /// What holds the session.
-    pub hold: Hold,
     On,
     /// To all but clients that are configured as ones that follow changes of the list.
     Auto,
@@ -149,13 +149,13 @@ impl Mcp {
             id,
             kind,
             principal,
+            hold,
             in_flight: Arc::default(),
             default_cwd: Mutex::new(default_cwd),
             narrowed: Mutex::default(),
             sampler: OnceLock::new(),
             log_level: Level::default(),
             watched: Mutex::default(),
-            hold,
             half_closed: self.host.stopping().child_token(),
             gone: self.host.cancelled().child_token(),
         };
@@ -181,13 +181,13 @@ pub(crate) struct Connection {
     pub(crate) id: u64,
     pub(crate) kind: Kind,
     pub(crate) principal: Principal,
+    pub(crate) hold: Hold,
     /// Calls in flight, which the engine bounds.
     pub(crate) in_flight: Arc<AtomicUsize>,
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
     /// What its bridge was told to show.
     pub(crate) narrowed: Mutex<Option<Narrowed>>,
     /// Lent while the connection lives, once its client has said that it can ask a model.
-    pub(crate) hold: Hold,
     pub(crate) sampler: OnceLock<Lent>,
     pub(crate) log_level: Level,
     /// Resources that a client of the older revisions wants to hear of.
