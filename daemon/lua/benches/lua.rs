@@ -1,4 +1,5 @@
-//! What Lua costs: `cargo bench -p toold-lua`. Ratios of one run count, not the times.
+//! What Lua costs: `cargo bench -p toold-lua`. Ratios of one run count, not the times. What is compared is measured in
+//! turns, so that whatever slows the machine down slows both; the goals are told in a table at the end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +22,23 @@ use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
 use toold_lua::registrations::KeptRegistrations;
 use toold_proto::tool::{Annotations, Category, SessionId, Source, SourceKind, ToolName};
 
+/// As the daemon's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Programs that try to stay, and how each must end.
+#[path = "../tests/lua/hostile/programs.rs"]
+mod programs;
+
+/// A row of the table at the end.
+struct Goal {
+    name: &'static str,
+    what: &'static str,
+    figure: String,
+    goal: &'static str,
+    is_met: bool,
+}
+
 const PLUGIN: &str = r#"
 local function tool(name, execute) hygge.register_tool { name = name, parallelizable = true, timeout = "5m", execute = execute } end
 tool("noop", function(ctx, input) return "x" end)
@@ -31,7 +49,7 @@ tool("map", function(ctx, input)
   for i, v in ipairs(input.list) do out[i] = { id = v.id, name = v.name, ok = not v.ok } end
   return { structured = out, content = "x" }
 end)
-tool("burn", function(ctx, input) local s = 0 for i = 1, 3e6 do s = s + i % 7 end return s end)
+tool("burn", function(ctx, input) local s = 0 for i = 1, 4e5 do s = s + i % 7 end return s end)
 tool("forever", function() while true do end end)
 "#;
 
@@ -55,6 +73,7 @@ impl Tool for Native {
 struct Bench {
     engine: Arc<Engine>,
     session: Arc<Session>,
+    limit: Option<Duration>,
 }
 
 impl Bench {
@@ -74,7 +93,7 @@ impl Bench {
             call_id: None,
             session: self.session.clone(),
             cwd: None,
-            timeout: Some(Duration::from_secs(300)),
+            timeout: self.limit,
             no_cache: true,
             caller: Arc::new(caller),
             progress: Vec::new(),
@@ -104,23 +123,38 @@ fn main() {
     runtime.block_on(async {
         let root = tempfile::tempdir().unwrap();
         let (bench, host) = start(root.path(), 2).await;
-        cost_of_calls(&bench).await;
-        cost_of_payloads(&bench).await;
-        fairness(&bench).await;
+        let mut goals = vec![cost_of_calls(&bench).await, cost_of_payloads(&bench).await];
+        // For a profile of the calls alone.
+        if std::env::var_os("TOOLD_BENCH_CALLS").is_some() {
+            return;
+        }
+        goals.push(hostile().await);
+        goals.push(fairness(&bench).await);
         host.stop().await;
-        cores(root.path()).await;
-        reload_latency().await;
+        goals.push(cores(root.path()).await);
+        goals.push(reload_latency().await);
+        println!("\n| goal | | figure | to reach | |\n|---|---|---|---|---|");
+        for Goal { name, what, figure, goal, is_met } in goals {
+            println!("| {name} | {what} | {figure} | {goal} | {} |", if is_met { "met" } else { "not met" });
+        }
+        println!();
     });
-    starts_with_many_plugins();
+    if std::env::var_os("TOOLD_BENCH_CALLS").is_none() {
+        starts_with_many_plugins();
+    }
 }
 
 /// In the environment of a process that measures a start with many plugins: the folder that they are in.
 const FOLDER: &str = "TOOLD_BENCH_FOLDER";
 
 async fn start(root: &Path, machines: usize) -> (Bench, PluginHost) {
+    start_with(root, machines, PLUGIN).await
+}
+
+async fn start_with(root: &Path, machines: usize, script: &str) -> (Bench, PluginHost) {
     let plugins = root.join("plugins");
     std::fs::create_dir_all(&plugins).unwrap();
-    std::fs::write(plugins.join("p.lua"), PLUGIN).unwrap();
+    std::fs::write(plugins.join("p.lua"), script).unwrap();
     let engine = Arc::new(Engine::new("bench"));
     let key = SourceKey { kind: SourceKind::Builtin, name: "bench".into(), scope: Scope::Global };
     engine.registry.put(key, Origin::Builtin, vec![Arc::new(Native(native_spec()))]).unwrap();
@@ -138,7 +172,7 @@ async fn start(root: &Path, machines: usize) -> (Bench, PluginHost) {
         env: Default::default(),
         filter: Filter::default(),
     });
-    (Bench { engine, session: Arc::new(session) }, host)
+    (Bench { engine, session: Arc::new(session), limit: Some(Duration::from_secs(300)) }, host)
 }
 
 fn native_spec() -> ToolSpec {
@@ -167,46 +201,119 @@ fn ratio(a: Duration, b: Duration) -> f64 {
     a.as_secs_f64() / b.as_secs_f64()
 }
 
-async fn cost_of_calls(bench: &Bench) {
+async fn cost_of_calls(bench: &Bench) -> Goal {
+    const ROUNDS: usize = 40;
     let empty = json!({});
-    for name in ["native", "noop"] {
-        bench.median(2_000, name, &empty).await;
+    let names = ["native", "noop", "fail"];
+    let mut times = [const { Vec::new() }; 3];
+    for round in 0..=ROUNDS {
+        for (name, times) in names.iter().zip(&mut times) {
+            let time = bench.median(500, name, &empty).await;
+            // The first round warms up.
+            if round > 0 {
+                times.push(time);
+            }
+        }
     }
-    let native = bench.median(20_000, "native", &empty).await;
+    let [native, noop, fail] = times.map(middle);
     row("no-op native tool, in process", native, 1.0, "");
-    for name in ["noop", "fail"] {
-        let time = bench.median(20_000, name, &empty).await;
-        row(&format!("Lua tool '{name}', in process"), time, ratio(time, native), "of native");
+    row("Lua tool 'noop', in process", noop, ratio(noop, native), "of native");
+    row("Lua tool 'fail', in process", fail, ratio(fail, native), "of native");
+    let more = noop.saturating_sub(native).as_secs_f64() * 1e6;
+    Goal {
+        name: "G5",
+        what: "no-op Lua tool beside a built-in (a round trip over the socket is some 10 us)",
+        figure: format!(
+            "{more:.1} us more in process; {:.2} of {:.1} us",
+            ratio(noop, native),
+            native.as_secs_f64() * 1e6
+        ),
+        goal: "at most 3 us more: 1.3 of the round trip",
+        is_met: more <= 3.0,
     }
 }
 
-async fn cost_of_payloads(bench: &Bench) {
+async fn cost_of_payloads(bench: &Bench) -> Goal {
     let objects = |count: usize| {
         let list: Vec<Value> =
             (0..count).map(|i| json!({"id": i, "name": format!("name {i}"), "ok": i % 2 == 0})).collect();
         json!({ "list": list })
     };
+    let mut ratios = Vec::new();
     for count in [10, 1_000, 10_000] {
         let (payload, rounds) = (objects(count), 200_000 / count.max(1_000));
         let text = payload.to_string();
         let (mut parse, mut native) = (Vec::new(), Vec::new());
         let (mut echo, mut map) = (Vec::new(), Vec::new());
-        // One after another in each round: whatever slows the machine down slows all of them.
         for _ in 0..rounds {
-            let start = Instant::now();
+            let start = processor_time();
             std::hint::black_box(serde_json::from_str::<Value>(&text).unwrap());
-            parse.push(start.elapsed());
-            native.push(bench.call("native", payload.clone()).await);
-            echo.push(bench.call("echo", payload.clone()).await);
-            map.push(bench.call("map", payload.clone()).await);
+            parse.push(processor_time().saturating_sub(start));
+            for (name, times) in [("native", &mut native), ("echo", &mut echo), ("map", &mut map)] {
+                let call = bench.call_of(name, payload.clone());
+                let start = processor_time();
+                std::hint::black_box(execute(&bench.engine, call).await.unwrap());
+                times.push(processor_time().saturating_sub(start));
+            }
         }
         let parse = middle(parse);
         row(&format!("parsing {count} objects"), parse, 1.0, "");
         for (what, times) in [("a native tool", native), ("Lua 'echo'", echo), ("Lua 'map'", map)] {
             let time = middle(times);
             row(&format!("{count} objects through {what}"), time, ratio(time, parse), "of parsing");
+            if count == 10_000 && what.starts_with("Lua") {
+                ratios.push(ratio(time, parse));
+            }
         }
     }
+    Goal {
+        name: "G6",
+        what: "10,000 objects through Lua, there and back, beside parsing them, in processor time",
+        figure: format!(
+            "{:.2} by a tool that gives them back, {:.2} by one that makes each anew",
+            ratios[0], ratios[1]
+        ),
+        goal: "at most 3",
+        is_met: ratios.iter().all(|ratio| *ratio <= 3.0),
+    }
+}
+
+/// How long after their deadline endless programs end.
+async fn hostile() -> Goal {
+    const LIMIT: Duration = Duration::from_millis(150);
+    let mut overruns = Vec::new();
+    for (what, body, ends) in programs::BODIES {
+        if *ends != programs::Ends::AtLimit {
+            continue;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let script =
+            format!("hygge.register_tool{{name = 'hostile', timeout = 150, execute = function(ctx) {body} end}}");
+        let (mut bench, host) = start_with(root.path(), 2, &script).await;
+        bench.limit = None;
+        let time = bench.call("hostile", json!({})).await;
+        overruns.push((time.saturating_sub(LIMIT), *what));
+        host.stop().await;
+    }
+    overruns.sort_unstable();
+    let late = overruns.iter().filter(|(time, _)| *time > Duration::from_millis(20)).count();
+    for (time, what) in overruns.iter().rev().take(3) {
+        row(&format!("past its deadline: {what}"), *time, 1.0, "");
+    }
+    let (worst, _) = overruns.last().unwrap();
+    Goal {
+        name: "G7",
+        what: "endless programs end after their deadline, at the latest",
+        figure: format!("{:.0} ms; {late} of {} over 20 ms", worst.as_secs_f64() * 1e3, overruns.len()),
+        goal: "20 ms, but for single bounded C calls",
+        is_met: late * 10 <= overruns.len(),
+    }
+}
+
+/// What all threads of this process took of the processors: what else runs on the machine does not count.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn middle(mut times: Vec<Duration>) -> Duration {
@@ -214,11 +321,13 @@ fn middle(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// How long others wait at worst while a plugin loops for ever.
-async fn fairness(bench: &Bench) {
+/// How long others wait at worst while plugins loop for ever. In turns of a quarter of a second, of which the one in
+/// the middle counts: each has its own worst, and a machine that does other things has some of its own.
+async fn fairness(bench: &Bench) -> Goal {
+    const TURNS: usize = 12;
     let worst = |bench: Bench| async move {
         let (mut worst, start) = (Duration::ZERO, Instant::now());
-        while start.elapsed() < Duration::from_secs(1) {
+        while start.elapsed() < Duration::from_millis(250) {
             let before = Instant::now();
             tokio::time::sleep(Duration::from_millis(1)).await;
             bench.call("native", json!({})).await;
@@ -226,56 +335,102 @@ async fn fairness(bench: &Bench) {
         }
         worst
     };
-    let alone = tokio::spawn(worst(bench.clone())).await.unwrap();
-    row("worst wait of another call, alone", alone, 1.0, "");
-    let loops: Vec<_> = (0..4)
-        .map(|_| {
-            let (engine, call) = (bench.engine.clone(), bench.call_of("forever", json!({})));
-            let cancel = call.cancel.clone();
-            (cancel, tokio::spawn(async move { execute(&engine, call).await }))
-        })
-        .collect();
-    let beside = tokio::spawn(worst(bench.clone())).await.unwrap();
-    row("the same beside four endless loops", beside, ratio(beside, alone), "of alone");
-    for (cancel, task) in loops {
-        cancel.cancel();
-        let _ = task.await;
-    }
-}
-
-/// Calls of a CPU-bound parallelizable tool, on one machine and on two, in turn.
-async fn cores(root: &Path) {
-    const ROUNDS: usize = 5;
-    const CALLS: usize = 20;
-    let mut hosts = Vec::new();
-    for machines in [1, 2] {
-        let (bench, host) = start(&root.join(machines.to_string()), machines).await;
-        hosts.push((bench, host, Duration::ZERO));
-    }
-    for round in 0..=ROUNDS {
-        for (bench, _, time) in &mut hosts {
-            let start = Instant::now();
-            let calls = (0..CALLS).map(|_| {
-                let bench = bench.clone();
-                tokio::spawn(async move { bench.call("burn", json!({})).await })
-            });
-            join_all(calls).await;
-            // The first round makes the machines.
-            if round > 0 {
-                *time += start.elapsed();
+    let mut waits = [0, 1, 2, 4].map(|loops| (loops, Vec::new()));
+    for _ in 0..TURNS {
+        for (loops, waits) in &mut waits {
+            let loops: Vec<_> = (0..*loops)
+                .map(|_| {
+                    let (engine, call) = (bench.engine.clone(), bench.call_of("forever", json!({})));
+                    let cancel = call.cancel.clone();
+                    (cancel, tokio::spawn(async move { execute(&engine, call).await }))
+                })
+                .collect();
+            waits.push(tokio::spawn(worst(bench.clone())).await.unwrap());
+            for (cancel, task) in loops {
+                cancel.cancel();
+                let _ = task.await;
             }
         }
     }
-    let rate = |time: &Duration| (ROUNDS * CALLS) as f64 / time.as_secs_f64();
-    let (one, two) = (rate(&hosts[0].2), rate(&hosts[1].2));
-    println!("CPU-bound calls a second: {one:.1} on one machine, {two:.1} on two: {:.2} x", two / one);
-    for (_, host, _) in hosts {
-        host.stop().await;
+    let [alone, one, two, four] = waits.map(|(_, waits)| middle(waits));
+    row("worst wait of another call, alone", alone, 1.0, "");
+    for (loops, time) in [("one endless loop", one), ("two", two), ("four", four)] {
+        row(&format!("the same beside {loops}"), time, ratio(time, alone), "of alone");
+    }
+    let more = |time: Duration| time.saturating_sub(alone).as_secs_f64() * 1e3;
+    Goal {
+        name: "G8",
+        what: "others' worst wait beside a plugin in an endless loop, on two threads",
+        figure: format!("{:.1} ms more; {:.1} beside two, {:.1} beside four", more(one), more(two), more(four)),
+        goal: "at most 5 ms more",
+        is_met: more(one) <= 5.0,
     }
 }
 
+/// CPU-bound parallelizable calls on one machine and on two, and as much work without Lua on one thread and on two: that
+/// tells what there was to be had. The quickest round of each counts, since others on the machine make rounds slower and
+/// never quicker.
+async fn cores(root: &Path) -> Goal {
+    const ROUNDS: usize = 400;
+    let mut hosts = Vec::new();
+    for machines in [1, 2] {
+        hosts.push(start(&root.join(machines.to_string()), machines).await);
+    }
+    let mut best = [Duration::MAX; 4];
+    for round in 0..=ROUNDS {
+        for kind in 0..4 {
+            let start = Instant::now();
+            let calls = (0..2).map(|_| {
+                let bench = hosts[kind % 2].0.clone();
+                tokio::spawn(async move {
+                    if kind < 2 {
+                        _ = bench.call("burn", json!({})).await;
+                    } else {
+                        burn();
+                    }
+                })
+            });
+            match kind {
+                2 => {
+                    burn();
+                    burn();
+                }
+                _ => _ = join_all(calls).await,
+            }
+            // The first round makes the machines.
+            if round > 0 {
+                best[kind] = best[kind].min(start.elapsed());
+            }
+        }
+    }
+    let [one, two, alone, both] = best;
+    row("two CPU-bound calls, one machine", one, 1.0, "");
+    row("the same, two machines", two, ratio(one, two), "as fast");
+    row("two CPU-bound functions, one thread", alone, 1.0, "");
+    row("the same, two threads", both, ratio(alone, both), "as fast");
+    for (_, host) in hosts {
+        host.stop().await;
+    }
+    Goal {
+        name: "G9",
+        what: "CPU-bound parallelizable calls on two machines beside one",
+        figure: format!("{:.2} (the same work without Lua: {:.2})", ratio(one, two), ratio(alone, both)),
+        goal: "at least 1.8",
+        is_met: ratio(one, two) >= 1.8,
+    }
+}
+
+/// About as much as the tool of that name does.
+fn burn() {
+    let mut sum = 0.0_f64;
+    for i in 0..800_000_u32 {
+        sum = std::hint::black_box(sum + f64::from(i % 7));
+    }
+    std::hint::black_box(sum);
+}
+
 /// From the end of a save to the event that tells of it.
-async fn reload_latency() {
+async fn reload_latency() -> Goal {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("p.lua");
     let script = |n: usize| format!("{PLUGIN}\n-- {n}");
@@ -293,9 +448,18 @@ async fn reload_latency() {
         times.push(start.elapsed());
     }
     let worst = times.iter().max().copied().unwrap();
-    row("save to tools.changed", middle(times), 1.0, "");
+    let middle = middle(times);
+    row("save to tools.changed", middle, 1.0, "");
     row("the same, worst of 200", worst, 1.0, "");
     host.stop().await;
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    Goal {
+        name: "G10",
+        what: "from the end of a save to the event that tells of it",
+        figure: format!("{:.2} ms, at worst {:.1}", ms(middle), ms(worst)),
+        goal: "at most 3 ms",
+        is_met: ms(middle) <= 3.0,
+    }
 }
 
 const MANY: usize = 1_000;

@@ -192,6 +192,69 @@ mod tests {
     }
 
     #[test]
+    fn objects_of_a_list_may_differ_wherever_they_like() {
+        check(
+            "local list = {} for i = 1, 4 do list[i] = {b = i, a = {x = i}} end
+             list[5] = {b = 5} list[6] = {a = 6, b = 7, c = 8} list[7] = {} list[8] = {b = 9, a = 10}
+             list[9] = {b = {y = 1}, a = 2} list[10] = {b = 3, z = 4} list[11] = {4, 5} list[12] = {b = 1, [7] = 2}
+             return list",
+            json!([
+                {"a": {"x": 1}, "b": 1}, {"a": {"x": 2}, "b": 2}, {"a": {"x": 3}, "b": 3}, {"a": {"x": 4}, "b": 4},
+                {"b": 5}, {"a": 6, "b": 7, "c": 8}, {}, {"a": 10, "b": 9},
+                {"a": 2, "b": {"y": 1}}, {"b": 3, "z": 4}, [4, 5], {"7": 2, "b": 1}
+            ]),
+        );
+        // Deeper ones of the same members, and one in whose midst something else stands.
+        check(
+            "local function tree(depth) if depth == 0 then return {k = 'leaf', v = 1} end
+               return {k = tree(depth - 1), v = depth} end
+             return {tree(2), tree(2), tree(2), {k = {k = 1}, v = tree(1)}}",
+            {
+                let tree = json!({"k": {"k": {"k": "leaf", "v": 1}, "v": 1}, "v": 2});
+                let inner = json!({"k": {"k": "leaf", "v": 1}, "v": 1});
+                json!([tree, tree, tree, {"k": {"k": 1}, "v": inner}])
+            },
+        );
+        check_error(
+            "return {{a = 1, b = 1}, {a = 2, b = 2}, {a = 3, b = 3}, {a = 4, b = {c = print}}}",
+            "a function has no JSON (at [4].b.c)",
+        );
+        let wide = "local list = {} for i = 1, 3 do local t = {} for j = 1, 70 do t['k' .. j] = i end list[i] = t end return list";
+        let lua = machine();
+        let value: LuaValue = lua.load(wide).eval().unwrap();
+        assert_eq!(to_json(&lua, &value).unwrap()[2]["k70"], json!(3));
+    }
+
+    #[test]
+    fn keys_that_are_no_text_of_utf8_are_mended_in_each_object() {
+        check(
+            "local list = {} for i = 1, 3 do list[i] = {['\\255'] = i, a = i} end return list",
+            json!([{"a": 1, "\u{fffd}": 1}, {"a": 2, "\u{fffd}": 2}, {"a": 3, "\u{fffd}": 3}]),
+        );
+    }
+
+    #[test]
+    fn lists_are_lists_in_whatever_order_they_were_filled() {
+        check("local t = {} for i = 9, 1, -1 do t[i] = i end return t", json!([1, 2, 3, 4, 5, 6, 7, 8, 9]));
+        check("local t = {1, 2} t[4] = 4 t[3] = {3} return t", json!([1, 2, [3], 4]));
+        check("return {1, nil, 3}", json!({"1": 1, "3": 3}));
+        check("return {1, {2}, x = {3}}", json!({"1": 1, "2": [2], "x": [3]}));
+        check_error("return {1, {print}, x = 1}", "a function has no JSON (at 2[1])");
+        check_error("return {1, {print}}", "a function has no JSON (at [2][1])");
+    }
+
+    #[test]
+    fn mixed_tables_are_walked_once_however_deep() {
+        let lua = machine();
+        let script = "local t = {1, x = 1} for i = 1, 100 do t = {t, x = 1} end return t";
+        let value: LuaValue = lua.load(script).eval().unwrap();
+        assert!(to_json(&lua, &value).unwrap()["1"]["1"]["x"] == json!(1));
+        let script = "local t = {a = 1, b = 1} for i = 1, 100 do t = {a = t, b = 1} end return {t, t, {a = t}}";
+        let value: LuaValue = lua.load(script).eval().unwrap();
+        assert!(to_json(&lua, &value).unwrap()[2]["a"]["a"]["b"] == json!(1));
+    }
+
+    #[test]
     fn keys_are_sorted() {
         let lua = machine();
         let value: LuaValue = lua.load("return {c = 1, a = 2, b = 3, B = 4}").eval().unwrap();

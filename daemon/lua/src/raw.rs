@@ -236,9 +236,16 @@ unsafe fn push_value(state: *mut ffi::lua_State, json: &Value, nulls: Nulls) {
                     ffi::lua_pushvalue(state, 1);
                     ffi::lua_setmetatable(state, -2);
                 }
-                for (index, item) in (1..).zip(items) {
-                    push_value(state, item, nulls);
-                    ffi::lua_rawseti_(state, -2, index);
+                match items.first() {
+                    Some(Value::Object(first)) if items.len() > 1 && first.len() <= MAX_KEYS => {
+                        push_objects(state, first, items, nulls);
+                    }
+                    _ => {
+                        for (index, item) in (1..).zip(items) {
+                            push_value(state, item, nulls);
+                            ffi::lua_rawseti_(state, -2, index);
+                        }
+                    }
                 }
             }
             Value::Object(members) => {
@@ -254,6 +261,49 @@ unsafe fn push_value(state: *mut ffi::lua_State, json: &Value, nulls: Nulls) {
                 }
             }
         }
+    }
+}
+
+/// How many keys of a list's first object are kept at hand.
+const MAX_KEYS: usize = 16;
+
+/// Sets the items of the list on top, whose objects mostly have the members of the first: their keys are made once.
+///
+/// # Safety
+/// As for `push_value`; `first` has at most `MAX_KEYS` members.
+unsafe fn push_objects(state: *mut ffi::lua_State, first: &Map<String, Value>, items: &[Value], nulls: Nulls) {
+    let mut keys = [""; MAX_KEYS];
+    for (slot, key) in keys.iter_mut().zip(first.keys()) {
+        *slot = key;
+    }
+    let keys = &keys[..first.len()];
+    // SAFETY: slots for the keys and for one member are reserved first; each turn nets nothing.
+    unsafe {
+        if ffi::lua_checkstack(state, MAX_KEYS as c_int + 4) == 0 {
+            raise(state, "the value nests too deep");
+        }
+        let list = ffi::lua_gettop(state);
+        for key in keys {
+            ffi::lua_pushlstring_(state, key.as_ptr().cast(), key.len());
+        }
+        for (index, item) in (1..).zip(items) {
+            match item {
+                Value::Object(members) if members.keys().map(String::as_str).eq(keys.iter().copied()) => {
+                    ffi::lua_createtable(state, 0, members.len() as c_int);
+                    for (place, member) in (list + 1..).zip(members.values()) {
+                        if member.is_null() && nulls == Nulls::Absent {
+                            continue;
+                        }
+                        ffi::lua_pushvalue(state, place);
+                        push_value(state, member, nulls);
+                        ffi::lua_rawset(state, -3);
+                    }
+                }
+                other => push_value(state, other, nulls),
+            }
+            ffi::lua_rawseti_(state, list, index);
+        }
+        ffi::lua_settop(state, list);
     }
 }
 
@@ -286,6 +336,8 @@ pub(crate) fn pull(lua: &Lua, value: &LuaValue, array: &Table, empty: EmptyTable
                     empty,
                     left: MAX_BYTES,
                     path: [ptr::null(); MAX_DEPTH],
+                    shapes: Vec::new(),
+                    values: Vec::new(),
                 };
                 pulled = walk.value(1, 0, false);
             }
@@ -313,6 +365,49 @@ struct Walk {
     left: usize,
     /// The tables that the walk is in, outermost first.
     path: [*const c_void; MAX_DEPTH],
+    /// Of the object that was walked last, by depth: lists mostly hold objects with the same members.
+    shapes: Vec<Seen>,
+    /// Members of the objects that the walk is in, whose keys their shapes know.
+    values: Vec<Value>,
+}
+
+/// What is known of the last object at a depth.
+#[derive(Default)]
+enum Seen {
+    #[default]
+    Nothing,
+    /// How many members it had. A shape is made when another one has as many.
+    Members(usize),
+    Shape(Box<Shape>),
+}
+
+/// The members of an object, as the machine goes through them.
+struct Shape {
+    /// The machine has each text once: the same key is the same bytes, for as long as a table holds it.
+    keys: Vec<*const u8>,
+    names: Vec<String>,
+    /// Where each member stands among those of `blank`, which is sorted.
+    order: Vec<usize>,
+    blank: Map<String, Value>,
+}
+
+/// Objects with more members are not compared.
+const MAX_SHAPE: usize = 64;
+
+impl Shape {
+    /// `None` when a key is no UTF-8.
+    ///
+    /// # Safety
+    /// The bytes of all keys are alive.
+    unsafe fn of(keys: &[*const [u8]], object: &Map<String, Value>) -> Option<Self> {
+        // SAFETY: as promised by the caller.
+        let names = keys.iter().map(|key| unsafe { std::str::from_utf8(&**key) }.ok().map(str::to_owned));
+        let names: Vec<String> = names.collect::<Option<_>>()?;
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_unstable_by_key(|place| names[*place].as_str());
+        let blank = object.keys().map(|name| (name.clone(), Value::Null)).collect();
+        Some(Self { keys: keys.iter().map(|key| key.cast()).collect(), names, order, blank })
+    }
 }
 
 impl Walk {
@@ -363,11 +458,57 @@ impl Walk {
         self.path[depth] = identity;
         // SAFETY: as promised by the caller.
         unsafe {
-            if marked || (length > 0 && self.is_sequence(index, length)) {
-                return self.array(index, depth, length);
+            if marked {
+                let items = Vec::with_capacity(length.min(self.left / VALUE_BYTES));
+                return self.array(index, depth, items, length);
+            }
+            if length > 0 {
+                return self.sequence(index, depth, length);
             }
             let object = self.object(index, depth)?;
             Ok(if object.is_empty() && empty_array { Value::Array(Vec::new()) } else { Value::Object(object) })
+        }
+    }
+
+    /// A table that may be a list: goes on as one for as long as there is nothing in it but the values 1 to `length`.
+    ///
+    /// # Safety
+    /// As for `table`.
+    unsafe fn sequence(&mut self, index: c_int, depth: usize, length: usize) -> Result<Value, ConvertError> {
+        let mut items = Vec::with_capacity(length.min(self.left / VALUE_BYTES));
+        let mut next = 0;
+        loop {
+            // SAFETY: pushes a key and a value, or nothing at the end; both are popped.
+            unsafe {
+                let after = ffi::lua_rawiter(self.state, index, next);
+                let is_next = after >= 0 && {
+                    let key = ffi::lua_gettop(self.state) - 1;
+                    ffi::lua_type(self.state, key) == ffi::LUA_TNUMBER
+                        && ffi::lua_tonumber(self.state, key) == (items.len() + 1) as f64
+                };
+                if is_next && items.len() < length {
+                    let item = self.value(ffi::lua_gettop(self.state), depth + 1, false);
+                    ffi::lua_pop(self.state, 2);
+                    let item = item.map_err(|error| match self.is_sequence(index, length) {
+                        true => error.within_item(items.len() + 1),
+                        false => error.within_member(&(items.len() + 1).to_string()),
+                    });
+                    items.push(item?);
+                    next = after;
+                    continue;
+                }
+                if after >= 0 {
+                    ffi::lua_pop(self.state, 2);
+                } else if items.len() == length {
+                    return Ok(Value::Array(items));
+                }
+                if self.is_sequence(index, length) {
+                    return self.array(index, depth, items, length);
+                }
+                let members = (1..).zip(items).map(|(place, item): (usize, Value)| (place.to_string(), item));
+                let members = members.collect();
+                return Ok(Value::Object(self.members(index, depth, next, members)?.0));
+            }
         }
     }
 
@@ -393,11 +534,18 @@ impl Walk {
         }
     }
 
+    /// The rest of a list of which `items` are known.
+    ///
     /// # Safety
     /// As for `table`.
-    unsafe fn array(&mut self, index: c_int, depth: usize, length: usize) -> Result<Value, ConvertError> {
-        let mut items = Vec::with_capacity(length.min(self.left / VALUE_BYTES));
-        for place in 1..=length {
+    unsafe fn array(
+        &mut self,
+        index: c_int,
+        depth: usize,
+        mut items: Vec<Value>,
+        length: usize,
+    ) -> Result<Value, ConvertError> {
+        for place in items.len() + 1..=length {
             // SAFETY: pushes one value, popped after its conversion.
             let item = unsafe {
                 ffi::lua_rawgeti_(self.state, index, place as c_int);
@@ -413,8 +561,88 @@ impl Walk {
     /// # Safety
     /// As for `table`.
     unsafe fn object(&mut self, index: c_int, depth: usize) -> Result<Map<String, Value>, ConvertError> {
-        let mut members = Vec::new();
-        let mut next = 0;
+        if self.shapes.len() <= depth {
+            self.shapes.resize_with(depth + 1, Seen::default);
+        }
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let count = match std::mem::take(&mut self.shapes[depth]) {
+                Seen::Shape(shape) => return self.shaped(index, depth, shape),
+                Seen::Members(count) => Some(count),
+                Seen::Nothing => None,
+            };
+            let (object, keys) = self.members(index, depth, 0, Vec::new())?;
+            let known = keys.as_ref().map_or(Seen::Nothing, |keys| Seen::Members(keys.len()));
+            let shape = keys.filter(|keys| count == Some(keys.len())).and_then(|keys| Shape::of(&keys, &object));
+            self.shapes[depth] = shape.map_or(known, |shape| Seen::Shape(Box::new(shape)));
+            Ok(object)
+        }
+    }
+
+    /// An object that may have the members of the one before.
+    ///
+    /// # Safety
+    /// As for `table`.
+    unsafe fn shaped(
+        &mut self,
+        index: c_int,
+        depth: usize,
+        shape: Box<Shape>,
+    ) -> Result<Map<String, Value>, ConvertError> {
+        let (base, mut next) = (self.values.len(), 0);
+        loop {
+            let place = self.values.len() - base;
+            // SAFETY: pushes a key and a value, or nothing at the end; both are popped.
+            unsafe {
+                let after = ffi::lua_rawiter(self.state, index, next);
+                if after < 0 && place == shape.keys.len() {
+                    break;
+                }
+                let top = ffi::lua_gettop(self.state);
+                let is_known = after >= 0
+                    && place < shape.keys.len()
+                    && ffi::lua_type(self.state, top - 1) == ffi::LUA_TSTRING
+                    && ffi::lua_tolstring(self.state, top - 1, ptr::null_mut()).cast() == shape.keys[place];
+                if !is_known {
+                    if after >= 0 {
+                        ffi::lua_pop(self.state, 2);
+                    }
+                    let values = self.values.drain(base..);
+                    let members = shape.names.iter().cloned().zip(values).collect();
+                    let (object, _) = self.members(index, depth, next, members)?;
+                    self.shapes[depth] = Seen::Members(object.len());
+                    return Ok(object);
+                }
+                let name = &shape.names[place];
+                let member =
+                    self.spend(name.len()).and_then(|()| self.value(top, depth + 1, self.empty.is_array_under(name)));
+                ffi::lua_pop(self.state, 2);
+                self.values.push(member.map_err(|error| error.within_member(name))?);
+                next = after;
+            }
+        }
+        let mut object = shape.blank.clone();
+        for (slot, place) in object.values_mut().zip(&shape.order) {
+            *slot = std::mem::take(&mut self.values[base + place]);
+        }
+        self.values.truncate(base);
+        self.shapes[depth] = Seen::Shape(shape);
+        Ok(object)
+    }
+
+    /// The rest of an object of which `members` are known: what comes after `next`. Of one that is walked from its
+    /// beginning, also its keys, when another one could have the same.
+    ///
+    /// # Safety
+    /// As for `table`.
+    unsafe fn members(
+        &mut self,
+        index: c_int,
+        depth: usize,
+        mut next: c_int,
+        mut members: Vec<(String, Value)>,
+    ) -> Result<(Map<String, Value>, Option<Vec<*const [u8]>>), ConvertError> {
+        let mut keys = members.is_empty().then(Vec::new);
         loop {
             // SAFETY: pushes a key and a value, or nothing at the end; both are popped.
             let (key, member) = unsafe {
@@ -424,8 +652,16 @@ impl Walk {
                 }
                 let top = ffi::lua_gettop(self.state);
                 let key = match ffi::lua_type(self.state, top - 1) {
-                    ffi::LUA_TSTRING => self.text(top - 1),
-                    ffi::LUA_TNUMBER => number(ffi::lua_tonumber(self.state, top - 1)).map(|key| key.to_string()),
+                    ffi::LUA_TSTRING => {
+                        if let Some(keys) = &mut keys {
+                            keys.push(self.bytes(top - 1) as *const [u8]);
+                        }
+                        self.text(top - 1)
+                    }
+                    ffi::LUA_TNUMBER => {
+                        keys = None;
+                        number(ffi::lua_tonumber(self.state, top - 1)).map(|key| key.to_string())
+                    }
                     _ => Err(Problem::Key.into()),
                 };
                 let member = match &key {
@@ -437,21 +673,33 @@ impl Walk {
             };
             let member = member.map_err(|error| error.within_member(&key))?;
             members.push((key, member));
+            if members.len() > MAX_SHAPE {
+                keys = None;
+            }
         }
         members.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(members.into_iter().collect())
+        Ok((members.into_iter().collect(), keys))
+    }
+
+    /// The machine's own bytes of a text, which live while a table or the stack holds it.
+    ///
+    /// # Safety
+    /// A string is at `index`.
+    unsafe fn bytes<'a>(&self, index: c_int) -> &'a [u8] {
+        let mut length = 0;
+        // SAFETY: of a string, `lua_tolstring` gives what the machine has.
+        unsafe {
+            let start = ffi::lua_tolstring(self.state, index, &raw mut length);
+            std::slice::from_raw_parts(start.cast::<u8>(), length)
+        }
     }
 
     /// # Safety
     /// A string is at `index`.
     unsafe fn text(&mut self, index: c_int) -> Result<String, ConvertError> {
-        let mut length = 0;
-        // SAFETY: of a string, `lua_tolstring` gives its own bytes, which live while it is on the stack.
-        let bytes = unsafe {
-            let start = ffi::lua_tolstring(self.state, index, &raw mut length);
-            std::slice::from_raw_parts(start.cast::<u8>(), length)
-        };
-        self.spend(length)?;
+        // SAFETY: as promised by the caller.
+        let bytes = unsafe { self.bytes(index) };
+        self.spend(bytes.len())?;
         Ok(match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => String::from_utf8_lossy(bytes).into_owned(),

@@ -39,8 +39,10 @@ async fn tools_hooks_commands_and_prompts_share_the_plugins_state_and_a_reload_r
     let world = World::new(&[("p.lua", &counter("one"))]).await;
     assert_eq!(counted(&world).await, ["one tool 2", "one hook 3", "one command 1", "one prompt 4"]);
     assert_eq!(counted(&world).await, ["one tool 6", "one hook 7", "one command 5", "one prompt 8"]);
+    // The event comes when all of the new version serves.
+    let mut events = world.engine.events.subscribe(None).receiver;
     world.write("p.lua", &counter("two"));
-    world.until_described("serial", "two").await;
+    soon(async { while events.recv().await.unwrap().what.kind() != "plugin.loaded" {} }).await;
     assert_eq!(counted(&world).await, ["two tool 2", "two hook 3", "two command 1", "two prompt 4"]);
     // A version that does not load leaves the state alone.
     world.write("p.lua", &format!("{} error('late')", counter("three")));
