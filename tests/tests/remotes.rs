@@ -182,21 +182,8 @@ fn a_link_that_breaks_ends_calls_on_both_sides_and_is_made_anew() {
     });
     assert_eq!(text(&client.tool("far_hello", json!({}))), "hello");
 
-    // A daemon that is away keeps its tools in the list, and says so when they are called.
-    let output = two.near.toolctl(&["remotes"]);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("connected"), "{output:?}");
-    let Two { near, _ssh: ssh, far } = two;
-    far.stop();
-    until("it is away", || {
-        (near.connect().result("remotes.list", json!({}))["remotes"][0]["state"] == "away").then_some(())
-    });
-    let result = client.tool("far_hello", json!({}));
-    assert!(result["is_error"] == true && text(&result).contains("far cannot be reached"), "{result}");
-    let output = near.toolctl(&["remotes", "doctor"]);
-    assert_eq!(output.status.code(), Some(3), "{output:?}");
-    drop(client);
-    near.stop();
-    drop(ssh);
+    let output = two.near.toolctl(&["remotes", "doctor"]);
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("connected"), "{output:?}");
 }
 
 #[test]
