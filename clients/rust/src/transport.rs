@@ -176,6 +176,14 @@ mod tests {
     }
 
     #[test]
+    fn a_farewell_is_told_from_what_quotes_it() {
+        let said = |line: &str| says_that_another_takes_over(line.as_bytes());
+        assert!(said(r#"{"jsonrpc":"2.0","method":"daemon.closing","params":{"reason":"restart"}}"#));
+        assert!(!said(r#"{"jsonrpc":"2.0","method":"daemon.closing","params":{"reason":"later"}}"#));
+        assert!(!said(r#"{"jsonrpc":"2.0","id":1,"result":{"method":"daemon.closing"}}"#));
+    }
+
+    #[test]
     fn an_error_without_a_request_keeps_its_words() {
         let line = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too large"}}"#;
         assert_eq!(answer_to_nothing(line).unwrap(), "too large");

@@ -1,17 +1,19 @@
 //! Whether this program and the daemon fit together, and what to do when they do not.
 
+use std::io::Write;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::timeout;
 use toold_client::{Client, ClientError};
 use toold_proto::PROTOCOL;
-use toold_proto::daemon::NoParams;
+use toold_proto::daemon::{DaemonStatus, NoParams};
 use toold_proto::error::METHOD_NOT_FOUND;
 use toold_proto::method::DaemonGetStatus;
 
 use crate::cli::{self, Cli, Globals};
 use crate::connection;
+use crate::output::{self, DIM, one_line};
 
 const OWN: &str = env!("CARGO_PKG_VERSION");
 
@@ -31,6 +33,19 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         },
         ended => ended,
     }
+}
+
+/// Says on stderr that a daemon that fits is of another version all the same.
+pub(crate) fn note(status: &DaemonStatus) -> std::io::Result<()> {
+    if status.version == OWN {
+        return Ok(());
+    }
+    let (version, pid) = (one_line(&status.version), status.pid);
+    let advice = if is_older(&status.version, OWN) { "; `toolctl restart` replaces it" } else { "" };
+    writeln!(
+        output::stderr(),
+        "{DIM}the daemon (toold {version}, pid {pid}) is not of the version of toolctl {OWN}{advice}{DIM:#}"
+    )
 }
 
 fn may_come_of_versions(error: &anyhow::Error) -> bool {

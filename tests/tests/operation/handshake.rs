@@ -25,6 +25,15 @@ fn stand_in(setup: &Setup, version: &'static str, protocol: u32) -> JoinHandle<(
     })
 }
 
+/// What every status has.
+fn status_of_today() -> Value {
+    json!({
+        "epoch": "e", "instance": "i", "uptime_s": 1.0, "plugin_dirs": [], "sessions": 0, "connections": 1, "tools": 0,
+        "revision": 1, "calls": {"started": 0, "finished": 0, "in_flight": 0, "outcomes": {}},
+        "plugins": {"loaded": 0, "failed": 0, "other": 0},
+    })
+}
+
 /// True when it is to end.
 fn serve(stream: UnixStream, version: &str, protocol: u32) -> bool {
     let mut writer = stream.try_clone().unwrap();
@@ -35,15 +44,24 @@ fn serve(stream: UnixStream, version: &str, protocol: u32) -> bool {
         let mut answer = match request["method"].as_str().unwrap() {
             "daemon.ping" | "daemon.shutdown" => json!({"result": {}}),
             "daemon.status" => {
-                // Of what a newer toolctl knows, most is not there.
-                json!({"result": {"version": version, "protocol": protocol, "pid": 7, "calls": {"in_flight": 0}}})
+                let mut status = json!({"version": version, "protocol": protocol, "pid": 7, "calls": {"in_flight": 0}});
+                // Of what is shown today, an old one had little.
+                if version == "9.0.0" {
+                    let all = status_of_today();
+                    for (key, value) in all.as_object().unwrap() {
+                        status.as_object_mut().unwrap().entry(key).or_insert(value.clone());
+                    }
+                    status["calls"] = all["calls"].clone();
+                }
+                json!({"result": status})
             }
             "session.open" if request["params"]["protocol"] != protocol => error(-32600, "unsupported_protocol"),
             _ => error(-32601, ""),
         };
         answer["jsonrpc"] = json!("2.0");
         answer["id"] = request["id"].clone();
-        writeln!(writer, "{answer}").unwrap();
+        // Who has no more questions may be gone.
+        let _ = writeln!(writer, "{answer}");
         if request["method"] == "daemon.shutdown" {
             return true;
         }
@@ -58,9 +76,13 @@ fn check(version: &'static str, protocol: u32, arguments: &[&str], words: &[&str
     let output = run(&setup, &[&["--no-start"], arguments].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && words.iter().all(|word| said.contains(word)), "{said}");
-    let mut end = UnixStream::connect(socket(&setup)).unwrap();
-    writeln!(end, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.shutdown"})).unwrap();
+    end(&setup);
     daemon.join().unwrap();
+}
+
+fn end(setup: &Setup) {
+    let mut stream = UnixStream::connect(socket(setup)).unwrap();
+    writeln!(stream, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": "daemon.shutdown"})).unwrap();
 }
 
 #[test]
@@ -81,6 +103,18 @@ fn a_method_that_an_older_daemon_does_not_have_is_told() {
     check("0.0.1", 1, &["list"], &["toold 0.0.1, pid 7", "is not of the version of toolctl", "`toolctl restart`"]);
     // The same, where its answer lacks what is read of it.
     check("0.0.1", 1, &["status"], &["toold 0.0.1, pid 7", "`toolctl restart`"]);
+}
+
+#[test]
+fn a_daemon_that_fits_and_is_of_another_version_is_shown_with_a_note() {
+    let setup = Setup::new();
+    let daemon = stand_in(&setup, "9.0.0", 1);
+    let output = run(&setup, &["--no-start", "status"]);
+    assert!(text(&output).contains("toold 9.0.0"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the daemon (toold 9.0.0, pid 7) is not of the version of toolctl"), "{said}");
+    end(&setup);
+    daemon.join().unwrap();
 }
 
 #[test]

@@ -13,7 +13,7 @@ use toold_proto::method::{DaemonGetMetrics, DaemonGetStatus};
 use crate::cli::Globals;
 use crate::exit::OK;
 use crate::output::{self, DIM, GOOD, WARN, one_line, print_json};
-use crate::{connection, table};
+use crate::{connection, handshake, table};
 
 /// Show how the daemon is
 ///
@@ -41,6 +41,7 @@ pub(crate) async fn run(args: Status, globals: &Globals) -> anyhow::Result<u8> {
     }
     let Some(every) = args.watch else {
         let status = ask(&client).await?;
+        handshake::note(&status)?;
         match args.json {
             true => print_json(&status)?,
             false => print(&render(&status, table::terminal_width()))?,
