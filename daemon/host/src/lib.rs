@@ -18,7 +18,7 @@ pub mod replace;
 pub mod sandbox;
 pub mod shell_grammar;
 pub mod stamps;
-
 pub mod started;
+
 mod terminal;
 mod utf8;

@@ -110,7 +110,7 @@ impl Splitter {
     pub fn give_up(&mut self, bytes: &[u8]) {
         let headers = || {
             let end = memchr::memmem::find(&bytes[..bytes.len().min(MAX_HEADERS)], b"\r\n\r\n")?;
-            Some(Discard::Bytes(end + 4 + content_length(&bytes[..end])?))
+            Some(Discard::Bytes((end + 4).saturating_add(content_length(&bytes[..end])?)))
         };
         self.discard = match self.framing {
             Some(Framing::Lines) => Some(Discard::Line),

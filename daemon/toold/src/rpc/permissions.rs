@@ -26,7 +26,7 @@ use toold_proto::permission::{
     Answerer, CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionList,
     ReplyPermission, RevokePermission, Scope, SetMode, SubscribePrompts,
 };
-use toold_proto::tool::{Category, ToolName};
+use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::daemon::State;
 use crate::project::project_of;
@@ -183,6 +183,7 @@ async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermi
         tool: &tool,
         origin,
         session: &session.id,
+        above: &above,
         mode: session.mode(),
         cwd: &cwd,
         roots: &roots,
@@ -193,7 +194,6 @@ async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermi
 }
 
 async fn set_mode(request: Request, params: SetMode) -> Result<Done, ErrorObjectOwned> {
-        above: &above,
     let session = request.session(params.session_id.as_ref())?;
     session.set_mode(params.mode);
     request.state.engine.policy_changed();
