@@ -391,6 +391,9 @@ struct Shape {
     blank: Map<String, Value>,
 }
 
+/// An object, and its keys as the machine has them, where another one could have the same.
+type Members = (Map<String, Value>, Option<Vec<*const [u8]>>);
+
 /// Objects with more members are not compared.
 const MAX_SHAPE: usize = 64;
 
@@ -641,7 +644,7 @@ impl Walk {
         depth: usize,
         mut next: c_int,
         mut members: Vec<(String, Value)>,
-    ) -> Result<(Map<String, Value>, Option<Vec<*const [u8]>>), ConvertError> {
+    ) -> Result<Members, ConvertError> {
         let mut keys = members.is_empty().then(Vec::new);
         loop {
             // SAFETY: pushes a key and a value, or nothing at the end; both are popped.

@@ -176,8 +176,12 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
             };
             (style, format!("{}: {}", one_line(from), one_line(message)))
         }
-        What::Log { plugin, level, message, .. } => {
-            (DIM, format!("{}: {}: {}", one_line(plugin), one_line(level), shorten(&one_line(message), 200)))
+        What::Log { plugin, level, message, fields, .. } => {
+            let mut told = shorten(&one_line(message), 200);
+            if let Some(fields) = fields {
+                told = format!("{told} {}", shorten(&one_line(&fields.to_string()), 200));
+            }
+            (DIM, format!("{}: {}: {told}", one_line(plugin), one_line(level)))
         }
         What::Message { plugin, role, content, .. } => {
             (plain, format!("{} as {}: {}", one_line(plugin), one_line(role), shorten(&one_line(content), 200)))
