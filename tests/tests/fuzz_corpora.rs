@@ -63,16 +63,6 @@ fn every_target_calls_the_function_that_is_replayed() {
     }
 }
 
-#[test]
-fn every_method_answers_what_holds_no_parameters() {
-    let _closing = Closing;
-    for method in METHODS.iter() {
-        for params in ["{}", "[]", "null", "7", "\"\""] {
-            fuzz::methods(format!("{method} {params}").as_bytes());
-        }
-    }
-}
-
 /// What programs are not made for.
 fn odd_value() -> impl Strategy<Value = Value> {
     let plain = [
