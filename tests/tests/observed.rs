@@ -283,7 +283,7 @@ fn what_is_logged_changes_with_the_configuration() {
     let setup = Setup::new().config("[log]\nfilter = \"info\"\n").file("notes.txt", "one\n");
     let mut command = setup.command(toold());
     command.env_remove("TOOLD_LOG").args(["serve", "--detached"]).stdin(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let child = command.spawn().unwrap();
     let socket = setup.path("run/toold.sock");
     until("it listens", || std::os::unix::net::UnixStream::connect(&socket).ok());
     let mut wire = Wire::connect(&socket);

@@ -75,7 +75,7 @@ fn the_sub_agents_of_a_project_are_there_once_it_is_trusted_and_stand_behind_the
                   [subagents.theirs]\ndescription = \"d\"\ncommand = [\"echo\", \"it ran\"]\n";
     let daemon = Setup::new().config(own).file("p/.toold/config.toml", theirs).file("q/x", "").start();
     let (mut inside, mut outside) = (open(&daemon, "p"), open(&daemon, "q"));
-    let mut ask = |wire: &mut Wire, kind: &str| {
+    let ask = |wire: &mut Wire, kind: &str| {
         wire.tool("subagent", json!({"type": kind, "description": "d", "prompt": "p"}))["content"][0]["text"].take()
     };
     assert!(ask(&mut inside, "theirs").to_string().contains("there is no sub-agent theirs"));

@@ -360,7 +360,11 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) ->
 }
 
 fn ended(request_id: &str, action: Resolution, answer: Answer) -> Ended {
-    Ended { resolved: Resolved { request_id: request_id.to_owned(), action, scope: None, by: None }, answer, reply: None }
+    Ended {
+        resolved: Resolved { request_id: request_id.to_owned(), action, scope: None, by: None },
+        answer,
+        reply: None,
+    }
 }
 
 fn denied(rule: &str, message: &str) -> Answer {

@@ -516,10 +516,21 @@ fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> Engine 
 fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let state = real(&options.places.state);
-    let mut own: Vec<PathBuf> =
-        ["toold.db", "toold.db-wal", "toold.db-shm", "registrations", "mcp-token", "admin-token", "instance", "remotes", "undo", "sessions", "log"]
-            .map(|name| state.join(name))
-            .into();
+    let mut own: Vec<PathBuf> = [
+        "toold.db",
+        "toold.db-wal",
+        "toold.db-shm",
+        "registrations",
+        "mcp-token",
+        "admin-token",
+        "instance",
+        "remotes",
+        "undo",
+        "sessions",
+        "log",
+    ]
+    .map(|name| state.join(name))
+    .into();
     if let Some(socket) = &options.socket {
         own.push(real(socket.parent().context("the socket's path has no folder")?));
     }

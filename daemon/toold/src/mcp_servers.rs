@@ -227,7 +227,11 @@ fn unusable(name: &str, scope: &Scope, why: String) -> ServerConfig {
 /// What a target of rules and grants may begin with: `NAME/tool`.
 fn is_name(name: &str) -> bool {
     // Targets of other daemons' tools begin with `remote:`.
-    !name.is_empty() && !name.starts_with("remote:") && name.len() <= 64 && !name.contains('/') && !name.chars().any(char::is_control)
+    !name.is_empty()
+        && !name.starts_with("remote:")
+        && name.len() <= 64
+        && !name.contains('/')
+        && !name.chars().any(char::is_control)
 }
 
 fn reach(config: &McpServerConfig, home: Option<&Path>, var: &dyn Fn(&str) -> Option<String>) -> Result<Reach, String> {

@@ -163,7 +163,7 @@ async fn serve_until_told(socket: &mut Socket, daemon: &Daemon, signals: &mut Si
         Told(&'static str),
         Idle,
         Lost,
-        Ordered(Order),
+        Ordered(Box<Order>),
     }
     let status = serving(socket.path());
     loop {
@@ -173,7 +173,7 @@ async fn serve_until_told(socket: &mut Socket, daemon: &Daemon, signals: &mut Si
             signal = signals.stop(daemon, &status) => Happened::Told(signal),
             () = idle(&daemon.state) => Happened::Idle,
             () = socket.lost() => Happened::Lost,
-            order = daemon.state.hand_over.ordered() => Happened::Ordered(order),
+            order = daemon.state.hand_over.ordered() => Happened::Ordered(Box::new(order)),
         };
         let came = match happened {
             Happened::Told(why) => return (why, None),
@@ -188,7 +188,7 @@ async fn serve_until_told(socket: &mut Socket, daemon: &Daemon, signals: &mut Si
                 tracing::warn!(socket = %socket.path().display(), "the socket was deleted: it is bound anew");
                 bind_again(socket, daemon)
             }
-            Happened::Ordered(order) => match hand_over(socket, daemon, order).await {
+            Happened::Ordered(order) => match hand_over(socket, daemon, *order).await {
                 Some(next) => return ("another daemon serves", Some(next)),
                 None => Vec::new(),
             },

@@ -65,10 +65,7 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
 }
 
 /// The one that a subscriber wants to hear of, if not of all.
-pub(super) fn session_of(
-    request: &Request,
-    wanted: &SubscribePrompts,
-) -> Result<Option<SessionId>, ErrorObjectOwned> {
+pub(super) fn session_of(request: &Request, wanted: &SubscribePrompts) -> Result<Option<SessionId>, ErrorObjectOwned> {
     let Some(id) = &wanted.session_id else { return Ok(None) };
     Ok(Some(request.session(Some(id))?.id.clone()))
 }
