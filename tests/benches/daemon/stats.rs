@@ -34,8 +34,13 @@ pub(crate) enum Demand {
 /// One line for `tests/benches/figures.py`, which makes the table of goals of such lines.
 pub(crate) fn goal(number: u8, what: &str, value: f64, unit: &str, demand: Demand) {
     let (demand, held) = match demand {
-        Demand::AtMost(most) => (format!("at most {most}"), value <= most),
-        Demand::AtLeast(least) => (format!("at least {least}"), value >= least),
+        Demand::AtMost(most) => (format!("at most {}", short(most)), value <= most),
+        Demand::AtLeast(least) => (format!("at least {}", short(least)), value >= least),
     };
-    println!("goal G{number} | {what} | {value:.2} | {unit} | {demand} | {}", if held { "held" } else { "missed" });
+    println!("goal G{number} | {what} | {value:.3} | {unit} | {demand} | {}", if held { "held" } else { "missed" });
+}
+
+/// With no more digits than are of use.
+fn short(number: f64) -> String {
+    format!("{number:.3}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
