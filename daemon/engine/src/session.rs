@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use dashmap::DashMap;
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -85,6 +85,8 @@ pub struct Session {
     hold: Hold,
     calls: Mutex<HashMap<CallId, Arc<Cx>>>,
     connections: AtomicU64,
+    /// When it was opened, or a connection left it, or a call ended.
+    last_use: Mutex<Instant>,
     /// What tools keep for a session: read stamps, shells, lists. Keyed by type.
     slots: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     /// Fires when the session is closed.
@@ -162,6 +164,7 @@ impl Session {
             hold,
             calls: Mutex::default(),
             connections: AtomicU64::new(0),
+            last_use: Mutex::new(Instant::now()),
             slots: Mutex::default(),
             closed: CancellationToken::new(),
         }
@@ -279,6 +282,16 @@ impl Session {
 
     pub fn unbind(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
+        self.note_use();
+    }
+
+    fn note_use(&self) {
+        *self.last_use.lock().expect("no code panics while it holds this lock") = Instant::now();
+    }
+
+    /// How long nobody has used it: the machine's sleep does not count.
+    fn unused_for(&self) -> Duration {
+        self.last_use.lock().expect("no code panics while it holds this lock").elapsed()
     }
 
     pub fn describe(&self) -> SessionInfo {
@@ -306,6 +319,7 @@ pub struct InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.session.calls.lock().expect("no code panics while it holds this lock").remove(&self.id);
+        self.session.note_use();
     }
 }
 
@@ -335,6 +349,22 @@ impl Sessions {
         let (_, session) = self.all.remove(id)?;
         session.closed.cancel();
         Some(session.cancel_all())
+    }
+
+    /// Closes and gives those that nobody has used for so long: that no connection, no call and nothing else holds, and
+    /// that `in_use` does not say to be of use.
+    pub fn close_unused(&self, unused: Duration, in_use: impl Fn(&Session) -> bool) -> Vec<Arc<Session>> {
+        let ids: Vec<SessionId> = self.all.iter().map(|entry| entry.key().clone()).collect();
+        let gone = ids.iter().filter_map(|id| {
+            // Whoever is about to use it got it of this map, under the lock that is held here.
+            let alone = |session: &Arc<Session>| {
+                Arc::strong_count(session) == 1 && session.unused_for() >= unused && !in_use(session)
+            };
+            let (_, session) = self.all.remove_if(id, |_, session| alone(session))?;
+            session.closed.cancel();
+            Some(session)
+        });
+        gone.collect()
     }
 
     /// The oldest first.
@@ -392,6 +422,21 @@ mod tests {
         assert_eq!(*last.chain(), ["a", "b"]);
         sessions.close(&top.id);
         assert_eq!(last.mode(), Mode::Plan);
+    }
+
+    #[test]
+    fn sessions_that_nobody_uses_are_closed_and_no_others() {
+        let sessions = Sessions::default();
+        for id in ["left", "held", "of-use"] {
+            drop(sessions.open(Session::new(new(id))));
+        }
+        let held = sessions.find(&SessionId::parse("held").unwrap()).unwrap();
+        let of_use = |session: &Session| session.id.as_str() == "of-use";
+        assert!(sessions.close_unused(Duration::from_secs(3600), of_use).is_empty());
+        let closed = sessions.close_unused(Duration::ZERO, of_use);
+        assert_eq!(closed.iter().map(|session| session.id.as_str()).collect::<Vec<_>>(), ["left"]);
+        assert!(closed[0].closed.is_cancelled() && !held.closed.is_cancelled());
+        assert_eq!(sessions.len(), 2);
     }
 
     #[test]

@@ -34,6 +34,7 @@ use crate::config::watch::ConfigWatch;
 use crate::config::{self, Loaded};
 use crate::connection::{self, ConnectionLimits, Served, Stream};
 use crate::frontends::Frontends;
+use crate::idle;
 use crate::in_force::InForce;
 use crate::kept;
 use crate::peer::Peer;
@@ -320,6 +321,8 @@ impl State {
                 }
             }
         });
+        let state = self.clone();
+        self.engine.tasks.spawn(async move { idle::close_unused_sessions(&state).await });
     }
 
     /// Tells the daemon to stop, with so much time for calls in flight.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use toold_engine::policy::Policy;
@@ -169,6 +169,16 @@ impl State {
         let cancelled = self.engine.sessions.close(id)?;
         self.leave(&session.project);
         Some(cancelled)
+    }
+
+    /// Closes the sessions that nobody has used for so long, with no command in the background; gives their ids. What
+    /// is kept of them is found again when somebody opens them, as after a restart.
+    pub fn close_unused_sessions(&self, unused: Duration) -> Vec<SessionId> {
+        let runs =
+            |session: &Session| self.builtins.shells.list(Some(&session.id)).iter().any(|shell| shell.ended.is_none());
+        let closed = self.engine.sessions.close_unused(unused, runs);
+        closed.iter().for_each(|session| self.leave(&session.project));
+        closed.iter().map(|session| session.id.clone()).collect()
     }
 
     fn enter(&self, project: &Path) {

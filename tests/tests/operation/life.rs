@@ -45,6 +45,25 @@ fn a_daemon_that_is_in_use_goes_on() {
 }
 
 #[test]
+fn a_session_that_nobody_uses_leaves_memory_and_is_found_again() {
+    let daemon = Setup::new().config("[daemon]\nsession_idle_ms = 1\n").file("f", "there\n").start();
+    let open = |id: &str| json!({"cwd": daemon.work(), "session_id": id});
+    let mut stays = daemon.connect();
+    stays.result("session.open", open("stays"));
+    let mut goes = daemon.connect();
+    assert_eq!(goes.result("session.open", open("goes"))["resumed"], false);
+    drop(goes);
+    let ids = |wire: &mut Wire| {
+        let listed = wire.result("session.list", json!({}))["sessions"].clone();
+        listed.as_array().unwrap().iter().map(|session| session["session_id"].clone()).collect::<Vec<_>>()
+    };
+    until("the session that nobody uses is gone", || (ids(&mut stays) == [json!("stays")]).then_some(()));
+    assert!(stays.tool("read", json!({"path": "f"}))["content"][0]["text"].as_str().unwrap().contains("there"));
+    let mut back = daemon.connect();
+    assert_eq!(back.result("session.open", open("goes"))["resumed"], true);
+}
+
+#[test]
 fn no_client_is_lost_when_the_daemon_ends_as_it_comes() {
     let setup = Setup::new().config("[daemon]\nidle_exit_ms = 1\n").file("f", "there\n");
     private(&setup);
