@@ -86,7 +86,7 @@ impl Client {
             .request_timeout(NEVER)
             .max_concurrent_requests(4096)
             .max_buffer_capacity_per_subscription(65_536)
-            .build_with_tokio(Sender(writer), Receiver::new(reader, Arc::clone(&routes)));
+            .build_with_tokio(Sender::new(writer, Arc::clone(&routes)), Receiver::new(reader, Arc::clone(&routes)));
         let id = random_id()?;
         Ok(Self { inner: Arc::new(Inner { rpc, routes, socket, id, next_call: AtomicU64::new(0) }) })
     }

@@ -18,9 +18,20 @@ pub(crate) struct Routes {
     queues: Mutex<HashMap<CallId, Arc<Queue>>>,
     /// The daemon said that another one takes over, behind everything else that it said.
     replaced: AtomicBool,
+    /// Nothing more is read.
+    ended: Notify,
 }
 
 impl Routes {
+    pub(crate) fn set_ended(&self) {
+        self.ended.notify_one();
+    }
+
+    /// Waits until all that the daemon said is read. For one at a time.
+    pub(crate) async fn ended(&self) {
+        self.ended.notified().await;
+    }
+
     pub(crate) fn set_replaced(&self) {
         self.replaced.store(true, Ordering::Release);
     }

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jsonrpsee::core::client::{ReceivedMessage, TransportReceiverT, TransportSenderT};
 use memchr::memmem;
@@ -22,7 +23,19 @@ pub(crate) const MAX_PARAMS: usize = (16 << 20) - 4096;
 /// A longer message ends the connection: it did not come from a daemon that keeps its limits.
 const MAX_RECEIVED: usize = 64 << 20;
 
-pub(crate) struct Sender<W>(pub(crate) W);
+/// How long what a daemon said last is waited for, once it takes nothing more.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+pub(crate) struct Sender<W> {
+    writer: W,
+    routes: Arc<Routes>,
+}
+
+impl<W> Sender<W> {
+    pub(crate) fn new(writer: W, routes: Arc<Routes>) -> Self {
+        Self { writer, routes }
+    }
+}
 
 impl<W: AsyncWrite + Send + Unpin + 'static> TransportSenderT for Sender<W> {
     type Error = io::Error;
@@ -30,12 +43,20 @@ impl<W: AsyncWrite + Send + Unpin + 'static> TransportSenderT for Sender<W> {
     async fn send(&mut self, message: String) -> Result<(), io::Error> {
         let mut line = named_unsubscribe(&message).unwrap_or(message);
         line.push('\n');
-        self.0.write_all(line.as_bytes()).await?;
-        self.0.flush().await
+        let sent = async {
+            self.writer.write_all(line.as_bytes()).await?;
+            self.writer.flush().await
+        };
+        let sent = sent.await;
+        // Why it takes nothing more may stand in what is still to be read, such as that another daemon serves.
+        if sent.is_err() {
+            let _ = tokio::time::timeout(LAST_WORDS, self.routes.ended()).await;
+        }
+        sent
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.0.shutdown().await
+        self.writer.shutdown().await
     }
 }
 
@@ -54,6 +75,16 @@ impl<R: AsyncRead + Send + Unpin + 'static> TransportReceiverT for Receiver<R> {
     type Error = io::Error;
 
     async fn receive(&mut self) -> Result<ReceivedMessage, io::Error> {
+        let received = self.next_message().await;
+        if received.is_err() {
+            self.routes.set_ended();
+        }
+        received
+    }
+}
+
+impl<R: AsyncRead + Unpin> Receiver<R> {
+    async fn next_message(&mut self) -> Result<ReceivedMessage, io::Error> {
         loop {
             let line = read_line(&mut self.reader).await?;
             if line.iter().all(u8::is_ascii_whitespace) {

@@ -5,6 +5,8 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toold_client::{Client, ClientError};
@@ -35,8 +37,8 @@ fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
     private(&setup);
     let mut first = serve(&setup);
     let _stopped = Stopped(&setup);
-    let over = AtomicBool::new(false);
-    let (mut pids, mut told) = std::thread::scope(|scope| {
+    let (over, served_by) = (AtomicBool::new(false), Mutex::default());
+    let pids = std::thread::scope(|scope| {
         // New connections: none is refused, and each has its answer or is told that another daemon serves.
         let newcomers = scope.spawn(|| {
             let mut told = 0;
@@ -54,33 +56,39 @@ fn a_client_that_calls_in_a_loop_loses_no_call_by_restarts() {
         });
         let looping = scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(call_in_a_loop(&setup, &over))
+            runtime.block_on(call_in_a_loop(&setup, &over, &served_by));
         });
-        let mut pids = vec![first.0.id()];
-        for _ in 0..3 {
+        let ends = Over(&over);
+        let mut pids = BTreeSet::from([first.0.id()]);
+        for n in 1..=3 {
+            until("the client is served by the newest daemon", || (*served_by.lock().unwrap() == pids).then_some(()));
             let restarted = restart(&setup, &[]);
-            assert_eq!(restarted["previous_pid"], *pids.last().unwrap());
-            pids.push(u32::try_from(restarted["pid"].as_u64().unwrap()).unwrap());
-            until("the old daemon is gone", || {
-                log(&setup).matches("stopped").count().ge(&(pids.len() - 1)).then_some(())
-            });
+            assert!(pids.contains(&u32::try_from(restarted["previous_pid"].as_u64().unwrap()).unwrap()));
+            assert!(pids.insert(u32::try_from(restarted["pid"].as_u64().unwrap()).unwrap()), "it is another process");
+            until("the old daemon is gone", || log(&setup).matches("stopped").count().ge(&n).then_some(()));
         }
-        over.store(true, Ordering::Relaxed);
+        until("the client is served by the last daemon", || (*served_by.lock().unwrap() == pids).then_some(()));
+        drop(ends);
         newcomers.join().unwrap();
-        (pids, looping.join().unwrap())
+        looping.join().unwrap();
+        pids
     });
     assert!(first.ended().success());
-    told.sort_unstable();
-    told.dedup();
-    pids.sort_unstable();
-    assert_eq!(told, pids, "the client was served by all of the daemons");
-    assert_eq!(pids.iter().collect::<BTreeSet<_>>().len(), 4);
+    assert_eq!(pids.len(), 4);
 }
 
-/// Calls a tool until it is over; gives the process ids of the daemons that served it.
-async fn call_in_a_loop(setup: &Setup, over: &AtomicBool) -> Vec<u32> {
+/// Ends what the threads do, also when the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Calls a tool until it is over, and tells the process ids of the daemons that served it.
+async fn call_in_a_loop(setup: &Setup, over: &AtomicBool, served_by: &Mutex<BTreeSet<u32>>) {
     let mut client = Client::connect(&socket(setup)).await.unwrap();
-    let mut pids = Vec::new();
     loop {
         let opened = client.call::<SessionOpen>(OpenSession {
             session_id: Some(SessionId::parse("kept").unwrap()),
@@ -90,7 +98,7 @@ async fn call_in_a_loop(setup: &Setup, over: &AtomicBool) -> Vec<u32> {
         let replaced = match opened.await {
             Ok(_) => loop {
                 match client.call::<DaemonGetStatus>(NoParams {}).await {
-                    Ok(status) => pids.push(status.pid),
+                    Ok(status) => drop(served_by.lock().unwrap().insert(status.pid)),
                     Err(ClientError::Replaced) => break true,
                     Err(error) => panic!("{error}"),
                 }
@@ -108,7 +116,7 @@ async fn call_in_a_loop(setup: &Setup, over: &AtomicBool) -> Vec<u32> {
             Err(error) => panic!("{error}"),
         };
         if !replaced {
-            return pids;
+            return;
         }
         client = client.successor().await.unwrap();
     }
@@ -188,11 +196,15 @@ fn what_is_followed_goes_on_after_a_restart() {
     command.args(["events", "--json", "--kinds", "call.finished,session.opened"]);
     let mut events =
         Process(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
-    let mut lines = BufReader::new(events.0.stdout.take().unwrap()).lines();
-    let mut hear = |call_id: &str| {
-        let found = lines.find(|line| line.as_ref().unwrap().contains(call_id)).expect("events go on").unwrap();
-        serde_json::from_str::<Value>(&found).unwrap()["epoch"].clone()
-    };
+    let (lines, (heard, hear)) = (BufReader::new(events.0.stdout.take().unwrap()).lines(), mpsc::channel());
+    let reading = std::thread::spawn(move || {
+        for line in lines {
+            let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            if heard.send(event["epoch"].clone()).is_err() {
+                return;
+            }
+        }
+    });
     let read = |call_id: &str| {
         let mut wire = Wire::connect(&socket(&setup));
         wire.result("session.open", json!({"cwd": setup.path("work")}));
@@ -201,17 +213,21 @@ fn what_is_followed_goes_on_after_a_restart() {
     };
     // Its subscription is there when it hears of one of these.
     let mut n = 0;
-    until("events come", || {
-        n += 1;
-        read(&format!("before-{n}"));
-        Some(())
-    });
+    let mut until_heard_from = |epoch: Option<&Value>| {
+        until("events come", || {
+            n += 1;
+            read(&format!("read-{n}"));
+            let from = hear.recv_timeout(Duration::from_millis(100)).ok()?;
+            epoch.is_none_or(|epoch| from == *epoch).then_some(())
+        });
+    };
+    until_heard_from(None);
     let restarted = restart(&setup, &[]);
-    read("after");
-    assert_eq!(hear("after"), restarted["epoch"]);
+    until_heard_from(Some(&restarted["epoch"]));
     assert!(first.ended().success());
     events.signal("INT");
     events.0.wait().unwrap();
+    reading.join().unwrap();
 }
 
 #[test]
