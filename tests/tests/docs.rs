@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use toold_tests::{Setup, toolctl, toold};
+use toold_tests::{Setup, toolctl, toold, until};
 
 /// A fenced block of a document.
 struct Block {
@@ -139,6 +139,11 @@ fn commands_of_the_readme_print_what_it_says() {
             let printed = without_the_run(&setup, &String::from_utf8(printed).unwrap());
             let expected = if typed { String::new() } else { without_the_run(&setup, &after) };
             assert_eq!(printed, expected, "{}: $ {command}", block.place);
+            if typed {
+                // A person is slower than the daemon's watch.
+                let loaded = || shell(&setup, "toolctl schema count").output().unwrap().status.success();
+                until("the plugin is loaded", || loaded().then_some(()));
+            }
         }
     }
 

@@ -37,7 +37,7 @@ export {
 } from "./errors.js";
 export { Events, type EventsOptions } from "./events.js";
 export type { Invocation, LentTool, Output, Run } from "./lend.js";
-export { findProgram, socketPath } from "./place.js";
+export { findProgram, logFile, socketPath } from "./place.js";
 export type { Answer, OnPermission, OnQuestion, Reply } from "./responder.js";
 export { Subscription } from "./subscription.js";
 export * from "./protocol.js";

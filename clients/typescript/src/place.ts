@@ -27,6 +27,28 @@ export function socketPath(environment: Environment = process.env): string {
   return join(folder, "toold/toold.sock");
 }
 
+/**
+ * The log of the daemon that serves a socket, once it serves: below the state folder; one with another socket than the
+ * usual has a file of its own there. Undefined without a home folder.
+ */
+export function logFile(socket: string, environment: Environment = process.env): string | undefined {
+  const absolute = (name: string) => {
+    const value = environment[name] ?? "";
+    return isAbsolute(value) ? value : undefined;
+  };
+  const home = absolute("HOME");
+  const state = absolute("XDG_STATE_HOME") ?? (home === undefined ? undefined : join(home, ".local/state"));
+  if (state === undefined) return undefined;
+  const usual = socketPath({ ...environment, TOOLD_SOCKET: undefined });
+  const name = socket === usual ? "toold.log" : `toold-${fnv1a(socket).toString(16).padStart(8, "0")}.log`;
+  return join(state, "toold/log", name);
+}
+
+/** The hash of Fowler, Noll and Vo, as the daemon makes it of its socket's path. */
+function fnv1a(text: string): number {
+  return Buffer.from(text).reduce((hash, byte) => Math.imul(hash ^ byte, 0x01000193) >>> 0, 0x811c9dc5);
+}
+
 /** The `toold` that is started: the one beside the running executable, else the first in `PATH`. */
 export function findProgram(environment: Environment = process.env): string {
   // Relative entries would run what lies in the current folder, whoever put it there.

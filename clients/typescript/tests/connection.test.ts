@@ -10,7 +10,7 @@ import {
   NotRunning,
   RequestTimeout,
   RpcError,
-  socketPath,
+  logFile, socketPath,
   StartFailed,
   text,
   TooLarge,
@@ -31,6 +31,13 @@ test("the socket is where the environment says", () => {
   assert.throws(() => socketPath({}), NotRunning);
 });
 
+test("each socket has a log of its own", () => {
+  assert.equal(logFile("/x/s", { HOME: "/h" }), "/h/.local/state/toold/log/toold-6eee4bdc.log");
+  const usual = { HOME: "/h", XDG_RUNTIME_DIR: "/r" };
+  assert.equal(logFile("/r/toold/toold.sock", usual), "/h/.local/state/toold/log/toold.log");
+  assert.equal(logFile("/x/s", {}), undefined);
+});
+
 test("the program is found in the path, but not in a relative entry of it", (t) => {
   const { root } = place(t);
   writeFileSync(join(root, "work/toold"), "");
@@ -47,8 +54,8 @@ test("the first client starts the daemon, the next ones share it", async (t) => 
   assert.equal(new Set(statuses.map((status) => status.pid)).size, 1);
   assert.equal(statuses[0]!.socket, here.socket);
   assert.equal(statSync(dirname(here.socket)).isDirectory(), true);
-  assert.match(readFileSync(`${here.socket}.log`, "utf8"), /serving/);
   assert.equal(statSync(`${here.socket}.log`).mode & 0o777, 0o600);
+  assert.match(readFileSync(logFile(here.socket, { XDG_STATE_HOME: join(here.root, "state") })!, "utf8"), /serving/);
 });
 
 test("a daemon that is not to be started is not", async (t) => {

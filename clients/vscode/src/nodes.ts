@@ -24,6 +24,7 @@ const KINDS: Record<Tool["source"]["kind"], { label: string; icon: string }> = {
   builtin: { label: "Built-in", icon: "tools" },
   plugin: { label: "Plugins", icon: "extensions" },
   mcp: { label: "MCP servers", icon: "server" },
+  remote: { label: "Other machines", icon: "remote" },
   frontend: { label: "Lent by editors", icon: "window" },
 };
 

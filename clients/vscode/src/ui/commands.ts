@@ -2,7 +2,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 
-import { text, type ToolResult } from "toold";
+import { logFile, text, type ToolResult } from "toold";
 import * as vscode from "vscode";
 
 import { argumentsOf, fieldsOf } from "../form.js";
@@ -145,6 +145,6 @@ async function scriptOf(path: string): Promise<string> {
 }
 
 async function showLog(link: Link): Promise<void> {
-  const uri = vscode.Uri.file(`${link.socket}.log`);
+  const uri = vscode.Uri.file(logFile(link.socket) ?? `${link.socket}.log`);
   await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: true });
 }
