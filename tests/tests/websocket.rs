@@ -281,11 +281,11 @@ fn what_is_no_message_is_refused() {
 fn who_reads_nothing_is_not_read_from() {
     let served = serve("");
     let mut client = served.client();
-    // Answers of 60 KB: what is buffered on the way holds a part of them, and the daemon does not keep the others.
+    // Large answers that come at once: what is buffered on the way holds a few, and the daemon does not keep the others.
     client.socket.get_ref().set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let mut sent = 0;
     while sent < 20_000 {
-        let request = json!({"jsonrpc": "2.0", "id": sent, "method": "tools.execute", "params": {"name": "large"}});
+        let request = json!({"jsonrpc": "2.0", "id": sent, "method": "rpc.discover"});
         if client.socket.send(Message::text(format!("{request}{}", " ".repeat(4_000)))).is_err() {
             break;
         }
