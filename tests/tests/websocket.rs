@@ -21,10 +21,6 @@ hygge.register_tool{
   name = "forever", description = "Waits", permission = false,
   execute = function(ctx, input) ctx.progress("waiting") hygge.sleep(60000) return "never" end,
 }
-hygge.register_tool{
-  name = "large", description = "Says much", permission = false,
-  execute = function(ctx, input) return string.rep("x", 60000) end,
-}
 "#;
 
 struct Served {

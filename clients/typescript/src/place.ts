@@ -12,10 +12,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * Empty and relative values count as unset. Throws `NotRunning` without a home folder.
  */
 export function socketPath(environment: Environment = process.env): string {
-  const absolute = (name: string) => {
-    const value = environment[name] ?? "";
-    return isAbsolute(value) ? value : undefined;
-  };
+  const absolute = (name: string) => absoluteIn(environment, name);
   const socket = absolute("TOOLD_SOCKET");
   if (socket !== undefined) return socket;
   let folder = absolute("XDG_RUNTIME_DIR") ?? absolute("XDG_STATE_HOME");
@@ -32,16 +29,19 @@ export function socketPath(environment: Environment = process.env): string {
  * usual has a file of its own there. Undefined without a home folder.
  */
 export function logFile(socket: string, environment: Environment = process.env): string | undefined {
-  const absolute = (name: string) => {
-    const value = environment[name] ?? "";
-    return isAbsolute(value) ? value : undefined;
-  };
+  const absolute = (name: string) => absoluteIn(environment, name);
   const home = absolute("HOME");
   const state = absolute("XDG_STATE_HOME") ?? (home === undefined ? undefined : join(home, ".local/state"));
   if (state === undefined) return undefined;
   const usual = socketPath({ ...environment, TOOLD_SOCKET: undefined });
   const name = socket === usual ? "toold.log" : `toold-${fnv1a(socket).toString(16).padStart(8, "0")}.log`;
   return join(state, "toold/log", name);
+}
+
+/** Empty and relative values count as unset. */
+function absoluteIn(environment: Environment, name: string): string | undefined {
+  const value = environment[name] ?? "";
+  return isAbsolute(value) ? value : undefined;
 }
 
 /** The hash of Fowler, Noll and Vo, as the daemon makes it of its socket's path. */

@@ -33,6 +33,7 @@ pub mod session;
 pub mod spool;
 pub mod time;
 pub mod tool;
+pub mod wanted;
 
 use std::sync::Arc;
 

@@ -196,33 +196,8 @@ async fn test_file(path: &Path, file: &Path) -> std::io::Result<Result<Vec<TestC
     if let Err(taken) = engine.registry.put(put.key, Origin::UserPlugin, put.tools) {
         return Ok(Err(Box::new(plain(taken.to_string()))));
     }
-    let session = Session::new(NewSession {
-        id: SessionId::parse("test").expect("letters are an id"),
-        cwd: folder.0.clone(),
-        roots: Vec::new(),
-        project: folder.0.clone(),
-        client: None,
-        model: None,
-        env: Default::default(),
-        filter: Filter::default(),
-    });
-    session.set_mode(Mode::Yolo);
-    let caller = Caller { connection: 0, principal: Principal::Person, in_flight: Arc::new(AtomicUsize::new(0)) };
-    let call = Call {
-        name: RUNNER.to_owned(),
-        arguments: Value::Object(Map::new()),
-        call_id: None,
-        session: Arc::new(session),
-        cwd: None,
-        timeout: Some(TEST_LIMIT),
-        no_cache: true,
-        caller: Arc::new(caller),
-        progress: Vec::new(),
-        cancel: CancellationToken::new(),
-        chain: Arc::new([]),
-        depth: 0,
-        holds_lane: false,
-    };
+    let session = session_in("test", &folder.0, Mode::Yolo);
+    let call = call_in(session, Principal::Person, RUNNER.to_owned(), TEST_LIMIT);
     Ok(match execute(&engine, call).await {
         Ok(result) if !result.is_error => Ok(cases(&plugin, result.structured.as_ref())),
         Ok(result) => {
@@ -231,6 +206,41 @@ async fn test_file(path: &Path, file: &Path) -> std::io::Result<Result<Vec<TestC
         }
         Err(error) => Err(Box::new(plain(error.to_string()))),
     })
+}
+
+/// A session with nobody at it, for what runs apart from the daemon.
+pub(crate) fn session_in(id: &str, folder: &Path, mode: Mode) -> Session {
+    let session = Session::new(NewSession {
+        id: SessionId::parse(id).expect("letters are an id"),
+        cwd: folder.to_owned(),
+        roots: Vec::new(),
+        project: folder.to_owned(),
+        client: None,
+        model: None,
+        env: Default::default(),
+        filter: Filter::default(),
+    });
+    session.set_mode(mode);
+    session
+}
+
+/// A call without arguments that nobody hears of.
+pub(crate) fn call_in(session: Session, principal: Principal, name: String, limit: Duration) -> Call {
+    Call {
+        name,
+        arguments: Value::Object(Map::new()),
+        call_id: None,
+        session: Arc::new(session),
+        cwd: None,
+        timeout: Some(limit),
+        no_cache: true,
+        caller: Arc::new(Caller { connection: 0, principal, in_flight: Arc::new(AtomicUsize::new(0)) }),
+        progress: Vec::new(),
+        cancel: CancellationToken::new(),
+        chain: Arc::new([]),
+        depth: 0,
+        holds_lane: false,
+    }
 }
 
 fn cases(plugin: &Plugin, structured: Option<&Value>) -> Vec<TestCase> {

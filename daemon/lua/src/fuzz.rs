@@ -1,20 +1,16 @@
 //! What must hold of any plugin: driven by proptest, by fuzzers and by kept corpora.
 
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
-use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::execute::{Call, Caller, Principal, execute};
+use toold_engine::execute::{Call, Principal, execute};
 use toold_engine::registry::{Scope, SourceKey};
-use toold_engine::session::{Filter, NewSession, Session};
 use toold_engine::tool::Origin;
 use toold_proto::session::Mode;
-use toold_proto::tool::{SessionId, SourceKind};
+use toold_proto::tool::SourceKind;
 
 use crate::author;
 use crate::load::{Extra, Outcome, load_with};
@@ -96,34 +92,9 @@ fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<Plugin> {
 
 fn call_of(name: String) -> Call {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let session = Session::new(NewSession {
-        id: SessionId::parse("fuzz").expect("letters are an id"),
-        cwd: folder.to_owned(),
-        roots: Vec::new(),
-        project: folder.to_owned(),
-        client: None,
-        model: None,
-        env: Default::default(),
-        filter: Filter::default(),
-    });
     // Nothing is written or run, whatever a script says.
-    session.set_mode(Mode::Plan);
-    let caller = Caller { connection: 0, principal: Principal::Agent, in_flight: Arc::new(AtomicUsize::new(0)) };
-    Call {
-        name,
-        arguments: Value::Object(Map::new()),
-        call_id: None,
-        session: Arc::new(session),
-        cwd: None,
-        timeout: Some(LIMIT),
-        no_cache: true,
-        caller: Arc::new(caller),
-        progress: Vec::new(),
-        cancel: CancellationToken::new(),
-        chain: Arc::new([]),
-        depth: 0,
-        holds_lane: false,
-    }
+    let session = author::session_in("fuzz", folder, Mode::Plan);
+    author::call_in(session, Principal::Agent, name, LIMIT)
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use globset::GlobSet;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toold_engine::schema::Schema;
+use toold_engine::wanted::Wanted;
 use toold_proto::remote::Remote;
 use toold_proto::tool::{SourceKind, Tool, ToolName};
 
@@ -44,19 +44,6 @@ pub(crate) struct Listing {
     pub(crate) tools: Vec<KnownTool>,
     /// What was left out, in words for people.
     pub(crate) problems: Vec<String>,
-}
-
-/// Which of its tools are wanted, by globs over its own names.
-#[derive(Debug)]
-pub(crate) struct Wanted {
-    pub(crate) allow: Option<GlobSet>,
-    pub(crate) deny: GlobSet,
-}
-
-impl Wanted {
-    pub(crate) fn takes(&self, own: &str) -> bool {
-        self.allow.as_ref().is_none_or(|allow| allow.is_match(own)) && !self.deny.is_match(own)
-    }
 }
 
 /// Takes what can be called. `theirs` are the daemons that are mounted there: what comes from `own_instance` through

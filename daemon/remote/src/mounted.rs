@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
@@ -21,8 +20,9 @@ use toold_engine::registry::Change;
 use toold_engine::session::Session;
 use toold_engine::time::rfc3339;
 use toold_engine::tool::{Origin, Tool};
+use toold_engine::wanted::Wanted;
 use toold_host::chatter::Chatter;
-use toold_host::process::talk::Talker;
+use toold_host::process::talk::{Talker, ended};
 use toold_proto::call::ListTools;
 use toold_proto::daemon::NoParams;
 use toold_proto::event::SubscribeEvents;
@@ -34,7 +34,7 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 use crate::config::RemoteConfig;
 use crate::connect::{self, Link};
 use crate::kept::{self, Kept};
-use crate::listing::{self, KnownTool, Wanted};
+use crate::listing::{self, KnownTool};
 use crate::session::{self, There};
 use crate::tool::{RemoteTool, target};
 use crate::{Remotes, lock, source};
@@ -151,7 +151,7 @@ impl Mounted {
         let kept = kept::load(&owner.options.kept, &config).unwrap_or_default();
         let known = Known { tools: kept.tools, instances: kept.instances, ..Known::default() };
         // Globs that cannot be read were told where the configuration is read.
-        let wanted = Wanted { allow: config.allow.as_deref().map(globs), deny: globs(&config.deny) };
+        let wanted = Wanted::new(config.allow.as_deref(), &config.deny);
         Arc::new(Self {
             wanted,
             phase: watch::Sender::new(Phase::Connecting),
@@ -584,20 +584,4 @@ impl Mounted {
             stderr: self.chatter.tail(),
         }
     }
-}
-
-/// Never, for a connection that has no program.
-async fn ended(talker: &mut Option<Talker>) {
-    match talker {
-        Some(talker) => talker.ended().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn globs(texts: &[String]) -> GlobSet {
-    let mut set = GlobSetBuilder::new();
-    for glob in texts.iter().filter_map(|text| Glob::new(text).ok()) {
-        set.add(glob);
-    }
-    set.build().unwrap_or_default()
 }

@@ -9,6 +9,14 @@ use tokio::time::{sleep, timeout};
 
 use super::{Command, Running, StartError, spawn};
 
+/// Waits until the program has ended: for ever, where there is none. Cancel-safe; may be called again.
+pub async fn ended(talker: &mut Option<Talker>) {
+    match talker {
+        Some(talker) => talker.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// A program that runs. Dropped, it is killed, with all that it started.
 pub struct Talker {
     running: Running,

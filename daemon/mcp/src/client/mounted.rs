@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, FusedFuture};
-use globset::{Glob, GlobSet, GlobSetBuilder};
 use rmcp::RoleClient;
 use rmcp::service::Peer;
 use tokio::sync::{Notify, watch};
@@ -18,7 +17,7 @@ use toold_engine::need::Need;
 use toold_engine::permit::revoke;
 use toold_engine::time::rfc3339;
 use toold_host::chatter::Chatter;
-use toold_host::process::talk::Talker;
+use toold_host::process::talk::{Talker, ended};
 use toold_proto::mcp::{McpServer, McpServerState};
 use toold_proto::permission::Action;
 use toold_proto::tool::{Category, ToolName};
@@ -32,6 +31,7 @@ use super::tap::{Calls, Ears};
 use super::tool::target;
 use super::{McpServers, lock};
 use toold_engine::registry::Scope;
+use toold_engine::wanted::Wanted;
 
 /// The first wait after a start that failed; each next one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -52,8 +52,7 @@ const LET_GO: Duration = Duration::from_secs(3);
 pub(super) struct Mounted {
     pub(super) config: ServerConfig,
     owner: Weak<McpServers>,
-    allow: Option<GlobSet>,
-    deny: GlobSet,
+    wanted: Wanted,
     phase: watch::Sender<Phase>,
     known: Mutex<Known>,
     busy: Mutex<Busy>,
@@ -139,9 +138,7 @@ impl Mounted {
         let known = Known { is_own, is_old: is_own && kept.is_old, tools: kept.tools, ..Known::default() };
         Arc::new(Self {
             owner: Arc::downgrade(owner),
-            // Those that cannot be read were told where the configuration is read.
-            allow: config.allow.as_deref().map(globs),
-            deny: globs(&config.deny),
+            wanted: Wanted::new(config.allow.as_deref(), &config.deny),
             phase: watch::Sender::new(Phase::Stopped),
             known: Mutex::new(known),
             busy: Mutex::new(Busy { running: 0, last: Instant::now() }),
@@ -183,9 +180,7 @@ impl Mounted {
     /// The tools that are offered of it.
     pub(super) fn offered(&self) -> Vec<KnownTool> {
         let known = lock(&self.known);
-        let is_offered = |tool: &&KnownTool| {
-            self.allow.as_ref().is_none_or(|allow| allow.is_match(&tool.own)) && !self.deny.is_match(&tool.own)
-        };
+        let is_offered = |tool: &&KnownTool| self.wanted.takes(&tool.own);
         match self.config.enabled && known.is_own {
             true => known.tools.iter().filter(is_offered).cloned().collect(),
             false => Vec::new(),
@@ -586,20 +581,4 @@ impl Mounted {
 
 async fn is_lost(lost: &mut watch::Receiver<Option<String>>) -> Option<String> {
     lost.wait_for(Option::is_some).await.ok().and_then(|why| why.clone())
-}
-
-/// Never, for a server that has no program.
-async fn ended(talker: &mut Option<Talker>) {
-    match talker {
-        Some(talker) => talker.ended().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn globs(texts: &[String]) -> GlobSet {
-    let mut set = GlobSetBuilder::new();
-    for glob in texts.iter().filter_map(|text| Glob::new(text).ok()) {
-        set.add(glob);
-    }
-    set.build().unwrap_or_default()
 }

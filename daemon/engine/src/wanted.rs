@@ -1,0 +1,29 @@
+//! Which tools of another server are taken, by globs over its own names.
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+/// All that `allow` matches, all there are without it, but none that `deny` matches.
+#[derive(Debug)]
+pub struct Wanted {
+    allow: Option<GlobSet>,
+    deny: GlobSet,
+}
+
+impl Wanted {
+    /// Globs that cannot be read match nothing: they were told where the configuration was read.
+    pub fn new(allow: Option<&[String]>, deny: &[String]) -> Self {
+        Self { allow: allow.map(globs), deny: globs(deny) }
+    }
+
+    pub fn takes(&self, own: &str) -> bool {
+        self.allow.as_ref().is_none_or(|allow| allow.is_match(own)) && !self.deny.is_match(own)
+    }
+}
+
+fn globs(texts: &[String]) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for glob in texts.iter().filter_map(|text| Glob::new(text).ok()) {
+        set.add(glob);
+    }
+    set.build().unwrap_or_default()
+}
