@@ -86,6 +86,21 @@ end)
 }
 
 #[test]
+fn no_call_slips_by_a_hook_that_is_still_being_loaded() {
+    let slow = r#"
+hygge.sleep("200ms")
+hygge.register_hook("pre_tool", function(e) return {decision = "deny", reason = "not before breakfast"} end)
+"#;
+    let batch = json!({"calls": [{"name": "read", "arguments": {"path": "a.txt"}}]});
+    let read = json!({"name": "read", "arguments": {"path": "a.txt"}});
+    for (method, params) in [("tools.execute", read), ("tools.execute_batch", batch)] {
+        let daemon = Setup::new().file("a.txt", "here").plugin("slow.lua", slow).start();
+        let result = daemon.connect().result(method, params);
+        assert!(result.to_string().contains("not before breakfast"), "{method}: {result}");
+    }
+}
+
+#[test]
 fn message_hooks_are_run_for_a_frontend() {
     let plugin = r#"
 hygge.register_hook("pre_message", function(e)

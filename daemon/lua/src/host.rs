@@ -119,7 +119,7 @@ impl PluginHostOptions {
             engine,
             memory: 64 << 20,
             load_limit: Duration::from_secs(5),
-            settle_patience: Duration::from_millis(250),
+            settle_patience: Duration::from_secs(1),
             machines: std::thread::available_parallelism().map_or(1, usize::from),
             config: Map::new(),
             profile_dir: PathBuf::new(),

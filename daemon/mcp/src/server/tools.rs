@@ -77,10 +77,8 @@ pub(super) async fn call(
         }
     }
     let engine = server.mcp.engine().clone();
-    // Only what is not there yet waits for the plugins that are loading.
-    if !knows(&engine, &session, &name) {
-        server.mcp.host.settled().await;
-    }
+    // No call slips through before the hooks of plugins that are loading.
+    server.mcp.host.settled().await;
     let any_structure = is_modern(&context);
     let wanted = task_use(&engine, &session, &name);
     let handing = match tasks::are_taken(&context) {

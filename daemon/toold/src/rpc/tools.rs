@@ -12,7 +12,6 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toold_adapters::providers::{self as provider, calls_in, results_as, tools_as};
-use toold_engine::Engine;
 use toold_engine::batch::execute_batch;
 use toold_engine::execute::{Call, CallError, execute};
 use toold_engine::progress::{ProgressSink, broadcast};
@@ -102,8 +101,8 @@ async fn run(request: Request, mut execute_params: Execute) -> Result<ToolResult
     let (detach, traceparent) = (execute_params.detach, execute_params.traceparent.take());
     let call = to_call(&request, execute_params)?;
     let state = &request.state;
-    // Only what is not there yet waits for the plugins that are loading.
-    if !state.plugins.is_settled() && !knows(&state.engine, &call) {
+    // No call slips through before the hooks of plugins that are loading.
+    if !state.plugins.is_settled() {
         state.plugins.settled().await;
     }
     let ran = async {
@@ -213,15 +212,9 @@ async fn run_all(request: &Request, calls: Vec<BatchCall>, batch: &Batch) -> Res
         call.cancel = request.scope.cancel.child_token();
     }
     let state = &request.state;
-    if !calls.iter().all(|call| knows(&state.engine, call)) {
-        state.plugins.settled().await;
-    }
+    state.plugins.settled().await;
     let ids: Vec<CallId> = calls.iter().filter_map(|call| call.call_id.clone()).collect();
     Ok((ids, execute_batch(&state.engine, calls, batch.strategy).await))
-}
-
-fn knows(engine: &Engine, call: &Call) -> bool {
-    engine.registry.snapshot().view(&call.session.project).find(&call.name).is_some()
 }
 
 pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorObjectOwned> {
