@@ -1,39 +1,42 @@
 //! The whole way of a call. [`execute`] and [`walk`] are its nine steps, one under another.
 
+mod answer;
+mod books;
+mod run;
+mod trace;
+
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toold_proto::error::ArgumentError;
-use toold_proto::event::{Outcome, What};
-use toold_proto::tool::{Block, CallId, ToolResult};
-use tracing::{Instrument, Span, field};
+use toold_proto::tool::{CallId, ToolResult};
+use tracing::Instrument;
+
+use answer::{answer, change_output, hold_to_schema, told};
+use books::Running;
+use run::{Place, panic_words, run, timed_out};
+pub use trace::SPANS;
+use trace::{end_trace, step, trace_of};
 
 use crate::Engine;
-use crate::audit::AuditRow;
 use crate::cache::{self, Question, Sought};
 use crate::counts::At;
 use crate::cx::Cx;
 use crate::hooks::{HookEvent, Hooked};
-use crate::lanes::{Admitted, LaneGuard};
+use crate::lanes::LaneGuard;
 use crate::need::Need;
 use crate::permit::permit;
 use crate::progress::ProgressSink;
 use crate::session::{InFlight, Session};
-use crate::spool::cut;
 use crate::tool::{Tool, ToolError, ToolOutput, ToolSpec};
-
-/// How long a tool whose time is over may take to hand in what it has.
-const LAST_WORDS: Duration = Duration::from_millis(250);
 
 /// A call, ready to run.
 pub struct Call {
@@ -173,50 +176,6 @@ async fn carry_out(
         end_trace(&traced, outcome, &answer);
     }
     answer
-}
-
-/// The target of the spans that make a trace of a call. They are there only while somebody listens to it.
-pub const SPANS: &str = "toold::trace";
-
-/// The span of a call, with the attributes that OpenTelemetry's conventions for generative AI name. Neither arguments
-/// nor results are in it.
-fn trace_of(cx: &Cx) -> Span {
-    tracing::trace_span!(
-        target: SPANS,
-        "execute_tool",
-        otel.name = %format_args!("execute_tool {}", cx.tool),
-        otel.status_code = field::Empty,
-        error.type = field::Empty,
-        gen_ai.operation.name = "execute_tool",
-        gen_ai.tool.name = %cx.tool,
-        gen_ai.tool.call.id = %cx.call_id,
-        gen_ai.tool.type = "function",
-        gen_ai.conversation.id = %cx.session.id,
-        toold.source = %format_args!("{}:{}", cx.source.kind.as_str(), cx.source.name),
-        toold.outcome = field::Empty,
-        toold.cached = field::Empty,
-    )
-}
-
-fn end_trace(traced: &Span, outcome: Outcome, answer: &Result<ToolResult, CallError>) {
-    traced.record("toold.outcome", outcome.as_str());
-    traced.record("toold.cached", answer.as_ref().is_ok_and(|result| result.cached));
-    match outcome {
-        Outcome::Ok => {}
-        // Somebody wanted it so.
-        Outcome::Denied | Outcome::Cancelled | Outcome::Skipped => {
-            traced.record("error.type", outcome.as_str());
-        }
-        Outcome::Error | Outcome::TimedOut | Outcome::InvalidArgs | Outcome::Overloaded | Outcome::Failed => {
-            traced.record("error.type", outcome.as_str());
-            traced.record("otel.status_code", "ERROR");
-        }
-    }
-}
-
-/// A step of a call, in its trace.
-fn step(name: &'static str) -> Span {
-    tracing::trace_span!(target: SPANS, "step", otel.name = name)
 }
 
 /// Answers a call that an interrupt kept from its turn. It has its books like any other.
@@ -442,189 +401,6 @@ fn skipped() -> ToolOutput {
     ToolOutput::error("not run: the session was interrupted before this call's turn").with("skipped", true)
 }
 
-/// What a call holds while it works.
-struct Place {
-    _admitted: Option<Admitted>,
-    _lane: Option<LaneGuard>,
-}
-
-type Work = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
-
-/// Runs the tool, until it ends, is cancelled, or its time is over.
-///
-/// It is polled once in place: most calls end there. What does not gets a task of its own, so that it
-/// runs beside others on any core, and lives on for its grace when the caller has been answered.
-async fn run(
-    tool: Arc<dyn Tool>,
-    input: Value,
-    cx: &Arc<Cx>,
-    place: Place,
-    limit: Duration,
-) -> Result<ToolOutput, ToolError> {
-    if cx.cancel.is_cancelled() {
-        return Err(ToolError::Cancelled);
-    }
-    let mut work: Work = Box::pin({
-        let cx = cx.clone();
-        async move {
-            let caught = AssertUnwindSafe(tool.call(input, &cx)).catch_unwind().await;
-            caught.unwrap_or_else(|panic| Err(ToolError::Unavailable(panic_words(&panic))))
-        }
-    });
-    if let Poll::Ready(output) = futures_util::poll!(&mut work) {
-        return in_time(cx, output, limit);
-    }
-    let (sender, mut receiver) = oneshot::channel();
-    cx.engine.tasks.spawn(supervise(work, cx.clone(), place, sender).in_current_span());
-    tokio::select! {
-        biased;
-        output = &mut receiver => in_time(cx, received(output), limit),
-        () = cx.cancel.cancelled() => Err(ToolError::Cancelled),
-        () = cx.deadline.over() => {
-            cx.set_timed_out();
-            match timeout(LAST_WORDS, receiver).await {
-                Ok(output) => in_time(cx, received(output), limit),
-                Err(_) => Ok(timed_out(cx, limit)),
-            }
-        }
-    }
-}
-
-/// Owns the work of a call until it is gone, and frees its place then.
-async fn supervise(mut work: Work, cx: Arc<Cx>, place: Place, sender: oneshot::Sender<Result<ToolOutput, ToolError>>) {
-    let output = tokio::select! {
-        biased;
-        output = &mut work => output,
-        () = cx.cancel.cancelled() => {
-            let grace = cx.engine.settings.load().grace;
-            match timeout(grace, &mut work).await {
-                Ok(output) => output,
-                Err(_) => {
-                    tracing::warn!(call = %cx.call_id, tool = %cx.tool, "cancelled work did not end by itself, dropped");
-                    Err(ToolError::Cancelled)
-                }
-            }
-        }
-    };
-    drop(work);
-    drop(place);
-    // Fails when the caller has been answered already.
-    let _ = sender.send(output);
-}
-
-fn received(output: Result<Result<ToolOutput, ToolError>, oneshot::error::RecvError>) -> Result<ToolOutput, ToolError> {
-    output.unwrap_or_else(|_| Err(ToolError::Unavailable("the task of the call is gone".to_owned())))
-}
-
-/// A tool that saw its token fire because its time is over says `Cancelled`; the caller hears time-out.
-fn in_time(cx: &Cx, output: Result<ToolOutput, ToolError>, limit: Duration) -> Result<ToolOutput, ToolError> {
-    match output {
-        Err(ToolError::Cancelled) if cx.timed_out() => Ok(timed_out(cx, limit)),
-        Ok(output) if cx.timed_out() => Ok(output.with("timed_out", true)),
-        Ok(_) | Err(_) if cx.cancel.is_cancelled() && !cx.timed_out() => Err(ToolError::Cancelled),
-        other => other,
-    }
-}
-
-fn timed_out(cx: &Cx, limit: Duration) -> ToolOutput {
-    let so_far = cx.progress.output_so_far();
-    let mut text = format!("the time limit of {} ms is over", limit.as_millis());
-    if !so_far.is_empty() {
-        text = format!("{so_far}\n[{text}; this is what came before]");
-    }
-    ToolOutput::error(text).with("timed_out", true)
-}
-
-/// A result whose structured part does not fit what the tool promised is an error of the tool.
-fn hold_to_schema(spec: &ToolSpec, output: &mut ToolOutput) {
-    let (Some(schema), Some(structured)) = (&spec.output, &output.structured) else { return };
-    let errors = schema.check(structured);
-    if !errors.is_empty() {
-        let words = format!("the result of {} does not fit its output schema: {}", spec.name, list(&errors));
-        *output = ToolOutput { metadata: std::mem::take(&mut output.metadata), ..ToolOutput::error(words) };
-    }
-}
-
-fn change_output(output: &mut ToolOutput, changed: Value) {
-    let Value::Object(mut changed) = changed else {
-        if let Value::String(text) = changed {
-            output.content = vec![Block::text(text)];
-        }
-        return;
-    };
-    match changed.remove("content") {
-        Some(Value::String(text)) => output.content = vec![Block::text(text)],
-        Some(blocks) => {
-            if let Ok(blocks) = serde_json::from_value(blocks) {
-                output.content = blocks;
-            }
-        }
-        None => {}
-    }
-    if let Some(Value::Bool(is_error)) = changed.remove("is_error") {
-        output.is_error = is_error;
-    }
-    if let Some(Value::Object(metadata)) = changed.remove("metadata") {
-        output.metadata = metadata;
-    }
-}
-
-/// Maps what a tool or the policy said to an answer.
-async fn told(cx: &Cx, running: &Running, error: ToolError) -> Result<ToolResult, CallError> {
-    match error {
-        ToolError::Told(words) => answer(cx, running, ToolOutput::error(words)).await,
-        ToolError::Denied(denial) => {
-            let permission = json!({"category": denial.category, "target": denial.target, "rule": denial.rule});
-            answer(cx, running, ToolOutput::error(&denial.message).with("permission", permission)).await
-        }
-        ToolError::Cancelled => Err(CallError::Cancelled),
-        ToolError::Unavailable(words) => Err(CallError::Failed(words)),
-        ToolError::PermissionEngine(words) => Err(CallError::PermissionEngine(words)),
-    }
-}
-
-/// Caps the text, keeps the whole in the spool, and makes the result.
-async fn answer(cx: &Cx, running: &Running, mut output: ToolOutput) -> Result<ToolResult, CallError> {
-    let max = cx.engine.settings.load().max_result_text;
-    let total: usize = output.content.iter().filter_map(Block::as_text).map(str::len).sum();
-    if total > max {
-        cap(cx, &mut output, max).await;
-    }
-    Ok(ToolResult {
-        call_id: cx.call_id.clone(),
-        content: output.content,
-        is_error: output.is_error,
-        metadata: output.metadata,
-        structured: output.structured,
-        duration_ms: running.duration().as_millis() as u64,
-        cached: false,
-    })
-}
-
-async fn cap(cx: &Cx, output: &mut ToolOutput, max: usize) {
-    let (texts, mut others): (Vec<Block>, Vec<Block>) =
-        output.content.drain(..).partition(|block| block.as_text().is_some());
-    let whole = texts.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n");
-    let Some((mut text, left_out)) = cut(&whole, max) else { return };
-    let kept = match &cx.engine.spool {
-        Some(spool) => spool.keep(&cx.session.id, &cx.call_id, &whole).await.map_err(|error| error.to_string()),
-        None => Err("there is no place to keep it".to_owned()),
-    };
-    match kept {
-        Ok(path) => {
-            text.push_str(&format!(
-                "\n[{left_out} of {} bytes cut; the whole is in {path}: read it there]",
-                whole.len()
-            ));
-            output.metadata.insert("spool".into(), path.into());
-        }
-        Err(error) => text.push_str(&format!("\n[{left_out} of {} bytes cut and lost: {error}]", whole.len())),
-    }
-    output.metadata.insert("truncated_bytes".into(), left_out.into());
-    output.content.push(Block::text(text));
-    output.content.append(&mut others);
-}
-
 /// Waits for a step, unless the call is cancelled first.
 async fn unless_cancelled<F: Future>(cx: &Cx, step: F) -> Result<F::Output, CallError> {
     tokio::pin!(step);
@@ -635,148 +411,5 @@ async fn unless_cancelled<F: Future>(cx: &Cx, step: F) -> Result<F::Output, Call
         biased;
         () = cx.cancel.cancelled() => Err(CallError::Cancelled),
         done = step => Ok(done),
-    }
-}
-
-fn panic_words(panic: &Box<dyn std::any::Any + Send>) -> String {
-    let words = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned());
-    format!("the tool panicked: {words}")
-}
-
-/// When a tool's run began, until it has ended, and how long it took.
-#[derive(Default)]
-struct Clock {
-    began: Option<Instant>,
-    ran: Option<Duration>,
-}
-
-/// The books of one call: opened when it starts, closed exactly once.
-struct Running {
-    cx: Arc<Cx>,
-    at: SystemTime,
-    input_bytes: u64,
-    clock: std::sync::Mutex<Clock>,
-    closed: bool,
-    /// The call's id is free again when its books are closed.
-    _in_flight: InFlight,
-}
-
-impl Running {
-    fn begin(cx: &Arc<Cx>, in_flight: InFlight, arguments: &Value) -> Self {
-        let engine = &cx.engine;
-        engine.counts.start();
-        engine.events.emit(What::CallStarted {
-            call_id: cx.call_id.clone(),
-            session_id: cx.session.id.clone(),
-            tool: cx.tool.clone(),
-        });
-        tracing::debug!(call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
-        let input_bytes = if engine.audit.is_some() { arguments.to_string().len() as u64 } else { 0 };
-        Self {
-            cx: cx.clone(),
-            at: SystemTime::now(),
-            input_bytes,
-            clock: std::sync::Mutex::default(),
-            closed: false,
-            _in_flight: in_flight,
-        }
-    }
-
-    fn clock_starts(&self) {
-        self.clock.lock().expect("no code panics while it holds this lock").began = Some(Instant::now());
-    }
-
-    /// Gives how long the tool ran; `None` when it did not.
-    fn clock_stops(&self) -> Option<Duration> {
-        let mut clock = self.clock.lock().expect("no code panics while it holds this lock");
-        if let Some(began) = clock.began.take() {
-            clock.ran = Some(began.elapsed());
-        }
-        clock.ran
-    }
-
-    fn duration(&self) -> Duration {
-        self.clock_stops().unwrap_or_default()
-    }
-
-    fn finish(mut self, answer: Result<ToolResult, CallError>) -> (Result<ToolResult, CallError>, Outcome) {
-        let outcome = match &answer {
-            Ok(result) => outcome_of(result),
-            Err(CallError::InvalidArgs { .. } | CallError::UnknownTool { .. } | CallError::DuplicateCallId(_)) => {
-                Outcome::InvalidArgs
-            }
-            Err(CallError::PermissionEngine(_) | CallError::Failed(_)) => Outcome::Failed,
-            Err(CallError::Overloaded(_)) => Outcome::Overloaded,
-            Err(CallError::Cancelled) => Outcome::Cancelled,
-        };
-        let output_bytes = match &answer {
-            Ok(result) => result.content.iter().filter_map(Block::as_text).map(str::len).sum::<usize>() as u64,
-            Err(_) => 0,
-        };
-        self.close(outcome, output_bytes);
-        (answer, outcome)
-    }
-
-    fn close(&mut self, outcome: Outcome, output_bytes: u64) {
-        self.closed = true;
-        let cx = &self.cx;
-        let engine = &cx.engine;
-        let ran = self.clock_stops();
-        let duration_ms = ran.unwrap_or_default().as_millis() as u64;
-        engine.counts.finish(outcome);
-        engine.latencies.record(&cx.tool, outcome, ran);
-        if let Some(audit) = &engine.audit {
-            audit.record(AuditRow {
-                at: self.at,
-                call_id: cx.call_id.clone(),
-                session_id: cx.session.id.clone(),
-                tool: cx.tool.clone(),
-                source: format!("{}:{}", cx.source.kind.as_str(), cx.source.name),
-                client: cx.session.client.as_ref().map(|client| client.name.clone()),
-                connection: cx.caller.connection,
-                decisions: cx.take_decisions(),
-                outcome,
-                duration_ms,
-                input_bytes: self.input_bytes,
-                output_bytes,
-            });
-        }
-        tracing::debug!(
-            call = %cx.call_id, session = %cx.session.id, tool = %cx.tool,
-            outcome = outcome.as_str(), duration_ms, "call finished"
-        );
-        engine.events.emit(What::CallFinished {
-            call_id: cx.call_id.clone(),
-            session_id: cx.session.id.clone(),
-            tool: cx.tool.clone(),
-            outcome,
-            duration_ms,
-        });
-    }
-}
-
-impl Drop for Running {
-    /// The future of the call was dropped, as when its connection's task dies: the work must stop, and
-    /// the books are closed all the same.
-    fn drop(&mut self) {
-        if !self.closed {
-            self.cx.cancel.cancel();
-            self.close(Outcome::Cancelled, 0);
-        }
-    }
-}
-
-fn outcome_of(result: &ToolResult) -> Outcome {
-    let marked = |key: &str| result.metadata.get(key).is_some_and(|value| *value != Value::Bool(false));
-    match result.is_error {
-        false => Outcome::Ok,
-        true if marked("permission") => Outcome::Denied,
-        true if marked("timed_out") => Outcome::TimedOut,
-        true if marked("skipped") => Outcome::Skipped,
-        true => Outcome::Error,
     }
 }

@@ -4,33 +4,34 @@
 //! those that wait are kept here, so that the end of the connection is the end of them. Nothing is
 //! buffered while a connection is idle, and one that does not read is not read from.
 
-use std::borrow::Cow;
+mod message;
+mod requests;
+mod transfer;
+
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use jsonrpsee::core::id_providers::RandomStringIdProvider;
-use jsonrpsee::core::server::{
-    BoundedSubscriptions, MethodCallback, MethodResponse, MethodSink, Methods, SubscriptionState,
-};
-use jsonrpsee::types::{ErrorObject, ErrorObjectOwned, Id, Params};
-use jsonrpsee::{ConnectionId, Extensions};
-use serde::Deserialize;
+use jsonrpsee::core::server::{BoundedSubscriptions, MethodSink, Methods};
+use jsonrpsee::types::Id;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toold_engine::execute::{Caller, Principal};
 use toold_engine::session::Session;
 use toold_mcp::server::opening::is_opening;
-use toold_proto::error::{self, ErrorData};
+use toold_proto::error;
 use toold_proto::tool::SessionId;
+
+pub(crate) use message::failure;
+pub(crate) use transfer::fd_hung_up;
+use transfer::{Moved, exchange, write};
 
 use crate::framing::{self, Found, Framing, Splitter};
 use crate::outboxes::{Listed, Outboxes};
@@ -307,27 +308,6 @@ struct Reply {
 type PendingReply = Pin<Box<dyn Future<Output = Reply> + Send>>;
 type Responding = Pin<Box<dyn Future<Output = Option<Box<RawValue>>> + Send>>;
 
-#[derive(Deserialize)]
-struct RawRequest<'a> {
-    #[serde(borrow, default)]
-    jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-}
-
-/// A string that is borrowed where it holds no escapes.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// An id of `null` is there, and wrong; for serde it would be none at all.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 impl Server {
     async fn run(&mut self, stream: &mut impl Stream, stop: &CancellationToken) -> io::Result<()> {
         loop {
@@ -473,212 +453,6 @@ impl Server {
         self.splitter.framing == Some(Framing::Lines) && is_opening(message)
     }
 
-    fn dispatch(&mut self, message: &[u8]) {
-        let first = message.iter().find(|b| !b.is_ascii_whitespace());
-        if first == Some(&b'[') {
-            return self.dispatch_batch(message);
-        }
-        match self.start(message, Place::Alone) {
-            Started::Nothing => {}
-            Started::Done(json) => self.put(&json),
-            Started::Waiting { responding, id, barrier } => self.push(responding, id.into_iter().collect(), barrier),
-        }
-    }
-
-    fn dispatch_batch(&mut self, message: &[u8]) {
-        let members: Vec<&RawValue> = match serde_json::from_slice(message) {
-            Ok(members) => members,
-            Err(error) => return self.put(&not_json(&error)),
-        };
-        if members.is_empty() {
-            let words = "an empty batch asks for nothing".to_owned();
-            return self.put(&failure(Id::Null, error::INVALID_REQUEST, words, "invalid_request"));
-        }
-        let (mut done, mut waiting, mut ids) = (Vec::new(), FuturesUnordered::new(), Vec::new());
-        let mut any_barrier = false;
-        for member in members {
-            match self.start(member.get().as_bytes(), Place::InBatch) {
-                Started::Nothing => {}
-                Started::Done(json) => done.push(json),
-                Started::Waiting { responding, id, barrier } => {
-                    waiting.push(responding);
-                    ids.extend(id);
-                    any_barrier |= barrier;
-                }
-            }
-        }
-        if waiting.is_empty() {
-            if let Some(json) = batch(done) {
-                self.put(&json);
-            }
-            return;
-        }
-        let all = async move {
-            while let Some(json) = waiting.next().await {
-                done.extend(json);
-            }
-            batch(done)
-        };
-        self.push(Box::pin(all), ids, any_barrier);
-    }
-
-    /// Looks a request up and polls it once.
-    fn start(&mut self, message: &[u8], place: Place) -> Started {
-        let request: RawRequest = match serde_json::from_slice(message) {
-            Ok(request) => request,
-            Err(error) if error.is_data() => {
-                let words = "a request is an object with jsonrpc, method, and an id unless it is a notification";
-                return Started::Done(failure(Id::Null, error::INVALID_REQUEST, words.to_owned(), "invalid_request"));
-            }
-            Err(error) => return Started::Done(not_json(&error)),
-        };
-        let id = match request.id.map(read_id).transpose() {
-            Ok(id) => id,
-            Err(words) => {
-                return Started::Done(failure(Id::Null, error::INVALID_REQUEST, words, "invalid_request"));
-            }
-        };
-        let answer_id = id.clone().unwrap_or(Id::Null);
-        let method: Option<Text> = request.method.and_then(|raw| serde_json::from_str(raw.get()).ok());
-        let version = request.jsonrpc.map(RawValue::get);
-        let (Some(Text(method)), Some("\"2.0\"")) = (method, version) else {
-            let words = "expected jsonrpc: \"2.0\" and method: a string".to_owned();
-            return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"));
-        };
-        if method == "$/cancelRequest" {
-            self.cancel_request(request.params);
-            return match id {
-                None => Started::Nothing,
-                Some(id) => Started::Done(response(id, &())),
-            };
-        }
-        let key = request.id.map(|raw| raw.get().trim());
-        if key.is_some_and(|key| self.tokens.contains_key(key)) {
-            let words = "a request with this id is in flight on this connection".to_owned();
-            return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"));
-        }
-        self.call(&method, request.params, id, key, place)
-    }
-
-    fn call(
-        &mut self,
-        method: &str,
-        params: Option<&RawValue>,
-        id: Option<Id<'static>>,
-        key: Option<&str>,
-        place: Place,
-    ) -> Started {
-        let answer_id = id.clone().unwrap_or(Id::Null);
-        let notification = id.is_none();
-        let done = |response: MethodResponse| match notification {
-            true => Started::Nothing,
-            false => Started::Done(response.into_json()),
-        };
-        let Some((name, callback)) = self.methods.method_with_name(method) else {
-            let words = format!("there is no method {}", method.chars().take(80).collect::<String>());
-            return done(MethodResponse::error(
-                answer_id,
-                ErrorObject::owned(error::METHOD_NOT_FOUND, words, None::<()>),
-            ));
-        };
-        self.dialect = Dialect::Native;
-        let token = self.cancel.child_token();
-        let mut extensions = Extensions::new();
-        extensions.insert(RequestScope { connection: self.connection.clone(), cancel: token.clone() });
-        let connection_id = ConnectionId(self.connection.id as usize);
-        let params_text = params.map(RawValue::get);
-        let max = self.limits.max_message;
-        let future = match callback.clone() {
-            MethodCallback::Sync(run) => {
-                return done(within(run(answer_id, Params::new(params_text), usize::MAX, extensions), max));
-            }
-            MethodCallback::Unsubscription(run) => {
-                // jsonrpsee takes the id by position, our protocol by name.
-                let by_position = by_position(params_text);
-                return done(run(
-                    answer_id,
-                    Params::new(by_position.as_deref()),
-                    connection_id,
-                    usize::MAX,
-                    extensions,
-                ));
-            }
-            MethodCallback::Async(run) => {
-                run(answer_id, Params::new(params_text).into_owned(), connection_id, usize::MAX, extensions)
-            }
-            MethodCallback::Subscription(_) if place == Place::InBatch || notification => {
-                let words = format!("{name} is a subscription: send it alone, with an id");
-                return match notification {
-                    true => Started::Nothing,
-                    false => Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")),
-                };
-            }
-            MethodCallback::Subscription(_) if self.limits.max_subscriptions == 0 => {
-                let words = format!("{name} is a subscription: it needs a connection that stays, such as a WebSocket");
-                return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "no_stream"));
-            }
-            MethodCallback::Subscription(run) => {
-                let Some(permit) = self.subscriptions.acquire() else {
-                    let words = format!("{} subscriptions of this connection are open", self.subscriptions.max());
-                    return Started::Done(failure(answer_id, error::OVERLOADED, words, "overloaded"));
-                };
-                let state = SubscriptionState {
-                    conn_id: connection_id,
-                    id_provider: &RandomStringIdProvider::new(16),
-                    subscription_permit: permit,
-                };
-                run(answer_id, Params::new(params_text), self.sink.clone(), state, extensions)
-            }
-        };
-        let mut responding: Responding = Box::pin(async move {
-            let response = within(future.await, max);
-            // The sink has carried the answer of a subscription already.
-            if notification || response.is_subscription() { None } else { Some(response.into_json()) }
-        });
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        // The waker does not matter: whatever is pending now is polled again by the connection's own loop.
-        match responding.as_mut().poll(&mut context) {
-            Poll::Ready(None) => Started::Nothing,
-            Poll::Ready(Some(json)) => Started::Done(json),
-            Poll::Pending => {
-                let key: Option<RequestId> = key.map(Into::into);
-                if let Some(key) = &key {
-                    self.tokens.insert(key.clone(), token);
-                }
-                Started::Waiting { responding, id: key, barrier: takes_effect_in_order(name) }
-            }
-        }
-    }
-
-    fn push(&mut self, responding: Responding, ids: Vec<RequestId>, barrier: bool) {
-        self.barrier |= barrier;
-        self.pending.push(Box::pin(async move { Reply { json: responding.await, ids, barrier } }));
-    }
-
-    fn take_reply(&mut self, reply: Reply) {
-        for id in &reply.ids {
-            self.tokens.remove(id);
-        }
-        if reply.barrier {
-            self.barrier = false;
-        }
-        if let Some(json) = reply.json {
-            self.put(&json);
-        }
-    }
-
-    fn cancel_request(&mut self, params: Option<&RawValue>) {
-        #[derive(Deserialize)]
-        struct Cancel<'a> {
-            #[serde(borrow)]
-            id: &'a RawValue,
-        }
-        let Some(cancel) = params.and_then(|params| serde_json::from_str::<Cancel>(params.get()).ok()) else { return };
-        if let Some(token) = self.tokens.get(cancel.id.get().trim()) {
-            token.cancel();
-        }
-    }
-
     /// Puts an answer behind the notifications that came before it.
     fn put(&mut self, json: &RawValue) {
         while let Ok(message) = self.outbox.try_recv() {
@@ -690,130 +464,5 @@ impl Server {
     fn notify(&mut self, json: &RawValue) {
         let framing = self.splitter.framing.unwrap_or(Framing::Lines);
         framing::write(framing, json.get().as_bytes(), &mut self.out);
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Alone,
-    InBatch,
-}
-
-enum Started {
-    Nothing,
-    Done(Box<RawValue>),
-    Waiting { responding: Responding, id: Option<RequestId>, barrier: bool },
-}
-
-/// Methods that take effect before the next message is read.
-fn takes_effect_in_order(method: &str) -> bool {
-    ["session.", "buffers.", "permissions.", "questions."].iter().any(|prefix| method.starts_with(prefix))
-        || method.ends_with("subscribe")
-        || method == "tools.provide"
-        || method == "tools.unprovide"
-}
-
-/// Strings, and integers from 0 to 2^53-1, which every JSON reader keeps exact.
-fn read_id(raw: &RawValue) -> Result<Id<'static>, String> {
-    const MAX: u64 = (1 << 53) - 1;
-    let id: Option<Id> = serde_json::from_str(raw.get()).ok();
-    match id.map(Id::into_owned) {
-        Some(Id::Number(n)) if n <= MAX => Ok(Id::Number(n)),
-        Some(Id::Str(text)) => Ok(Id::Str(text)),
-        Some(Id::Number(_) | Id::Null) | None => Err("an id is a string or an integer from 0 to 2^53-1".to_owned()),
-    }
-}
-
-fn by_position(params: Option<&str>) -> Option<String> {
-    let by_name: toold_proto::event::Unsubscribe = serde_json::from_str(params?).ok()?;
-    serde_json::to_string(&[by_name.subscription]).ok()
-}
-
-fn not_json(error: &serde_json::Error) -> Box<RawValue> {
-    failure(Id::Null, error::PARSE_ERROR, format!("the message is no JSON: {error}"), "parse_error")
-}
-
-pub(crate) fn failure(id: Id<'_>, code: i32, words: String, kind: &str) -> Box<RawValue> {
-    let object: ErrorObjectOwned = ErrorObject::owned(code, words, Some(ErrorData::new(kind)));
-    MethodResponse::error(id, object).into_json()
-}
-
-fn response(id: Id<'_>, result: &impl serde::Serialize) -> Box<RawValue> {
-    let payload = jsonrpsee::core::server::ResponsePayload::success_borrowed(&result);
-    MethodResponse::response(id, payload, usize::MAX).into_json()
-}
-
-/// An answer that is too large becomes an error that says so.
-fn within(response: MethodResponse, max: usize) -> MethodResponse {
-    let length = response.as_json().get().len();
-    if length <= max || response.is_subscription() {
-        return response;
-    }
-    #[derive(Deserialize)]
-    struct OnlyId<'a> {
-        #[serde(borrow)]
-        id: Id<'a>,
-    }
-    let id = serde_json::from_str::<OnlyId>(response.as_json().get()).map_or(Id::Null, |only| only.id.into_owned());
-    let words = format!("the answer has {length} bytes, more than the limit of {max}");
-    MethodResponse::error(id, ErrorObject::owned(error::INTERNAL_ERROR, words, Some(ErrorData::new("too_large"))))
-}
-
-fn batch(answers: Vec<Box<RawValue>>) -> Option<Box<RawValue>> {
-    (!answers.is_empty()).then(|| serde_json::value::to_raw_value(&answers).expect("raw JSON can be written"))
-}
-
-thread_local! {
-    /// Bytes are read here first, so that idle connections hold no buffer.
-    static SCRATCH: std::cell::RefCell<Box<[u8]>> = std::cell::RefCell::new(vec![0; 64 * 1024].into_boxed_slice());
-}
-
-enum Moved {
-    /// Bytes that were read; none at the end.
-    In(usize),
-    /// Bytes that were written.
-    Out(usize),
-}
-
-/// Writes some of `out`, or reads what is there and appends it, whichever can be done first.
-/// Waits for ever when there is nothing to write and reading is not wanted. Cancel-safe.
-async fn exchange(stream: &mut impl Stream, inbox: &mut Vec<u8>, reading: bool, out: &[u8]) -> io::Result<Moved> {
-    std::future::poll_fn(|context| {
-        if !out.is_empty()
-            && let Poll::Ready(written) = Pin::new(&mut *stream).poll_write(context, out)
-        {
-            let written = written?;
-            return Poll::Ready(if written == 0 {
-                Err(io::ErrorKind::WriteZero.into())
-            } else {
-                Ok(Moved::Out(written))
-            });
-        }
-        if !reading {
-            return Poll::Pending;
-        }
-        SCRATCH.with_borrow_mut(|scratch| {
-            let mut buffer = ReadBuf::new(scratch);
-            ready!(Pin::new(&mut *stream).poll_read(context, &mut buffer))?;
-            inbox.extend_from_slice(buffer.filled());
-            Poll::Ready(Ok(Moved::In(buffer.filled().len())))
-        })
-    })
-    .await
-}
-
-/// Writes some. Cancel-safe: what was written is told.
-async fn write(stream: &mut impl Stream, bytes: &[u8]) -> io::Result<usize> {
-    let written = std::future::poll_fn(|context| Pin::new(&mut *stream).poll_write(context, bytes)).await?;
-    if written == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(written) }
-}
-
-/// Whether a descriptor's other end is closed both ways.
-pub(crate) fn fd_hung_up(fd: &impl std::os::fd::AsFd) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut fds = [PollFd::new(fd, PollFlags::empty())];
-    match poll(&mut fds, Some(&Timespec::default())) {
-        Ok(_) => fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR),
-        Err(_) => true,
     }
 }

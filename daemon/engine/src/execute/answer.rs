@@ -1,0 +1,100 @@
+//! What a caller hears: results held to what the tool promised, changed by hooks, and cut to size.
+
+use serde_json::{Value, json};
+use toold_proto::tool::{Block, ToolResult};
+
+use super::books::Running;
+use super::{CallError, list};
+use crate::cx::Cx;
+use crate::spool::cut;
+use crate::tool::{ToolError, ToolOutput, ToolSpec};
+
+/// A result whose structured part does not fit what the tool promised is an error of the tool.
+pub(super) fn hold_to_schema(spec: &ToolSpec, output: &mut ToolOutput) {
+    let (Some(schema), Some(structured)) = (&spec.output, &output.structured) else { return };
+    let errors = schema.check(structured);
+    if !errors.is_empty() {
+        let words = format!("the result of {} does not fit its output schema: {}", spec.name, list(&errors));
+        *output = ToolOutput { metadata: std::mem::take(&mut output.metadata), ..ToolOutput::error(words) };
+    }
+}
+
+pub(super) fn change_output(output: &mut ToolOutput, changed: Value) {
+    let Value::Object(mut changed) = changed else {
+        if let Value::String(text) = changed {
+            output.content = vec![Block::text(text)];
+        }
+        return;
+    };
+    match changed.remove("content") {
+        Some(Value::String(text)) => output.content = vec![Block::text(text)],
+        Some(blocks) => {
+            if let Ok(blocks) = serde_json::from_value(blocks) {
+                output.content = blocks;
+            }
+        }
+        None => {}
+    }
+    if let Some(Value::Bool(is_error)) = changed.remove("is_error") {
+        output.is_error = is_error;
+    }
+    if let Some(Value::Object(metadata)) = changed.remove("metadata") {
+        output.metadata = metadata;
+    }
+}
+
+/// Maps what a tool or the policy said to an answer.
+pub(super) async fn told(cx: &Cx, running: &Running, error: ToolError) -> Result<ToolResult, CallError> {
+    match error {
+        ToolError::Told(words) => answer(cx, running, ToolOutput::error(words)).await,
+        ToolError::Denied(denial) => {
+            let permission = json!({"category": denial.category, "target": denial.target, "rule": denial.rule});
+            answer(cx, running, ToolOutput::error(&denial.message).with("permission", permission)).await
+        }
+        ToolError::Cancelled => Err(CallError::Cancelled),
+        ToolError::Unavailable(words) => Err(CallError::Failed(words)),
+        ToolError::PermissionEngine(words) => Err(CallError::PermissionEngine(words)),
+    }
+}
+
+/// Caps the text, keeps the whole in the spool, and makes the result.
+pub(super) async fn answer(cx: &Cx, running: &Running, mut output: ToolOutput) -> Result<ToolResult, CallError> {
+    let max = cx.engine.settings.load().max_result_text;
+    let total: usize = output.content.iter().filter_map(Block::as_text).map(str::len).sum();
+    if total > max {
+        cap(cx, &mut output, max).await;
+    }
+    Ok(ToolResult {
+        call_id: cx.call_id.clone(),
+        content: output.content,
+        is_error: output.is_error,
+        metadata: output.metadata,
+        structured: output.structured,
+        duration_ms: running.duration().as_millis() as u64,
+        cached: false,
+    })
+}
+
+async fn cap(cx: &Cx, output: &mut ToolOutput, max: usize) {
+    let (texts, mut others): (Vec<Block>, Vec<Block>) =
+        output.content.drain(..).partition(|block| block.as_text().is_some());
+    let whole = texts.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n");
+    let Some((mut text, left_out)) = cut(&whole, max) else { return };
+    let kept = match &cx.engine.spool {
+        Some(spool) => spool.keep(&cx.session.id, &cx.call_id, &whole).await.map_err(|error| error.to_string()),
+        None => Err("there is no place to keep it".to_owned()),
+    };
+    match kept {
+        Ok(path) => {
+            text.push_str(&format!(
+                "\n[{left_out} of {} bytes cut; the whole is in {path}: read it there]",
+                whole.len()
+            ));
+            output.metadata.insert("spool".into(), path.into());
+        }
+        Err(error) => text.push_str(&format!("\n[{left_out} of {} bytes cut and lost: {error}]", whole.len())),
+    }
+    output.metadata.insert("truncated_bytes".into(), left_out.into());
+    output.content.push(Block::text(text));
+    output.content.append(&mut others);
+}

@@ -1,0 +1,148 @@
+//! The books of calls: events, counts, the audit, each once for a call.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use tokio::time::Instant;
+use toold_proto::event::{Outcome, What};
+use toold_proto::tool::{Block, ToolResult};
+
+use super::CallError;
+use crate::audit::AuditRow;
+use crate::cx::Cx;
+use crate::session::InFlight;
+
+/// When a tool's run began, until it has ended, and how long it took.
+#[derive(Default)]
+struct Clock {
+    began: Option<Instant>,
+    ran: Option<Duration>,
+}
+
+/// The books of one call: opened when it starts, closed exactly once.
+pub(super) struct Running {
+    cx: Arc<Cx>,
+    at: SystemTime,
+    input_bytes: u64,
+    clock: std::sync::Mutex<Clock>,
+    closed: bool,
+    /// The call's id is free again when its books are closed.
+    _in_flight: InFlight,
+}
+
+impl Running {
+    pub(super) fn begin(cx: &Arc<Cx>, in_flight: InFlight, arguments: &Value) -> Self {
+        let engine = &cx.engine;
+        engine.counts.start();
+        engine.events.emit(What::CallStarted {
+            call_id: cx.call_id.clone(),
+            session_id: cx.session.id.clone(),
+            tool: cx.tool.clone(),
+        });
+        tracing::debug!(call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
+        let input_bytes = if engine.audit.is_some() { arguments.to_string().len() as u64 } else { 0 };
+        Self {
+            cx: cx.clone(),
+            at: SystemTime::now(),
+            input_bytes,
+            clock: std::sync::Mutex::default(),
+            closed: false,
+            _in_flight: in_flight,
+        }
+    }
+
+    pub(super) fn clock_starts(&self) {
+        self.clock.lock().expect("no code panics while it holds this lock").began = Some(Instant::now());
+    }
+
+    /// Gives how long the tool ran; `None` when it did not.
+    pub(super) fn clock_stops(&self) -> Option<Duration> {
+        let mut clock = self.clock.lock().expect("no code panics while it holds this lock");
+        if let Some(began) = clock.began.take() {
+            clock.ran = Some(began.elapsed());
+        }
+        clock.ran
+    }
+
+    pub(super) fn duration(&self) -> Duration {
+        self.clock_stops().unwrap_or_default()
+    }
+
+    pub(super) fn finish(mut self, answer: Result<ToolResult, CallError>) -> (Result<ToolResult, CallError>, Outcome) {
+        let outcome = match &answer {
+            Ok(result) => outcome_of(result),
+            Err(CallError::InvalidArgs { .. } | CallError::UnknownTool { .. } | CallError::DuplicateCallId(_)) => {
+                Outcome::InvalidArgs
+            }
+            Err(CallError::PermissionEngine(_) | CallError::Failed(_)) => Outcome::Failed,
+            Err(CallError::Overloaded(_)) => Outcome::Overloaded,
+            Err(CallError::Cancelled) => Outcome::Cancelled,
+        };
+        let output_bytes = match &answer {
+            Ok(result) => result.content.iter().filter_map(Block::as_text).map(str::len).sum::<usize>() as u64,
+            Err(_) => 0,
+        };
+        self.close(outcome, output_bytes);
+        (answer, outcome)
+    }
+
+    fn close(&mut self, outcome: Outcome, output_bytes: u64) {
+        self.closed = true;
+        let cx = &self.cx;
+        let engine = &cx.engine;
+        let ran = self.clock_stops();
+        let duration_ms = ran.unwrap_or_default().as_millis() as u64;
+        engine.counts.finish(outcome);
+        engine.latencies.record(&cx.tool, outcome, ran);
+        if let Some(audit) = &engine.audit {
+            audit.record(AuditRow {
+                at: self.at,
+                call_id: cx.call_id.clone(),
+                session_id: cx.session.id.clone(),
+                tool: cx.tool.clone(),
+                source: format!("{}:{}", cx.source.kind.as_str(), cx.source.name),
+                client: cx.session.client.as_ref().map(|client| client.name.clone()),
+                connection: cx.caller.connection,
+                decisions: cx.take_decisions(),
+                outcome,
+                duration_ms,
+                input_bytes: self.input_bytes,
+                output_bytes,
+            });
+        }
+        tracing::debug!(
+            call = %cx.call_id, session = %cx.session.id, tool = %cx.tool,
+            outcome = outcome.as_str(), duration_ms, "call finished"
+        );
+        engine.events.emit(What::CallFinished {
+            call_id: cx.call_id.clone(),
+            session_id: cx.session.id.clone(),
+            tool: cx.tool.clone(),
+            outcome,
+            duration_ms,
+        });
+    }
+}
+
+impl Drop for Running {
+    /// The future of the call was dropped, as when its connection's task dies: the work must stop, and
+    /// the books are closed all the same.
+    fn drop(&mut self) {
+        if !self.closed {
+            self.cx.cancel.cancel();
+            self.close(Outcome::Cancelled, 0);
+        }
+    }
+}
+
+fn outcome_of(result: &ToolResult) -> Outcome {
+    let marked = |key: &str| result.metadata.get(key).is_some_and(|value| *value != Value::Bool(false));
+    match result.is_error {
+        false => Outcome::Ok,
+        true if marked("permission") => Outcome::Denied,
+        true if marked("timed_out") => Outcome::TimedOut,
+        true if marked("skipped") => Outcome::Skipped,
+        true => Outcome::Error,
+    }
+}

@@ -1,0 +1,80 @@
+//! How messages are read and written, whatever they ask for.
+
+use std::borrow::Cow;
+
+use jsonrpsee::core::server::{MethodResponse, ResponsePayload};
+use jsonrpsee::types::{ErrorObject, ErrorObjectOwned, Id};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toold_proto::error::{self, ErrorData};
+
+#[derive(Deserialize)]
+pub(super) struct RawRequest<'a> {
+    #[serde(borrow, default)]
+    pub(super) jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) method: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) params: Option<&'a RawValue>,
+}
+
+/// A string that is borrowed where it holds no escapes.
+#[derive(Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// An id of `null` is there, and wrong; for serde it would be none at all.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Strings, and integers from 0 to 2^53-1, which every JSON reader keeps exact.
+pub(super) fn read_id(raw: &RawValue) -> Result<Id<'static>, String> {
+    const MAX: u64 = (1 << 53) - 1;
+    let id: Option<Id> = serde_json::from_str(raw.get()).ok();
+    match id.map(Id::into_owned) {
+        Some(Id::Number(n)) if n <= MAX => Ok(Id::Number(n)),
+        Some(Id::Str(text)) => Ok(Id::Str(text)),
+        Some(Id::Number(_) | Id::Null) | None => Err("an id is a string or an integer from 0 to 2^53-1".to_owned()),
+    }
+}
+
+pub(super) fn by_position(params: Option<&str>) -> Option<String> {
+    let by_name: toold_proto::event::Unsubscribe = serde_json::from_str(params?).ok()?;
+    serde_json::to_string(&[by_name.subscription]).ok()
+}
+
+pub(super) fn not_json(error: &serde_json::Error) -> Box<RawValue> {
+    failure(Id::Null, error::PARSE_ERROR, format!("the message is no JSON: {error}"), "parse_error")
+}
+
+pub(crate) fn failure(id: Id<'_>, code: i32, words: String, kind: &str) -> Box<RawValue> {
+    let object: ErrorObjectOwned = ErrorObject::owned(code, words, Some(ErrorData::new(kind)));
+    MethodResponse::error(id, object).into_json()
+}
+
+pub(super) fn response(id: Id<'_>, result: &impl serde::Serialize) -> Box<RawValue> {
+    let payload = ResponsePayload::success_borrowed(&result);
+    MethodResponse::response(id, payload, usize::MAX).into_json()
+}
+
+/// An answer that is too large becomes an error that says so.
+pub(super) fn within(response: MethodResponse, max: usize) -> MethodResponse {
+    let length = response.as_json().get().len();
+    if length <= max || response.is_subscription() {
+        return response;
+    }
+    #[derive(Deserialize)]
+    struct OnlyId<'a> {
+        #[serde(borrow)]
+        id: Id<'a>,
+    }
+    let id = serde_json::from_str::<OnlyId>(response.as_json().get()).map_or(Id::Null, |only| only.id.into_owned());
+    let words = format!("the answer has {length} bytes, more than the limit of {max}");
+    MethodResponse::error(id, ErrorObject::owned(error::INTERNAL_ERROR, words, Some(ErrorData::new("too_large"))))
+}
+
+pub(super) fn batch(answers: Vec<Box<RawValue>>) -> Option<Box<RawValue>> {
+    (!answers.is_empty()).then(|| serde_json::value::to_raw_value(&answers).expect("raw JSON can be written"))
+}
