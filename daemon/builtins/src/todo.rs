@@ -1,18 +1,16 @@
 //! `todo`: what the session has to do, as the model sees it.
 
-use std::fs;
-use std::io::Read;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::session::Session;
 use toold_engine::tool::ToolOutput;
+use toold_host::own_file;
 use toold_proto::event::What;
 use toold_proto::todo::{TodoItem, TodoPriority, TodoStatus};
 use toold_proto::tool::Annotations;
@@ -39,10 +37,7 @@ const MAX_FILE: u64 = 1024 * 1024;
 
 /// What the session has to do; an empty list where nobody said. Blocks.
 pub fn items(shared: &Shared, session: &Session) -> Vec<TodoItem> {
-    let Some(file) = file(shared, session) else { return Vec::new() };
-    let mut text = String::new();
-    let read = fs::File::open(file).and_then(|file| file.take(MAX_FILE).read_to_string(&mut text));
-    read.ok().and_then(|_| serde_json::from_str(&text).ok()).unwrap_or_default()
+    file(shared, session).and_then(|file| own_file::load(&file, MAX_FILE)).unwrap_or_default()
 }
 
 fn file(shared: &Shared, session: &Session) -> Option<PathBuf> {
@@ -50,14 +45,11 @@ fn file(shared: &Shared, session: &Session) -> Option<PathBuf> {
 }
 
 /// Keeps the list beyond the daemon.
-fn keep(shared: &Shared, session: &Session, items: &[TodoItem]) -> anyhow::Result<()> {
-    let Some(file) = file(shared, session) else { return Ok(()) };
-    let folder = file.parent().context("the list lies in a folder")?;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // Written beside and renamed: a list is there whole, or as it was.
-    let beside = folder.join("todo.json.new");
-    fs::write(&beside, serde_json::to_vec(items)?)?;
-    Ok(fs::rename(beside, file)?)
+fn keep(shared: &Shared, session: &Session, items: &[TodoItem]) -> std::io::Result<()> {
+    match file(shared, session) {
+        Some(file) => own_file::save(&file, &items),
+        None => Ok(()),
+    }
 }
 
 impl Builtin for Todo {

@@ -3,7 +3,7 @@
 //! [`process`] runs programs, with an [`environment`] of its own and output [`kept`] within bounds;
 //! [`files`] resolves and opens paths and [`replace`] writes them, but for those that [`exclude`] keeps from tools;
 //! [`shell_grammar`] says what a command line needs leave for; [`http`] makes requests to the web;
-//! [`file_systems`] tells which ones do not tell what changes.
+//! [`own_file`] keeps small lists; [`file_systems`] tells which ones do not tell what changes.
 
 pub mod chatter;
 pub mod descendants;
@@ -13,6 +13,7 @@ pub mod file_systems;
 pub mod files;
 pub mod http;
 pub mod kept;
+pub mod own_file;
 pub mod process;
 pub mod replace;
 pub mod sandbox;

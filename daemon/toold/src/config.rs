@@ -265,6 +265,27 @@ pub fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
+/// As [`expand_home`], for what must be an absolute path then.
+///
+/// # Errors
+/// It is none, in words for people.
+pub fn absolute(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
+    let path = expand_home(text, home);
+    if path.is_absolute() { Ok(path) } else { Err(format!("{text:?} is no absolute path")) }
+}
+
+/// A program by its name, or by its absolute path, which may begin with `~/`.
+///
+/// # Errors
+/// It is a relative path, which would mean another program in each folder; in words for people.
+pub fn program(text: String, home: Option<&Path>) -> Result<String, String> {
+    match text.contains('/') && !text.starts_with('/') {
+        true if text.starts_with("~/") => Ok(absolute(&text, home)?.display().to_string()),
+        true => Err(format!("{text:?} is neither a name nor an absolute path")),
+        false => Ok(text),
+    }
+}
+
 /// The line on which a table of an array begins, from 1.
 fn line_of<T>(text: &str, table: &Spanned<T>) -> usize {
     text[..table.span().start].matches('\n').count() + 1

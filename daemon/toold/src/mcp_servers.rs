@@ -17,7 +17,7 @@ use toold_host::environment::Environment;
 use toold_mcp::client::McpOptions;
 use toold_mcp::client::config::{Reach, ServerConfig};
 
-use crate::config::expand_home;
+use crate::config::{self, expand_home};
 use crate::daemon::{Options, State};
 use crate::places::Places;
 
@@ -242,17 +242,10 @@ fn reach(config: &McpServerConfig, home: Option<&Path>, var: &dyn Fn(&str) -> Op
     let texts = |map: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
         map.iter().map(|(name, value)| Ok((name.clone(), text(value)?))).collect()
     };
-    let path = |given: &str| -> Result<PathBuf, String> {
-        let path = expand_home(&text(given)?, home);
-        if path.is_absolute() { Ok(path) } else { Err(format!("{given:?} is no absolute path")) }
-    };
+    let path = |given: &str| config::absolute(&text(given)?, home);
     match (&config.command, &config.url, &config.socket) {
         (Some(program), None, None) => {
-            let program = text(program)?;
-            let program = if program.starts_with("~/") { path(&program)?.display().to_string() } else { program };
-            if program.contains('/') && !program.starts_with('/') {
-                return Err(format!("{program:?} is neither a name nor an absolute path"));
-            }
+            let program = config::program(text(program)?, home)?;
             let args = config.args.iter().map(|arg| text(arg)).collect::<Result<_, _>>()?;
             let cwd = config.cwd.as_deref().map(path).transpose()?;
             Ok(Reach::Stdio { program, args, env: texts(&config.env)?, cwd })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use toold_host::environment::Environment;
 use toold_remote::RemoteOptions;
 use toold_remote::config::{Reach, RemoteConfig};
 
-use crate::config::expand_home;
+use crate::config;
 use crate::daemon::{Options, State, random_bytes, random_hex};
 use crate::places::private_dir;
 
@@ -137,24 +137,14 @@ fn reach(name: &str, section: &RemoteSection, home: Option<&Path>) -> Result<Rea
     if !is_name(name) {
         return Err("its name is no word of small letters, digits and _, of at most 32".to_owned());
     }
-    let path = |given: &str| -> Result<PathBuf, String> {
-        let path = expand_home(given, home);
-        if path.is_absolute() { Ok(path) } else { Err(format!("{given:?} is no absolute path")) }
-    };
     match (section.command.split_first(), &section.url) {
         (Some((program, args)), None) => {
-            let program = match program.starts_with("~/") {
-                true => path(program)?.display().to_string(),
-                false if program.contains('/') && !program.starts_with('/') => {
-                    return Err(format!("{program:?} is neither a name nor an absolute path"));
-                }
-                false => program.clone(),
-            };
+            let program = config::program(program.clone(), home)?;
             Ok(Reach::Command { program, args: args.to_vec(), env: section.env.clone() })
         }
         (None, Some(url)) => {
             let file = section.token_file.as_deref().ok_or("token_file is needed for url")?;
-            Reach::websocket(url.clone(), path(file)?, section.in_the_clear)
+            Reach::websocket(url.clone(), config::absolute(file, home)?, section.in_the_clear)
         }
         (None, None) => Err("neither command nor url says how it is reached".to_owned()),
         (Some(_), Some(_)) => Err("both command and url say how it is reached".to_owned()),

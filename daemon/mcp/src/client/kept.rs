@@ -1,10 +1,9 @@
 //! The last known tools of each server, in a file of its own: what is listed before it ever runs.
 
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use toold_host::own_file;
 
 use super::config::ServerConfig;
 use super::listing::KnownTool;
@@ -24,23 +23,12 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// `None` when there is none that can be read: then the server is asked.
 pub(super) fn load(dir: &Path, config: &ServerConfig) -> Option<Kept> {
-    let path = path(dir, config);
-    if std::fs::metadata(&path).ok()?.len() > MAX_BYTES {
-        return None;
-    }
-    let text = std::fs::read(&path).ok()?;
-    serde_json::from_slice(&text).inspect_err(|error| tracing::warn!(path = %path.display(), %error, "not used")).ok()
+    own_file::load(&path(dir, config), MAX_BYTES)
 }
 
 /// Replaces the file. Blocks.
 pub(super) fn save(dir: &Path, config: &ServerConfig, kept: &Kept) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let path = path(dir, config);
-    let new = path.with_extension("new");
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(&serde_json::to_vec(kept)?)?;
-    file.sync_data()?;
-    std::fs::rename(&new, &path)
+    own_file::save(&path(dir, config), kept)
 }
 
 fn path(dir: &Path, config: &ServerConfig) -> PathBuf {
