@@ -8,8 +8,10 @@ use clap::Args;
 use serde::Serialize;
 use toold_client::Client;
 use toold_proto::daemon::{DaemonStatus, NoParams};
-use toold_proto::method::{DaemonGetStatus, PermissionsList, PluginsList};
+use toold_proto::mcp::McpServerState;
+use toold_proto::method::{DaemonGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
+use toold_proto::remote::RemoteState;
 use toold_proto::socket::{log_file, log_path};
 
 use crate::cli::Globals;
@@ -133,6 +135,8 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
         findings.push(Finding { about: "problem", health: Health::Warning, message: problem.clone(), advice: None });
     }
     plugins(client, &status, findings).await;
+    mcp_servers(client, findings).await;
+    remotes(client, findings).await;
     permissions(client, findings).await;
 }
 
@@ -172,6 +176,32 @@ async fn plugins(client: &Client, status: &DaemonStatus, findings: &mut Vec<Find
         let error = plugin.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
         let message = format!("{} is {}{error}", plugin.name, plugin.status.as_str());
         findings.push(Finding { about: "plugin", health, message, advice: Some(advice) });
+    }
+}
+
+/// None is nothing to tell of.
+async fn mcp_servers(client: &Client, findings: &mut Vec<Finding>) {
+    let Ok(list) = client.call::<McpServersList>(NoParams {}).await else { return };
+    if !list.servers.is_empty() {
+        findings.push(good("mcp servers", format!("{} mounted", list.servers.len())));
+    }
+    for server in list.servers.iter().filter(|server| server.state == McpServerState::Failed) {
+        let error = server.error.as_deref().unwrap_or("it does not run");
+        findings.push(bad("mcp server", format!("{}: {error}", server.name), "toolctl mcp doctor"));
+    }
+}
+
+async fn remotes(client: &Client, findings: &mut Vec<Finding>) {
+    let Ok(list) = client.call::<RemotesList>(NoParams {}).await else { return };
+    let connected = list.remotes.iter().filter(|remote| remote.state == RemoteState::Connected).count();
+    if !list.remotes.is_empty() {
+        findings.push(good("remotes", format!("{connected} of {} connected", list.remotes.len())));
+    }
+    for remote in list.remotes.iter().filter(|remote| remote.state == RemoteState::Away) {
+        let error = remote.error.as_deref().unwrap_or("it is away");
+        // Other machines may sleep.
+        let finding = bad("remote", format!("{}: {error}", remote.name), "toolctl remotes doctor");
+        findings.push(Finding { health: Health::Warning, ..finding });
     }
 }
 
