@@ -286,6 +286,25 @@ fn slow_bodies_are_given_up() {
 }
 
 #[test]
+fn headers_narrow_the_tools_to_some_sources() {
+    let served = serve("");
+    let names = |own: &[(&str, &str)]| -> Vec<String> {
+        let listed = served.request("tools/list", json!({}), own).json();
+        let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    // Those that look for tools and call what they found are of no source.
+    assert_eq!(names(&[("Toold-Sources", "plugin, nobody")]), ["forever", "hello", "tools_call", "tools_search"]);
+    assert!(names(&[("Toold-Without-Sources", "plugin")]).contains(&"read".to_owned()));
+    assert!(!names(&[("Toold-Without-Sources", "builtin, plugin")]).contains(&"hello".to_owned()));
+    let hello = |own: &[(&str, &str)]| served.request("tools/call", json!({"name": "hello", "arguments": {}}), own);
+    assert_eq!(hello(&[("Toold-Sources", "plugin")]).json()["result"]["content"][0]["text"], "hello");
+    // What is left out is as if it were not there.
+    let left_out = hello(&[("Toold-Sources", "builtin")]).json();
+    assert!(left_out.to_string().contains("no tool hello"), "{left_out}");
+}
+
+#[test]
 fn sessions_have_an_upper_bound() {
     let served = serve("max_sessions = 3\n");
     let opened: Vec<Answer> = (0..3).map(|_| served.initialize()).collect();

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, until};
 
+use crate::SHELL;
+
 const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
 
 fn kill(daemon: &mut TestDaemon) {
@@ -108,12 +110,14 @@ struct Load {
 struct Client {
     reader: BufReader<UnixStream>,
     id: u64,
+    /// An answer that says no is the end as well.
+    may_refuse: bool,
 }
 
 impl Client {
     fn connect(daemon: &Path, work: &Path) -> Option<Self> {
         let stream = UnixStream::connect(daemon).ok()?;
-        let mut client = Self { reader: BufReader::new(stream), id: 0 };
+        let mut client = Self { reader: BufReader::new(stream), id: 0, may_refuse: false };
         client.ask("session.open", json!({"cwd": work}))?;
         client.ask("permissions.set_mode", json!({"mode": "accept_edits"}))?;
         Some(client)
@@ -134,6 +138,9 @@ impl Client {
             }
             let mut answer: Value = serde_json::from_str(&line).unwrap();
             if answer["id"] == self.id {
+                if self.may_refuse && answer.get("error").is_some() {
+                    return None;
+                }
                 assert!(answer.get("error").is_none(), "{method}: {answer}");
                 return Some(answer["result"].take());
             }
@@ -142,6 +149,9 @@ impl Client {
 
     fn tool(&mut self, name: &str, arguments: Value) -> Option<()> {
         let result = self.ask("tools.execute", json!({"name": name, "arguments": arguments}))?;
+        if self.may_refuse && result["is_error"] == true {
+            return None;
+        }
         assert_eq!(result["is_error"], false, "{name}: {result}");
         Some(())
     }
@@ -253,6 +263,53 @@ fn nothing_is_half_done_after_kills_at_random_moments() {
         assert_eq!(status.get("problems"), None, "round {round}: {status}");
     }
     println!("{rounds} kills amid {all} things done");
+}
+
+/// Takes memory until there is none.
+const GREEDY: &str = r#"
+local all = {}
+hygge.register_tool{
+  name = "take", description = "Keeps memory", permission = false,
+  execute = function(ctx, input) all[#all + 1] = string.rep(tostring(#all), 8000000) return "taken" end,
+}
+"#;
+
+fn take(load: &Load, client: &mut Client) -> Option<()> {
+    while !load.over.load(Ordering::Relaxed) {
+        client.tool("take", json!({}))?;
+        load.done.fetch_add(1, Ordering::Relaxed);
+    }
+    None
+}
+
+#[test]
+fn nothing_is_half_done_when_the_memory_ends() {
+    let config = format!("{ALLOW}[limits]\nvm_memory_mib = 4096\n");
+    let short = [SHELL[0], SHELL[1], "ulimit -c 0 && ulimit -v 700000 && exec \"$@\"", "sh"];
+    let mut daemon = Setup::new().config(&config).plugin("greedy.lua", GREEDY).through(&short).start();
+    let load = Load::default();
+    let (socket, work) = (daemon.socket(), daemon.work());
+    std::thread::scope(|scope| {
+        for job in [write as Work, edit, grant, take] {
+            let (load, socket, work) = (&load, &socket, &work);
+            scope.spawn(move || {
+                Client::connect(socket, work).and_then(|mut client| {
+                    client.may_refuse = true;
+                    job(load, &mut client)
+                });
+            });
+        }
+        daemon.wait();
+        load.over.store(true, Ordering::Relaxed);
+    });
+    assert!(load.done.load(Ordering::Relaxed) > 4, "it served before");
+    nothing_runs(&daemon);
+    check_files(&load, &work);
+    check_database(&daemon.state().join("toold.db"), &load);
+    daemon.start_again();
+    let mut wire = daemon.connect();
+    assert_eq!(wire.tool("take", json!({}))["is_error"], false);
+    assert_eq!(wire.result("daemon.status", json!({})).get("problems"), None);
 }
 
 fn check_files(load: &Load, work: &Path) {
