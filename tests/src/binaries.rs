@@ -26,7 +26,15 @@ fn build(package: &str) -> PathBuf {
         None => panic!("{} names no profile", dir.display()),
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    // What Cargo tells of the test's package is no concern of this build, and some build scripts run anew when it
+    // changes, with all that depends on them.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|own| name.starts_with(own))) {
+            command.env_remove(name);
+        }
+    }
+    let output = command
         .args(["build", "--quiet", "--profile", profile, "--bin", package, "-p", package])
         .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml")])
         .env("CARGO_TARGET_DIR", dir.parent().expect("a profile's folder lies in the target folder"))

@@ -57,13 +57,16 @@ impl Chatter {
     }
 
     pub fn line(&self, text: &str) {
+        self.line_at(text, Instant::now());
+    }
+
+    fn line_at(&self, text: &str, now: Instant) {
         let text: String =
             text.trim_end().chars().take(LINE).map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
         if text.is_empty() {
             return;
         }
         let mut state = self.lock();
-        let now = Instant::now();
         state.room = (state.room + now.duration_since(state.filled).as_secs_f64() * PER_SECOND).min(BURST);
         state.filled = now;
         if state.room >= 1.0 {
@@ -99,6 +102,8 @@ impl Chatter {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[tokio::test]
@@ -109,6 +114,16 @@ mod tests {
         chatter.read(flood.as_slice()).await;
         let tail = chatter.tail();
         assert_eq!((tail.len(), tail[18].as_str(), tail[19].len()), (TAIL, "line 49999", LINE));
-        assert!(chatter.lock().lost > 40_000);
+    }
+
+    #[test]
+    fn what_comes_too_fast_is_counted_and_not_logged() {
+        let chatter = Chatter::new("s");
+        let start = Instant::now();
+        (0..1_000).for_each(|n| chatter.line_at(&n.to_string(), start));
+        assert_eq!(chatter.lock().lost, 1_000 - BURST as u64);
+        // A line that is logged tells how many were not.
+        chatter.line_at("later", start + Duration::from_secs(1));
+        assert_eq!(chatter.lock().lost, 0);
     }
 }

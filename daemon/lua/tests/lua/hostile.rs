@@ -83,8 +83,6 @@ async fn run(what: &'static str, body: &'static str, ends: Ends) -> Option<Strin
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_loads_end_their_own_load_only() {
     let scripts: &[(&str, &str, &str)] = &[
-        ("loop", "while true do end", "time limit for loading"),
-        ("caught", "while true do pcall(function() while true do end end) end", "time limit for loading"),
         ("rep", "local s = ('x'):rep(1e9)", "memory"),
         ("tools", "for i = 1, 1e6 do hygge.register_tool{name = 't' .. i, execute = print} end", "at most 1000"),
         (
@@ -102,16 +100,31 @@ async fn hostile_loads_end_their_own_load_only() {
             "local s = {} s.properties = {a = s} hygge.register_tool{name = 't', execute = print, input_schema = s}",
             "contains itself",
         ),
-        ("sleeps", "hygge.sleep('1h')", "time limit for loading"),
         ("message", "error(('x'):rep(1e6))", "bytes cut"),
         ("nested", &format!("return {}1{}", "(".repeat(3000), ")".repeat(3000)), "Exceeded allowed recursion depth"),
     ];
+    // What is refused for what it is has time to get there, however busy the machine is.
+    check_loads(scripts, Duration::from_secs(60)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn loads_without_end_are_stopped() {
+    let scripts = [
+        ("loop", "while true do end", "time limit for loading"),
+        ("caught", "while true do pcall(function() while true do end end) end", "time limit for loading"),
+        ("sleeps", "hygge.sleep('1h')", "time limit for loading"),
+    ];
+    check_loads(&scripts, Duration::from_secs(3)).await;
+}
+
+/// Each script fails with these words, and a good one beside them serves.
+async fn check_loads(scripts: &[(&str, &str, &str)], limit: Duration) {
     let mut files: Vec<(String, &str)> =
         scripts.iter().map(|(name, script, _)| (format!("{name}.lua"), *script)).collect();
     files.push(("good.lua".into(), "hygge.register_tool{name = 'good', execute = function() return 'works' end}"));
     let files: Vec<(&str, &str)> = files.iter().map(|(name, script)| (name.as_str(), *script)).collect();
     let world = World::with(&files, |options| {
-        options.load_limit = Duration::from_secs(3);
+        options.load_limit = limit;
     })
     .await;
     assert_eq!(world.text("good", json!({})).await, "works");
