@@ -13,6 +13,9 @@ use crate::audit::AuditRow;
 use crate::cx::Cx;
 use crate::session::InFlight;
 
+/// What the log calls the way of a call, whichever file tells of it: people filter by it.
+const TARGET: &str = "toold_engine::execute";
+
 /// When a tool's run began, until it has ended, and how long it took.
 #[derive(Default)]
 struct Clock {
@@ -40,7 +43,7 @@ impl Running {
             session_id: cx.session.id.clone(),
             tool: cx.tool.clone(),
         });
-        tracing::debug!(call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
+        tracing::debug!(target: TARGET, call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
         let input_bytes = if engine.audit.is_some() { arguments.to_string().len() as u64 } else { 0 };
         Self {
             cx: cx.clone(),
@@ -112,6 +115,7 @@ impl Running {
             });
         }
         tracing::debug!(
+            target: TARGET,
             call = %cx.call_id, session = %cx.session.id, tool = %cx.tool,
             outcome = outcome.as_str(), duration_ms, "call finished"
         );
