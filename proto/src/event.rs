@@ -229,6 +229,11 @@ impl What {
         }
     }
 
+    /// Whether it tells of a call: there are far more of these than of all others.
+    pub fn is_of_call(&self) -> bool {
+        matches!(self, Self::CallStarted { .. } | Self::CallProgress { .. } | Self::CallFinished { .. })
+    }
+
     /// The session it belongs to, if any.
     pub fn session_id(&self) -> Option<&SessionId> {
         match self {

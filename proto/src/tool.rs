@@ -248,8 +248,11 @@ impl ToolName {
 
 impl CallId {
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
-        let length = text.chars().take(129).count();
-        let fits = (1..=128).contains(&length) && !text.chars().any(char::is_control);
+        // Bytes are characters in nearly all ids, and are counted in a fraction of the time.
+        let fits = match text.is_ascii() {
+            true => (1..=128).contains(&text.len()) && !text.bytes().any(|byte| byte.is_ascii_control()),
+            false => text.chars().take(129).count() <= 128 && !text.chars().any(char::is_control),
+        };
         if fits { Ok(Self(text.into())) } else { Err(InvalidId::CallId(shortened(text))) }
     }
 }

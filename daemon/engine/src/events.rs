@@ -26,12 +26,22 @@ impl Emitted {
     }
 }
 
+/// What a subscriber hears. Calls come a hundred thousand times a second, so nobody is woken for theirs who does not
+/// want them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hears {
+    All,
+    /// All but `call.*`.
+    NoCalls,
+}
+
 /// The daemon's events. Emitting never waits: a subscriber that falls more than [`RING`] behind
 /// loses the oldest and is told how many.
 pub struct Events {
     epoch: String,
     ring: Mutex<Ring>,
-    sender: broadcast::Sender<Arc<Emitted>>,
+    /// By [`Hears`].
+    senders: [broadcast::Sender<Arc<Emitted>>; 2],
     progress_listeners: AtomicUsize,
     lost: AtomicU64,
 }
@@ -55,7 +65,7 @@ impl Events {
         Self {
             epoch: epoch.to_owned(),
             ring: Mutex::new(Ring { next: 0, held: VecDeque::new() }),
-            sender: broadcast::Sender::new(RING),
+            senders: [broadcast::Sender::new(RING), broadcast::Sender::new(RING)],
             progress_listeners: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
         }
@@ -73,15 +83,23 @@ impl Events {
             ring.held.pop_front();
         }
         ring.held.push_back(emitted.clone());
-        // Sent under the lock, so that the order on the channel is the order of the numbers.
+        // Sent under the lock, so that the order on the channels is the order of the numbers.
         // Fails when nobody listens, which is fine.
-        let _ = self.sender.send(emitted);
+        if !emitted.what.is_of_call() {
+            let _ = self.sender(Hears::NoCalls).send(emitted.clone());
+        }
+        let _ = self.sender(Hears::All).send(emitted);
     }
 
-    /// Subscribes, with a replay of what is held after `since`.
-    pub fn subscribe(&self, since: Option<u64>) -> Subscribed {
+    fn sender(&self, hears: Hears) -> &broadcast::Sender<Arc<Emitted>> {
+        &self.senders[hears as usize]
+    }
+
+    /// Subscribes, with a replay of what is held after `since`. The replay has the events of calls too, whatever is
+    /// heard later.
+    pub fn subscribe(&self, hears: Hears, since: Option<u64>) -> Subscribed {
         let ring = self.ring.lock().expect("no code panics while it holds this lock");
-        let receiver = self.sender.subscribe();
+        let receiver = self.sender(hears).subscribe();
         let Some(since) = since else {
             return Subscribed { replay: Vec::new(), missed: 0, receiver };
         };
@@ -94,12 +112,12 @@ impl Events {
     }
 
     /// Everything that is held, as for a subscriber of another epoch.
-    pub fn subscribe_from_start(&self) -> Subscribed {
+    pub fn subscribe_from_start(&self, hears: Hears) -> Subscribed {
         let ring = self.ring.lock().expect("no code panics while it holds this lock");
         Subscribed {
             replay: ring.held.iter().cloned().collect(),
             missed: ring.held.front().map_or(0, |first| first.seq),
-            receiver: self.sender.subscribe(),
+            receiver: self.sender(hears).subscribe(),
         }
     }
 
@@ -113,8 +131,8 @@ impl Events {
         let emitted = self.ring.lock().expect("no code panics while it holds this lock").next;
         EventsFill {
             emitted,
-            subscribers: self.sender.receiver_count() as u64,
-            lag: self.sender.len() as u64,
+            subscribers: self.senders.iter().map(broadcast::Sender::receiver_count).sum::<usize>() as u64,
+            lag: self.senders.iter().map(broadcast::Sender::len).max().unwrap_or(0) as u64,
             lost: self.lost.load(Ordering::Relaxed),
         }
     }
@@ -153,11 +171,28 @@ mod tests {
         for n in 0..RING + 10 {
             events.emit(notice(n));
         }
-        let subscribed = events.subscribe(Some(4));
+        let subscribed = events.subscribe(Hears::All, Some(4));
         assert_eq!(subscribed.missed, 5);
         assert_eq!(subscribed.replay.first().unwrap().seq, 10);
         assert_eq!(subscribed.replay.len(), RING);
-        let late = events.subscribe(Some(1_008));
+        let late = events.subscribe(Hears::All, Some(1_008));
         assert_eq!((late.missed, late.replay.len()), (0, 1));
+    }
+
+    #[test]
+    fn who_wants_no_calls_is_not_woken_for_them() {
+        let events = Events::new("e");
+        let mut all = events.subscribe(Hears::All, None).receiver;
+        let mut no_calls = events.subscribe(Hears::NoCalls, None).receiver;
+        events.emit(What::CallStarted {
+            call_id: toold_proto::tool::CallId::parse("c").unwrap(),
+            session_id: toold_proto::tool::SessionId::parse("s").unwrap(),
+            tool: toold_proto::tool::ToolName::parse("t").unwrap(),
+        });
+        assert_eq!((all.len(), no_calls.len()), (1, 0));
+        events.emit(notice(1));
+        assert_eq!(all.try_recv().unwrap().what.kind(), "call.started");
+        assert_eq!(all.try_recv().unwrap().seq, no_calls.try_recv().unwrap().seq);
+        assert_eq!(events.fill().subscribers, 2);
     }
 }

@@ -7,6 +7,7 @@ mod trace;
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
@@ -165,8 +166,11 @@ async fn carry_out(
     // Below the level at which every call is logged, lines name their call themselves.
     let span = tracing::debug_span!("call", id = %cx.call_id);
     let traced = trace_of(&cx);
-    let walk = AssertUnwindSafe(walk(tool, call, &cx, &running)).catch_unwind();
-    let walked = walk.instrument(span).instrument(traced.clone()).await;
+    let walked = {
+        // Pinned where it is: it is large, and each wrapper would move it once more.
+        let walk = pin!(walk(tool, call, &cx, &running));
+        AssertUnwindSafe(walk).catch_unwind().instrument(span).instrument(traced.clone()).await
+    };
     let answer = walked.unwrap_or_else(|panic| Err(CallError::Failed(panic_words(&panic))));
     if let Some(outer) = outer {
         outer.join_dependencies(cx.dependencies());
@@ -198,7 +202,8 @@ fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Tool>, CallError> {
     })
 }
 
-/// Steps 2 to 9 of a call.
+/// Steps 2 to 9 of a call. What most calls don't come to is boxed where it is awaited, or each call would be as large as
+/// the largest of it.
 async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) -> Result<ToolResult, CallError> {
     let engine = &cx.engine;
     let spec = tool.spec();
@@ -215,12 +220,12 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
 
     // 3. Hooks may refuse or change the arguments.
     if !engine.hooks.is_empty() {
-        let hooked = engine.hooks.around(HookEvent::PreTool, cx, input).instrument(step("pre_tool hooks"));
+        let hooked = engine.hooks.around(HookEvent::PreTool, cx, input).instrument(step("pre_tool hooks")).boxed();
         match unless_cancelled(cx, hooked).await? {
             Hooked::Go(changed) => input = changed,
             Hooked::Denied { hook, reason } => {
                 let output = ToolOutput::error(format!("not run: hook {hook} says: {reason}"));
-                return answer(cx, running, output.with("hook", hook)).await;
+                return answer(cx, running, output.with("hook", hook)).boxed().await;
             }
         }
         check(spec, &input)?;
@@ -230,7 +235,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     let generation = engine.policy_generation();
     let needs = match unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await? {
         Ok(needs) => needs,
-        Err(error) => return told(cx, running, error).await,
+        Err(error) => return told(cx, running, error).boxed().await,
     };
     let limit = time_limit(engine, spec, call.timeout);
 
@@ -240,22 +245,24 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     if let (Some(ttl), false) = (spec.cache_ttl, call.no_cache) {
         let may_follow = cx.depth == 0 && !call.holds_lane;
         let question = Question { tool: &tool, input: &input, needs: &needs, ttl, limit, may_follow };
-        match unless_cancelled(cx, cache::seek(cx, question)).await? {
+        match unless_cancelled(cx, cache::seek(cx, question).boxed()).await? {
             Sought::Run(own) => lead = Some(own),
             Sought::Served { result, cached } => {
                 // Waiting for another call may have taken long.
                 if generation != engine.policy_generation()
-                    && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await?
+                    && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx).boxed()).await?
                 {
-                    return told(cx, running, error).await;
+                    return told(cx, running, error).boxed().await;
                 }
                 return match result {
-                    Ok(output) => hand_over(cx, running, output).await.map(|result| ToolResult { cached, ..result }),
-                    Err(error) => told(cx, running, error).await,
+                    Ok(output) => {
+                        hand_over(cx, running, output).boxed().await.map(|result| ToolResult { cached, ..result })
+                    }
+                    Err(error) => told(cx, running, error).boxed().await,
                 };
             }
-            Sought::TimedOut => return answer(cx, running, timed_out(cx, limit)).await,
-            Sought::Skipped => return answer(cx, running, skipped()).await,
+            Sought::TimedOut => return answer(cx, running, timed_out(cx, limit)).boxed().await,
+            Sought::Skipped => return answer(cx, running, skipped()).boxed().await,
         }
     }
 
@@ -264,18 +271,20 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
         true => None,
         false => match cx.session.lane.try_take() {
             Some(lane) => Some(lane),
-            None => match unless_cancelled(cx, wait_for_lane(cx).instrument(step("wait for the lane"))).await? {
-                Ok(lane) => Some(lane),
-                Err(skipped) => return answer(cx, running, skipped).await,
-            },
+            None => {
+                match unless_cancelled(cx, wait_for_lane(cx).instrument(step("wait for the lane")).boxed()).await? {
+                    Ok(lane) => Some(lane),
+                    Err(skipped) => return answer(cx, running, skipped).boxed().await,
+                }
+            }
         },
     };
 
     // 7. Run. What was allowed a while ago may not be allowed any more.
     if generation != engine.policy_generation()
-        && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await?
+        && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx).boxed()).await?
     {
-        return told(cx, running, error).await;
+        return told(cx, running, error).boxed().await;
     }
     if let Some(lead) = &lead {
         lead.begin(cx, &needs);
@@ -284,7 +293,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     running.clock_starts();
     let at_work = engine.counts.stay(At::Running);
     let place = Place { _admitted: admitted, _lane: lane };
-    let mut ran = run(tool.clone(), input, cx, place, limit).instrument(step("run")).await;
+    let mut ran = pin!(run(tool.clone(), input, cx, place, limit)).instrument(step("run")).await;
     running.clock_stops();
     drop(at_work);
     if let Ok(output) = &mut ran {
@@ -292,11 +301,11 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     }
     // Kept as the tool gave it: hooks see it anew for each call.
     if let Some(lead) = lead {
-        lead.end(cx, &ran).await;
+        lead.end(cx, &ran).boxed().await;
     }
     match ran {
         Ok(output) => hand_over(cx, running, output).await,
-        Err(error) => told(cx, running, error).await,
+        Err(error) => told(cx, running, error).boxed().await,
     }
 }
 
@@ -307,7 +316,7 @@ async fn hand_over(cx: &Arc<Cx>, running: &Running, mut output: ToolOutput) -> R
     // 8. Hooks see the result and may change it.
     if !engine.hooks.is_empty() {
         let seen = json!({"content": output.content, "is_error": output.is_error, "metadata": output.metadata});
-        let hooked = engine.hooks.around(HookEvent::PostTool, cx, seen).instrument(step("post_tool hooks"));
+        let hooked = engine.hooks.around(HookEvent::PostTool, cx, seen).instrument(step("post_tool hooks")).boxed();
         match unless_cancelled(cx, hooked).await? {
             Hooked::Go(changed) => change_output(&mut output, changed),
             Hooked::Denied { hook, reason } => {
@@ -342,13 +351,13 @@ fn check(spec: &ToolSpec, input: &Value) -> Result<(), CallError> {
 }
 
 async fn ask_leave(tool: &dyn Tool, input: &Value, cx: &Cx) -> Result<Vec<Need>, ToolError> {
-    let ask = async {
+    let ask = pin!(async {
         let needs = tool.needs(input, cx).await?;
         for need in &needs {
             permit(cx, &cx.outer_chain, need.clone()).await?;
         }
         Ok(needs)
-    };
+    });
     ask.instrument(step("permission")).await
 }
 

@@ -180,7 +180,8 @@ impl Engine {
     /// An id for a call that was given none; no other call has it.
     pub fn new_call_id(&self) -> CallId {
         let next = self.next_call.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        CallId::parse(&format!("call_{}_{next}", self.events.epoch())).expect("letters and digits print")
+        let id = ["call_", self.events.epoch(), "_", &next.to_string()].concat();
+        CallId::parse(&id).expect("letters and digits print")
     }
 
     /// Enough of the epoch to tell one daemon's ids from another's.

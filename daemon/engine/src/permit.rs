@@ -49,7 +49,7 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: Need) -> Result<(), Tool
             refuse(cx, need, decision.rule, message)
         }
         Verdict::Ask if cx.was_granted_once(&need, chain) => Ok(()),
-        Verdict::Ask => match crate::asks::ask(cx, chain, &need, &decision).await? {
+        Verdict::Ask => match Box::pin(crate::asks::ask(cx, chain, &need, &decision)).await? {
             Answer::Allowed { rule } => {
                 cx.record(&need, "allow", &rule);
                 cx.remember_once(&need, chain);

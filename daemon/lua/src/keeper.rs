@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use toold_engine::events::Hears;
 use toold_engine::offers::Offer;
 use toold_engine::registry::SourceKey;
 use toold_engine::tool::Origin;
@@ -169,7 +170,7 @@ impl Keeper {
             let (folders, changes, looks) = (self.folders.clone(), changes.clone(), self.poll.is_some());
             blocking(move || Watch::start(folders, changes, looks)).await
         };
-        let mut events = self.shared.engine.events.subscribe(None).receiver;
+        let mut events = self.shared.engine.events.subscribe(Hears::NoCalls, None).receiver;
         let mut rests_at = Instant::now() + REST;
         watching = self.arrange(watching).await;
         loop {

@@ -8,6 +8,7 @@ pub(crate) mod poll;
 pub(crate) mod silence;
 
 use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -24,6 +25,9 @@ use crate::watch::silence::{Silence, Silent};
 const QUIET: Duration = Duration::from_millis(10);
 /// How long something that is gone may take to come back.
 const GONE: Duration = Duration::from_millis(50);
+/// How often the folders above one are looked for anew when they came or went meanwhile. Each level is one at most, but for
+/// somebody who makes and removes them all the time.
+const TRIES: usize = 100;
 
 /// What there is to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,11 +94,27 @@ pub(crate) struct Watch {
     watcher: Result<Box<dyn Watcher + Send>, Silence>,
     dirs: Arc<Folders>,
     /// What is watched now, so that nothing is watched twice.
-    watched: HashMap<PathBuf, RecursiveMode>,
+    watched: HashMap<PathBuf, Watched>,
     links: Arc<Links>,
     /// Everything is to be looked at, whatever the system tells.
     looks: bool,
     silent: Arc<Silent>,
+}
+
+struct Watched {
+    mode: RecursiveMode,
+    /// A folder that was replaced has the same path and another identity: its old watch sees nothing.
+    identity: Option<(u64, u64)>,
+}
+
+/// Device and number.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|facts| (facts.dev(), facts.ino()))
+}
+
+/// The nearest folder above that is there.
+fn nearest_above(folder: &Path) -> Option<&Path> {
+    folder.ancestors().skip(1).find(|above| above.is_dir())
 }
 
 /// Where entries lead that are links: events name the target.
@@ -149,7 +169,7 @@ impl Watch {
     }
 
     fn listen(&mut self, dir: &Dir) -> Result<(), Silence> {
-        // A folder that was replaced has the same path and another identity: its old watch sees nothing.
+        // Anew, or what was replaced below it would not be seen.
         self.unwatch(&dir.path);
         let folder = dir.folder();
         if dir.single {
@@ -161,13 +181,20 @@ impl Watch {
                 self.add(folder, mode)?;
             }
         }
-        if dir.path.is_dir() {
-            self.add(&dir.path, RecursiveMode::Recursive)?;
+        for _ in 0..TRIES {
+            let (is_there, above) = (dir.path.is_dir(), nearest_above(folder));
+            if is_there {
+                self.add(&dir.path, RecursiveMode::Recursive)?;
+            }
+            if let Some(above) = above {
+                self.add(above, RecursiveMode::NonRecursive)?;
+            }
+            // What came after it was looked for and before its parent was watched was told to nobody.
+            if (dir.path.is_dir(), nearest_above(folder)) == (is_there, above) {
+                break;
+            }
         }
-        match folder.ancestors().skip(1).find(|above| above.is_dir()) {
-            Some(above) => self.add(above, RecursiveMode::NonRecursive),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Watches what an entry leads to, when it is a link. True when that was not watched before: what changed
@@ -229,12 +256,18 @@ impl Watch {
 
     fn add(&mut self, path: &Path, mode: RecursiveMode) -> Result<(), Silence> {
         let watcher = self.watcher.as_mut().map_err(|silence| silence.clone())?;
-        if self.watched.get(path).is_some_and(|known| *known == mode || *known == RecursiveMode::Recursive) {
-            return Ok(());
+        let identity = identity(path);
+        if let Some(known) = self.watched.get(path) {
+            if known.identity == identity && (known.mode == mode || known.mode == RecursiveMode::Recursive) {
+                return Ok(());
+            }
+            // Fails when the folder is gone, and its watch with it.
+            let _ = watcher.unwatch(path);
+            self.watched.remove(path);
         }
         match watcher.watch(path, mode) {
             Ok(()) => {
-                self.watched.insert(path.to_owned(), mode);
+                self.watched.insert(path.to_owned(), Watched { mode, identity });
                 Ok(())
             }
             // It went since it was seen there, which is told by what is watched above it.
@@ -375,6 +408,56 @@ mod tests {
         fn kind() -> notify::WatcherKind {
             notify::WatcherKind::NullWatcher
         }
+    }
+
+    /// Somebody makes folders just before each place is watched: the next level, and then the next.
+    struct MeanwhileMade {
+        folders: Vec<PathBuf>,
+        watched: Arc<Mutex<Vec<PathBuf>>>,
+    }
+
+    impl Watcher for MeanwhileMade {
+        fn new<F: notify::EventHandler>(_: F, _: Config) -> notify::Result<Self> {
+            Ok(Self { folders: Vec::new(), watched: Arc::default() })
+        }
+
+        fn watch(&mut self, path: &Path, _: RecursiveMode) -> notify::Result<()> {
+            if let Some(folder) = self.folders.pop() {
+                std::fs::create_dir(folder).unwrap();
+            }
+            self.watched.lock().unwrap().push(path.to_owned());
+            Ok(())
+        }
+
+        fn unwatch(&mut self, _: &Path) -> notify::Result<()> {
+            Ok(())
+        }
+
+        fn kind() -> notify::WatcherKind {
+            notify::WatcherKind::NullWatcher
+        }
+    }
+
+    #[test]
+    fn folders_that_are_made_while_those_above_are_looked_for_are_watched() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (config, own, plugins) =
+            (root.join("config"), root.join("config/toold"), root.join("config/toold/plugins"));
+        let dir = Dir::new(PluginDir { path: plugins.clone(), kind: DirKind::User });
+        let dirs: Arc<Folders> = Arc::new(ArcSwap::from_pointee(BTreeMap::from([(1, dir.clone())])));
+        let watched = Arc::<Mutex<Vec<PathBuf>>>::default();
+        let folders = vec![plugins.clone(), own.clone(), config.clone()];
+        let watcher = MeanwhileMade { folders, watched: watched.clone() };
+        let mut watch = Watch::new(Ok(Box::new(watcher)), dirs, Arc::default(), false);
+        watch.follow(1, &dir);
+        assert_eq!(*watched.lock().unwrap(), [root, config, own.clone(), plugins.clone()]);
+        // The same path, another folder.
+        watched.lock().unwrap().clear();
+        std::fs::rename(&own, own.with_extension("old")).unwrap();
+        std::fs::create_dir_all(&plugins).unwrap();
+        watch.follow(1, &dir);
+        assert_eq!(*watched.lock().unwrap(), [plugins, own]);
     }
 
     #[test]

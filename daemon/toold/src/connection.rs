@@ -5,6 +5,7 @@
 //! buffered while a connection is idle, and one that does not read is not read from.
 
 mod message;
+mod pending;
 mod requests;
 mod transfer;
 
@@ -15,9 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-use jsonrpsee::core::server::{BoundedSubscriptions, MethodSink, Methods};
+use jsonrpsee::core::server::{BoundedSubscriptions, Methods};
 use jsonrpsee::types::Id;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,11 +29,12 @@ use toold_proto::error;
 use toold_proto::tool::SessionId;
 
 pub(crate) use message::failure;
+use pending::Pending;
 pub(crate) use transfer::fd_hung_up;
 use transfer::{Moved, exchange, write};
 
 use crate::framing::{self, Found, Framing, Splitter};
-use crate::outboxes::{Listed, Outboxes};
+use crate::outboxes::{Outbox, Outboxes};
 use crate::peer::Peer;
 use crate::unfinished::{Part, Unfinished};
 
@@ -75,29 +75,25 @@ const HIGH_WATER: usize = 256 * 1024;
 const HANG_UP_CHECK: Duration = Duration::from_millis(50);
 /// How long a stream may take to say that it ends.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Notifications that wait for a slow client; progress beyond is lost, subscriptions wait.
-const OUTBOX: usize = 256;
 
 /// What the methods know of the connection that a request came on.
 pub struct Connection {
     pub id: u64,
     pub peer: Peer,
     pub caller: Arc<Caller>,
-    /// Takes notifications for this client. Bounded: 256 wait for a slow one.
-    pub outbox: mpsc::Sender<Box<RawValue>>,
+    /// Takes notifications for this client.
+    pub outbox: Outbox,
     /// The session that `session.open` bound, or the connection's own.
     session: Mutex<Option<Arc<Session>>>,
     /// A session that was made for a client that opened none; it ends with the connection.
     own_session: OnceLock<SessionId>,
-    /// Fires when the client is gone.
-    gone: CancellationToken,
+    /// The client is gone.
+    gone: AtomicBool,
     /// It said that it acts for a model. There is no way back.
     agent: AtomicBool,
-    _listed: Listed,
 }
 
-/// Put into the extensions of each request.
-#[derive(Clone)]
+/// Put into the extensions of each request, in an `Arc`.
 pub struct RequestScope {
     pub connection: Arc<Connection>,
     /// Fires when the request is cancelled or its connection goes.
@@ -105,19 +101,17 @@ pub struct RequestScope {
 }
 
 impl Connection {
-    fn new(id: u64, peer: Peer, outbox: mpsc::Sender<Box<RawValue>>, outboxes: &Arc<Outboxes>) -> Self {
-        let _listed = outboxes.enter(id, &outbox);
+    fn new(id: u64, peer: Peer, outboxes: &Arc<Outboxes>) -> Self {
         let caller = Caller { connection: id, principal: peer.principal, in_flight: Arc::new(AtomicUsize::new(0)) };
         Self {
             id,
             peer,
             caller: Arc::new(caller),
-            outbox,
+            outbox: Outbox::new(id, outboxes),
             session: Mutex::new(None),
             own_session: OnceLock::new(),
-            gone: CancellationToken::new(),
+            gone: AtomicBool::new(false),
             agent: AtomicBool::new(false),
-            _listed,
         }
     }
 
@@ -149,8 +143,9 @@ impl Connection {
         self.own_session.get()
     }
 
-    pub fn gone(&self) -> CancellationToken {
-        self.gone.clone()
+    /// Whether the client is gone, which is so before its requests are cancelled for it.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
     }
 
     /// From now on it may not answer asks.
@@ -196,7 +191,7 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
 ///
 /// When the client goes, its calls are cancelled. When it only ends its sending side, those in flight are
 /// answered first. When `stop` fires, nothing more is read; `cancel` then cuts short what still runs.
-pub async fn serve<S: Stream>(
+pub fn serve<S: Stream>(
     mut stream: S,
     id: u64,
     peer: Peer,
@@ -204,10 +199,8 @@ pub async fn serve<S: Stream>(
     limits: ConnectionLimits,
     stop: CancellationToken,
     cancel: CancellationToken,
-) -> Served<S> {
-    let (sender, outbox) = mpsc::channel(OUTBOX);
-    let sink = MethodSink::new_with_limit(sender.clone(), u32::MAX);
-    let connection = Arc::new(Connection::new(id, peer, sender, &limits.outboxes));
+) -> impl Future<Output = Served<S>> {
+    let connection = Arc::new(Connection::new(id, peer, &limits.outboxes));
     let mut limits = limits;
     if !stream.is_kept() {
         limits.max_subscriptions = 0;
@@ -218,15 +211,14 @@ pub async fn serve<S: Stream>(
     let mut server = Server {
         connection,
         methods,
-        sink,
         subscriptions,
         splitter,
         unfinished: Part::new(limits.unfinished.clone()),
         limits,
         cancel: cancel.child_token(),
         tokens: HashMap::new(),
-        pending: FuturesUnordered::new(),
-        outbox,
+        pending: Pending::default(),
+        outbox: None,
         inbox: Vec::new(),
         searched: 0,
         out: Vec::new(),
@@ -236,21 +228,24 @@ pub async fn serve<S: Stream>(
         reading: true,
         dialect: Dialect::Unknown,
     };
-    let end = server.run(&mut stream, &stop).await;
-    if let Err(error) = end {
-        tracing::debug!(connection = id, %error, "connection ended");
+    // Made outside: what an `async fn` is given and moves takes its place twice, for as long as the client is there.
+    async move {
+        let end = server.run(&mut stream, &stop).await;
+        if let Err(error) = end {
+            tracing::debug!(connection = id, %error, "connection ended");
+        }
+        let connection = server.connection.clone();
+        let is_other = server.dialect == Dialect::Mcp;
+        let inbox = std::mem::take(&mut server.inbox);
+        // Boxed, as all that comes after the idle time: the task has the size of the largest.
+        Box::pin(server.end()).await;
+        if !is_other && stream.framing().is_some() {
+            // Such a stream has a goodbye of its own, which nobody waits for long.
+            let goodbye = std::future::poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context));
+            let _ = Box::pin(tokio::time::timeout(GOODBYE, goodbye)).await;
+        }
+        Served { connection, other: is_other.then_some((stream, inbox)) }
     }
-    let connection = server.connection.clone();
-    let is_other = server.dialect == Dialect::Mcp;
-    let inbox = std::mem::take(&mut server.inbox);
-    // Boxed, as all that comes after the idle time: the task has the size of the largest.
-    Box::pin(server.end()).await;
-    if !is_other && stream.framing().is_some() {
-        // Such a stream has a goodbye of its own, which nobody waits for long.
-        let goodbye = std::future::poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context));
-        let _ = Box::pin(tokio::time::timeout(GOODBYE, goodbye)).await;
-    }
-    Served { connection, other: is_other.then_some((stream, inbox)) }
 }
 
 /// What is left of a connection.
@@ -264,7 +259,6 @@ pub struct Served<S> {
 struct Server {
     connection: Arc<Connection>,
     methods: Methods,
-    sink: MethodSink,
     subscriptions: BoundedSubscriptions,
     limits: ConnectionLimits,
     splitter: Splitter,
@@ -273,8 +267,9 @@ struct Server {
     cancel: CancellationToken,
     /// Of the requests in flight, by id.
     tokens: HashMap<RequestId, CancellationToken>,
-    pending: FuturesUnordered<PendingReply>,
-    outbox: mpsc::Receiver<Box<RawValue>>,
+    pending: Pending,
+    /// Of the connection's outbox, once something was written to it.
+    outbox: Option<mpsc::Receiver<Box<RawValue>>>,
     inbox: Vec<u8>,
     searched: usize,
     out: Vec<u8>,
@@ -310,6 +305,8 @@ type Responding = Pin<Box<dyn Future<Output = Option<Box<RawValue>>> + Send>>;
 
 impl Server {
     async fn run(&mut self, stream: &mut impl Stream, stop: &CancellationToken) -> io::Result<()> {
+        let stopped = stop.cancelled();
+        tokio::pin!(stopped);
         loop {
             self.dispatch_inbox()?;
             if self.is_done() || self.dialect == Dialect::Mcp {
@@ -335,9 +332,11 @@ impl Server {
                         Moved::Out(bytes) => self.sent(bytes),
                     }
                 }
-                () = stop.cancelled(), if self.reading => self.reading = false,
+                () = &mut stopped, if self.reading => self.reading = false,
                 Some(reply) = self.pending.next(), if !self.pending.is_empty() => self.take_reply(reply),
-                Some(message) = self.outbox.recv(), if self.backlog() < HIGH_WATER => self.notify(&message),
+                message = self.connection.outbox.next(&mut self.outbox), if self.backlog() < HIGH_WATER => {
+                    self.notify(&message);
+                }
                 // The end of what can be read was told already, so whether anybody still listens is asked.
                 () = async { Box::pin(tokio::time::sleep(HANG_UP_CHECK)).await }, if !self.reading => {
                     if stream.hung_up() {
@@ -366,9 +365,7 @@ impl Server {
     }
 
     async fn flush(&mut self, stream: &mut impl Stream) -> io::Result<()> {
-        while let Ok(message) = self.outbox.try_recv() {
-            self.notify(&message);
-        }
+        self.notify_waiting();
         let out = std::mem::take(&mut self.out);
         let rest = &out[self.written..];
         let flushed = tokio::time::timeout(Duration::from_secs(2), async {
@@ -383,7 +380,7 @@ impl Server {
 
     /// Cancels what is in flight and waits until it has been told: each answer is quick after that.
     async fn end(mut self) {
-        self.connection.gone.cancel();
+        self.connection.gone.store(true, Ordering::Release);
         self.cancel.cancel();
         while self.pending.next().await.is_some() {}
     }
@@ -455,14 +452,37 @@ impl Server {
 
     /// Puts an answer behind the notifications that came before it.
     fn put(&mut self, json: &RawValue) {
-        while let Ok(message) = self.outbox.try_recv() {
+        self.notify_waiting();
+        self.notify(json);
+    }
+
+    fn notify_waiting(&mut self) {
+        if self.outbox.is_none() {
+            self.outbox = self.connection.outbox.take_receiver();
+        }
+        while let Some(Ok(message)) = self.outbox.as_mut().map(mpsc::Receiver::try_recv) {
             self.notify(&message);
         }
-        self.notify(json);
     }
 
     fn notify(&mut self, json: &RawValue) {
         let framing = self.splitter.framing.unwrap_or(Framing::Lines);
         framing::write(framing, json.get().as_bytes(), &mut self.out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::unix::SocketStream;
+
+    /// Each client has such a task for as long as it is there, and most of the time does nothing.
+    #[tokio::test]
+    async fn the_task_of_a_connection_is_small() {
+        let (stream, _other) = tokio::net::UnixStream::pair().unwrap();
+        let (stop, cancel) = (CancellationToken::new(), CancellationToken::new());
+        let limits = ConnectionLimits::default();
+        let serving = serve(SocketStream(stream), 1, Peer::parent(), Methods::new(), limits, stop, cancel);
+        assert!(size_of_val(&serving) <= 768, "{} bytes", size_of_val(&serving));
     }
 }

@@ -27,6 +27,7 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::core::server::Methods;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use serde::de::DeserializeOwned;
+use serde_json::value::to_raw_value;
 use toold_engine::session::Session;
 use toold_proto::method::Method;
 use toold_proto::tool::SessionId;
@@ -63,7 +64,7 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
 /// A request: the daemon, and the connection that it came on.
 pub struct Request {
     pub state: Arc<State>,
-    pub scope: RequestScope,
+    pub scope: Arc<RequestScope>,
 }
 
 /// Who may call a method.
@@ -102,7 +103,6 @@ fn add_async<M: Method, F>(
 ) -> anyhow::Result<()>
 where
     F: Future<Output = Answer<M>> + Send + 'static,
-    M::Answer: Clone,
 {
     add_shaped::<M, M::Params, M::Answer, F>(module, right, run)
 }
@@ -116,7 +116,7 @@ fn add_shaped<M: Method, P, A, F>(
 ) -> anyhow::Result<()>
 where
     P: DeserializeOwned + Send + 'static,
-    A: serde::Serialize + Clone + Send + 'static,
+    A: serde::Serialize + Send + 'static,
     F: Future<Output = Result<A, ErrorObjectOwned>> + Send + 'static,
 {
     module.register_async_method(M::NAME, move |params, state, extensions| {
@@ -124,7 +124,9 @@ where
         async move {
             let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
             allowed::<M>(right, &request)?;
-            run(request, read_params(&params)?).await
+            let answer = run(request, read_params(&params)?).await?;
+            // Written here, in one go: jsonrpsee looks at the length of each piece of what it writes.
+            to_raw_value(&answer).map_err(|error| internal(&format!("the answer cannot be written: {error}")))
         }
     })?;
     Ok(())
@@ -161,8 +163,8 @@ fn read_params<T: DeserializeOwned>(params: &Params) -> Result<T, ErrorObjectOwn
     serde_json::from_str(text).map_err(|error| error::invalid_params(&error.to_string()))
 }
 
-fn scope(extensions: &jsonrpsee::Extensions) -> Result<RequestScope, ErrorObjectOwned> {
-    extensions.get::<RequestScope>().cloned().ok_or_else(|| internal("the request came on no connection"))
+fn scope(extensions: &jsonrpsee::Extensions) -> Result<Arc<RequestScope>, ErrorObjectOwned> {
+    extensions.get::<Arc<RequestScope>>().cloned().ok_or_else(|| internal("the request came on no connection"))
 }
 
 impl Request {

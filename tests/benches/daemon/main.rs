@@ -24,6 +24,7 @@ fn main() {
     match words.as_slice() {
         // The servers under test are this program too, in processes of their own.
         ["serve-echo", socket] => served::echo(&PathBuf::from(socket)),
+        ["serve-echo-tokio", socket] => served::echo_on_tokio(&PathBuf::from(socket)),
         ["serve-by-hand", socket] => served::by_hand(&PathBuf::from(socket)),
         ["serve-rmcp", socket] => served::rmcp(&PathBuf::from(socket)),
         ["serve-websocket", port_file] => served::websocket(&PathBuf::from(port_file)),

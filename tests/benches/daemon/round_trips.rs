@@ -26,8 +26,10 @@ pub(crate) fn run(quick: bool) {
     let plugins = dir.path().join("config/plugins");
     std::fs::create_dir_all(&plugins).unwrap();
     std::fs::write(plugins.join("noop.lua"), NOOP_LUA).unwrap();
-    let (echo_socket, daemon_socket) = (dir.path().join("echo.sock"), dir.path().join("run/toold.sock"));
-    let _echo = Server::start("serve-echo", &echo_socket, &echo_socket);
+    let (thread_socket, echo_socket) = (dir.path().join("thread.sock"), dir.path().join("echo.sock"));
+    let daemon_socket = dir.path().join("run/toold.sock");
+    let _thread = Server::start("serve-echo", &thread_socket, &thread_socket);
+    let _echo = Server::start("serve-echo-tokio", &echo_socket, &echo_socket);
     let _daemon = Server::start("serve-daemon", dir.path(), &daemon_socket);
     let mut wire = Wire::connect(&daemon_socket);
     wire.result("tools.list", json!({}));
@@ -43,7 +45,8 @@ pub(crate) fn run(quick: bool) {
     let headers = |text: String| format!("Content-Length: {}\r\n\r\n{text}", text.len());
     let native = request("tools.execute", "noop_native");
     let mut candidates = [
-        Candidate::new("raw echo of the same line", &echo_socket, lines(native.clone()), false),
+        Candidate::new("raw echo of the same line, on tokio", &echo_socket, lines(native.clone()), false),
+        Candidate::new("raw echo on a thread that blocks", &thread_socket, lines(native.clone()), false),
         Candidate::new("daemon.ping", &daemon_socket, lines(request("daemon.ping", "")), false),
         Candidate::new("no-op built-in", &daemon_socket, lines(native.clone()), false),
         Candidate::new("no-op built-in, Content-Length", &daemon_socket, headers(native), true),
@@ -66,13 +69,15 @@ pub(crate) fn run(quick: bool) {
     for (candidate, value) in candidates.iter().zip(&p50) {
         row(candidate.name, *value, p50[0]);
     }
-    let built_in = p50[2];
+    let built_in = p50[3];
     println!("p99 in us: {}", list(&candidates, &p99));
-    goal(1, "a no-op built-in, whole pipeline, of a raw echo", ratio(built_in, p50[0]), "x", Demand::AtMost(1.5));
-    goal(2, "Content-Length, of lines", ratio(p50[3], built_in), "x", Demand::AtMost(1.06));
-    goal(5, "a no-op Lua tool, of the built-in", ratio(p50[4], built_in), "x", Demand::AtMost(1.3));
+    let (of_tokio, of_thread) = (ratio(built_in, p50[0]), ratio(built_in, p50[1]));
+    goal(1, "a no-op built-in, whole pipeline, of a raw echo on tokio", of_tokio, "x", Demand::AtMost(1.5));
+    goal(1, "the same, of a raw echo on a thread that blocks", of_thread, "x", Demand::AtMost(1.5));
+    goal(2, "Content-Length, of lines", ratio(p50[4], built_in), "x", Demand::AtMost(1.06));
+    goal(5, "a no-op Lua tool, of the built-in", ratio(p50[5], built_in), "x", Demand::AtMost(1.3));
     println!();
-    beside_a_flood(&daemon_socket, &mut candidates[2], built_in, if quick { 50 } else { 1_000 });
+    beside_a_flood(&daemon_socket, &mut candidates[3], built_in, if quick { 50 } else { 1_000 });
     reloads(&plugins, &daemon_socket, if quick { 5 } else { 50 });
 }
 

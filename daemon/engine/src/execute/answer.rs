@@ -62,7 +62,8 @@ pub(super) async fn answer(cx: &Cx, running: &Running, mut output: ToolOutput) -
     let max = cx.engine.settings.load().max_result_text;
     let total: usize = output.content.iter().filter_map(Block::as_text).map(str::len).sum();
     if total > max {
-        cap(cx, &mut output, max).await;
+        // Boxed: few results are so long, and each call would be larger by it.
+        Box::pin(cap(cx, &mut output, max)).await;
     }
     Ok(ToolResult {
         call_id: cx.call_id.clone(),

@@ -1,7 +1,7 @@
 //! The books of calls: events, counts, the audit, each once for a call.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -26,7 +26,6 @@ struct Clock {
 /// The books of one call: opened when it starts, closed exactly once.
 pub(super) struct Running {
     cx: Arc<Cx>,
-    at: SystemTime,
     input_bytes: u64,
     clock: std::sync::Mutex<Clock>,
     closed: bool,
@@ -44,15 +43,8 @@ impl Running {
             tool: cx.tool.clone(),
         });
         tracing::debug!(target: TARGET, call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
-        let input_bytes = if engine.audit.is_some() { arguments.to_string().len() as u64 } else { 0 };
-        Self {
-            cx: cx.clone(),
-            at: SystemTime::now(),
-            input_bytes,
-            clock: std::sync::Mutex::default(),
-            closed: false,
-            _in_flight: in_flight,
-        }
+        let input_bytes = if engine.audit.is_some() { json_length(arguments) } else { 0 };
+        Self { cx: cx.clone(), input_bytes, clock: std::sync::Mutex::default(), closed: false, _in_flight: in_flight }
     }
 
     pub(super) fn clock_starts(&self) {
@@ -100,7 +92,7 @@ impl Running {
         engine.latencies.record(&cx.tool, outcome, ran);
         if let Some(audit) = &engine.audit {
             audit.record(AuditRow {
-                at: self.at,
+                at: cx.started_at,
                 call_id: cx.call_id.clone(),
                 session_id: cx.session.id.clone(),
                 tool: cx.tool.clone(),
@@ -138,6 +130,23 @@ impl Drop for Running {
             self.close(Outcome::Cancelled, 0);
         }
     }
+}
+
+/// How many bytes a value has as JSON, which is written nowhere.
+fn json_length(value: &Value) -> u64 {
+    struct Counter(u64);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).expect("any value is JSON, and counting cannot fail");
+    counter.0
 }
 
 fn outcome_of(result: &ToolResult) -> Outcome {

@@ -51,6 +51,12 @@ pub(super) async fn run(
     if let Poll::Ready(output) = futures_util::poll!(&mut work) {
         return in_time(cx, output, limit);
     }
+    // Boxed, with its timers: what ends at once pays for none of it.
+    Box::pin(wait(work, cx, place, limit)).await
+}
+
+/// Waits for work that did not end at once.
+async fn wait(work: Work, cx: &Arc<Cx>, place: Place, limit: Duration) -> Result<ToolOutput, ToolError> {
     let (sender, mut receiver) = oneshot::channel();
     cx.engine.tasks.spawn(supervise(work, cx.clone(), place, sender).in_current_span());
     tokio::select! {

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::audit::{AuditLog, AuditRow};
 use toold_engine::cx::Cx;
+use toold_engine::events::Hears;
 use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
 use toold_engine::need::{Need, Word};
 use toold_engine::progress::ProgressSink;
@@ -183,7 +184,7 @@ impl House {
     }
 
     pub(crate) fn events(&self) -> Vec<What> {
-        self.engine.events.subscribe_from_start().replay.iter().map(|event| event.what.clone()).collect()
+        self.engine.events.subscribe_from_start(Hears::All).replay.iter().map(|event| event.what.clone()).collect()
     }
 
     /// Waits until no work is left, and sees that each call that started has finished, with one row.

@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use toold_engine::cx::Cx;
+use toold_engine::events::Hears;
 use toold_engine::offers::{Completing, OfferError, complete, read, render};
 use toold_engine::sampling::{Sampled, Sampler, Sampling};
 use toold_engine::tool::ToolError;
@@ -131,7 +132,7 @@ async fn prompts_are_rendered_and_their_arguments_completed() {
 async fn what_is_offered_follows_the_file() {
     let world = World::of(NOTES).await;
     let kinds = |world: &World| -> Vec<&'static str> {
-        let events = world.engine.events.subscribe_from_start().replay;
+        let events = world.engine.events.subscribe_from_start(Hears::All).replay;
         events.iter().map(|event| event.what.kind()).filter(|kind| kind.contains("s.changed")).collect()
     };
     assert_eq!(kinds(&world), ["resources.changed", "prompts.changed"]);
@@ -208,7 +209,7 @@ async fn what_a_call_logs_is_an_event_of_its_session() {
     )
     .await;
     world.call("t", json!({})).await;
-    let events = world.engine.events.subscribe_from_start().replay;
+    let events = world.engine.events.subscribe_from_start(Hears::All).replay;
     let logged: Vec<_> = events
         .iter()
         .filter_map(|event| match &event.what {

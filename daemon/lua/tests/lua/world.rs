@@ -9,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
+use toold_engine::events::Hears;
 use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
 use toold_engine::progress::ProgressSink;
 use toold_engine::session::{Filter, NewSession, Session};
@@ -138,7 +139,7 @@ impl World {
 
     /// Waits, from event to event, until something is so.
     pub(crate) async fn until(&self, mut is_so: impl FnMut(&Self) -> bool) {
-        let mut events = self.engine.events.subscribe(None).receiver;
+        let mut events = self.engine.events.subscribe(Hears::All, None).receiver;
         let wait = async {
             while !is_so(self) {
                 events.recv().await.unwrap();

@@ -7,6 +7,7 @@ use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
+use toold_engine::events::{Emitted, Hears};
 use toold_proto::event::What;
 
 use crate::server::Connection;
@@ -28,11 +29,11 @@ impl Changed {
 }
 
 /// Waits for changes. Several that came together are one.
-struct Watch(tokio::sync::broadcast::Receiver<Arc<toold_engine::events::Emitted>>);
+struct Watch(tokio::sync::broadcast::Receiver<Arc<Emitted>>);
 
 impl Watch {
     fn new(engine: &Engine) -> Self {
-        Self(engine.events.subscribe(None).receiver)
+        Self(engine.events.subscribe(Hears::NoCalls, None).receiver)
     }
 
     /// `None` when there will be no more. Cancel-safe.

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
 use toold_engine::Engine;
-use toold_engine::events::Emitted;
+use toold_engine::events::{Emitted, Hears};
 use toold_proto::event::What;
 use toold_proto::tool::SessionId;
 
@@ -49,7 +49,7 @@ impl Logs {
         context: &RequestContext<RoleServer>,
     ) -> Self {
         let level = level.of(context);
-        let heard = level.map(|level| (engine.events.subscribe(None).receiver, level));
+        let heard = level.map(|level| (engine.events.subscribe(Hears::NoCalls, None).receiver, level));
         Self { heard, session: session.clone(), peer: context.peer.clone() }
     }
 

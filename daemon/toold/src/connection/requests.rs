@@ -1,11 +1,12 @@
 //! From a message to its answer, or to the future that will give it.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use jsonrpsee::core::id_providers::RandomStringIdProvider;
-use jsonrpsee::core::server::{MethodCallback, MethodResponse, SubscriptionState};
+use jsonrpsee::core::server::{MethodCallback, MethodResponse, MethodSink, SubscriptionState};
 use jsonrpsee::types::{ErrorObject, Id, Params};
 use jsonrpsee::{ConnectionId, Extensions};
 use serde::Deserialize;
@@ -137,9 +138,14 @@ impl Server {
             ));
         };
         self.dialect = Dialect::Native;
-        let token = self.cancel.child_token();
+        let token = match callback {
+            // Is over before anything could cancel it.
+            MethodCallback::Sync(_) => self.cancel.clone(),
+            _ => self.cancel.child_token(),
+        };
         let mut extensions = Extensions::new();
-        extensions.insert(RequestScope { connection: self.connection.clone(), cancel: token.clone() });
+        let scope = RequestScope { connection: self.connection.clone(), cancel: token.clone() };
+        extensions.insert(Arc::new(scope));
         let connection_id = ConnectionId(self.connection.id as usize);
         let params_text = params.map(RawValue::get);
         let max = self.limits.max_message;
@@ -182,7 +188,8 @@ impl Server {
                     id_provider: &RandomStringIdProvider::new(16),
                     subscription_permit: permit,
                 };
-                run(answer_id, Params::new(params_text), self.sink.clone(), state, extensions)
+                let sink = MethodSink::new_with_limit(self.connection.outbox.sender(), u32::MAX);
+                run(answer_id, Params::new(params_text), sink, state, extensions)
             }
         };
         let mut responding: Responding = Box::pin(async move {

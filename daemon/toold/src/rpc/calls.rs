@@ -73,7 +73,6 @@ pub(super) async fn run_detached(request: &Request, mut call: Call) -> Result<To
     // What the connection may still do is cancel this request, as long as it is there.
     let asked = std::mem::replace(&mut call.cancel, state.cancelled());
     let cancel = call.cancel.clone();
-    let gone = request.connection().gone();
     let detached = Detached::of(&call);
     let work = state.engine.tasks.spawn({
         let state = state.clone();
@@ -86,7 +85,7 @@ pub(super) async fn run_detached(request: &Request, mut call: Call) -> Result<To
     tokio::select! {
         answer = work => answer.unwrap_or_else(|error| Err(CallError::Failed(error.to_string()))).map_err(of_call),
         () = asked.cancelled() => {
-            if !gone.is_cancelled() {
+            if !request.connection().is_gone() {
                 cancel.cancel();
             }
             Err(of_call(CallError::Cancelled))

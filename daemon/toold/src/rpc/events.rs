@@ -6,7 +6,7 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
 use serde_json::value::to_raw_value;
 use tokio::sync::broadcast::error::RecvError;
-use toold_engine::events::{Emitted, Subscribed};
+use toold_engine::events::{Emitted, Hears, Subscribed};
 use toold_proto::event::{Event, SubscribeEvents, What};
 use toold_proto::method::{EventsSubscribe, Subscription};
 use toold_proto::tool::SessionId;
@@ -71,12 +71,13 @@ impl Filter {
 
 async fn stream(pending: PendingSubscriptionSink, state: &Arc<State>, filter: Filter) {
     let events = &state.engine.events;
-    let wants_progress = filter.wanted.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|k| k == "call.progress"));
-    let _listener = wants_progress.then(|| events.listen_to_progress());
+    let wants = |what: &str| filter.wanted.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|k| k.starts_with(what)));
+    let _listener = wants("call.progress").then(|| events.listen_to_progress());
+    let hears = if wants("call.") { Hears::All } else { Hears::NoCalls };
     let same_epoch = filter.wanted.epoch.as_ref().is_none_or(|epoch| epoch == events.epoch());
     let Subscribed { replay, missed, mut receiver } = match same_epoch {
-        true => events.subscribe(filter.wanted.since),
-        false => events.subscribe_from_start(),
+        true => events.subscribe(hears, filter.wanted.since),
+        false => events.subscribe_from_start(hears),
     };
     let Ok(sink) = pending.accept().await else { return };
     let mut next = replay.first().map_or(0, |first| first.seq);

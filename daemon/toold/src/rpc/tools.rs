@@ -46,7 +46,7 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
 }
 
 /// The answer of `tools.list`, in whatever format.
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 struct Listed {
     revision: u64,
     epoch: String,
@@ -105,10 +105,11 @@ async fn run(request: Request, mut execute_params: Execute) -> Result<ToolResult
     if !state.plugins.is_settled() {
         state.plugins.settled().await;
     }
+    // On the heap: both are large, and would be moved by all that is around them here.
     let ran = async {
         match detach {
-            true => run_detached(&request, call).await,
-            false => execute(&state.engine, call).await.map_err(of_call),
+            true => Box::pin(run_detached(&request, call)).await,
+            false => Box::pin(execute(&state.engine, call)).await.map_err(of_call),
         }
     };
     in_trace_of(traceparent.as_deref(), ran).await
@@ -128,7 +129,7 @@ struct Batch {
     progress: bool,
 }
 
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 struct BatchAnswer {
     results: Value,
 }
@@ -226,7 +227,7 @@ pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorO
     let call_id = params.call_id.unwrap_or_else(|| request.state.engine.new_call_id());
     let mut progress: Vec<Arc<dyn ProgressSink>> = Vec::new();
     if params.progress {
-        progress.push(Arc::new(Notifications::new(call_id.clone(), request.connection().outbox.clone())));
+        progress.push(Arc::new(Notifications::new(call_id.clone(), request.connection().outbox.sender())));
     }
     let engine = &request.state.engine;
     progress.extend(broadcast(engine, &call_id, &session.id));
