@@ -1,7 +1,6 @@
 //! Seeing that configuration files change.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -14,11 +13,14 @@ use tokio::sync::Notify;
 pub const QUIET: Duration = Duration::from_millis(30);
 /// How often a file system is looked at that tells nothing by itself.
 const POLL: Duration = Duration::from_secs(2);
+/// How often folders are looked for anew when some came or went meanwhile.
+const TRIES: usize = 100;
 
 /// The files that are followed. What changes is asked for with [`take_change`](Self::take_change).
 pub struct ConfigWatch {
     watcher: Mutex<Box<dyn Watcher + Send>>,
     files: Arc<Mutex<HashMap<PathBuf, bool>>>,
+    watched: Mutex<HashSet<PathBuf>>,
     wake: Arc<Notify>,
 }
 
@@ -49,34 +51,51 @@ impl ConfigWatch {
                 Box::new(PollWatcher::new(react, config).expect("a polling watcher needs nothing of the system"))
             }
         };
-        Self { watcher: Mutex::new(watcher), files, wake }
+        Self { watcher: Mutex::new(watcher), files, watched: Mutex::default(), wake }
     }
 
-    /// Follows a file, which need not exist, nor its folder.
+    /// Follows a file, which need not exist, nor any folder that leads to it.
     pub fn follow(&self, file: &Path) {
         lock(&self.files).entry(file.to_owned()).or_insert(false);
-        let folders = file.ancestors().skip(1).take(2).filter(|folder| folder.is_dir());
-        let mut watcher = lock(&self.watcher);
-        for folder in folders {
-            // A folder that was watched before and replaced since is another one.
-            if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
-                tracing::warn!(folder = %folder.display(), %error, "can't watch: changes count after `daemon.reload`");
+        let folders = || {
+            let mut there = file.ancestors().skip(1).filter(|folder| folder.is_dir());
+            // The folder above too: the nearest one may be replaced.
+            (there.next(), there.next())
+        };
+        for _ in 0..TRIES {
+            let (nearest, above) = folders();
+            [nearest, above].into_iter().flatten().for_each(|folder| self.watch(folder));
+            // What came after it was looked for and before its parent was watched was told to nobody.
+            if folders() == (nearest, above) {
+                break;
             }
+        }
+    }
+
+    fn watch(&self, folder: &Path) {
+        lock(&self.watched).insert(folder.to_owned());
+        // A folder that was watched before and replaced since is another one.
+        if let Err(error) = lock(&self.watcher).watch(folder, RecursiveMode::NonRecursive) {
+            tracing::warn!(folder = %folder.display(), %error, "can't watch: changes count after `daemon.reload`");
         }
     }
 
     /// No longer follows a file of a project.
     pub fn forget(&self, file: &Path) {
-        lock(&self.files).remove(file);
-        let mut watcher = lock(&self.watcher);
-        for folder in file.ancestors().skip(1).take(2) {
-            let used =
-                lock(&self.files).keys().any(|other| other.ancestors().skip(1).take(2).any(|used| used == folder));
+        let others: Vec<PathBuf> = {
+            let mut files = lock(&self.files);
+            files.remove(file);
+            files.keys().cloned().collect()
+        };
+        // Not under the lock of the files: the watcher's thread takes that, and to unwatch waits for the thread.
+        lock(&self.watched).retain(|folder| {
+            let used = others.iter().any(|other| other.starts_with(folder));
             if !used {
                 // Fails when the folder is gone, and its watch with it.
-                let _ = watcher.unwatch(folder);
+                let _ = lock(&self.watcher).unwatch(folder);
             }
-        }
+            used
+        });
     }
 
     /// Waits until something may have changed, and has been quiet for a moment. Cancel-safe.
@@ -99,7 +118,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no code panics while it holds this lock")
 }
 
-/// Whether an event may be about the file, or about the folder that it lies in.
+/// Whether an event may be about the file, or about a folder that leads to it.
 fn concerns(event: &Event, file: &Path) -> bool {
     let is_change = match event.kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
@@ -108,10 +127,47 @@ fn concerns(event: &Event, file: &Path) -> bool {
         EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)) => false,
         EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => true,
     };
-    let folder = file.parent().and_then(Path::file_name);
-    let named = |path: &PathBuf| {
-        let name: Option<&OsStr> = path.file_name();
-        path == file || (name == folder && Some(path.as_path()) == file.parent())
-    };
-    event.need_rescan() || (is_change && event.paths.iter().any(named))
+    event.need_rescan() || (is_change && event.paths.iter().any(|path| file.starts_with(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_seen_whose_folders_come_with_it() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for n in 0..20 {
+            let watch = ConfigWatch::start();
+            let file = root.join(format!("{n}/home/.config/toold/config.toml"));
+            watch.follow(&file);
+            let seen = async {
+                while !watch.take_change(&file) || !file.exists() {
+                    watch.changed().await;
+                }
+            };
+            let written = async {
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(&file, "").unwrap();
+            };
+            let both = async { tokio::join!(seen, written) };
+            tokio::time::timeout(Duration::from_secs(30), both).await.expect("the file is seen");
+        }
+    }
+
+    #[test]
+    fn folders_are_watched_as_long_as_a_file_in_them_is_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let watch = ConfigWatch::start();
+        let (one, other) = (root.join("a/.toold/config.toml"), root.join("b/.toold/config.toml"));
+        for file in [&one, &other] {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            watch.follow(file);
+        }
+        watch.forget(&one);
+        let expected = other.ancestors().skip(1).take(2).map(Path::to_path_buf).collect();
+        assert_eq!(*lock(&watch.watched), expected);
+    }
 }
