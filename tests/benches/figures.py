@@ -16,19 +16,20 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 KEPT = ROOT / "target/figures"
-BENCHES = [("toold-tests", "daemon"), ("toold-tests", "load"), ("toold-lua", "lua"), ("toold-builtins", "search")]
+PACKAGES = ["toold-tests", "toold-lua", "toold-builtins"]
+BENCHES = ["daemon", "load", "lua", "search"]
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
 def run(quick):
     KEPT.mkdir(parents=True, exist_ok=True)
-    for package, bench in BENCHES:
+    for bench in BENCHES:
         if quick and bench == "lua":
             # It has no quick way: how long endless programs take does not get less.
             continue
         # Unoptimised, since the tests have built that already, and only whether it runs is of interest.
-        # With the features of all packages together, as there; figures are taken with the daemon's own.
-        of = ["--profile", "dev", "--workspace"] if quick else ["-p", package]
+        # With the features of all packages together, as there; figures are taken with those of the benches' packages.
+        of = ["--profile", "dev", "--workspace"] if quick else [f"--package={package}" for package in PACKAGES]
         command = ["cargo", "bench", "--locked", *of, "--bench", bench, "--", *(["--quick"] if quick else [])]
         print("$", " ".join(command), flush=True)
         output = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -92,7 +93,7 @@ def main():
         run("--quick" in arguments)
     if "--quick" in arguments:
         return
-    outputs = {bench: (kept / f"{bench}.txt").read_text() for _, bench in BENCHES}
+    outputs = {bench: (kept / f"{bench}.txt").read_text() for bench in BENCHES}
     found = goals(outputs)
     assert found, "no bench told of a goal"
     details = "\n".join(f"### {bench}\n\n```\n{text.strip()}\n```\n" for bench, text in outputs.items())
