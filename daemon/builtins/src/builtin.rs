@@ -74,7 +74,8 @@ fn spec<B: Builtin>() -> ToolSpec {
         name: ToolName::parse(B::NAME).expect("the name of a built-in is a tool's name"),
         label: B::FACTS.label.to_owned(),
         description: B::FACTS.description.to_owned(),
-        input: Schema::compile_input(schema).expect("the schema of a built-in compiles"),
+        // A test compiles them all: at the start it would take a tenth of the time.
+        input: Schema::compiled_before(schema),
         output: None,
         source: Source { kind: SourceKind::Builtin, name: "toold".to_owned(), path: None },
         origin: Origin::Builtin,

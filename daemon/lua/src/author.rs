@@ -262,7 +262,7 @@ pub(crate) fn shared(engine: Arc<Engine>, load_limit: Duration) -> std::io::Resu
     Ok(Arc::new(Shared {
         engine,
         watchdog: Watchdog::start()?,
-        own: OwnChunks::compile().map_err(std::io::Error::other)?,
+        own: OwnChunks::default(),
         memory: MEMORY,
         load_limit,
         machines: 1,

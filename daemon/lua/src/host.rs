@@ -179,7 +179,7 @@ impl PluginHost {
         let shared = Arc::new(Shared {
             engine: options.engine,
             watchdog: Watchdog::start()?,
-            own: OwnChunks::compile().map_err(std::io::Error::other)?,
+            own: OwnChunks::default(),
             memory: options.memory,
             load_limit: options.load_limit,
             machines: options.machines.max(1),

@@ -3,7 +3,7 @@
 //! What the machine offers to scripts beyond Lua is in [`crate::hygge`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -89,33 +89,27 @@ pub(crate) fn machine(
     Ok(lua)
 }
 
-/// The host's own Lua, compiled once for all machines.
+/// The host's own Lua, compiled once for all machines, when the first one is made.
+#[derive(Default)]
 pub(crate) struct OwnChunks {
-    prelude: Vec<u8>,
-    io: Vec<u8>,
+    prelude: OnceLock<Vec<u8>>,
+    io: OnceLock<Vec<u8>>,
 }
 
 impl OwnChunks {
-    pub(crate) fn compile() -> mlua::Result<Self> {
-        let compiler = mlua::chunk::Compiler::new();
-        Ok(Self {
-            prelude: compiler.compile(include_str!("prelude.lua"))?,
-            io: compiler.compile(include_str!("io.lua"))?,
-        })
-    }
-
     fn prelude<'a>(&'a self, lua: &Lua) -> mlua::chunk::Chunk<'a> {
-        own(lua, &self.prelude)
+        own(lua, &self.prelude, include_str!("prelude.lua"))
     }
 
     /// `io`, and what it adds to `os`.
     pub(crate) fn io<'a>(&'a self, lua: &Lua) -> mlua::chunk::Chunk<'a> {
-        own(lua, &self.io)
+        own(lua, &self.io, include_str!("io.lua"))
     }
 }
 
-fn own<'a>(lua: &Lua, compiled: &'a [u8]) -> mlua::chunk::Chunk<'a> {
-    lua.load(compiled).set_name("=[toold]").set_mode(ChunkMode::Binary)
+fn own<'a>(lua: &Lua, compiled: &'a OnceLock<Vec<u8>>, source: &str) -> mlua::chunk::Chunk<'a> {
+    let compile = || mlua::chunk::Compiler::new().compile(source).expect("our own source compiles");
+    lua.load(compiled.get_or_init(compile).as_slice()).set_name("=[toold]").set_mode(ChunkMode::Binary)
 }
 
 /// How host functions are made into what scripts call.

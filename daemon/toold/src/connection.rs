@@ -70,7 +70,7 @@ impl Default for ConnectionLimits {
 /// Messages that are taken in one turn; then other connections have theirs.
 const TURN: usize = 32;
 /// Answers beyond this many bytes wait until the client has read some.
-const HIGH_WATER: usize = 256 * 1024;
+const HIGH_WATER: usize = 128 * 1024;
 /// How often a client that sends no more is asked whether it still listens.
 const HANG_UP_CHECK: Duration = Duration::from_millis(50);
 /// How long a stream may take to say that it ends.
@@ -327,7 +327,12 @@ impl Server {
                 biased;
                 moved = exchange(stream, &mut self.inbox, self.reading && !busy, &self.out[self.written..]) => {
                     match moved? {
-                        Moved::In(0) => self.reading = false,
+                        Moved::In(0) => {
+                            self.reading = false;
+                            if stream.hung_up() {
+                                return Ok(());
+                            }
+                        }
                         Moved::In(_) => {}
                         Moved::Out(bytes) => self.sent(bytes),
                     }

@@ -31,6 +31,8 @@ fn main() {
         ["serve-daemon", dir] => served::daemon(&PathBuf::from(dir)),
         words => {
             let quick = words.contains(&"--quick") || words.contains(&"--test");
+            // Built now if it must be: what builds it would be pinned too.
+            toold_tests::toold();
             pin();
             println!("rounds are interleaved, all on one CPU; medians; quick: {quick}\n");
             round_trips::run(quick);

@@ -42,8 +42,8 @@ impl Server {
     /// Bytes that are its own and in memory.
     pub(crate) fn memory(&self) -> u64 {
         let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.0.id())).unwrap();
-        let dirty = rollup.lines().find_map(|line| line.strip_prefix("Private_Dirty:")).unwrap();
-        dirty.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+        let own = rollup.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap();
+        own.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 }
 

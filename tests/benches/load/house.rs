@@ -60,7 +60,7 @@ impl House {
                 Some((name, rest.trim().strip_suffix(" kB")?.trim().parse().ok()?))
             })
             .collect();
-        Memory { resident: kib["Rss"], own: kib["Private_Dirty"], huge: kib["AnonHugePages"] }
+        Memory { resident: kib["Rss"], own: kib["Anonymous"], huge: kib["AnonHugePages"] }
     }
 }
 

@@ -11,6 +11,7 @@ mod model;
 mod names;
 mod read;
 mod ripgrep;
+mod schemas;
 mod shells;
 mod skills;
 mod todo;

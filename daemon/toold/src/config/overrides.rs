@@ -21,6 +21,14 @@ pub struct Override {
 ///
 /// The variable of `limits.calls` is `TOOLD_LIMITS_CALLS`. An empty one counts as none.
 pub fn overrides(environment: &[(OsString, OsString)], flags: &[String]) -> (Vec<Override>, Vec<String>) {
+    let may_be_key = |name: &OsString| {
+        // Each key has a section.
+        name.to_str().and_then(|name| name.strip_prefix("TOOLD_")).is_some_and(|rest| rest.contains('_'))
+    };
+    if flags.is_empty() && !environment.iter().any(|(name, _)| may_be_key(name)) {
+        // To list the keys takes longer than to read most files.
+        return Default::default();
+    }
     let leaves: Vec<Leaf> = leaves().into_iter().filter(|leaf| leaf.scalar).collect();
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     let variables: Vec<String> = leaves.iter().map(|leaf| variable(&leaf.key)).collect();
