@@ -225,7 +225,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
             Hooked::Go(changed) => input = changed,
             Hooked::Denied { hook, reason } => {
                 let output = ToolOutput::error(format!("not run: hook {hook} says: {reason}"));
-                return answer(cx, running, output.with("hook", hook)).boxed().await;
+                return answer(cx, running, output.with("hook", hook)).await;
             }
         }
         check(spec, &input)?;
@@ -235,7 +235,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     let generation = engine.policy_generation();
     let needs = match unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await? {
         Ok(needs) => needs,
-        Err(error) => return told(cx, running, error).boxed().await,
+        Err(error) => return told(cx, running, error).await,
     };
     let limit = time_limit(engine, spec, call.timeout);
 
@@ -252,17 +252,15 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
                 if generation != engine.policy_generation()
                     && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx).boxed()).await?
                 {
-                    return told(cx, running, error).boxed().await;
+                    return told(cx, running, error).await;
                 }
                 return match result {
-                    Ok(output) => {
-                        hand_over(cx, running, output).boxed().await.map(|result| ToolResult { cached, ..result })
-                    }
-                    Err(error) => told(cx, running, error).boxed().await,
+                    Ok(output) => hand_over(cx, running, output).await.map(|result| ToolResult { cached, ..result }),
+                    Err(error) => told(cx, running, error).await,
                 };
             }
-            Sought::TimedOut => return answer(cx, running, timed_out(cx, limit)).boxed().await,
-            Sought::Skipped => return answer(cx, running, skipped()).boxed().await,
+            Sought::TimedOut => return answer(cx, running, timed_out(cx, limit)).await,
+            Sought::Skipped => return answer(cx, running, skipped()).await,
         }
     }
 
@@ -274,7 +272,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
             None => {
                 match unless_cancelled(cx, wait_for_lane(cx).instrument(step("wait for the lane")).boxed()).await? {
                     Ok(lane) => Some(lane),
-                    Err(skipped) => return answer(cx, running, skipped).boxed().await,
+                    Err(skipped) => return answer(cx, running, skipped).await,
                 }
             }
         },
@@ -284,7 +282,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     if generation != engine.policy_generation()
         && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx).boxed()).await?
     {
-        return told(cx, running, error).boxed().await;
+        return told(cx, running, error).await;
     }
     if let Some(lead) = &lead {
         lead.begin(cx, &needs);
@@ -305,7 +303,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     }
     match ran {
         Ok(output) => hand_over(cx, running, output).await,
-        Err(error) => told(cx, running, error).boxed().await,
+        Err(error) => told(cx, running, error).await,
     }
 }
 

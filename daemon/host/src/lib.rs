@@ -11,6 +11,7 @@ pub mod environment;
 pub mod exclude;
 pub mod file_systems;
 pub mod files;
+pub mod folders;
 pub mod http;
 pub mod kept;
 pub mod own_file;

@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode};
 use notify::{Config, ErrorKind, Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
+use toold_host::folders::{above, until_still};
 
 use crate::dirs::Dir;
 use crate::watch::silence::{Silence, Silent};
@@ -25,9 +26,6 @@ use crate::watch::silence::{Silence, Silent};
 const QUIET: Duration = Duration::from_millis(10);
 /// How long something that is gone may take to come back.
 const GONE: Duration = Duration::from_millis(50);
-/// How often the folders above one are looked for anew when they came or went meanwhile. Each level is one at most, but for
-/// somebody who makes and removes them all the time.
-const TRIES: usize = 100;
 
 /// What there is to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,11 +110,6 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
-/// The nearest folder above that is there.
-fn nearest_above(folder: &Path) -> Option<&Path> {
-    folder.ancestors().skip(1).find(|above| above.is_dir())
-}
-
 /// Where entries lead that are links: events name the target.
 type Links = Mutex<HashMap<Place, PathBuf>>;
 
@@ -181,20 +174,16 @@ impl Watch {
                 self.add(folder, mode)?;
             }
         }
-        for _ in 0..TRIES {
-            let (is_there, above) = (dir.path.is_dir(), nearest_above(folder));
-            if is_there {
+        let look = || (dir.path.is_dir(), above(folder).next());
+        until_still(look, |(is_there, above)| {
+            if *is_there {
                 self.add(&dir.path, RecursiveMode::Recursive)?;
             }
-            if let Some(above) = above {
-                self.add(above, RecursiveMode::NonRecursive)?;
+            match above {
+                Some(above) => self.add(above, RecursiveMode::NonRecursive),
+                None => Ok(()),
             }
-            // What came after it was looked for and before its parent was watched was told to nobody.
-            if (dir.path.is_dir(), nearest_above(folder)) == (is_there, above) {
-                break;
-            }
-        }
-        Ok(())
+        })
     }
 
     /// Watches what an entry leads to, when it is a link. True when that was not watched before: what changed

@@ -20,7 +20,7 @@ const CAPACITY: usize = 256;
 pub struct Outbox {
     connection: u64,
     outboxes: Arc<Outboxes>,
-    opened: OnceLock<(mpsc::Sender<Message>, Listed)>,
+    opened: OnceLock<mpsc::Sender<Message>>,
     /// Until its reader has come for it.
     receiver: Mutex<Option<mpsc::Receiver<Message>>>,
     reader: AtomicWaker,
@@ -39,12 +39,12 @@ impl Outbox {
 
     /// The end that is written to. Bounded: 256 messages wait for a slow client.
     pub fn sender(&self) -> mpsc::Sender<Message> {
-        let (sender, _) = self.opened.get_or_init(|| {
+        let sender = self.opened.get_or_init(|| {
             let (sender, receiver) = mpsc::channel(CAPACITY);
             *self.receiver.lock().expect("no code panics while it holds this lock") = Some(receiver);
             self.reader.wake();
-            let listed = self.outboxes.enter(self.connection, &sender);
-            (sender, listed)
+            self.outboxes.lock().insert(self.connection, sender.downgrade());
+            sender
         });
         sender.clone()
     }
@@ -72,23 +72,19 @@ impl Outbox {
     }
 }
 
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        if self.opened.get().is_some() {
+            self.outboxes.lock().remove(&self.connection);
+        }
+    }
+}
+
 /// The outboxes of all connections that have one.
 #[derive(Debug, Default)]
 pub struct Outboxes(Mutex<HashMap<u64, mpsc::WeakSender<Message>>>);
 
-/// An outbox that is in the list, until this is dropped.
-#[derive(Debug)]
-struct Listed {
-    outboxes: Arc<Outboxes>,
-    connection: u64,
-}
-
 impl Outboxes {
-    fn enter(self: &Arc<Self>, connection: u64, outbox: &mpsc::Sender<Message>) -> Listed {
-        self.lock().insert(connection, outbox.downgrade());
-        Listed { outboxes: self.clone(), connection }
-    }
-
     pub fn fill(&self) -> OutboxesFill {
         let mut fill = OutboxesFill { capacity: CAPACITY as u64, ..OutboxesFill::default() };
         for outbox in self.lock().values().filter_map(mpsc::WeakSender::upgrade) {
@@ -102,11 +98,5 @@ impl Outboxes {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, mpsc::WeakSender<Message>>> {
         self.0.lock().expect("no code panics while it holds this lock")
-    }
-}
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        self.outboxes.lock().remove(&self.connection);
     }
 }

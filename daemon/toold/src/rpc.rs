@@ -27,7 +27,7 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::core::server::Methods;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use serde::de::DeserializeOwned;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use toold_engine::session::Session;
 use toold_proto::method::Method;
 use toold_proto::tool::SessionId;
@@ -83,14 +83,11 @@ fn add<M: Method>(
     module: &mut RpcModule<Arc<State>>,
     right: Right,
     run: impl Fn(Request, M::Params) -> Answer<M> + Send + Sync + Clone + 'static,
-) -> anyhow::Result<()>
-where
-    M::Answer: Clone,
-{
-    module.register_method(M::NAME, move |params, state, extensions| -> Answer<M> {
+) -> anyhow::Result<()> {
+    module.register_method(M::NAME, move |params, state, extensions| {
         let request = Request { state: state.clone(), scope: scope(extensions)? };
         allowed::<M>(right, &request)?;
-        run(request, read_params(&params)?)
+        written(&run(request, read_params(&params)?)?)
     })?;
     Ok(())
 }
@@ -124,9 +121,7 @@ where
         async move {
             let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
             allowed::<M>(right, &request)?;
-            let answer = run(request, read_params(&params)?).await?;
-            // Written here, in one go: jsonrpsee looks at the length of each piece of what it writes.
-            to_raw_value(&answer).map_err(|error| internal(&format!("the answer cannot be written: {error}")))
+            written(&run(request, read_params(&params)?).await?)
         }
     })?;
     Ok(())
@@ -161,6 +156,11 @@ fn read_params<T: DeserializeOwned>(params: &Params) -> Result<T, ErrorObjectOwn
         return Err(error::invalid_params("expected parameters by name: an object"));
     }
     serde_json::from_str(text).map_err(|error| error::invalid_params(&error.to_string()))
+}
+
+/// An answer as JSON, in one go: jsonrpsee looks at the length of each piece of what it writes itself.
+fn written(answer: &impl serde::Serialize) -> Result<Box<RawValue>, ErrorObjectOwned> {
+    to_raw_value(answer).map_err(|error| internal(&format!("the answer cannot be written: {error}")))
 }
 
 fn scope(extensions: &jsonrpsee::Extensions) -> Result<Arc<RequestScope>, ErrorObjectOwned> {

@@ -94,6 +94,14 @@ mod tests {
         (found.into_iter().map(|found| (found.key, found.value)).collect(), problems)
     }
 
+    /// Or its variable would be passed over at once: only names with a second `_` are looked at.
+    #[test]
+    fn each_key_has_a_section() {
+        for leaf in leaves().into_iter().filter(|leaf| leaf.scalar) {
+            assert!(leaf.key.contains('.'), "{}", leaf.key);
+        }
+    }
+
     #[test]
     fn flags_come_after_the_environment() {
         let (found, problems) = of(&[("TOOLD_LIMITS_CALLS", "7"), ("TOOLD_SOCKET", "/s")], &["limits.calls=8"]);

@@ -1,6 +1,7 @@
 //! Seeing that configuration files change.
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -8,13 +9,12 @@ use std::time::Duration;
 use notify::event::{AccessKind, AccessMode, EventKind, MetadataKind, ModifyKind};
 use notify::{Config, Event, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
+use toold_host::folders::{above, until_still};
 
 /// How long a file must be quiet before it is read: editors save in several steps.
 pub const QUIET: Duration = Duration::from_millis(30);
 /// How often a file system is looked at that tells nothing by itself.
 const POLL: Duration = Duration::from_secs(2);
-/// How often folders are looked for anew when some came or went meanwhile.
-const TRIES: usize = 100;
 
 /// The files that are followed. What changes is asked for with [`take_change`](Self::take_change).
 pub struct ConfigWatch {
@@ -57,19 +57,12 @@ impl ConfigWatch {
     /// Follows a file, which need not exist, nor any folder that leads to it.
     pub fn follow(&self, file: &Path) {
         lock(&self.files).entry(file.to_owned()).or_insert(false);
-        let folders = || {
-            let mut there = file.ancestors().skip(1).filter(|folder| folder.is_dir());
-            // The folder above too: the nearest one may be replaced.
-            (there.next(), there.next())
-        };
-        for _ in 0..TRIES {
-            let (nearest, above) = folders();
-            [nearest, above].into_iter().flatten().for_each(|folder| self.watch(folder));
-            // What came after it was looked for and before its parent was watched was told to nobody.
-            if folders() == (nearest, above) {
-                break;
-            }
-        }
+        // The folder above the nearest one too: that may be replaced.
+        let look = || above(file).take(2).collect::<Vec<_>>();
+        let Ok(()) = until_still(look, |folders| {
+            folders.iter().for_each(|folder| self.watch(folder));
+            Ok::<_, Infallible>(())
+        });
     }
 
     fn watch(&self, folder: &Path) {
