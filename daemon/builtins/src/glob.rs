@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
@@ -15,6 +14,7 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
+use toold_host::times::{Changed, Times};
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
@@ -83,9 +83,12 @@ impl Builtin for Glob {
     }
 }
 
+/// When a file was changed last; the newest comes first.
+type Newest = Reverse<Changed>;
+
 #[derive(Default)]
 struct Found {
-    files: Vec<(Reverse<SystemTime>, PathBuf)>,
+    files: Vec<(Newest, PathBuf)>,
     total: u64,
     hidden: u64,
     problems: Vec<String>,
@@ -176,7 +179,8 @@ impl<'a> ParallelVisitorBuilder<'a> for Workers<'a> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
         let Self { globs, max, judge, cancel, found } = *self;
         let exclusions = Exclusions::default();
-        Box::new(Worker { globs, max, judge, cancel, exclusions, own: Found::default(), found })
+        let (own, times, oldest) = (Found::default(), Times::default(), None);
+        Box::new(Worker { globs, max, judge, cancel, exclusions, times, own, oldest, found })
     }
 }
 
@@ -187,7 +191,10 @@ struct Worker<'a> {
     judge: &'a Judge,
     cancel: &'a CancellationToken,
     exclusions: Exclusions,
+    times: Times,
     own: Found,
+    /// As many newer files as are shown are known already.
+    oldest: Option<Newest>,
     found: &'a Mutex<Found>,
 }
 
@@ -215,12 +222,16 @@ impl Worker<'_> {
             return;
         }
         self.own.total += 1;
-        let time = entry.metadata().ok().and_then(|metadata| metadata.modified().ok());
-        self.own.files.push((Reverse(time.unwrap_or(SystemTime::UNIX_EPOCH)), entry.into_path()));
+        let time = Reverse(self.times.of(entry.path()).unwrap_or_default());
+        if self.oldest.is_some_and(|oldest| time > oldest) {
+            return;
+        }
+        self.own.files.push((time, entry.into_path()));
         // Bounded by what is shown, not by what there is.
         if self.own.files.len() > 4 * self.max + 1000 {
             self.own.files.sort();
             self.own.files.truncate(self.max);
+            self.oldest = self.own.files.last().map(|(time, _)| *time);
         }
     }
 

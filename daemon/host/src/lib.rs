@@ -23,4 +23,5 @@ pub mod stamps;
 pub mod started;
 
 mod terminal;
+pub mod times;
 mod utf8;

@@ -1,0 +1,72 @@
+//! When files were changed, asked for many of them.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, open, statat};
+
+/// Seconds since 1970 and nanoseconds, as the file system keeps them. Files of which nothing is known come first.
+pub type Changed = (i64, i64);
+
+/// Asks in a folder that is held open: a walk comes to many files of one folder, and the system need not look each name on
+/// the way to it up again.
+#[derive(Debug, Default)]
+pub struct Times {
+    folder: Option<(PathBuf, OwnedFd)>,
+}
+
+impl Times {
+    /// When the file, or the link that lies there, was changed last; `None` when that cannot be told.
+    pub fn of(&mut self, file: &Path) -> Option<Changed> {
+        let (parent, name) = file.parent().zip(file.file_name())?;
+        // As text: a walk names one folder in one way, and paths are compared by their parts.
+        if self.folder.as_ref().is_none_or(|(known, _)| known.as_os_str() != parent.as_os_str()) {
+            let folder = open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+            self.folder = Some((parent.to_owned(), folder));
+        }
+        let (_, folder) = self.folder.as_ref()?;
+        let facts = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        // Their types differ from system to system.
+        #[allow(clippy::unnecessary_cast)]
+        Some((facts.st_mtime as i64, facts.st_mtime_nsec as i64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, create_dir, remove_dir_all, remove_file, rename};
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn touch(path: &Path, seconds: u64) {
+        let file = File::create(path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::new(seconds, 7)).unwrap();
+    }
+
+    #[test]
+    fn each_file_has_its_own_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+        let mut times = Times::default();
+        for (folder, seconds) in [(&one, 100), (&two, 200)] {
+            create_dir(folder).unwrap();
+            touch(&folder.join("a"), seconds);
+            touch(&folder.join("b"), seconds + 1);
+        }
+        for _ in 0..2 {
+            assert_eq!(times.of(&one.join("a")), Some((100, 7)));
+            assert_eq!(times.of(&one.join("b")), Some((101, 7)));
+            assert_eq!(times.of(&two.join("a")), Some((200, 7)));
+        }
+        remove_file(two.join("a")).unwrap();
+        assert_eq!(times.of(&two.join("a")), None);
+        assert_eq!(times.of(&one.join("a")), Some((100, 7)));
+        // The folder that is held stays the one that the walk came to.
+        rename(&one, dir.path().join("elsewhere")).unwrap();
+        assert_eq!(times.of(&one.join("b")), Some((101, 7)));
+        remove_dir_all(dir.path().join("elsewhere")).unwrap();
+        assert_eq!(times.of(&one.join("b")), None);
+        assert_eq!(times.of(Path::new("/")), None);
+    }
+}
