@@ -21,9 +21,17 @@ fn both_framings_are_told_apart_by_the_first_byte() {
 fn what_is_not_json_is_answered_and_the_connection_lives() {
     let daemon = TestDaemon::start();
     let mut wire = Wire::connect(&daemon.socket());
-    wire.send_bytes(b"{\"jsonrpc\": nonsense\n");
-    let answer = wire.next_message().unwrap();
-    assert_eq!((answer["error"]["code"].clone(), answer["id"].clone()), (json!(-32700), Value::Null));
+    let nonsense: [&[u8]; 3] = [
+        b"{\"jsonrpc\": nonsense\n",
+        // Even where nobody looks, and in a batch.
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.ping\",\"other\":\"\xff\"}\n",
+        b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.ping\",\"other\":\"\xff\"}]\n",
+    ];
+    for message in nonsense {
+        wire.send_bytes(message);
+        let answer = wire.next_message().unwrap();
+        assert_eq!((answer["error"]["code"].clone(), answer["id"].clone()), (json!(-32700), Value::Null));
+    }
     for (request, id) in [
         (r#"{"id":1,"method":"daemon.ping"}"#, json!(1)),
         (r#"{"jsonrpc":"2.0","id":2}"#, json!(2)),

@@ -9,7 +9,6 @@ mod pending;
 mod requests;
 mod transfer;
 
-use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +27,7 @@ use toold_mcp::server::opening::is_opening;
 use toold_proto::error;
 use toold_proto::tool::SessionId;
 
-pub(crate) use message::failure;
+pub(crate) use message::{failure, success};
 use pending::Pending;
 pub(crate) use transfer::fd_hung_up;
 use transfer::{Moved, exchange, write};
@@ -98,6 +97,22 @@ pub struct RequestScope {
     pub connection: Arc<Connection>,
     /// Fires when the request is cancelled or its connection goes.
     pub cancel: CancellationToken,
+    response: Mutex<Option<Vec<u8>>>,
+}
+
+impl RequestScope {
+    fn new(connection: Arc<Connection>, cancel: CancellationToken) -> Self {
+        Self { connection, cancel, response: Mutex::default() }
+    }
+
+    /// Gives the whole response, in place of the one that the method returns to jsonrpsee.
+    pub fn answer(&self, response: Vec<u8>) {
+        *self.response.lock().expect("no code panics while it holds this lock") = Some(response);
+    }
+
+    fn take_response(&self) -> Option<Vec<u8>> {
+        self.response.lock().expect("no code panics while it holds this lock").take()
+    }
 }
 
 impl Connection {
@@ -196,27 +211,22 @@ pub fn serve<S: Stream>(
     id: u64,
     peer: Peer,
     methods: Methods,
-    limits: ConnectionLimits,
+    limits: Arc<ConnectionLimits>,
     stop: CancellationToken,
     cancel: CancellationToken,
 ) -> impl Future<Output = Served<S>> {
     let connection = Arc::new(Connection::new(id, peer, &limits.outboxes));
-    let mut limits = limits;
-    if !stream.is_kept() {
-        limits.max_subscriptions = 0;
-    }
-    let subscriptions = BoundedSubscriptions::new(limits.max_subscriptions);
     let mut splitter = Splitter::new(limits.max_message);
     splitter.framing = stream.framing();
     let mut server = Server {
         connection,
         methods,
-        subscriptions,
+        subscriptions: None,
+        is_kept: stream.is_kept(),
         splitter,
         unfinished: Part::new(limits.unfinished.clone()),
         limits,
         cancel: cancel.child_token(),
-        tokens: HashMap::new(),
         pending: Pending::default(),
         outbox: None,
         inbox: Vec::new(),
@@ -259,14 +269,15 @@ pub struct Served<S> {
 struct Server {
     connection: Arc<Connection>,
     methods: Methods,
-    subscriptions: BoundedSubscriptions,
-    limits: ConnectionLimits,
+    /// From the first one on.
+    subscriptions: Option<BoundedSubscriptions>,
+    /// False when there can be no subscriptions.
+    is_kept: bool,
+    limits: Arc<ConnectionLimits>,
     splitter: Splitter,
     unfinished: Part,
     /// Fires for all requests of the connection.
     cancel: CancellationToken,
-    /// Of the requests in flight, by id.
-    tokens: HashMap<RequestId, CancellationToken>,
     pending: Pending,
     /// Of the connection's outbox, once something was written to it.
     outbox: Option<mpsc::Receiver<Box<RawValue>>>,
@@ -295,13 +306,14 @@ type RequestId = Box<str>;
 
 /// What a message came to: its answer, or none for notifications and accepted subscriptions.
 struct Reply {
-    json: Option<Box<RawValue>>,
+    json: Option<Vec<u8>>,
     ids: Vec<RequestId>,
     barrier: bool,
 }
 
 type PendingReply = Pin<Box<dyn Future<Output = Reply> + Send>>;
-type Responding = Pin<Box<dyn Future<Output = Option<Box<RawValue>>> + Send>>;
+/// Gives a response, or none for what asks for none.
+type Responding = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
 impl Server {
     async fn run(&mut self, stream: &mut impl Stream, stop: &CancellationToken) -> io::Result<()> {
@@ -313,7 +325,7 @@ impl Server {
                 if self.dialect != Dialect::Mcp
                     && let Some(farewell) = self.limits.farewell.clone().get()
                 {
-                    self.put(farewell);
+                    self.put(farewell.get().as_bytes());
                 }
                 return Box::pin(self.flush(stream)).await;
             }
@@ -340,7 +352,7 @@ impl Server {
                 () = &mut stopped, if self.reading => self.reading = false,
                 Some(reply) = self.pending.next(), if !self.pending.is_empty() => self.take_reply(reply),
                 message = self.connection.outbox.next(&mut self.outbox), if self.backlog() < HIGH_WATER => {
-                    self.notify(&message);
+                    self.notify(message.get().as_bytes());
                 }
                 // The end of what can be read was told already, so whether anybody still listens is asked.
                 () = async { Box::pin(tokio::time::sleep(HANG_UP_CHECK)).await }, if !self.reading => {
@@ -421,7 +433,7 @@ impl Server {
                     self.searched = 0;
                     let max = self.limits.max_message;
                     let words = format!("the message is longer than {max} bytes");
-                    self.put(&failure(Id::Null, error::INVALID_REQUEST, words, "too_large"));
+                    self.put(failure(Id::Null, error::INVALID_REQUEST, words, "too_large").get().as_bytes());
                 }
                 Found::More if self.unfinished.grow(inbox.len() - used) => {
                     self.searched = inbox.len() - used;
@@ -432,10 +444,10 @@ impl Server {
                     self.unfinished.clear();
                     self.searched = 0;
                     let words = "all clients together have sent too much of messages that have not ended".to_owned();
-                    self.put(&failure(Id::Null, error::OVERLOADED, words, "overloaded"));
+                    self.put(failure(Id::Null, error::OVERLOADED, words, "overloaded").get().as_bytes());
                 }
                 Found::Broken(words) => {
-                    self.put(&failure(Id::Null, error::PARSE_ERROR, words.to_owned(), "broken_frame"));
+                    self.put(failure(Id::Null, error::PARSE_ERROR, words.to_owned(), "broken_frame").get().as_bytes());
                     self.reading = false;
                     self.searched = 0;
                     return Ok(());
@@ -456,7 +468,7 @@ impl Server {
     }
 
     /// Puts an answer behind the notifications that came before it.
-    fn put(&mut self, json: &RawValue) {
+    fn put(&mut self, json: &[u8]) {
         self.notify_waiting();
         self.notify(json);
     }
@@ -466,13 +478,13 @@ impl Server {
             self.outbox = self.connection.outbox.take_receiver();
         }
         while let Some(Ok(message)) = self.outbox.as_mut().map(mpsc::Receiver::try_recv) {
-            self.notify(&message);
+            self.notify(message.get().as_bytes());
         }
     }
 
-    fn notify(&mut self, json: &RawValue) {
+    fn notify(&mut self, json: &[u8]) {
         let framing = self.splitter.framing.unwrap_or(Framing::Lines);
-        framing::write(framing, json.get().as_bytes(), &mut self.out);
+        framing::write(framing, json, &mut self.out);
     }
 }
 
@@ -486,8 +498,8 @@ mod tests {
     async fn the_task_of_a_connection_is_small() {
         let (stream, _other) = tokio::net::UnixStream::pair().unwrap();
         let (stop, cancel) = (CancellationToken::new(), CancellationToken::new());
-        let limits = ConnectionLimits::default();
+        let limits = Arc::default();
         let serving = serve(SocketStream(stream), 1, Peer::parent(), Methods::new(), limits, stop, cancel);
-        assert!(size_of_val(&serving) <= 768, "{} bytes", size_of_val(&serving));
+        assert!(size_of_val(&serving) <= 640, "{} bytes", size_of_val(&serving));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use futures_util::FutureExt;
 use jsonrpsee::core::server::Methods;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -96,7 +97,7 @@ pub struct State {
     /// Files that no tool may read: the database and the socket's folder.
     pub(crate) own_files: Vec<PathBuf>,
     pub started: Instant,
-    limits: ConnectionLimits,
+    limits: Arc<ConnectionLimits>,
     connections: TaskTracker,
     next_connection: AtomicU64,
     /// Fires when nothing new is taken any more.
@@ -159,11 +160,11 @@ impl Daemon {
             ended => tracing::warn!(ended, "processes in the background of a daemon that was killed are ended"),
         });
         let plugins = crate::plugins::start(&options, &loaded, &engine, &store, &builtins.sandbox, &builtins.web.http)?;
-        let limits = ConnectionLimits {
+        let limits = Arc::new(ConnectionLimits {
             max_message: loaded.config.limits.message_bytes,
             max_subscriptions: loaded.config.limits.subscriptions_per_connection,
             ..ConnectionLimits::default()
-        };
+        });
         let mcp_servers = McpServers::new(&engine, crate::mcp_servers::options(&options));
         let remote_options = crate::remotes::options(&options);
         let instance = remote_options.instance.clone();
@@ -215,22 +216,23 @@ impl Daemon {
         let (state, mcp) = (self.state.clone(), self.mcp.clone());
         let id = state.next_connection.fetch_add(1, Ordering::Relaxed);
         let (limits, stop, cancel) = (state.limits.clone(), state.stopping.clone(), state.cancel.clone());
-        // Boxed: what an `async` block captures and then awaits takes its place twice.
-        let serving = Box::pin(connection::serve(stream, id, peer, self.methods.clone(), limits, stop, cancel));
-        async move {
-            let Served { connection, other } = serving.await;
-            state.builtins.buffers.clear_connection(id);
-            if let Some(session) = connection.own_session() {
-                state.close_session(session);
-                Box::pin(state.forget_session(session)).await;
-                let session_id = session.clone();
-                state.engine.events.emit(What::SessionClosed { session_id });
-            }
-            if let Some((stream, ahead)) = other {
-                // Boxed, since its size would be that of each connection, idle ones of the native dialect too.
-                Box::pin(crate::mcp::serve(&mcp, &state, &connection, stream, ahead)).await;
-            }
-        }
+        // Not one `async` block: what it captures and then awaits takes its place twice. What comes after is boxed, or
+        // its size would be that of each connection.
+        let serving = connection::serve(stream, id, peer, self.methods.clone(), limits, stop, cancel);
+        serving.then(move |Served { connection, other }| {
+            Box::pin(async move {
+                state.builtins.buffers.clear_connection(id);
+                if let Some(session) = connection.own_session() {
+                    state.close_session(session);
+                    state.forget_session(session).await;
+                    let session_id = session.clone();
+                    state.engine.events.emit(What::SessionClosed { session_id });
+                }
+                if let Some((stream, ahead)) = other {
+                    crate::mcp::serve(&mcp, &state, &connection, stream, ahead).await;
+                }
+            })
+        })
     }
 
     /// Serves clients on HTTP where the configuration says so. When it cannot, the socket's clients are served all

@@ -158,6 +158,8 @@ fn content_length(headers: &[u8]) -> Option<usize> {
 
 /// Appends a message in its frame.
 pub fn write(framing: Framing, message: &[u8], out: &mut Vec<u8>) {
+    // The frame's bytes too, or they would have what was taken for the message moved.
+    out.reserve(message.len() + 32);
     match framing {
         Framing::Lines => {
             out.extend_from_slice(message);

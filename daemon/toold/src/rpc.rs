@@ -23,22 +23,23 @@ mod tools;
 
 use std::sync::Arc;
 
-use jsonrpsee::RpcModule;
-use jsonrpsee::core::server::Methods;
-use jsonrpsee::types::{ErrorObjectOwned, Params};
+use futures_util::FutureExt;
+use jsonrpsee::core::server::{MethodCallback, MethodResponse, Methods};
+use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
+use jsonrpsee::{Extensions, RpcModule};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::{RawValue, to_raw_value};
 use toold_engine::session::Session;
 use toold_proto::method::Method;
 use toold_proto::tool::SessionId;
 
-use crate::connection::{Connection, RequestScope};
+use crate::connection::{Connection, RequestScope, success};
 use crate::daemon::{SessionRequest, State, random_hex};
-use crate::rpc::error::{internal, not_for, unknown};
+use crate::rpc::error::{internal, not_for, too_large, unknown};
 
 /// All methods of the native dialect.
 pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
-    let mut module = RpcModule::new(state);
+    let mut module = Module { rpc: RpcModule::new(state.clone()), state };
     session::register(&mut module)?;
     tools::register(&mut module)?;
     provide::register(&mut module)?;
@@ -58,7 +59,13 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     cache::register(&mut module)?;
     audit::register(&mut module)?;
     daemon::register(&mut module)?;
-    Ok(module.into())
+    Ok(module.rpc.into())
+}
+
+/// The methods while they are registered.
+struct Module {
+    rpc: RpcModule<Arc<State>>,
+    state: Arc<State>,
 }
 
 /// A request: the daemon, and the connection that it came on.
@@ -80,23 +87,24 @@ type Answer<M> = Result<<M as Method>::Answer, ErrorObjectOwned>;
 
 /// Registers a method that answers at once.
 fn add<M: Method>(
-    module: &mut RpcModule<Arc<State>>,
+    module: &mut Module,
     right: Right,
-    run: impl Fn(Request, M::Params) -> Answer<M> + Send + Sync + Clone + 'static,
+    run: impl Fn(Request, M::Params) -> Answer<M> + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
-    module.register_method(M::NAME, move |params, state, extensions| {
-        let request = Request { state: state.clone(), scope: scope(extensions)? };
-        allowed::<M>(right, &request)?;
-        written(&run(request, read_params(&params)?)?)
-    })?;
+    let state = module.state.clone();
+    let callback = move |id: Id<'_>, params: Params<'_>, max: usize, extensions: Extensions| {
+        let answer = enter::<M>(&state, right, &extensions).and_then(|request| run(request, read_params(&params)?));
+        respond(&id, answer, max, &extensions)
+    };
+    module.rpc.verify_and_insert(M::NAME, MethodCallback::Sync(Arc::new(callback)))?;
     Ok(())
 }
 
 /// Registers a method that may wait.
 fn add_async<M: Method, F>(
-    module: &mut RpcModule<Arc<State>>,
+    module: &mut Module,
     right: Right,
-    run: impl Fn(Request, M::Params) -> F + Send + Sync + Clone + 'static,
+    run: impl Fn(Request, M::Params) -> F + Send + Sync + 'static,
 ) -> anyhow::Result<()>
 where
     F: Future<Output = Answer<M>> + Send + 'static,
@@ -107,24 +115,61 @@ where
 /// Registers a method some of whose parameters or answers have another shape than its usual one, as with
 /// the formats of model providers.
 fn add_shaped<M: Method, P, A, F>(
-    module: &mut RpcModule<Arc<State>>,
+    module: &mut Module,
     right: Right,
-    run: impl Fn(Request, P) -> F + Send + Sync + Clone + 'static,
+    run: impl Fn(Request, P) -> F + Send + Sync + 'static,
 ) -> anyhow::Result<()>
 where
     P: DeserializeOwned + Send + 'static,
-    A: serde::Serialize + Send + 'static,
+    A: Serialize + Send + 'static,
     F: Future<Output = Result<A, ErrorObjectOwned>> + Send + 'static,
 {
-    module.register_async_method(M::NAME, move |params, state, extensions| {
-        let run = run.clone();
+    let state = module.state.clone();
+    let run = Arc::new(run);
+    let callback = move |id: Id<'static>, params: Params<'static>, _, max: usize, extensions: Extensions| {
+        let (state, run) = (state.clone(), run.clone());
         async move {
-            let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
-            allowed::<M>(right, &request)?;
-            written(&run(request, read_params(&params)?).await?)
+            let answer = async {
+                let request = enter::<M>(&state, right, &extensions)?;
+                run(request, read_params(&params)?).await
+            };
+            let answer = answer.await;
+            respond(&id, answer, max, &extensions)
         }
-    })?;
+        .boxed()
+    };
+    module.rpc.verify_and_insert(M::NAME, MethodCallback::Async(Arc::new(callback)))?;
     Ok(())
+}
+
+/// The request that a method is called with, when its caller may call it.
+fn enter<M: Method>(state: &Arc<State>, right: Right, extensions: &Extensions) -> Result<Request, ErrorObjectOwned> {
+    let request = Request::of(state, extensions)?;
+    allowed::<M>(right, &request)?;
+    Ok(request)
+}
+
+/// Answers a request. What it came to is left in its scope, written; jsonrpsee would write it in pieces, looking at the
+/// length each time, and then read it again.
+fn respond(
+    id: &Id<'_>,
+    answer: Result<impl Serialize, ErrorObjectOwned>,
+    max: usize,
+    extensions: &Extensions,
+) -> MethodResponse {
+    let left = answer.and_then(|answer| {
+        let json = success(id, &answer);
+        let json = json.map_err(|error| internal(&format!("the answer cannot be written: {error}")))?;
+        if json.len() > max {
+            return Err(too_large(json.len(), max));
+        }
+        scope(extensions)?.answer(json);
+        Ok(())
+    });
+    match left {
+        Ok(()) => MethodResponse::notification(),
+        Err(error) => MethodResponse::error(id.clone(), error),
+    }
 }
 
 fn allowed<M: Method>(right: Right, request: &Request) -> Result<(), ErrorObjectOwned> {
@@ -158,16 +203,15 @@ fn read_params<T: DeserializeOwned>(params: &Params) -> Result<T, ErrorObjectOwn
     serde_json::from_str(text).map_err(|error| error::invalid_params(&error.to_string()))
 }
 
-/// An answer as JSON, in one go: jsonrpsee looks at the length of each piece of what it writes itself.
-fn written(answer: &impl serde::Serialize) -> Result<Box<RawValue>, ErrorObjectOwned> {
-    to_raw_value(answer).map_err(|error| internal(&format!("the answer cannot be written: {error}")))
-}
-
-fn scope(extensions: &jsonrpsee::Extensions) -> Result<Arc<RequestScope>, ErrorObjectOwned> {
-    extensions.get::<Arc<RequestScope>>().cloned().ok_or_else(|| internal("the request came on no connection"))
+fn scope(extensions: &Extensions) -> Result<&Arc<RequestScope>, ErrorObjectOwned> {
+    extensions.get::<Arc<RequestScope>>().ok_or_else(|| internal("the request came on no connection"))
 }
 
 impl Request {
+    fn of(state: &Arc<State>, extensions: &Extensions) -> Result<Self, ErrorObjectOwned> {
+        Ok(Self { state: state.clone(), scope: scope(extensions)?.clone() })
+    }
+
     pub fn connection(&self) -> &Arc<Connection> {
         &self.scope.connection
     }

@@ -96,7 +96,7 @@ impl Running {
                 call_id: cx.call_id.clone(),
                 session_id: cx.session.id.clone(),
                 tool: cx.tool.clone(),
-                source: format!("{}:{}", cx.source.kind.as_str(), cx.source.name),
+                source: [cx.source.kind.as_str(), ":", &cx.source.name].concat(),
                 client: cx.session.client.as_ref().map(|client| client.name.clone()),
                 connection: cx.caller.connection,
                 decisions: cx.take_decisions(),

@@ -1,10 +1,11 @@
 //! How messages are read and written, whatever they ask for.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
-use jsonrpsee::core::server::{MethodResponse, ResponsePayload};
+use jsonrpsee::core::server::MethodResponse;
 use jsonrpsee::types::{ErrorObject, ErrorObjectOwned, Id};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toold_proto::error::{self, ErrorData};
 
@@ -45,7 +46,7 @@ pub(super) fn by_position(params: Option<&str>) -> Option<String> {
     serde_json::to_string(&[by_name.subscription]).ok()
 }
 
-pub(super) fn not_json(error: &serde_json::Error) -> Box<RawValue> {
+pub(super) fn not_json(error: &impl Display) -> Box<RawValue> {
     failure(Id::Null, error::PARSE_ERROR, format!("the message is no JSON: {error}"), "parse_error")
 }
 
@@ -54,27 +55,24 @@ pub(crate) fn failure(id: Id<'_>, code: i32, words: String, kind: &str) -> Box<R
     MethodResponse::error(id, object).into_json()
 }
 
-pub(super) fn response(id: Id<'_>, result: &impl serde::Serialize) -> Box<RawValue> {
-    let payload = ResponsePayload::success_borrowed(&result);
-    MethodResponse::response(id, payload, usize::MAX).into_json()
+/// The response of a request that has a result.
+///
+/// # Errors
+/// The result is of a type that JSON has no form for.
+pub(crate) fn success(id: &Id<'_>, result: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    #[derive(Serialize)]
+    struct Response<'a, T> {
+        jsonrpc: &'static str,
+        id: &'a Id<'a>,
+        result: &'a T,
+    }
+    serde_json::to_vec(&Response { jsonrpc: "2.0", id, result })
 }
 
-/// An answer that is too large becomes an error that says so.
-pub(super) fn within(response: MethodResponse, max: usize) -> MethodResponse {
-    let length = response.as_json().get().len();
-    if length <= max || response.is_subscription() {
-        return response;
-    }
-    #[derive(Deserialize)]
-    struct OnlyId<'a> {
-        #[serde(borrow)]
-        id: Id<'a>,
-    }
-    let id = serde_json::from_str::<OnlyId>(response.as_json().get()).map_or(Id::Null, |only| only.id.into_owned());
-    let words = format!("the answer has {length} bytes, more than the limit of {max}");
-    MethodResponse::error(id, ErrorObject::owned(error::INTERNAL_ERROR, words, Some(ErrorData::new("too_large"))))
+pub(super) fn bytes(json: Box<RawValue>) -> Vec<u8> {
+    Box::<str>::from(json).into_string().into_bytes()
 }
 
-pub(super) fn batch(answers: Vec<Box<RawValue>>) -> Option<Box<RawValue>> {
-    (!answers.is_empty()).then(|| serde_json::value::to_raw_value(&answers).expect("raw JSON can be written"))
+pub(super) fn batch(answers: &[Vec<u8>]) -> Option<Vec<u8>> {
+    (!answers.is_empty()).then(|| [b"[".as_slice(), &answers.join(&b','), b"]"].concat())
 }

@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use jsonrpsee::core::id_providers::RandomStringIdProvider;
-use jsonrpsee::core::server::{MethodCallback, MethodResponse, MethodSink, SubscriptionState};
+use jsonrpsee::core::server::{BoundedSubscriptions, MethodCallback, MethodResponse, MethodSink, SubscriptionState};
 use jsonrpsee::types::{ErrorObject, Id, Params};
 use jsonrpsee::{ConnectionId, Extensions};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use toold_proto::error;
 
-use super::message::{RawRequest, Text, batch, by_position, failure, not_json, read_id, response, within};
+use super::message::{RawRequest, Text, batch, by_position, bytes, failure, not_json, read_id, success};
 use super::{Dialect, Reply, RequestId, RequestScope, Responding, Server};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,14 +24,24 @@ enum Place {
 
 enum Started {
     Nothing,
-    Done(Box<RawValue>),
+    Done(Vec<u8>),
     Waiting { responding: Responding, id: Option<RequestId>, barrier: bool },
+}
+
+impl Started {
+    fn of(response: Option<Vec<u8>>) -> Self {
+        response.map_or(Self::Nothing, Self::Done)
+    }
 }
 
 impl Server {
     pub(super) fn dispatch(&mut self, message: &[u8]) {
-        let first = message.iter().find(|b| !b.is_ascii_whitespace());
-        if first == Some(&b'[') {
+        // All of it: what is passed over is not looked at later (RFC 8259, section 8.1).
+        let message = match std::str::from_utf8(message) {
+            Ok(message) => message,
+            Err(error) => return self.put(not_json(&error).get().as_bytes()),
+        };
+        if message.trim_start().starts_with('[') {
             return self.dispatch_batch(message);
         }
         match self.start(message, Place::Alone) {
@@ -41,19 +51,19 @@ impl Server {
         }
     }
 
-    fn dispatch_batch(&mut self, message: &[u8]) {
-        let members: Vec<&RawValue> = match serde_json::from_slice(message) {
+    fn dispatch_batch(&mut self, message: &str) {
+        let members: Vec<&RawValue> = match serde_json::from_str(message) {
             Ok(members) => members,
-            Err(error) => return self.put(&not_json(&error)),
+            Err(error) => return self.put(not_json(&error).get().as_bytes()),
         };
         if members.is_empty() {
             let words = "an empty batch asks for nothing".to_owned();
-            return self.put(&failure(Id::Null, error::INVALID_REQUEST, words, "invalid_request"));
+            return self.put(failure(Id::Null, error::INVALID_REQUEST, words, "invalid_request").get().as_bytes());
         }
         let (mut done, mut waiting, mut ids) = (Vec::new(), FuturesUnordered::new(), Vec::new());
         let mut any_barrier = false;
         for member in members {
-            match self.start(member.get().as_bytes(), Place::InBatch) {
+            match self.start(member.get(), Place::InBatch) {
                 Started::Nothing => {}
                 Started::Done(json) => done.push(json),
                 Started::Waiting { responding, id, barrier } => {
@@ -64,7 +74,7 @@ impl Server {
             }
         }
         if waiting.is_empty() {
-            if let Some(json) = batch(done) {
+            if let Some(json) = batch(&done) {
                 self.put(&json);
             }
             return;
@@ -73,25 +83,30 @@ impl Server {
             while let Some(json) = waiting.next().await {
                 done.extend(json);
             }
-            batch(done)
+            batch(&done)
         };
         self.push(Box::pin(all), ids, any_barrier);
     }
 
     /// Looks a request up and polls it once.
-    fn start(&mut self, message: &[u8], place: Place) -> Started {
-        let request: RawRequest = match serde_json::from_slice(message) {
+    fn start(&mut self, message: &str, place: Place) -> Started {
+        let request: RawRequest = match serde_json::from_str(message) {
             Ok(request) => request,
             Err(error) if error.is_data() => {
                 let words = "a request is an object with jsonrpc, method, and an id unless it is a notification";
-                return Started::Done(failure(Id::Null, error::INVALID_REQUEST, words.to_owned(), "invalid_request"));
+                return Started::Done(bytes(failure(
+                    Id::Null,
+                    error::INVALID_REQUEST,
+                    words.to_owned(),
+                    "invalid_request",
+                )));
             }
-            Err(error) => return Started::Done(not_json(&error)),
+            Err(error) => return Started::Done(bytes(not_json(&error))),
         };
         let id = match request.id.map(read_id).transpose() {
             Ok(id) => id,
             Err(words) => {
-                return Started::Done(failure(Id::Null, error::INVALID_REQUEST, words, "invalid_request"));
+                return Started::Done(bytes(failure(Id::Null, error::INVALID_REQUEST, words, "invalid_request")));
             }
         };
         let answer_id = id.clone().unwrap_or(Id::Null);
@@ -99,19 +114,19 @@ impl Server {
         let version = request.jsonrpc.map(RawValue::get);
         let (Some(Text(method)), Some("\"2.0\"")) = (method, version) else {
             let words = "expected jsonrpc: \"2.0\" and method: a string".to_owned();
-            return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"));
+            return Started::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
         };
         if method == "$/cancelRequest" {
             self.cancel_request(request.params);
             return match id {
                 None => Started::Nothing,
-                Some(id) => Started::Done(response(id, &())),
+                Some(id) => Started::Done(success(&id, &()).expect("null has a form in JSON")),
             };
         }
         let key = request.id.map(|raw| raw.get().trim());
-        if key.is_some_and(|key| self.tokens.contains_key(key)) {
+        if key.is_some_and(|key| self.pending.has(key)) {
             let words = "a request with this id is in flight on this connection".to_owned();
-            return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"));
+            return Started::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
         }
         self.call(&method, request.params, id, key, place)
     }
@@ -126,62 +141,57 @@ impl Server {
     ) -> Started {
         let answer_id = id.clone().unwrap_or(Id::Null);
         let notification = id.is_none();
-        let done = |response: MethodResponse| match notification {
-            true => Started::Nothing,
-            false => Started::Done(response.into_json()),
-        };
         let Some((name, callback)) = self.methods.method_with_name(method) else {
             let words = format!("there is no method {}", method.chars().take(80).collect::<String>());
-            return done(MethodResponse::error(
-                answer_id,
-                ErrorObject::owned(error::METHOD_NOT_FOUND, words, None::<()>),
-            ));
+            let error = ErrorObject::owned(error::METHOD_NOT_FOUND, words, None::<()>);
+            return match notification {
+                true => Started::Nothing,
+                false => Started::Done(bytes(MethodResponse::error(answer_id, error).into_json())),
+            };
         };
         self.dialect = Dialect::Native;
-        let token = match callback {
+        let cancel = match callback {
             // Is over before anything could cancel it.
             MethodCallback::Sync(_) => self.cancel.clone(),
             _ => self.cancel.child_token(),
         };
+        let scope = Arc::new(RequestScope::new(self.connection.clone(), cancel));
         let mut extensions = Extensions::new();
-        let scope = RequestScope { connection: self.connection.clone(), cancel: token.clone() };
-        extensions.insert(Arc::new(scope));
+        extensions.insert(scope.clone());
         let connection_id = ConnectionId(self.connection.id as usize);
         let params_text = params.map(RawValue::get);
         let max = self.limits.max_message;
-        let future = match callback.clone() {
+        let mut future = match callback {
             MethodCallback::Sync(run) => {
-                return done(within(run(answer_id, Params::new(params_text), usize::MAX, extensions), max));
+                let response = run(answer_id, Params::new(params_text), max, extensions);
+                return Started::of(answered(response, &scope, notification));
             }
             MethodCallback::Unsubscription(run) => {
                 // jsonrpsee takes the id by position, our protocol by name.
                 let by_position = by_position(params_text);
-                return done(run(
-                    answer_id,
-                    Params::new(by_position.as_deref()),
-                    connection_id,
-                    usize::MAX,
-                    extensions,
-                ));
+                let response = run(answer_id, Params::new(by_position.as_deref()), connection_id, max, extensions);
+                return Started::of(answered(response, &scope, notification));
             }
             MethodCallback::Async(run) => {
-                run(answer_id, Params::new(params_text).into_owned(), connection_id, usize::MAX, extensions)
+                run(answer_id, Params::new(params_text).into_owned(), connection_id, max, extensions)
             }
             MethodCallback::Subscription(_) if place == Place::InBatch || notification => {
                 let words = format!("{name} is a subscription: send it alone, with an id");
                 return match notification {
                     true => Started::Nothing,
-                    false => Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")),
+                    false => Started::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"))),
                 };
             }
-            MethodCallback::Subscription(_) if self.limits.max_subscriptions == 0 => {
+            MethodCallback::Subscription(_) if !self.is_kept => {
                 let words = format!("{name} is a subscription: it needs a connection that stays, such as a WebSocket");
-                return Started::Done(failure(answer_id, error::INVALID_REQUEST, words, "no_stream"));
+                return Started::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "no_stream")));
             }
             MethodCallback::Subscription(run) => {
-                let Some(permit) = self.subscriptions.acquire() else {
-                    let words = format!("{} subscriptions of this connection are open", self.subscriptions.max());
-                    return Started::Done(failure(answer_id, error::OVERLOADED, words, "overloaded"));
+                let most = self.limits.max_subscriptions;
+                let subscriptions = self.subscriptions.get_or_insert_with(|| BoundedSubscriptions::new(most));
+                let Some(permit) = subscriptions.acquire() else {
+                    let words = format!("{most} subscriptions of this connection are open");
+                    return Started::Done(bytes(failure(answer_id, error::OVERLOADED, words, "overloaded")));
                 };
                 let state = SubscriptionState {
                     conn_id: connection_id,
@@ -192,21 +202,16 @@ impl Server {
                 run(answer_id, Params::new(params_text), sink, state, extensions)
             }
         };
-        let mut responding: Responding = Box::pin(async move {
-            let response = within(future.await, max);
-            // The sink has carried the answer of a subscription already.
-            if notification || response.is_subscription() { None } else { Some(response.into_json()) }
-        });
         let mut context = Context::from_waker(std::task::Waker::noop());
         // The waker does not matter: whatever is pending now is polled again by the connection's own loop.
-        match responding.as_mut().poll(&mut context) {
-            Poll::Ready(None) => Started::Nothing,
-            Poll::Ready(Some(json)) => Started::Done(json),
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(response) => Started::of(answered(response, &scope, notification)),
             Poll::Pending => {
                 let key: Option<RequestId> = key.map(Into::into);
                 if let Some(key) = &key {
-                    self.tokens.insert(key.clone(), token);
+                    self.pending.enter(key.clone(), scope.cancel.clone());
                 }
+                let responding = Box::pin(async move { answered(future.await, &scope, notification) });
                 Started::Waiting { responding, id: key, barrier: takes_effect_in_order(name) }
             }
         }
@@ -218,9 +223,6 @@ impl Server {
     }
 
     pub(super) fn take_reply(&mut self, reply: Reply) {
-        for id in &reply.ids {
-            self.tokens.remove(id);
-        }
         if reply.barrier {
             self.barrier = false;
         }
@@ -236,9 +238,18 @@ impl Server {
             id: &'a RawValue,
         }
         let Some(cancel) = params.and_then(|params| serde_json::from_str::<Cancel>(params.get()).ok()) else { return };
-        if let Some(token) = self.tokens.get(cancel.id.get().trim()) {
-            token.cancel();
-        }
+        self.pending.cancel(cancel.id.get().trim());
+    }
+}
+
+/// What is written when a method has ended.
+fn answered(response: MethodResponse, scope: &RequestScope, notification: bool) -> Option<Vec<u8>> {
+    match scope.take_response() {
+        _ if notification => None,
+        // The sink has carried the answer of a subscription already.
+        None if response.is_subscription() => None,
+        None => Some(bytes(response.into_json())),
+        own => own,
     }
 }
 

@@ -1,19 +1,15 @@
 //! `audit.*`
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_proto::audit::{AuditList, AuditQuery};
 use toold_proto::error::{self, ErrorData};
 use toold_proto::method::{self, Method};
 use toold_store::StoreError;
 
-use crate::daemon::State;
 use crate::rpc::error::{invalid_params, object, unknown};
-use crate::rpc::{Request, Right, add_async, decides};
+use crate::rpc::{Module, Request, Right, add_async, decides};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<method::AuditQuery, _>(module, Right::Anyone, query)
 }
 

@@ -1,15 +1,11 @@
 //! `cache.*`
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use toold_proto::cache::CacheCleared;
 use toold_proto::method::{CacheClear, CacheGetStats};
 
-use crate::daemon::State;
-use crate::rpc::{Right, add_async};
+use crate::rpc::{Module, Right, add_async};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<CacheGetStats, _>(module, Right::Anyone, |request, _| async move {
         Ok(request.state.engine.cache.stats().await)
     })?;

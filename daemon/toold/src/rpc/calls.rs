@@ -1,8 +1,5 @@
 //! `calls.*`: calls that are looked at from beside, and those that outlive their connection.
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::cx::Cx;
 use toold_engine::detached::{self, Detached, Ended};
@@ -13,12 +10,11 @@ use toold_proto::method::{CallsGet, CallsList};
 use toold_proto::provide::{CallInfo, CallList, CallState, GetCall, ListCalls};
 use toold_proto::tool::ToolResult;
 
-use crate::daemon::State;
 use crate::rpc::error::{of_call, unknown};
-use crate::rpc::{Request, Right, add};
+use crate::rpc::{Module, Request, Right, add};
 use crate::traces::carried;
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<CallsList>(module, Right::Anyone, |request, list: ListCalls| {
         let session = request.session(list.session_id.as_ref())?;
         let mut calls: Vec<CallInfo> =

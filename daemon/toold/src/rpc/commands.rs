@@ -1,8 +1,5 @@
 //! `commands.*` and `subagents.list`: what there is beside tools.
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::json;
 use toold_builtins::agents::{AgentOrigin, agent_types};
@@ -15,12 +12,11 @@ use toold_proto::command::{CommandInfo, CommandList, RunCommand, SubagentInfo, S
 use toold_proto::method::{CommandsList, CommandsRun, SubagentsList};
 use toold_proto::tool::ToolResult;
 
-use crate::daemon::State;
 use crate::rpc::error::{internal, of_call, unknown};
 use crate::rpc::tools::to_call;
-use crate::rpc::{Request, Right, add_async};
+use crate::rpc::{Module, Request, Right, add_async};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<CommandsList, _>(module, Right::Anyone, |request, _| async move {
         let session = request.session(None)?;
         request.state.plugins.settled().await;

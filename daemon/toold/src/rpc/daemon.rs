@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::Value;
 use toold_engine::counts::At;
@@ -23,9 +22,9 @@ use crate::daemon::{DRAIN, State};
 use crate::metrics;
 use crate::process;
 use crate::rpc::error::{internal, refused};
-use crate::rpc::{Request, Right, add, add_async};
+use crate::rpc::{Module, Request, Right, add, add_async};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<DaemonPing>(module, Right::Anyone, |_, _| Ok(Done {}))?;
     add_async::<DaemonGetMetrics, _>(module, Right::Anyone, |request, _| async move {
         let text = metrics::text(&request.state).await.map_err(|error| internal(&format!("{error:#}")))?;
@@ -45,7 +44,7 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
         read.map_err(|error| internal(&error.to_string()))
     })?;
     // Only what is registered by now is told, so this comes last.
-    let mut served: Vec<&'static str> = module.method_names().collect();
+    let mut served: Vec<&'static str> = module.rpc.method_names().collect();
     served.push(RpcDiscover::NAME);
     // Made when somebody asks: its hundreds of schemas would be the largest part of the daemon's start.
     let document = Arc::new(OnceLock::new());

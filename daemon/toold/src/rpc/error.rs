@@ -16,6 +16,12 @@ pub(super) fn internal(words: &str) -> ErrorObjectOwned {
     object(error::INTERNAL_ERROR, words, ErrorData::new("internal"))
 }
 
+/// An answer of so many bytes.
+pub(super) fn too_large(length: usize, max: usize) -> ErrorObjectOwned {
+    let words = format!("the answer has {length} bytes, more than the limit of {max}");
+    object(error::INTERNAL_ERROR, &words, ErrorData::new("too_large"))
+}
+
 /// Something that a parameter names and that is not there.
 pub(super) fn unknown(what: &str, name: &str) -> ErrorObjectOwned {
     object(error::UNKNOWN, &format!("there is no {what} {name}"), ErrorData::new(&format!("unknown_{what}")))

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jsonrpsee::RpcModule;
 use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
 use serde_json::value::to_raw_value;
 use tokio::sync::broadcast::error::RecvError;
@@ -13,10 +12,10 @@ use toold_proto::tool::SessionId;
 
 use crate::daemon::State;
 use crate::rpc::error::invalid_params;
-use crate::rpc::{read_params, scope};
+use crate::rpc::{Module, read_params, scope};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
-    module.register_subscription(
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+    module.rpc.register_subscription(
         EventsSubscribe::NAME,
         EventsSubscribe::ITEM_METHOD,
         EventsSubscribe::UNSUBSCRIBE,

@@ -1,9 +1,7 @@
 //! `files.*` and `buffers.*`: taking changes back, and unsaved texts over files.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_builtins::buffers::Buffer;
 use toold_builtins::journal::{self, Change, Selection, UndoError, Whose};
@@ -16,11 +14,10 @@ use toold_proto::file::{
 };
 use toold_proto::method::{BuffersClear, BuffersSet, FilesHistory, FilesUndo};
 
-use crate::daemon::State;
 use crate::rpc::error::{internal, invalid_params, refused};
-use crate::rpc::{Request, Right, add, add_async, client_name, decides};
+use crate::rpc::{Module, Request, Right, add, add_async, client_name, decides};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<FilesHistory, _>(module, Right::Anyone, history)?;
     add_async::<FilesUndo, _>(module, Right::Decider, take_back)?;
     add::<BuffersSet>(module, Right::Decider, set)?;

@@ -1,19 +1,15 @@
 //! `hooks.*`
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::hooks::{HookEvent, HookSpec};
 use toold_proto::hook::{HookAction, HookInfo, HookList, MessageEvent, RunHooks};
 use toold_proto::method::{HooksList, HooksRun};
 use toold_proto::tool::Source;
 
-use crate::daemon::State;
 use crate::rpc::commands::is_seen;
-use crate::rpc::{Request, Right, add, add_async};
+use crate::rpc::{Module, Request, Right, add, add_async};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<HooksList>(module, Right::Anyone, |request, _| {
         let session = request.session(None)?;
         let hooks = request.state.engine.hooks.snapshot();

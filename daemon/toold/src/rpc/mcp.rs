@@ -1,18 +1,14 @@
 //! `mcp.*`: the mounted servers.
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_mcp::client::UnknownServer;
 use toold_proto::mcp::{McpServer, McpServerList, RestartMcpServer};
 use toold_proto::method::{McpRestart, McpServersList};
 
-use crate::daemon::State;
 use crate::rpc::error::unknown;
-use crate::rpc::{Request, Right, add, add_async, may_decide};
+use crate::rpc::{Module, Request, Right, add, add_async, may_decide};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<McpServersList>(module, Right::Anyone, |request, _| {
         let mut servers = request.state.mcp_servers.list();
         if !may_decide(&request) {

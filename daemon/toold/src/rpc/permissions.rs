@@ -1,9 +1,7 @@
 //! `permissions.*`
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use jsonrpsee::RpcModule;
 use jsonrpsee::core::server::PendingSubscriptionSink;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::to_raw_value;
@@ -28,19 +26,18 @@ use toold_proto::permission::{
 };
 use toold_proto::tool::{Category, SessionId, ToolName};
 
-use crate::daemon::State;
 use crate::project::project_of;
 use crate::rpc::error::{internal, invalid_params, unknown};
-use crate::rpc::{Request, Right, add, add_async, client_name, may_decide, read_params, scope};
+use crate::rpc::{Module, Request, Right, add, add_async, client_name, may_decide, read_params};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
-    module.register_subscription(
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+    module.rpc.register_subscription(
         PermissionsSubscribe::NAME,
         PermissionsSubscribe::ITEM_METHOD,
         PermissionsSubscribe::UNSUBSCRIBE,
         |params, pending, state, extensions| async move {
             let subscribe = || -> Result<AskSubscription, ErrorObjectOwned> {
-                let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
+                let request = Request::of(&state, &extensions)?;
                 let wanted: SubscribePrompts = read_params(&params)?;
                 // Who may not answer sees what is asked in its own session, and does not count as somebody there.
                 let (can_answer, session) = match may_decide(&request) {

@@ -1,9 +1,7 @@
 //! `plugins.*`
 
 use std::path::Path;
-use std::sync::Arc;
 
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::events::Hears;
 use toold_lua::author;
@@ -23,10 +21,10 @@ use crate::daemon::State;
 use crate::rpc::commands::{command_info, is_seen};
 use crate::rpc::error::{internal, invalid_params, refused, unknown};
 use crate::rpc::hooks::describe;
-use crate::rpc::{Request, Right, add_async, client_name, may_decide};
+use crate::rpc::{Module, Request, Right, add_async, client_name, may_decide};
 use crate::trust::{TrustError, files_of};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<PluginsList, _>(module, Right::Anyone, |request, params: ListPlugins| async move {
         list(&request, params.all).await
     })?;

@@ -1,8 +1,5 @@
 //! `prompt.*`: the text protocol for models without native tool calls.
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_adapters::families::Family;
 use toold_adapters::parse::{Known, parse, parse_with};
@@ -12,11 +9,10 @@ use toold_proto::method::{PromptParse, PromptRender};
 use toold_proto::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use toold_proto::tool::Tool;
 
-use crate::daemon::State;
 use crate::rpc::error::invalid_params;
-use crate::rpc::{Request, Right, add_async};
+use crate::rpc::{Module, Request, Right, add_async};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<PromptRender, _>(module, Right::Anyone, render)?;
     add_async::<PromptParse, _>(module, Right::Anyone, read)
 }

@@ -1,8 +1,5 @@
 //! `tools.provide` and what belongs to it.
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use jsonrpsee::core::server::PendingSubscriptionSink;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::to_raw_value;
@@ -10,19 +7,18 @@ use toold_proto::daemon::Done;
 use toold_proto::method::{Subscription, ToolsProvide, ToolsProvideProgress, ToolsProvideResult};
 use toold_proto::provide::{Provide, ProvideProgress, ProvideResult};
 
-use crate::daemon::State;
 use crate::frontends::Loan;
 use crate::rpc::error::{invalid_params, unknown};
-use crate::rpc::{Request, Right, add, decides, read_params, scope};
+use crate::rpc::{Module, Request, Right, add, decides, read_params};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
-    module.register_subscription(
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+    module.rpc.register_subscription(
         ToolsProvide::NAME,
         ToolsProvide::ITEM_METHOD,
         ToolsProvide::UNSUBSCRIBE,
         |params, pending, state, extensions| async move {
             let lend = || -> Result<Loan, ErrorObjectOwned> {
-                let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
+                let request = Request::of(&state, &extensions)?;
                 decides(ToolsProvide::NAME, &request)?;
                 let provide: Provide = read_params(&params)?;
                 let connection = request.connection();

@@ -1,8 +1,5 @@
 //! `questions.*`
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::to_raw_value;
 use toold_engine::questions::{QuestionSubscription, ReplyError, reply};
@@ -11,19 +8,18 @@ use toold_proto::method::{QuestionsReply, QuestionsSubscribe, Subscription};
 use toold_proto::permission::{Answerer, SubscribePrompts};
 use toold_proto::question::ReplyQuestion;
 
-use crate::daemon::State;
 use crate::rpc::error::{invalid_params, unknown};
 use crate::rpc::permissions::session_of;
-use crate::rpc::{Request, Right, add, client_name, decides, read_params, scope};
+use crate::rpc::{Module, Request, Right, add, client_name, decides, read_params};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
-    module.register_subscription(
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+    module.rpc.register_subscription(
         QuestionsSubscribe::NAME,
         QuestionsSubscribe::ITEM_METHOD,
         QuestionsSubscribe::UNSUBSCRIBE,
         |params, pending, state, extensions| async move {
             let subscribe = || -> Result<QuestionSubscription, ErrorObjectOwned> {
-                let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
+                let request = Request::of(&state, &extensions)?;
                 // Whoever subscribes counts as somebody who can answer.
                 decides(QuestionsSubscribe::NAME, &request)?;
                 let session = session_of(&request, &read_params::<SubscribePrompts>(&params)?)?;

@@ -1,18 +1,14 @@
 //! `remotes.*`
 
-use std::sync::Arc;
-
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_proto::method::{RemotesList, RemotesReconnect};
 use toold_proto::remote::{ReconnectRemote, Remote, RemoteList};
 use toold_remote::UnknownRemote;
 
-use crate::daemon::State;
 use crate::rpc::error::unknown;
-use crate::rpc::{Request, Right, add, add_async, may_decide};
+use crate::rpc::{Module, Request, Right, add, add_async, may_decide};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<RemotesList>(module, Right::Anyone, |request, _| {
         let mut remotes = request.state.remotes.list();
         if !may_decide(&request) {

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::execute::Principal;
 use toold_engine::session::{Filter, Hold, Session};
@@ -13,11 +12,11 @@ use toold_proto::method::{SessionClose, SessionOpen, SessionsList};
 use toold_proto::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, Role, ServerInfo, SessionList};
 use toold_proto::tool::SessionId;
 
-use crate::daemon::{SessionRequest, State, random_hex};
+use crate::daemon::{SessionRequest, random_hex};
 use crate::rpc::error::{invalid_params, object, unknown};
-use crate::rpc::{Request, Right, add, add_async};
+use crate::rpc::{Module, Request, Right, add, add_async};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<SessionOpen, _>(module, Right::Anyone, open)?;
     add::<SessionsList>(module, Right::Anyone, |request, _| {
         let sessions = request.state.engine.sessions.list();

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jsonrpsee::RpcModule;
 use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::json;
@@ -20,15 +19,14 @@ use toold_proto::shell::{
 };
 use toold_proto::tool::{Block, SessionId};
 
-use crate::daemon::State;
 use crate::rpc::error::{invalid_params, object, of_call, refused, unknown};
 use crate::rpc::tools::to_call;
-use crate::rpc::{Request, Right, add, add_async, decides, may_decide, read_params, scope};
+use crate::rpc::{Module, Request, Right, add, add_async, decides, may_decide, read_params};
 
 /// Bytes of one item of `shells.attach`.
 const PIECE: usize = 32 * 1024;
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<ShellsList>(module, Right::Anyone, |request, list: ListShells| {
         if list.all {
             decides("shells.list {all: true}", &request)?;
@@ -49,14 +47,14 @@ pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()>
         shell.kill();
         Ok(KilledShell { status: shell.ended().await.to_string() })
     })?;
-    module.register_subscription(
+    module.rpc.register_subscription(
         ShellsAttach::NAME,
         ShellsAttach::ITEM_METHOD,
         ShellsAttach::UNSUBSCRIBE,
         |params, pending, state, extensions| async move {
             let read = || -> Result<_, ErrorObjectOwned> {
                 let attach: AttachShell = read_params(&params)?;
-                let request = Request { state: Arc::clone(&state), scope: scope(&extensions)? };
+                let request = Request::of(&state, &extensions)?;
                 Ok((find(&request, &attach.shell_id, attach.session_id.as_ref())?, attach.tail))
             };
             match read() {

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_builtins::memories::{Memory, MemoryScope, memories};
 use toold_builtins::skills::{Skill, Skills, find_skills};
@@ -15,11 +14,10 @@ use toold_proto::skill::{
 };
 use toold_proto::tool::SessionId;
 
-use crate::daemon::State;
 use crate::rpc::error::{internal, unknown};
-use crate::rpc::{Request, Right, add_async};
+use crate::rpc::{Module, Request, Right, add_async};
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<SkillsList, _>(module, Right::Anyone, |request, params: OfSession| async move {
         let Skills { skills, broken, shadowed } = skills(&request, params.session_id.as_ref()).await?;
         let broken = broken.into_iter().map(|broken| BrokenSkill {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -24,13 +23,12 @@ use toold_proto::call::{
 use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema};
 use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
-use crate::daemon::State;
 use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
-use crate::rpc::{Request, Right, add, add_async, add_shaped};
+use crate::rpc::{Module, Request, Right, add, add_async, add_shaped};
 use crate::traces::in_trace_of;
 
-pub(super) fn register(module: &mut RpcModule<Arc<State>>) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_shaped::<ToolsList, _, _, _>(module, Right::Anyone, list)?;
     add_async::<ToolsSchema, _>(module, Right::Anyone, schema)?;
     add_async::<ToolsExecute, _>(module, Right::Anyone, run)?;
