@@ -152,22 +152,52 @@ struct Request<'a> {
     id: &'a RawValue,
     #[serde(borrow)]
     method: &'a RawValue,
+    /// A member that is there twice makes no request.
+    #[serde(borrow, default, rename = "params")]
+    _params: Option<&'a RawValue>,
 }
 
-/// The ids of what are requests beyond doubt, with how often each was used; single ones, since batches have bounds.
+/// The ids of what are requests beyond doubt, with how often each was used; single ones, since batches have bounds. Not those
+/// that others have too, such as a message of another version: that one is answered as well, or not.
 fn asked(data: &[u8]) -> BTreeMap<String, usize> {
-    let mut ids = BTreeMap::<String, usize>::new();
+    let (mut ids, mut of_others) = (BTreeMap::<String, usize>::new(), Vec::new());
     // The last line counts only when it ends.
     let Some(end) = data.iter().rposition(|byte| *byte == b'\n') else { return ids };
     for line in data[..end].split(|byte| *byte == b'\n') {
-        let Ok(Request { jsonrpc, id, method }) = serde_json::from_slice::<Request>(line) else { continue };
-        let is_text = serde_json::from_str::<String>(method.get()).is_ok();
-        let is_number = id.get().parse::<u64>().is_ok_and(|number| number.to_string() == id.get());
-        if jsonrpc.get() == r#""2.0""# && is_text && is_number {
-            *ids.entry(id.get().to_owned()).or_default() += 1;
+        // Else it is no JSON, wherever in it that is.
+        let Ok(line) = std::str::from_utf8(line) else { continue };
+        match serde_json::from_str::<Request>(line) {
+            Ok(request) if request.is_beyond_doubt() => *ids.entry(request.id.get().to_owned()).or_default() += 1,
+            _ => of_others.extend(ids_in(line)),
         }
     }
+    ids.retain(|id, _| !of_others.contains(id));
     ids
+}
+
+/// The ids in a message or a batch, whatever else is in it.
+fn ids_in(line: &str) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct OnlyId<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+    }
+    // As they stand there: a number may be larger than any type, and nesting deeper than any reader goes.
+    let members: Vec<&RawValue> = match serde_json::from_str(line) {
+        Ok(batch) => batch,
+        Err(_) => serde_json::from_str(line).into_iter().collect(),
+    };
+    let only = members.iter().filter_map(|member| serde_json::from_str::<OnlyId>(member.get()).ok());
+    only.map(|only| only.id.get().to_owned()).collect()
+}
+
+impl Request<'_> {
+    fn is_beyond_doubt(&self) -> bool {
+        let id = self.id.get();
+        let is_number = id.parse::<u64>().is_ok_and(|number| number.to_string() == id);
+        let is_text = serde_json::from_str::<String>(self.method.get()).is_ok();
+        self.jsonrpc.get() == r#""2.0""# && is_text && is_number
+    }
 }
 
 /// `METHOD PARAMS`: a method of the daemon's table with any JSON as its parameters has exactly one answer, and never

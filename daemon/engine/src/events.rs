@@ -106,7 +106,8 @@ impl Events {
         let first_held = ring.held.front().map_or(ring.next, |emitted| emitted.seq);
         Subscribed {
             replay: ring.held.iter().filter(|emitted| emitted.seq > since).cloned().collect(),
-            missed: first_held.saturating_sub(since + 1),
+            // Nobody was told so large a number as the largest, but a client may say it.
+            missed: first_held.saturating_sub(since.saturating_add(1)),
             receiver,
         }
     }
