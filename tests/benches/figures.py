@@ -28,8 +28,10 @@ def run(quick):
             # It has no quick way: how long endless programs take does not get less.
             continue
         # Unoptimised, since the tests have built that already, and only whether it runs is of interest.
-        # With the features of all packages together, as there; figures are taken with those of the benches' packages.
-        of = ["--profile", "dev", "--workspace"] if quick else [f"--package={package}" for package in PACKAGES]
+        # With the features of all packages together, as there; figures are taken of what is given out, with the features of
+        # the benches' packages.
+        packages = [f"--package={package}" for package in PACKAGES]
+        of = ["--profile", "dev", "--workspace"] if quick else ["--profile", "dist", *packages]
         command = ["cargo", "bench", "--locked", *of, "--bench", bench, "--", *(["--quick"] if quick else [])]
         print("$", " ".join(command), flush=True)
         output = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
