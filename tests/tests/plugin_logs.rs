@@ -94,8 +94,9 @@ fn what_was_said_is_shown_and_then_what_comes() {
         assert!(!text.contains(of_others), "{text}");
     }
     assert_eq!(text.matches("clouds over Bonn").count(), 1, "{text}");
-    all.signal("INT");
-    one.signal("INT");
+    // Not SIGINT: who runs tests in the background has it ignored.
+    all.signal("TERM");
+    one.signal("TERM");
     for following in [all, one] {
         let (status, text) = following.end();
         assert!(!status.success(), "it was interrupted: {text}");

@@ -225,7 +225,8 @@ fn what_is_followed_goes_on_after_a_restart() {
     let restarted = restart(&setup, &[]);
     until_heard_from(Some(&restarted["epoch"]));
     assert!(first.ended().success());
-    events.signal("INT");
+    // Not SIGINT: who runs tests in the background has it ignored.
+    events.signal("TERM");
     events.0.wait().unwrap();
     reading.join().unwrap();
 }
