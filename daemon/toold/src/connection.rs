@@ -51,6 +51,8 @@ pub struct ConnectionLimits {
     pub unfinished: Arc<Unfinished>,
     /// What clients are told last, once `stop` fires, behind all answers: what was not answered was not read.
     pub farewell: Arc<OnceLock<Box<RawValue>>>,
+    /// Fires when what still runs is cut short.
+    pub cancel: CancellationToken,
 }
 
 impl Default for ConnectionLimits {
@@ -62,6 +64,7 @@ impl Default for ConnectionLimits {
             outboxes: Arc::default(),
             unfinished: Arc::default(),
             farewell: Arc::default(),
+            cancel: CancellationToken::new(),
         }
     }
 }
@@ -205,7 +208,7 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
 /// Serves one client until it is gone or `stop` fires and its requests have ended.
 ///
 /// When the client goes, its calls are cancelled. When it only ends its sending side, those in flight are
-/// answered first. When `stop` fires, nothing more is read; `cancel` then cuts short what still runs.
+/// answered first. When `stop` fires, nothing more is read; the limits' `cancel` then cuts short what still runs.
 pub fn serve<S: Stream>(
     mut stream: S,
     id: u64,
@@ -213,7 +216,6 @@ pub fn serve<S: Stream>(
     methods: Methods,
     limits: Arc<ConnectionLimits>,
     stop: CancellationToken,
-    cancel: CancellationToken,
 ) -> impl Future<Output = Served<S>> {
     let connection = Arc::new(Connection::new(id, peer, &limits.outboxes));
     let mut splitter = Splitter::new(limits.max_message);
@@ -226,7 +228,7 @@ pub fn serve<S: Stream>(
         splitter,
         unfinished: Part::new(limits.unfinished.clone()),
         limits,
-        cancel: cancel.child_token(),
+        cancel: None,
         pending: Pending::default(),
         outbox: None,
         inbox: Vec::new(),
@@ -276,8 +278,8 @@ struct Server {
     limits: Arc<ConnectionLimits>,
     splitter: Splitter,
     unfinished: Part,
-    /// Fires for all requests of the connection.
-    cancel: CancellationToken,
+    /// Fires for all requests of the connection; from the first one on that can be cancelled.
+    cancel: Option<CancellationToken>,
     pending: Pending,
     /// Of the connection's outbox, once something was written to it.
     outbox: Option<mpsc::Receiver<Box<RawValue>>>,
@@ -398,7 +400,9 @@ impl Server {
     /// Cancels what is in flight and waits until it has been told: each answer is quick after that.
     async fn end(mut self) {
         self.connection.gone.store(true, Ordering::Release);
-        self.cancel.cancel();
+        if let Some(cancel) = &self.cancel {
+            cancel.cancel();
+        }
         while self.pending.next().await.is_some() {}
     }
 
@@ -497,9 +501,9 @@ mod tests {
     #[tokio::test]
     async fn the_task_of_a_connection_is_small() {
         let (stream, _other) = tokio::net::UnixStream::pair().unwrap();
-        let (stop, cancel) = (CancellationToken::new(), CancellationToken::new());
+        let stop = CancellationToken::new();
         let limits = Arc::default();
-        let serving = serve(SocketStream(stream), 1, Peer::parent(), Methods::new(), limits, stop, cancel);
+        let serving = serve(SocketStream(stream), 1, Peer::parent(), Methods::new(), limits, stop);
         assert!(size_of_val(&serving) <= 640, "{} bytes", size_of_val(&serving));
     }
 }

@@ -102,8 +102,6 @@ pub struct State {
     next_connection: AtomicU64,
     /// Fires when nothing new is taken any more.
     stopping: CancellationToken,
-    /// Fires when what still runs is cut short.
-    cancel: CancellationToken,
     drain: std::sync::Mutex<Duration>,
     /// Where clients are served on HTTP, or why not; unset when nobody asked for it.
     pub(crate) http: OnceLock<Result<HttpUrls, String>>,
@@ -188,7 +186,6 @@ impl Daemon {
             connections: TaskTracker::new(),
             next_connection: AtomicU64::new(1),
             stopping: CancellationToken::new(),
-            cancel: CancellationToken::new(),
             drain: std::sync::Mutex::new(DRAIN),
             http: OnceLock::new(),
             hand_over: HandOver::default(),
@@ -215,10 +212,10 @@ impl Daemon {
     pub fn serve_here<S: Stream + 'static>(&self, stream: S, peer: Peer) -> impl Future<Output = ()> + use<S> {
         let (state, mcp) = (self.state.clone(), self.mcp.clone());
         let id = state.next_connection.fetch_add(1, Ordering::Relaxed);
-        let (limits, stop, cancel) = (state.limits.clone(), state.stopping.clone(), state.cancel.clone());
+        let (limits, stop) = (state.limits.clone(), state.stopping.clone());
         // Not one `async` block: what it captures and then awaits takes its place twice. What comes after is boxed, or
         // its size would be that of each connection.
-        let serving = connection::serve(stream, id, peer, self.methods.clone(), limits, stop, cancel);
+        let serving = connection::serve(stream, id, peer, self.methods.clone(), limits, stop);
         serving.then(move |Served { connection, other }| {
             Box::pin(async move {
                 state.builtins.buffers.clear_connection(id);
@@ -291,7 +288,7 @@ impl Daemon {
             () = tokio::time::sleep(drain) => {}
             () = hurry => {}
         }
-        state.cancel.cancel();
+        state.limits.cancel.cancel();
         state.engine.stop.cancel();
         state.connections.wait().await;
         tokio::join!(state.plugins.stop(), state.mcp_servers.stop(), state.remotes.stop());
@@ -345,7 +342,7 @@ impl State {
 
     /// A token that fires when what still runs is cut short.
     pub fn cancelled(&self) -> CancellationToken {
-        self.cancel.child_token()
+        self.limits.cancel.child_token()
     }
 
     /// Fires when nothing new is taken any more.

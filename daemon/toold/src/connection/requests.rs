@@ -152,8 +152,8 @@ impl Server {
         self.dialect = Dialect::Native;
         let cancel = match callback {
             // Is over before anything could cancel it.
-            MethodCallback::Sync(_) => self.cancel.clone(),
-            _ => self.cancel.child_token(),
+            MethodCallback::Sync(_) => self.limits.cancel.clone(),
+            _ => self.cancel.get_or_insert_with(|| self.limits.cancel.child_token()).child_token(),
         };
         let scope = Arc::new(RequestScope::new(self.connection.clone(), cancel));
         let mut extensions = Extensions::new();
