@@ -5,12 +5,15 @@
 mod fuzz;
 mod grants;
 pub mod pattern;
+mod places;
 pub mod rules;
 mod secrets;
 
 pub use fuzz::fuzz_one;
 pub use grants::{Grant, GrantScope, GrantStore, Grants};
+pub use places::Places;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::path::{Component, Path, PathBuf};
 
@@ -21,6 +24,7 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::need::Need;
 use crate::policy::pattern::Pattern;
+use crate::policy::places::{in_one_form, is_in_one_form};
 use crate::tool::Origin;
 
 /// The rules of the configuration. Replaced as a whole.
@@ -33,9 +37,9 @@ pub struct Policy {
     /// Categories in which a rule could not be read: it may have been one that denies, so all is denied.
     pub closed: Vec<Broken>,
     /// Folders and files that no tool may write, such as the daemon's own.
-    pub control: Vec<PathBuf>,
+    pub control: Places,
     /// Files that no tool may read either, such as the socket and the database.
-    pub private: Vec<PathBuf>,
+    pub private: Places,
     /// The home folder: a session there, or above it, may not read all of it without being asked.
     pub home: Option<PathBuf>,
 }
@@ -227,16 +231,20 @@ fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> 
     if !matches!(need.category, Category::FileRead | Category::FileWrite) {
         return None;
     }
-    let path = Path::new(&need.target);
-    let resolved = |part: Component| matches!(part, Component::RootDir | Component::Normal(_));
-    if !path.is_absolute() || !path.components().all(resolved) {
-        return Some("a path that is not resolved".to_owned());
+    let mut path = Cow::Borrowed(Path::new(&need.target));
+    if !is_in_one_form(&need.target) {
+        let resolved = |part: Component| matches!(part, Component::RootDir | Component::Normal(_));
+        if !path.is_absolute() || !path.components().all(resolved) {
+            return Some("a path that is not resolved".to_owned());
+        }
+        path = Cow::Owned(in_one_form(&path));
     }
-    if let Some(private) = policy.private.iter().find(|private| path.starts_with(private)) {
+    let path = path.as_ref();
+    if let Some(private) = policy.private.holding(path) {
         return Some(format!("the daemon's own files ({})", private.display()));
     }
     if need.category == Category::FileWrite && !(keeps_memories(subject) && secrets::is_memory(path)) {
-        if let Some(control) = policy.control.iter().find(|control| path.starts_with(control)) {
+        if let Some(control) = policy.control.holding(path) {
             return Some(format!("control files ({})", control.display()));
         }
         if let Some(name) = secrets::control_name(path) {

@@ -35,7 +35,8 @@ impl Exclusions {
     /// As in Git, a deeper file overrides, `!` brings back, and nothing comes back out of an excluded
     /// folder. A rules file that cannot be read excludes all that lies beside and below it.
     pub fn reason(&mut self, path: &Path, is_folder: bool) -> Option<String> {
-        if self.free.is_some() && self.free.as_deref() == path.parent() {
+        // As text: the same text is the same folder, and another one is looked at.
+        if self.free.as_ref().zip(path.parent()).is_some_and(|(free, folder)| free.as_os_str() == folder.as_os_str()) {
             return None;
         }
         // From the top: an excluded folder decides before what is in it.

@@ -301,7 +301,7 @@ fn broken(options: &Options, problems: Vec<String>, entries: Vec<ConfigEntry>) -
 fn base_policy(places: &Places) -> Policy {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = places.home.clone().map(real);
-    Policy { control: vec![real(places.config.clone()), real(places.state.clone())], home, ..Policy::default() }
+    Policy { control: vec![real(places.config.clone()), real(places.state.clone())].into(), home, ..Policy::default() }
 }
 
 #[cfg(test)]

@@ -258,7 +258,7 @@ async fn clearing_forgets_all_and_what_runs_meanwhile() {
 }
 
 fn forbid(house: &House, path: &str) {
-    house.engine.policy.store(Arc::new(Policy { private: vec![path.into()], ..Policy::default() }));
+    house.engine.policy.store(Arc::new(Policy { private: vec![path.into()].into(), ..Policy::default() }));
     house.engine.policy_changed();
 }
 
