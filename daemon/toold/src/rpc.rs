@@ -166,9 +166,12 @@ fn respond(
         scope(extensions)?.answer(json);
         Ok(())
     });
-    match left {
-        Ok(()) => MethodResponse::notification(),
-        Err(error) => MethodResponse::error(id.clone(), error),
+    let Err(error) = left else { return MethodResponse::notification() };
+    let response = MethodResponse::error(id.clone(), error);
+    // An error may quote what was sent.
+    match response.as_json().get().len() {
+        length if length > max => MethodResponse::error(id.clone(), too_large(length, max)),
+        _ => response,
     }
 }
 
