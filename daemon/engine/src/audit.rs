@@ -1,5 +1,6 @@
 //! The record of what was done, by whom, and who allowed it.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use toold_proto::event::Outcome;
@@ -30,8 +31,8 @@ pub struct AuditRow {
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct AuditDecision {
-    pub category: String,
+    pub category: Cow<'static, str>,
     pub target: String,
-    pub verdict: String,
+    pub verdict: Cow<'static, str>,
     pub rule: String,
 }

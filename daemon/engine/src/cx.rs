@@ -111,7 +111,7 @@ impl Cx {
     /// # Errors
     /// As [`permit`]. A tool passes them on with `?`.
     pub async fn require(&self, need: Need) -> Result<(), ToolError> {
-        permit(self, &self.chain, need).await
+        permit(self, &self.chain, &need).await
     }
 
     /// Asks a person a question, and waits for the answer; holds the deadline still meanwhile.
@@ -251,12 +251,12 @@ impl Cx {
         self.cancel.cancel();
     }
 
-    pub(crate) fn record(&self, need: &Need, verdict: &str, rule: &str) {
+    pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String) {
         self.notes().decisions.push(AuditDecision {
-            category: need.category.to_string(),
+            category: need.category.as_str().into(),
             target: need.target.clone(),
-            verdict: verdict.to_owned(),
-            rule: rule.to_owned(),
+            verdict: verdict.into(),
+            rule,
         });
     }
 

@@ -352,7 +352,7 @@ async fn ask_leave(tool: &dyn Tool, input: &Value, cx: &Cx) -> Result<Vec<Need>,
     let ask = pin!(async {
         let needs = tool.needs(input, cx).await?;
         for need in &needs {
-            permit(cx, &cx.outer_chain, need.clone()).await?;
+            permit(cx, &cx.outer_chain, need).await?;
         }
         Ok(needs)
     });

@@ -30,29 +30,28 @@ pub struct Denial {
 /// # Errors
 /// `Denied` with the rule that decided; `Cancelled` when the call ends while a person is asked;
 /// `PermissionEngine` when the daemon is stopping.
-pub async fn permit(cx: &Cx, chain: &[String], need: Need) -> Result<(), ToolError> {
-    let asked = need.clone();
+pub async fn permit(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
     let answer = decide_or_ask(cx, chain, need).await;
-    cx.note_need(&asked, chain, answer.is_ok());
+    cx.note_need(need, chain, answer.is_ok());
     answer
 }
 
-async fn decide_or_ask(cx: &Cx, chain: &[String], need: Need) -> Result<(), ToolError> {
-    let decision = judge(cx, chain, &need);
+async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
+    let decision = judge(cx, chain, need);
     match decision.verdict {
         Verdict::Allow => {
-            cx.record(&need, "allow", &decision.rule);
+            cx.record(need, "allow", decision.rule);
             Ok(())
         }
         Verdict::Deny => {
             let message = format!("not allowed: {} {} (by {})", need.category, need.target, decision.rule);
             refuse(cx, need, decision.rule, message)
         }
-        Verdict::Ask if cx.was_granted_once(&need, chain) => Ok(()),
-        Verdict::Ask => match Box::pin(crate::asks::ask(cx, chain, &need, &decision)).await? {
+        Verdict::Ask if cx.was_granted_once(need, chain) => Ok(()),
+        Verdict::Ask => match Box::pin(crate::asks::ask(cx, chain, need, &decision)).await? {
             Answer::Allowed { rule } => {
-                cx.record(&need, "allow", &rule);
-                cx.remember_once(&need, chain);
+                cx.record(need, "allow", rule);
+                cx.remember_once(need, chain);
                 Ok(())
             }
             Answer::Denied { rule, message } => refuse(cx, need, rule, message),
@@ -83,9 +82,9 @@ pub(crate) fn judge_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &[Strin
     decide(&cx.engine.policy.load(), &cx.engine.grants.snapshot(), &subject, need)
 }
 
-fn refuse(cx: &Cx, need: Need, rule: String, message: String) -> Result<(), ToolError> {
-    cx.record(&need, "deny", &rule);
-    let denial = Denial { category: need.category, target: need.target, rule, message };
+fn refuse(cx: &Cx, need: &Need, rule: String, message: String) -> Result<(), ToolError> {
+    cx.record(need, "deny", rule.clone());
+    let denial = Denial { category: need.category, target: need.target.clone(), rule, message };
     Err(ToolError::Denied(std::sync::Arc::new(denial)))
 }
 

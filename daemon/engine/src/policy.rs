@@ -24,7 +24,7 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::need::Need;
 use crate::policy::pattern::Pattern;
-use crate::policy::places::{in_one_form, is_in_one_form};
+use crate::policy::places::{in_one_form, is_at_or_below, is_in_one_form};
 use crate::tool::Origin;
 
 /// The rules of the configuration. Replaced as a whole.
@@ -174,7 +174,7 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
         },
         (None, Some((grant, _))) => Decision::new(Verdict::Allow, grant.describe()),
         // 6. and 7. The default, which may be to ask.
-        (None, None) => Decision::new(default, format!("default of {}", need.category)),
+        (None, None) => Decision::new(default, ["default of ", need.category.as_str()].concat()),
     }
 }
 
@@ -303,7 +303,8 @@ fn is_inside(policy: &Policy, subject: &Subject, need: &Need) -> bool {
     let path = Path::new(&need.target);
     let is_wide =
         |root: &Path| root.parent().is_none() || policy.home.as_deref().is_some_and(|home| home.starts_with(root));
-    subject.roots.iter().any(|root| path.starts_with(root) && !is_wide(root))
+    // A path that is not in one form is found in fewer places, and asked about then.
+    subject.roots.iter().any(|root| is_at_or_below(path, root) && !is_wide(root))
 }
 
 #[cfg(test)]

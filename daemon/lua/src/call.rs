@@ -91,7 +91,7 @@ impl Call {
     /// As [`permit`]; a script that runs outside of any call.
     pub(crate) async fn require(&self, need: Need) -> Result<(), ToolError> {
         let cx = self.cx().map_err(ToolError::Told)?;
-        permit(cx, &self.chain, need).await
+        permit(cx, &self.chain, &need).await
     }
 
     /// The engine's context.

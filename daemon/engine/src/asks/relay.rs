@@ -97,8 +97,8 @@ pub async fn relay(
         }
     };
     match &over.answer {
-        Answer::Allowed { rule } => cx.record(&need, "allow", rule),
-        Answer::Denied { rule, .. } => cx.record(&need, "deny", rule),
+        Answer::Allowed { rule } => cx.record(&need, "allow", rule.clone()),
+        Answer::Denied { rule, .. } => cx.record(&need, "deny", rule.clone()),
     }
     Ok(over.reply.map_or(otherwise, Relayed::Answered))
 }

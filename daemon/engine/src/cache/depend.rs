@@ -93,8 +93,11 @@ impl Dependencies {
         if !allowed || matches!(need.category, Category::FileWrite | Category::Shell) {
             self.keep_private();
         }
+        if self.private {
+            return;
+        }
         let asked = Asked { need: need.clone(), chain: chain.to_vec(), tool: cx.tool.clone(), origin: cx.origin };
-        if !self.private && self.needs.last() != Some(&asked) {
+        if self.needs.last() != Some(&asked) {
             self.needs.push(asked);
             self.hold_bound();
         }
@@ -163,7 +166,7 @@ impl Dependencies {
         if !own.files_hold(cx).await {
             return false;
         }
-        for (asked, rule) in own.needs.iter().zip(&rules) {
+        for (asked, rule) in own.needs.iter().zip(rules) {
             cx.record(&asked.need, "allow", rule);
         }
         cx.join_dependencies(own);

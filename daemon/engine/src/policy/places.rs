@@ -47,7 +47,7 @@ pub(super) fn is_in_one_form(path: &str) -> bool {
 }
 
 /// As [`Path::starts_with`], of two paths in one form, the first of them absolute.
-fn is_at_or_below(path: &Path, place: &Path) -> bool {
+pub(super) fn is_at_or_below(path: &Path, place: &Path) -> bool {
     let (path, place) = (path.as_os_str().as_encoded_bytes(), place.as_os_str().as_encoded_bytes());
     let rest = path.strip_prefix(place);
     rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || place.ends_with(b"/"))

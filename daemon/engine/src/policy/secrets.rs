@@ -41,24 +41,44 @@ const PLACES: &[&str] = &[
     "etc/gshadow",
 ];
 
-/// The pattern by which a file counts as a secret. Every folder on the way is looked at too.
+/// The pattern by which a file counts as a secret, in any case of its letters. Every folder on the way is looked at too.
 pub(super) fn secret_name(path: &Path) -> Option<&'static str> {
-    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
-    if let Some(file) = FILES.iter().find(|file| **file == name) {
+    // As text: walks have each file judged that they come to, and taking paths apart was most of what that cost.
+    let text = path.to_string_lossy();
+    let parts = || text.rsplit('/').filter(|part| !matches!(*part, "" | "."));
+    let name = parts().next()?;
+    let named = |known: &&&'static str| known.eq_ignore_ascii_case(name);
+    if let Some(file) = FILES.iter().find(named) {
         return Some(file);
     }
-    if name == ".env" || name == ".envrc" || (name.starts_with(".env.") && !is_template(&name)) {
+    if is_environment(name) {
         return Some(".env");
     }
-    if path.starts_with("/proc") && ["environ", "mem", "auxv"].contains(&name.as_str()) {
+    if ["environ", "mem", "auxv"].contains(&name) && path.starts_with("/proc") {
         return Some("/proc/*/environ");
     }
+    let ending = name.rfind('.').map_or("", |dot| &name[dot..]);
+    let ends_as = |place: &&&'static str| {
+        let mut parts = std::iter::once(name).chain(parts().skip(1));
+        place.rsplit('/').all(|part| parts.next().is_some_and(|last| last.eq_ignore_ascii_case(part)))
+    };
+    let folder = |part: &str| FOLDERS.iter().find(|folder| part.eq_ignore_ascii_case(folder));
     ENDINGS
         .iter()
-        .find(|ending| name.ends_with(**ending))
-        .or_else(|| PLACES.iter().find(|place| path.ends_with(place)))
-        .or_else(|| FOLDERS.iter().find(|folder| has_part(path, folder)))
+        .find(|known| known.eq_ignore_ascii_case(ending))
+        .or_else(|| PLACES.iter().find(ends_as))
+        .or_else(|| parts().find_map(folder))
         .copied()
+}
+
+/// `.env`, `.envrc` and `.env.NAME`, but for templates.
+fn is_environment(name: &str) -> bool {
+    let Some((start, rest)) = name.split_at_checked(4) else { return false };
+    if !start.eq_ignore_ascii_case(".env") {
+        return false;
+    }
+    let rest = rest.to_ascii_lowercase();
+    matches!(&*rest, "" | "rc") || (rest.starts_with('.') && !is_template(&rest))
 }
 
 fn is_template(name: &str) -> bool {
@@ -121,6 +141,12 @@ mod tests {
             "/proc/self/environ",
             "/proc/1/environ",
             "/home/u/id_rsa",
+            "/home/u/.SSH/config",
+            "/home/u/.Docker/Config.json",
+            "/home/u//.config/./gh//hosts.yml",
+            "/p/.envrc",
+            "/p/.pem",
+            "/p/.key/",
         ] {
             assert!(secret_name(Path::new(secret)).is_some(), "{secret}");
         }
@@ -133,6 +159,11 @@ mod tests {
             "/p/key.rs",
             "/p/ssh/x",
             "/proc/cpuinfo",
+            "/p/mem",
+            "/p/.envious",
+            "/p/\u{e4}\u{e4}\u{e4}",
+            "/p/xetc/shadow",
+            "/",
         ] {
             assert_eq!(secret_name(Path::new(plain)), None, "{plain}");
         }
