@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mlua::{Lua, Value as LuaValue};
+use mlua::Value as LuaValue;
 use serde_json::{Value, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::registry::Scope;
 use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
 
-use crate::hygge::{CallTable, call_table};
 use crate::plugin::{CommandRegistration, Version};
 use crate::run::Ended;
 use crate::{convert, result, run};
@@ -70,8 +69,7 @@ impl LuaCommand {
         let execute = loaded.commands.get(&self.name).ok_or_else(gone)?;
         let cx = cx.shared();
         let text = json!(input["input"].as_str().unwrap_or_default());
-        let args = |lua: &Lua| call_table(lua, &CallTable { cx: &cx, input: &text });
-        match run::run(version, &loaded, execute, &cx, args).await? {
+        match run::run(version, &loaded, execute, &cx, &text, &[&text]).await? {
             Ended::Gave(values) => {
                 let lua = loaded.vm.lua();
                 let value = values.front().unwrap_or(&LuaValue::Nil);

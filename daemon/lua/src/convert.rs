@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use mlua::{AppDataRef, Lua, Table, Value as LuaValue};
+use mlua::{AppDataRef, Function, Lua, Table, Thread, Value as LuaValue};
 use serde_json::Value;
 
 use crate::raw::{self, Facts, MAX_DEPTH, Nulls};
@@ -117,10 +117,16 @@ pub(crate) fn to_lua_exact(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
     raw::push(lua, json, &shapes(lua)?.array, Nulls::Kept)
 }
 
-/// The two arguments of a handler: its `ctx` and its input.
-pub(crate) fn call_to_lua(lua: &Lua, facts: &Facts, input: &Value) -> mlua::Result<(Table, LuaValue)> {
+/// A coroutine that is about to run a handler with its `ctx` and what it is given besides.
+pub(crate) fn begin(
+    lua: &Lua,
+    handler: &Function,
+    facts: &Facts,
+    input: &Value,
+    given: &[&Value],
+) -> mlua::Result<Thread> {
     let shapes = shapes(lua)?;
-    raw::push_call(lua, facts, input, &shapes.array, &shapes.ctx)
+    raw::begin(lua, handler, facts, input, given, &shapes.array, &shapes.ctx)
 }
 
 /// The JSON of a value; an empty table is an object unless `json.array` made it.

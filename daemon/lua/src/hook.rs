@@ -40,7 +40,8 @@ impl LuaHook {
         let explain = |error: &mlua::Error| self.version.plugin.sources.explain(error).message;
         let told = serde_json::to_value(input).map_err(|error| error.to_string())?;
         let told = convert::to_lua(lua, &told).map_err(|error| explain(&error))?;
-        let values = loaded.vm.run(&call, handler, told).await.map_err(|error| explain(&error))?;
+        let script = lua.create_thread(handler.clone()).map_err(|error| explain(&error))?;
+        let values = loaded.vm.run(&call, script, told).await.map_err(|error| explain(&error))?;
         let answered = values.front().unwrap_or(&LuaValue::Nil);
         match convert::to_json(lua, answered).map_err(|error| error.to_string())? {
             Value::Null => Ok(HookAnswer::default()),

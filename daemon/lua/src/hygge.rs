@@ -17,7 +17,7 @@ mod testing;
 mod time;
 mod tools;
 
-pub(crate) use context::{CallTable, call_table, need};
+pub(crate) use context::{begin, need};
 pub(crate) use exec::Following;
 pub(crate) use system::after_load;
 pub(crate) use testing::{offer_testing, test_runner};

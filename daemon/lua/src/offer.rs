@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table, Value as LuaValue};
+use mlua::{Function, Lua, Table, Value as LuaValue};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toold_engine::cx::Cx;
@@ -19,7 +19,6 @@ use toold_proto::offer::{Completion, PromptArgument, PromptMessage, Rendered, Re
 use toold_proto::tool::Block;
 
 use crate::args::{Fields, shown, text};
-use crate::hygge::{CallTable, call_table};
 use crate::plugin::{Loaded, Version};
 use crate::result::block;
 use crate::run::Ended;
@@ -148,7 +147,7 @@ impl LuaOffered {
             (_, None) => return Err(gone()),
         };
         let cx = cx.shared();
-        match run::run(version, &loaded, function, &cx, |lua| self.args(lua, &cx, &input)).await? {
+        match run::run(version, &loaded, function, &cx, &input, &self.given(&input)).await? {
             Ended::Gave(values) => self
                 .output(loaded.vm.lua(), values.front().unwrap_or(&LuaValue::Nil), &input)
                 .or_else(|why| Ok(ToolOutput::error(format!("what {} gave cannot be used: {why}", self.spec.label)))),
@@ -163,14 +162,13 @@ impl LuaOffered {
         }
     }
 
-    fn args(&self, lua: &Lua, cx: &Arc<Cx>, input: &Value) -> mlua::Result<MultiValue> {
-        let (ctx, given) = call_table(lua, &CallTable { cx, input })?;
-        let part = |name: &str| convert::to_lua(lua, &input[name]);
+    /// What its function gets after the `ctx`.
+    fn given<'a>(&self, input: &'a Value) -> Vec<&'a Value> {
         match &self.task {
-            Task::Read { .. } => (ctx, part("uri")?, part("variables")?).into_lua_multi(lua),
-            Task::Render(_) => (ctx, given).into_lua_multi(lua),
+            Task::Read { .. } => vec![&input["uri"], &input["variables"]],
+            Task::Render(_) => vec![input],
             Task::CompleteResource(_) | Task::CompletePrompt(_) => {
-                (ctx, part("argument")?, part("value")?, part("given")?).into_lua_multi(lua)
+                vec![&input["argument"], &input["value"], &input["given"]]
             }
         }
     }

@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use mlua::{Lua, Table, Thread, Value as LuaValue, ffi};
+use mlua::{Function, Lua, Table, Thread, Value as LuaValue, ffi};
 use serde_json::{Map, Number, Value};
 
 use crate::brake::Brake;
@@ -169,37 +169,71 @@ pub(crate) struct Facts<'a> {
     pub(crate) texts: &'a [(&'static str, &'a str)],
     /// The fields of `ctx.session`.
     pub(crate) session: &'a [(&'static str, &'a str)],
+    /// Stands there instead.
+    pub(crate) shared_session: Option<&'a Table>,
 }
 
-/// The `ctx` and the input of a call, in one protected call. `ctx` gets `meta` as its metatable.
+/// How many values a handler gets at most, its `ctx` included.
+const MAX_GIVEN: usize = 8;
+
+/// A coroutine that is about to run `function` with a `ctx` and then `given`, all in one protected call. `ctx` gets `meta`
+/// as its metatable and `input` as a field; where `input` is given too, it is the same value.
 ///
 /// # Errors
 /// The machine's memory limit.
-pub(crate) fn push_call(
+///
+/// # Panics
+/// On more than seven values.
+pub(crate) fn begin(
     lua: &Lua,
+    function: &Function,
     facts: &Facts,
     input: &Value,
+    given: &[&Value],
     array: &Table,
     meta: &Table,
-) -> mlua::Result<(Table, LuaValue)> {
-    // SAFETY: the array metatable is at index 1, the other at 2, ctx at 3, the input at 4; twelve slots
-    // are far below the twenty that are always free. What may raise unwinds through references only.
+) -> mlua::Result<Thread> {
+    const ARRAY: c_int = 1;
+    const META: c_int = 2;
+    const FUNCTION: c_int = 3;
+    const SESSION: c_int = 4;
+    const THREAD: c_int = 5;
+    const CTX: c_int = 6;
+    const INPUT: c_int = 7;
+    assert!(given.len() < MAX_GIVEN, "a handler gets fewer values");
+    // SAFETY: fewer than twenty slots are used, which are always free, and as many as are moved are free on a new
+    // coroutine. What may raise unwinds through references only.
     unsafe {
-        lua.exec_raw((array, meta), |state| {
+        lua.exec_raw((array, meta, function, facts.shared_session), |state| {
+            let thread = ffi::lua_newthread(state);
             ffi::lua_createtable(state, 0, facts.texts.len() as c_int + 2);
             push_texts(state, facts.texts);
-            ffi::lua_pushlstring_(state, c"session".as_ptr(), 7);
-            ffi::lua_createtable(state, 0, facts.session.len() as c_int);
-            push_texts(state, facts.session);
-            ffi::lua_rawset(state, 3);
+            push_name(state, "session");
+            if facts.shared_session.is_some() {
+                ffi::lua_pushvalue(state, SESSION);
+            } else {
+                ffi::lua_createtable(state, 0, facts.session.len() as c_int);
+                push_texts(state, facts.session);
+            }
+            ffi::lua_rawset(state, CTX);
             push_value(state, input, Nulls::Absent);
-            ffi::lua_pushlstring_(state, c"input".as_ptr(), 5);
-            ffi::lua_pushvalue(state, 4);
-            ffi::lua_rawset(state, 3);
-            ffi::lua_pushvalue(state, 2);
-            ffi::lua_setmetatable(state, 3);
-            ffi::lua_remove(state, 1);
-            ffi::lua_remove(state, 1);
+            push_name(state, "input");
+            ffi::lua_pushvalue(state, INPUT);
+            ffi::lua_rawset(state, CTX);
+            ffi::lua_pushvalue(state, META);
+            ffi::lua_setmetatable(state, CTX);
+            ffi::lua_pushvalue(state, FUNCTION);
+            ffi::lua_pushvalue(state, CTX);
+            for value in given {
+                match ptr::eq(*value, input) {
+                    true => ffi::lua_pushvalue(state, INPUT),
+                    false => push_value(state, value, Nulls::Absent),
+                }
+            }
+            ffi::lua_xmove(state, thread, given.len() as c_int + 2);
+            ffi::lua_pushvalue(state, THREAD);
+            ffi::lua_replace(state, ARRAY);
+            ffi::lua_settop(state, ARRAY);
         })
     }
 }
@@ -212,11 +246,18 @@ unsafe fn push_texts(state: *mut ffi::lua_State, texts: &[(&'static str, &str)])
     for (name, text) in texts {
         // SAFETY: the machine copies both; `lua_rawset` pops both.
         unsafe {
-            ffi::lua_pushlstring_(state, name.as_ptr().cast(), name.len());
-            ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len());
+            push_name(state, name);
+            push_name(state, text);
             ffi::lua_rawset(state, -3);
         }
     }
+}
+
+/// # Safety
+/// One slot is free, and errors may be raised.
+unsafe fn push_name(state: *mut ffi::lua_State, name: &str) {
+    // SAFETY: the machine copies it.
+    unsafe { ffi::lua_pushlstring_(state, name.as_ptr().cast(), name.len()) }
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mlua::{Function, IntoLuaMulti, Lua, MultiValue};
+use mlua::{Function, MultiValue};
 use serde_json::{Map, Value, json};
 use toold_engine::cx::Cx;
 use toold_engine::schema::Schema;
@@ -12,6 +12,7 @@ use toold_proto::tool::{Annotations, ToolName};
 
 use crate::brake::Brake;
 use crate::call::Call;
+use crate::hygge::begin;
 use crate::plugin::{Loaded, Plugin, Version};
 
 /// How a run ended that nobody cancelled.
@@ -21,18 +22,19 @@ pub(crate) enum Ended {
     Failed(ToolOutput),
 }
 
-/// Runs a function as a call, with its deadline. What makes the arguments counts as part of it.
-pub(crate) async fn run<A: IntoLuaMulti>(
+/// Runs a function as a call, with its deadline: with the call's `ctx` and `given`. `input` is the call's own.
+pub(crate) async fn run(
     version: &Version,
     loaded: &Loaded,
     function: &Function,
     cx: &Arc<Cx>,
-    args: impl FnOnce(&Lua) -> mlua::Result<A>,
+    input: &Value,
+    given: &[&Value],
 ) -> Result<Ended, ToolError> {
     let call = Call::new(Brake::of_call(cx.clone()), cx.clone());
     let _watched = version.plugin.shared.watchdog.watch(&call.brake);
-    let ended = match args(loaded.vm.lua()) {
-        Ok(args) => loaded.vm.run(&call, function, args).await,
+    let ended = match begin(loaded.vm.lua(), function, cx, input, given) {
+        Ok(script) => loaded.vm.run(&call, script, ()).await,
         Err(error) => Err(error),
     };
     match ended {
@@ -43,14 +45,14 @@ pub(crate) async fn run<A: IntoLuaMulti>(
 }
 
 /// What calls and the audit log know of something that is no tool. It runs beside others, and what it touches is
-/// judged need by need.
+/// judged need by need. `input` is one of our own schemas.
 pub(crate) fn spec(kind: &str, name: &str, about: (String, String), input: Value, plugin: &Plugin) -> ToolSpec {
     let (label, description) = about;
     ToolSpec {
         name: tool_name(kind, name),
         label,
         description,
-        input: Schema::compile_input(input).expect("it is a schema"),
+        input: Schema::compiled_before(input),
         output: None,
         source: plugin.source(),
         origin: plugin.origin,

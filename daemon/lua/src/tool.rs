@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mlua::{Lua, MultiValue, Value as LuaValue};
+use mlua::{MultiValue, Value as LuaValue};
 use serde_json::Value;
 use toold_engine::counts::At;
 use toold_engine::cx::Cx;
@@ -15,8 +15,9 @@ use toold_proto::tool::Category;
 use crate::args::{Args, Fields};
 use crate::brake::Brake;
 use crate::call::Call;
-use crate::hygge::{CallTable, call_table, need};
-use crate::plugin::{Handlers, Held, Permission, Version};
+use crate::convert;
+use crate::hygge::need;
+use crate::plugin::{Handlers, Held, Loaded, Permission, Version};
 use crate::registrations::Needs;
 use crate::result;
 use crate::run::{Ended, run};
@@ -62,10 +63,9 @@ impl LuaTool {
                 }
             },
         };
-        let (loaded, handlers) = self.machine().await?;
-        let cx = cx.shared();
-        let args = |lua: &Lua| call_table(lua, &CallTable { cx: &cx, input: &input });
-        match run(version, &loaded, &handlers.execute, &cx, args).await? {
+        let loaded = self.machine().await?;
+        let execute = &self.handlers(&loaded)?.execute;
+        match run(version, &loaded, execute, &cx.shared(), &input, &[&input]).await? {
             Ended::Gave(values) => {
                 let value = values.front().unwrap_or(&LuaValue::Nil);
                 Ok(result::output(loaded.vm.lua(), value, &self.spec).unwrap_or_else(|why| {
@@ -76,30 +76,34 @@ impl LuaTool {
         }
     }
 
-    /// A machine to run in, and the tool's functions there.
-    async fn machine(&self) -> Result<(Held, Handlers), ToolError> {
+    /// A machine to run in.
+    async fn machine(&self) -> Result<Held, ToolError> {
         let version = &self.version;
         let loaded = match self.spec.parallelizable {
             true => version.any().await,
             false => version.main().await,
         };
-        let loaded = loaded.map_err(ToolError::Told)?;
-        let handlers = loaded.tools.get(&self.spec.name).cloned().ok_or_else(|| {
-            ToolError::Told(format!("the plugin {} did not register {} again", version.plugin.name(), self.spec.name))
-        })?;
-        Ok((loaded, handlers))
+        loaded.map_err(ToolError::Told)
+    }
+
+    /// The tool's functions in a machine.
+    fn handlers<'a>(&self, loaded: &'a Loaded) -> Result<&'a Handlers, ToolError> {
+        loaded.tools.get(&self.spec.name).ok_or_else(|| {
+            let plugin = self.version.plugin.name();
+            ToolError::Told(format!("the plugin {plugin} did not register {} again", self.spec.name))
+        })
     }
 
     async fn ask_needs(&self, input: &Value, cx: &Cx) -> Result<Vec<Need>, ToolError> {
-        let (loaded, handlers) = self.machine().await?;
-        let Permission::Told(told) = handlers.permission else { return Ok(Vec::new()) };
+        let loaded = self.machine().await?;
+        let Permission::Told(told) = &self.handlers(&loaded)?.permission else { return Ok(Vec::new()) };
         let cx = cx.shared();
         let call = Call::new(Brake::of_needs(cx.clone()), cx.clone());
         let _watched = self.version.plugin.shared.watchdog.watch(&call.brake);
         let lua = loaded.vm.lua();
-        let args = call_table(lua, &CallTable { cx: &cx, input });
-        let ended = match args {
-            Ok((_, input)) => loaded.vm.run(&call, &told, input).await,
+        let begun = convert::to_lua(lua, input).and_then(|input| Ok((lua.create_thread(told.clone())?, input)));
+        let ended = match begun {
+            Ok((script, input)) => loaded.vm.run(&call, script, input).await,
             Err(error) => Err(error),
         };
         match ended {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::task::AtomicWaker;
 use mlua::chunk::ChunkMode;
-use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
+use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Table, Thread, Value};
 
 use crate::brake::Gate;
 use crate::call::{self, Call, Effects};
@@ -227,7 +227,7 @@ impl Vm {
         self.worn.load(Ordering::Relaxed)
     }
 
-    /// Runs a function to its end. Its waits, and the ends of its slices, let others run; what it
+    /// Runs a coroutine that has not begun to its end. Its waits, and the ends of its slices, let others run; what it
     /// asks of the host is done here, so that dropping this future stops that too.
     ///
     /// # Errors
@@ -235,10 +235,9 @@ impl Vm {
     pub(crate) async fn run(
         &self,
         call: &Arc<Call>,
-        function: &Function,
+        thread: Thread,
         args: impl IntoLuaMulti,
     ) -> mlua::Result<MultiValue> {
-        let thread = self.lua.create_thread(function.clone())?;
         let mut script = Box::pin(thread.clone().into_async::<MultiValue>(args)?);
         let mut effects = Effects::default();
         let pulse = Arc::<Pulse>::default();

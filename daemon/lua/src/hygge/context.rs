@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use mlua::{Lua, Table, Value};
+use mlua::{Function, Lua, Table, Thread, Value};
 use serde_json::{Value as Json, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -259,23 +259,29 @@ pub(crate) fn need(fields: &Fields, cwd: &std::path::Path) -> Result<Need, Strin
     })
 }
 
-/// The `ctx` of a call, made where its machine is.
-pub(crate) struct CallTable<'a> {
-    pub(crate) cx: &'a Arc<Cx>,
-    pub(crate) input: &'a Json,
-}
-
-/// The two arguments of `execute`: `ctx` and the input.
-pub(crate) fn call_table(lua: &Lua, table: &CallTable) -> mlua::Result<(Table, Value)> {
-    let CallTable { cx, input } = table;
+/// A coroutine that is about to run a handler of a call, with the call's `ctx` and `given`.
+pub(crate) fn begin(
+    lua: &Lua,
+    handler: &Function,
+    cx: &Arc<Cx>,
+    input: &Json,
+    given: &[&Json],
+) -> mlua::Result<Thread> {
     let (cwd, session_cwd) = (cx.cwd.to_string_lossy(), cx.session.cwd.to_string_lossy());
-    let mut texts = vec![("call_id", cx.call_id.as_str()), ("tool", cx.tool.as_str()), ("cwd", &cwd)];
-    texts.extend(cx.session.model.as_deref().map(|model| ("model", model)));
-    let session = [("id", cx.session.id.as_str()), ("cwd", &session_cwd)];
-    let (ctx, input) = convert::call_to_lua(lua, &Facts { texts: &texts, session: &session }, input)?;
-    if cx.wants_stamps() {
-        // A result that may serve other sessions: the table that notices when it is asked for the id.
-        ctx.raw_set("session", lua.named_registry_value::<Table>(SESSION)?)?;
-    }
-    Ok((ctx, input))
+    let model = cx.session.model.as_deref();
+    let texts = [
+        ("call_id", cx.call_id.as_str()),
+        ("tool", cx.tool.as_str()),
+        ("cwd", &*cwd),
+        ("model", model.unwrap_or_default()),
+    ];
+    let texts = if model.is_some() { &texts[..] } else { &texts[..3] };
+    let session = [("id", cx.session.id.as_str()), ("cwd", &*session_cwd)];
+    // Of a result that may serve other sessions: the table that notices when it is asked for the id.
+    let shared = match cx.wants_stamps() {
+        true => Some(lua.named_registry_value::<Table>(SESSION)?),
+        false => None,
+    };
+    let facts = Facts { texts, session: &session, shared_session: shared.as_ref() };
+    convert::begin(lua, handler, &facts, input, given)
 }
