@@ -122,6 +122,11 @@ impl Events {
         }
     }
 
+    /// The number of the event that comes next.
+    pub fn next(&self) -> u64 {
+        self.ring.lock().expect("no code panics while it holds this lock").next
+    }
+
     /// Counts events that a slow subscriber has lost.
     pub fn count_lost(&self, missed: u64) {
         self.lost.fetch_add(missed, Ordering::Relaxed);
@@ -129,9 +134,8 @@ impl Events {
 
     /// How many there were, and how far the slowest subscriber is behind.
     pub fn fill(&self) -> EventsFill {
-        let emitted = self.ring.lock().expect("no code panics while it holds this lock").next;
         EventsFill {
-            emitted,
+            emitted: self.next(),
             subscribers: self.senders.iter().map(broadcast::Sender::receiver_count).sum::<usize>() as u64,
             lag: self.senders.iter().map(broadcast::Sender::len).max().unwrap_or(0) as u64,
             lost: self.lost.load(Ordering::Relaxed),

@@ -46,8 +46,8 @@ impl Schema {
         Ok(Self { value: Arc::new(value), validator: Arc::new(validator) })
     }
 
-    /// A schema that was compiled before, in an earlier run of the same program: nothing is done until something is
-    /// checked. Where it is none after all, nothing fits it.
+    /// A schema that was compiled before, in an earlier run of the same program or in its tests: nothing is done until
+    /// something is checked, and a start does not wait for it. Where it is none after all, nothing fits it.
     pub fn compiled_before(value: Value) -> Self {
         Self { value: Arc::new(value), validator: Arc::default() }
     }

@@ -144,7 +144,8 @@ pub struct PluginHost {
     unheard: Arc<ArcSwap<Vec<String>>>,
     orders: mpsc::Sender<Order>,
     arrangement: watch::Sender<Arrangement>,
-    settled: Arc<watch::Sender<bool>>,
+    /// The first event after what was to be loaded had been; `None` until then.
+    settled: Arc<watch::Sender<Option<u64>>>,
     usage: Arc<Usage>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -170,7 +171,7 @@ impl PluginHost {
     pub fn start(options: PluginHostOptions) -> std::io::Result<Self> {
         let stop = CancellationToken::new();
         let (orders, inbox) = mpsc::channel(16);
-        let settled = Arc::new(watch::Sender::new(false));
+        let settled = Arc::new(watch::Sender::new(None));
         let described = Arc::<ArcSwap<Vec<Description>>>::default();
         let subagents = Arc::<ArcSwap<Vec<Subagent>>>::default();
         let commands = Arc::<ArcSwap<Vec<Command>>>::default();
@@ -247,25 +248,26 @@ impl PluginHost {
     /// are as they should be once [`settled`](Self::settled) returns. Never waits.
     pub fn arrange(&self, change: impl FnOnce(&mut Arrangement)) {
         self.arrangement.send_modify(|arrangement| {
-            self.settled.send_replace(false);
+            self.settled.send_replace(None);
             change(arrangement);
         });
     }
 
     /// Waits until the plugins that were there at the start, or at the last [`arrange`](Self::arrange), serve or
-    /// have failed. Plugins that take unusually long are not waited for. Cancel-safe.
-    pub async fn settled(&self) {
+    /// have failed; gives the number of the first event that came after that. Plugins that take unusually long are not
+    /// waited for. Cancel-safe.
+    pub async fn settled(&self) -> u64 {
         let mut settled = self.settled.subscribe();
         tokio::select! {
             // Fails when the host is dropped, and then nothing more comes.
-            _ = settled.wait_for(|settled| *settled) => {}
-            () = self.stop.cancelled() => {}
+            at = settled.wait_for(Option::is_some) => at.ok().and_then(|at| *at).unwrap_or_default(),
+            () = self.stop.cancelled() => 0,
         }
     }
 
     /// Whether [`settled`](Self::settled) would return at once.
     pub fn is_settled(&self) -> bool {
-        *self.settled.borrow()
+        self.settled.borrow().is_some()
     }
 
     /// Loads one plugin anew, or all of them, whether their files changed or not; waits until the new

@@ -50,7 +50,7 @@ pub(crate) struct Shown {
     pub(crate) commands: Arc<ArcSwap<Vec<Command>>>,
     /// Folders and entries that are looked at again and again though nobody asked for that, in words for people.
     pub(crate) unheard: Arc<ArcSwap<Vec<String>>>,
-    pub(crate) settled: Arc<watch::Sender<bool>>,
+    pub(crate) settled: Arc<watch::Sender<Option<u64>>>,
     pub(crate) settle_patience: Duration,
 }
 

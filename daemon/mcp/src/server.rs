@@ -48,8 +48,8 @@ use crate::server::view::{Narrowed, Views, Visits};
 pub trait Host: Send + Sync + 'static {
     fn engine(&self) -> &Arc<Engine>;
 
-    /// Waits until the plugins that are loading have loaded.
-    fn settled(&self) -> BoxFuture<'_, ()>;
+    /// Waits until the plugins that are loading have loaded; gives the number of the first event that came after that.
+    fn settled(&self) -> BoxFuture<'_, u64>;
 
     /// Opens a session for a client.
     ///

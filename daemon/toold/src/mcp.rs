@@ -88,7 +88,7 @@ impl Host for DaemonHost {
         &self.0.engine
     }
 
-    fn settled(&self) -> BoxFuture<'_, ()> {
+    fn settled(&self) -> BoxFuture<'_, u64> {
         self.0.plugins.settled().boxed()
     }
 

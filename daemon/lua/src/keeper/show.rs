@@ -32,7 +32,8 @@ impl Keeper {
     }
 
     pub(super) fn settles_at(&self) -> Option<Instant> {
-        (self.scanning == 0 && !*self.shown.settled.borrow()).then(|| self.last_progress + self.shown.settle_patience)
+        (self.scanning == 0 && self.shown.settled.borrow().is_none())
+            .then(|| self.last_progress + self.shown.settle_patience)
     }
 
     pub(super) fn settle_if_done(&self) {
@@ -41,7 +42,7 @@ impl Keeper {
             // Whoever arranges holds the other side of this lock, so that what was just asked for is not passed over.
             let newest = self.arranged.borrow();
             if !newest.has_changed() {
-                self.shown.settled.send_replace(true);
+                self.shown.settled.send_replace(Some(self.shared.engine.events.next()));
             }
         }
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter, SubscriptionFilterBuilder};
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
-use toold_engine::Engine;
 use toold_engine::events::{Emitted, Hears};
 use toold_proto::event::What;
 
-use crate::server::Connection;
+use crate::server::{Connection, Host};
 
 /// Which lists changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,24 +29,36 @@ impl Changed {
 }
 
 /// Waits for changes. Several that came together are one.
-struct Watch(tokio::sync::broadcast::Receiver<Arc<Emitted>>);
+struct Watch {
+    host: Arc<dyn Host>,
+    events: Receiver<Arc<Emitted>>,
+    /// The first event that counts; `None` until plugins have loaded. What they change by that is no news: lists are
+    /// answered after it.
+    first: Option<u64>,
+}
 
 impl Watch {
-    fn new(engine: &Engine) -> Self {
-        Self(engine.events.subscribe(Hears::NoCalls, None).receiver)
+    fn new(host: &Arc<dyn Host>) -> Self {
+        let events = host.engine().events.subscribe(Hears::NoCalls, None).receiver;
+        Self { host: host.clone(), events, first: None }
     }
 
     /// `None` when there will be no more. Cancel-safe.
     async fn next(&mut self) -> Option<Changed> {
+        let first = match self.first {
+            Some(first) => first,
+            None => *self.first.insert(self.host.settled().await),
+        };
+        let of = |event: &Emitted| if event.seq < first { Changed::default() } else { of(&event.what) };
         loop {
-            let mut changed = match self.0.recv().await {
-                Ok(event) => of(&event.what),
+            let mut changed = match self.events.recv().await {
+                Ok(event) => of(&event),
                 // Among what was lost may be anything.
                 Err(RecvError::Lagged(_)) => Changed::ALL,
                 Err(RecvError::Closed) => return None,
             };
-            while let Ok(event) = self.0.try_recv() {
-                let also = of(&event.what);
+            while let Ok(event) = self.events.try_recv() {
+                let also = of(&event);
                 changed.tools |= also.tools;
                 changed.resources |= also.resources;
                 changed.prompts |= also.prompts;
@@ -68,12 +80,12 @@ fn of(what: &What) -> Changed {
 
 /// Tells a client of the older revisions, until it is gone.
 pub(super) fn tell(
-    engine: &Engine,
+    host: &Arc<dyn Host>,
     peer: Peer<RoleServer>,
     connection: Arc<Connection>,
     gone: CancellationToken,
 ) -> impl Future<Output = ()> + use<> {
-    let mut watch = Watch::new(engine);
+    let mut watch = Watch::new(host);
     async move {
         loop {
             let changed = tokio::select! {
@@ -116,8 +128,8 @@ pub(super) fn offered(requested: &SubscriptionFilter) -> SubscriptionFilter {
 const MAX_WATCHED: usize = 1_000;
 
 /// Serves one `subscriptions/listen` until the client ends it, or `over` fires.
-pub(super) async fn listen(engine: &Engine, subscription: &SubscriptionContext, over: &CancellationToken) {
-    let mut watch = Watch::new(engine);
+pub(super) async fn listen(host: &Arc<dyn Host>, subscription: &SubscriptionContext, over: &CancellationToken) {
+    let mut watch = Watch::new(host);
     let sink = subscription.sink();
     let wants = sink.accepted().clone();
     loop {

@@ -65,9 +65,8 @@ impl ServerHandler for Server {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let engine = self.mcp.engine();
-        let gone = self.connection.gone.child_token();
-        engine.tasks.spawn(changes::tell(engine, context.peer, self.connection.clone(), gone));
+        let (host, gone) = (&self.mcp.host, self.connection.gone.child_token());
+        host.engine().tasks.spawn(changes::tell(host, context.peer, self.connection.clone(), gone));
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -186,7 +185,7 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        changes::listen(self.mcp.engine(), &subscription, &self.connection.half_closed).await;
+        changes::listen(&self.mcp.host, &subscription, &self.connection.half_closed).await;
         Ok(())
     }
 }

@@ -41,9 +41,13 @@ pub fn read(source: Text) -> Read {
         lay_over(root.get_mut(), over, source.text.len() + 1 + number);
     }
     let mut problems = Vec::new();
-    source.check_sections(root.get_ref(), &mut problems);
-    source.check_keys(root.get_ref(), &[schema::schema()], "", &mut problems);
-    let entries = source.entries(root.get_ref());
+    let mut entries = Vec::new();
+    // Most people have no file, and making the schema takes longer than reading one.
+    if !root.get_ref().is_empty() {
+        source.check_sections(root.get_ref(), &mut problems);
+        source.check_keys(root.get_ref(), &[schema::schema()], "", &mut problems);
+        source.collect(root.get_ref(), schema::schema(), "", &mut entries);
+    }
     if !problems.is_empty() {
         return Read { config: Err(problems), entries };
     }
@@ -135,12 +139,6 @@ impl Text<'_> {
     }
 
     /// What the text sets, as `config show` tells it.
-    fn entries(&self, root: &DeTable) -> Vec<ConfigEntry> {
-        let mut entries = Vec::new();
-        self.collect(root, schema::schema(), "", &mut entries);
-        entries
-    }
-
     fn collect(&self, table: &DeTable, schema: &Value, path: &str, entries: &mut Vec<ConfigEntry>) {
         for (key, value) in table {
             let key_path = join(path, key.get_ref());
