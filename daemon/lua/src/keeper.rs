@@ -313,7 +313,11 @@ impl Keeper {
         let switched = |of: &Arrangement| {
             (of.disabled.contains(&(scope.clone(), unit.name.clone())), of.enabled.contains(&unit.name))
         };
+        // Whom a person trusts may have changed since it was asked for, also for a look that nobody has heard of yet.
+        let is_judged = matches!(dir.kind, DirKind::Project { .. })
+            && (unit.wanted.is_some() || self.ready.iter().any(|done| done.unit == *key));
         unit.status == Some(PluginStatus::Untrusted)
+            || is_judged
             || switched(before) != switched(&self.arrangement)
             || table(before) != table(&self.arrangement)
     }

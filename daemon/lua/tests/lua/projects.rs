@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
@@ -27,6 +28,24 @@ impl Person {
 impl Trust for Person {
     fn is_trusted(&self, plugin: &Path, digest: &Digest) -> bool {
         self.0.lock().unwrap().contains(&(plugin.to_owned(), *digest))
+    }
+}
+
+/// Is asked for the first time, and says what it thinks of that only when it is told to.
+struct Hesitant {
+    person: Person,
+    asked: Mutex<Option<Sender<()>>>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+impl Trust for Hesitant {
+    fn is_trusted(&self, plugin: &Path, digest: &Digest) -> bool {
+        let trusted = self.person.is_trusted(plugin, digest);
+        if let Some(asked) = self.asked.lock().unwrap().take() {
+            asked.send(()).unwrap();
+            self.go_on.lock().unwrap().recv().unwrap();
+        }
+        trusted
     }
 }
 
@@ -93,6 +112,28 @@ async fn an_untrusted_plugin_is_listed_and_does_not_run() {
     let plugin = project.world.plugin("p");
     assert_eq!((plugin.status, plugin.error), (PluginStatus::Untrusted, None));
     assert_eq!(plugin.project, Some(project.root.display().to_string()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_trusted_while_it_is_looked_at_for_the_first_time_serves() {
+    let ((asks, asked), (goes_on, go_on)) = (channel(), channel());
+    let hesitant =
+        Arc::new(Hesitant { person: Person::default(), asked: Mutex::new(Some(asks)), go_on: Mutex::new(go_on) });
+    let trust = hesitant.clone();
+    let world = World::with(&[], |options| options.trust = trust).await;
+    let project = world.work().to_owned();
+    let path = project.join(".toold/plugins");
+    write(&path.join("p.lua"), &says("t", "v1"));
+    let plugin = path.join("p.lua");
+    world.host.arrange(|arrangement| arrangement.dirs.push(PluginDir { path, kind: DirKind::Project { project } }));
+    tokio::task::spawn_blocking(move || asked.recv().unwrap()).await.unwrap();
+    hesitant.person.trusts(&plugin);
+    world.host.arrange(|_| ());
+    // Once this is answered, the arrangement has been or is next.
+    assert!(world.host.reload(Some("nothing")).await.is_err());
+    goes_on.send(()).unwrap();
+    soon(world.host.settled()).await;
+    assert_eq!(world.text("t", json!({})).await, "v1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
