@@ -135,9 +135,10 @@ fn a_call_in_flight_ends_on_its_own_version() {
     };
     let daemon = Setup::new().plugin("slow.lua", &slow("old")).start();
     let (mut wire, mut watcher) = (daemon.connect(), daemon.connect());
-    watcher.result("events.subscribe", json!({"kinds": ["tools.changed"]}));
     let id = wire.request("tools.execute", json!({"name": "slow", "progress": true}));
     wire.notification("tools.progress");
+    // Not before the call runs: one who looks from the start is told of what is loaded first, too.
+    watcher.result("events.subscribe", json!({"kinds": ["tools.changed"]}));
     fs::write(daemon.plugins().join("slow.lua"), slow("new")).unwrap();
     changed(&mut watcher);
     fs::write(daemon.work().join("go"), "").unwrap();

@@ -1,5 +1,5 @@
 /** The window's link to the daemon: the client, and what the views show of what it told. Knows no vscode. */
-import { Client, TooldError, type Ask, type ClientOptions, type Event, type Plugin, type Tool } from "toold";
+import { Client, TooldError, Unreachable, type Ask, type ClientOptions, type Event, type Plugin, type Tool } from "toold";
 
 /** What may have changed; views that show it look again. */
 export type Part = "connection" | "calls" | "asks" | "tools" | "plugins";
@@ -147,6 +147,8 @@ export class Link {
       this.#options.onChange(part);
     } catch (error) {
       if (!(error instanceof TooldError)) throw error;
+      // The views were emptied with the connection, and are filled with the next one.
+      if (error instanceof Unreachable) return;
       this.#options.log(`can't list the ${part}: ${error.message}`);
     }
   }
