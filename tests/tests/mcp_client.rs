@@ -146,6 +146,8 @@ fn nothing_starts_for_a_list_once_it_is_known() {
 fn progress_goes_to_the_caller_alone_and_in_order() {
     let daemon = mounted(&[]);
     let (mut one, mut two) = (daemon.connect(), daemon.connect());
+    // It is listed a moment before it runs, and who calls in between is told that it starts.
+    one.tool("s_echo", json!({"text": "hi"}));
     let steps = |n: u32| json!({"name": "s_steps", "arguments": {"n": n}, "progress": true});
     let (a, b) = (one.request("tools.execute", steps(50)), two.request("tools.execute", steps(7)));
     for (wire, id, n) in [(&mut one, a, 50), (&mut two, b, 7)] {

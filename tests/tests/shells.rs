@@ -310,9 +310,10 @@ fn a_terminal_is_attached_with_its_size_left_and_come_back_to() {
     // The size is the person's from the first key on.
     terminal.press("stty size; echo $((6 * 7))\r");
     terminal.wait_for("30 100\r\n42");
-    // Keys go to the program: here they end a command that would run on.
-    terminal.press("sleep 1000\r");
-    terminal.wait_for("sleep 1000\r\n");
+    // Keys go to the program: here they end a command that would run on. It says when the terminal is its own: before
+    // that, bash would take the key.
+    terminal.press("sh -c 'echo $((6 * 9)); exec sleep 1000'\r");
+    terminal.wait_for("54\r\n");
     terminal.press_until("\x03", "^C");
     terminal.press("\x1d");
     let (status, text) = terminal.end();
