@@ -236,7 +236,7 @@ fn the_full_screen_shows_panels_answers_an_ask_and_leaves() {
     pane.press("BTab");
     pane.press("BTab");
     pane.press("BTab");
-    pane.wait_for("duration of the last 1 calls");
+    pane.wait_for("duration of the last 1 call,");
     pane.press("q");
     let screen = pane.wait_for_prompt();
     assert!(!screen.contains("q quit"), "{screen}");

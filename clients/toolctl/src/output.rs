@@ -124,6 +124,11 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
+/// `1 call`, `2 calls`.
+pub(crate) fn counted(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
 /// `512 B`, `1.5 MiB`.
 pub(crate) fn bytes(n: u64) -> String {
     match n {

@@ -54,7 +54,7 @@ pub(crate) async fn run(args: Sessions, globals: &Globals) -> anyhow::Result<u8>
             if args.json {
                 print_json(&closed)?;
             } else if closed.cancelled > 0 {
-                writeln!(output::stderr(), "{} calls were cancelled", closed.cancelled)?;
+                writeln!(output::stderr(), "cancelled {}", output::counted(closed.cancelled, "call"))?;
             }
         }
     }

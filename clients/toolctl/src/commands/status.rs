@@ -117,7 +117,7 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
         ("plugins in", status.plugin_dirs.join(", ")),
         ("tools", format!("{} (revision {})", status.tools, status.revision)),
         ("plugins", format!("{} loaded{others}", plugins.loaded)),
-        ("sessions", format!("{}, over {} connections", status.sessions, status.connections)),
+        ("sessions", format!("{}, over {}", status.sessions, output::counted(status.connections, "connection"))),
         ("calls", format!("{} in flight, {} finished{outcomes}", status.calls.in_flight, status.calls.finished)),
         ("events", events(&status.queues)),
         ("outboxes", outboxes(&status.queues)),

@@ -58,10 +58,11 @@ fn count(panel: Panel, state: &State) -> usize {
 fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let Some(status) = &state.status else { return };
     let uptime = output::duration((status.uptime_s * 1000.0) as u64);
+    let calls = output::counted(status.calls.finished, "call");
     let mut parts = vec![
         Span::styled(format!("toold {}", one_line(&status.version)), Style::new().green().bold()),
-        Span::raw(format!("  up {uptime}  {} calls, {} in flight", status.calls.finished, status.calls.in_flight)),
-        Span::raw(format!("  {} connections", status.connections)),
+        Span::raw(format!("  up {uptime}  {calls}, {} in flight", status.calls.in_flight)),
+        Span::raw(format!("  {}", output::counted(status.connections, "connection"))),
     ];
     if let Some(memory) = status.memory_bytes {
         parts.push(Span::raw(format!("  {}", output::bytes(memory))));
@@ -116,7 +117,8 @@ fn draw_calls(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     let table = table(rows, &widths, &["TOOL", "FOR", "", "NEWS"]);
     frame.render_stateful_widget(table, list, &mut state.selected);
     let longest = state.durations.iter().max().copied().unwrap_or(0);
-    let title = format!(" duration of the last {} calls, up to {} ", state.durations.len(), output::duration(longest));
+    let calls = output::counted(state.durations.len() as u64, "call");
+    let title = format!(" duration of the last {calls}, up to {} ", output::duration(longest));
     let width = usize::from(latency.width.saturating_sub(2));
     let shown = state.durations.len().saturating_sub(width);
     // A call of no measurable time is a call all the same.

@@ -76,8 +76,7 @@ async fn restart(request: Request, restart: Restart) -> Result<Restarted, ErrorO
         };
         if tokio::time::timeout(wait, idle).await.is_err() {
             let (calls, shells) = (state.engine.counts.read().in_flight, state.running_shells());
-            let words =
-                format!("the daemon serves on: {calls} calls and {shells} commands in the background run still");
+            let words = format!("the daemon serves on; what runs still: calls {calls}, background commands {shells}");
             return Err(refused("busy", &words));
         }
     }
