@@ -92,6 +92,11 @@ fn a_message_over_the_limit_is_answered_and_thrown_away() {
     let mut wire = Wire::connect(&daemon.socket());
     let error = wire.error("rpc.discover", json!({}));
     assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32603), &json!("too_large")));
+    // An error that says what was asked for is longer than what asked.
+    let error = wire.error("tools.schema", json!({"name": "y".repeat(3_900)}));
+    assert_eq!(error["data"]["kind"], "unknown_tool");
+    let error = wire.error("tools.schema", json!({"name": "y".repeat(4_010)}));
+    assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32603), &json!("too_large")), "{error}");
 }
 
 #[test]
