@@ -525,7 +525,9 @@ hygge.register_command{
         (toold-test--tmux
          "new-session" "-d" "-x" "80" "-y" "24"
          (mapconcat #'shell-quote-argument
-                    (list (expand-file-name invocation-name invocation-directory)
+                    ;; What compiles in the background is killed with it and leaves its files.
+                    (list "env" (concat "TMPDIR=" (file-name-directory (getenv "TOOLD_SOCKET")))
+                          (expand-file-name invocation-name invocation-directory)
                           "-Q" "-nw" "-L" toold-test--folder "-l" "toold"
                           "--eval" (format "(setq toold-program %S)" toold-program)
                           "--eval" "(menu-bar-mode -1)"
