@@ -63,6 +63,27 @@ fn a_lent_tool_is_listed_called_and_gone_with_its_lender() {
 }
 
 #[test]
+fn a_tool_that_was_taken_back_can_be_lent_anew_at_once() {
+    let daemon = Setup::new().config(ALLOW).start();
+    for _ in 0..50 {
+        // Before its session it is a lender of another name, so the tool would be taken.
+        let mut editor = Wire::connect(&daemon.socket());
+        let subscription = lend(&mut editor);
+        editor.result("session.open", json!({"cwd": daemon.work(), "client": {"name": "editor"}}));
+        assert_eq!(editor.result("tools.unprovide", json!({"subscription": subscription})), true);
+        assert_eq!(editor.result("tools.unprovide", json!({"subscription": subscription})), false);
+        assert_eq!(editor.error("tools.schema", json!({"name": "editor_open"}))["code"], -32001);
+        let again = lend(&mut editor);
+        assert_ne!(again, subscription);
+        // Only whoever lends it takes it back.
+        let mut other = daemon.connect();
+        assert_eq!(other.result("tools.unprovide", json!({"subscription": again})), false);
+        assert_eq!(other.result("tools.schema", json!({"name": "editor_open"}))["source"]["name"], "editor");
+        assert_eq!(editor.result("tools.unprovide", json!({"subscription": again})), true);
+    }
+}
+
+#[test]
 fn a_lender_that_leaves_ends_its_calls_with_bad_news() {
     let daemon = Setup::new().config(ALLOW).start();
     let (mut editor, mut agent) = (daemon.connect(), daemon.connect());

@@ -46,6 +46,8 @@ struct State {
 struct Lender {
     id: u64,
     connection: u64,
+    /// The subscription that lends, as the frontend knows it.
+    subscription: String,
     session: Option<Arc<Session>>,
     specs: BTreeMap<ToolName, ToolSpec>,
     roles: BTreeSet<Role>,
@@ -88,7 +90,7 @@ impl Frontends {
     pub fn lend(
         self: &Arc<Self>,
         engine: &Arc<Engine>,
-        connection: u64,
+        (connection, subscription): (u64, String),
         session: Option<Arc<Session>>,
         Provide { tools, roles }: &Provide,
     ) -> Result<Loan, CannotLend> {
@@ -105,7 +107,8 @@ impl Frontends {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let active = AtomicU64::new(id);
         let roles = roles.iter().copied().collect();
-        let lender = Arc::new(Lender { id, connection, session, specs, roles, invocations: sender, active });
+        let lender =
+            Arc::new(Lender { id, connection, subscription, session, specs, roles, invocations: sender, active });
         let mut state = self.lock();
         state.lenders.entry(kind.clone()).or_default().push(lender);
         if let Err(taken) = self.commit(&state, engine, &kind) {
@@ -114,6 +117,16 @@ impl Frontends {
         }
         drop(state);
         Ok(Loan { frontends: self.clone(), engine: engine.clone(), kind, id, invocations })
+    }
+
+    /// Takes the tools of a subscription back before whoever serves it has heard that it is over.
+    pub fn take_back(self: &Arc<Self>, engine: &Engine, connection: u64, subscription: &str) {
+        let mut state = self.lock();
+        let mut all = state.lenders.iter().flat_map(|(kind, lenders)| lenders.iter().map(move |lender| (kind, lender)));
+        let its = all.find(|(_, lender)| lender.connection == connection && lender.subscription == subscription);
+        if let Some((kind, id)) = its.map(|(kind, lender)| (kind.clone(), lender.id)) {
+            self.remove(&mut state, engine, &kind, id);
+        }
     }
 
     /// Ends an invocation. False for one that is not open, or not this connection's.
@@ -159,11 +172,11 @@ impl Frontends {
     }
 
     fn remove(self: &Arc<Self>, state: &mut State, engine: &Engine, kind: &str, id: u64) {
-        if let Some(lenders) = state.lenders.get_mut(kind) {
-            lenders.retain(|lender| lender.id != id);
-            if lenders.is_empty() {
-                state.lenders.remove(kind);
-            }
+        let Some(lenders) = state.lenders.get_mut(kind) else { return };
+        let Some(at) = lenders.iter().position(|lender| lender.id == id) else { return };
+        lenders.remove(at);
+        if lenders.is_empty() {
+            state.lenders.remove(kind);
         }
         if let Err(taken) = self.commit(state, engine, kind) {
             tracing::warn!(%taken, "what is left of a frontend's tools cannot stay");

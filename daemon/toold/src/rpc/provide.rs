@@ -1,7 +1,10 @@
 //! `tools.provide` and what belongs to it.
 
-use jsonrpsee::core::server::PendingSubscriptionSink;
-use jsonrpsee::types::ErrorObjectOwned;
+use std::sync::Arc;
+
+use anyhow::Context;
+use jsonrpsee::core::server::{MethodCallback, PendingSubscriptionSink};
+use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use serde_json::value::to_raw_value;
 use toold_proto::daemon::Done;
 use toold_proto::method::{Subscription, ToolsProvide, ToolsProvideProgress, ToolsProvideResult};
@@ -21,9 +24,9 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
                 let request = Request::of(&state, &extensions)?;
                 decides(ToolsProvide::NAME, &request)?;
                 let provide: Provide = read_params(&params)?;
-                let connection = request.connection();
+                let lender = (request.connection().id, words_of(&pending.subscription_id()));
                 let session = Some(request.session(None)?);
-                let loan = state.frontends.lend(&state.engine, connection.id, session, &provide);
+                let loan = state.frontends.lend(&state.engine, lender, session, &provide);
                 loan.map_err(|error| invalid_params(&error.to_string()))
             };
             match lend() {
@@ -32,6 +35,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
             }
         },
     )?;
+    take_back_in_order(module)?;
     add::<ToolsProvideResult>(module, Right::Anyone, |request, answer: ProvideResult| {
         let result = match (answer.result, answer.error) {
             (Some(result), None) => Ok(result),
@@ -50,6 +54,33 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
             false => Err(unknown("request", &told.invocation_id)),
         }
     })
+}
+
+/// Lets the tools be gone when `tools.unprovide` is answered, so that their names are free for what comes next.
+/// jsonrpsee only tells the task that serves the subscription, which hears of it at its next turn.
+fn take_back_in_order(module: &mut Module) -> anyhow::Result<()> {
+    let Some(MethodCallback::Unsubscription(end)) = module.rpc.remove_method(ToolsProvide::UNSUBSCRIBE) else {
+        anyhow::bail!("{} ends no subscription", ToolsProvide::UNSUBSCRIBE);
+    };
+    let state = module.state.clone();
+    let end_in_order = MethodCallback::Unsubscription(Arc::new(move |id, params, connection, max, extensions| {
+        let subscription = params.one::<SubscriptionId<'_>>().map(|id| words_of(&id));
+        let answer = end(id, params, connection, max, extensions);
+        // Last, since the subscription ends itself once its tools are gone, and then there is none to end.
+        if let Ok(subscription) = subscription {
+            state.frontends.take_back(&state.engine, connection.0 as u64, &subscription);
+        }
+        answer
+    }));
+    module.rpc.verify_and_insert(ToolsProvide::UNSUBSCRIBE, end_in_order).context("it was just removed")?;
+    Ok(())
+}
+
+fn words_of(id: &SubscriptionId<'_>) -> String {
+    match id {
+        SubscriptionId::Num(n) => n.to_string(),
+        SubscriptionId::Str(text) => text.to_string(),
+    }
 }
 
 /// Hands invocations over until the frontend goes; the loan ends with it.
