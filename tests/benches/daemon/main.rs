@@ -33,22 +33,30 @@ fn main() {
             let quick = words.contains(&"--quick") || words.contains(&"--test");
             // Built now if it must be: what builds it would be pinned too.
             toold_tests::toold();
-            pin();
-            println!("rounds are interleaved, all on one CPU; medians; quick: {quick}\n");
+            let all = pin();
+            println!("rounds are interleaved, all but starts on one CPU; medians; quick: {quick}\n");
             round_trips::run(quick);
             pipelined::run(quick);
             progress::run(quick);
             floods::run(quick);
+            if let Some(all) = all {
+                rustix::thread::sched_setaffinity(None, &all).expect("what was allowed before is allowed");
+            }
             starts::run(quick);
         }
     }
 }
 
-/// Unpinned, latencies have two modes, by whether the peer's core slept.
-fn pin() {
+/// Unpinned, latencies have two modes, by whether the peer's core slept. Gives the CPUs that there were before.
+fn pin() -> Option<rustix::thread::CpuSet> {
     let mut one = rustix::thread::CpuSet::new();
     one.set(0);
-    if let Err(error) = rustix::thread::sched_setaffinity(None, &one) {
-        println!("not pinned to one CPU: {error}");
+    let before = rustix::thread::sched_getaffinity(None);
+    match before.and_then(|before| rustix::thread::sched_setaffinity(None, &one).map(|()| before)) {
+        Ok(before) => Some(before),
+        Err(error) => {
+            println!("not pinned to one CPU: {error}");
+            None
+        }
     }
 }
