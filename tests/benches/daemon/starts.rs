@@ -28,8 +28,9 @@ pub(crate) fn run(quick: bool) {
     let mut node = Vec::new();
     let (mut processes, mut bare, mut with_plugins, mut all_listed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        processes.push(bare_process());
+        // First, since whatever starts after it finds the caches full of it.
         node.extend(start_of_node());
+        processes.push(bare_process());
         bare.push(start(empty.path(), None).0);
         let (first, listed) = start(full.path(), Some(many));
         with_plugins.push(first);
