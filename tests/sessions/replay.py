@@ -58,6 +58,8 @@ class Place:
         self.root = Path(tempfile.mkdtemp(prefix="toold-session-")).resolve()
         self.home = self.root / "you"
         self.home.mkdir()
+        temporary = self.root / "tmp"
+        temporary.mkdir()
         self.environment = {
             "HOME": str(self.home),
             "PATH": f"{bin.resolve()}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
@@ -65,6 +67,8 @@ class Place:
             "LC_ALL": "C.UTF-8",
             "TERM": "xterm-256color",
             "NO_COLOR": "1",
+            # Editors that are killed leave their files.
+            "TMPDIR": str(temporary),
             "TMUX_TMPDIR": str(self.root),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
