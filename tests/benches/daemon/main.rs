@@ -1,8 +1,8 @@
 //! What the daemon costs, as ratios to a floor that is measured in the same run.
 //!
 //! `cargo bench -p toold-tests` prints the table; `-- --quick` takes few rounds, to see that it runs.
-//! The statistics are our own: rounds of all candidates are interleaved, and everything is pinned to one
-//! CPU, since absolute times of two runs on a shared machine do not compare. Nothing here can fail for
+//! The statistics are our own: rounds of all candidates are interleaved, since absolute times of two runs
+//! on a shared machine do not compare, and all but starts are pinned to one CPU. Nothing here can fail for
 //! being slow.
 
 mod floods;
@@ -31,32 +31,25 @@ fn main() {
         ["serve-daemon", dir] => served::daemon(&PathBuf::from(dir)),
         words => {
             let quick = words.contains(&"--quick") || words.contains(&"--test");
-            // Built now if it must be: what builds it would be pinned too.
-            toold_tests::toold();
-            let all = pin();
             println!("rounds are interleaved, all but starts on one CPU; medians; quick: {quick}\n");
+            // Built now if it must be: what builds it would be timed and pinned too.
+            toold_tests::toold();
+            // Before the rest is pinned: a daemon that starts has all CPUs.
+            starts::run(quick);
+            pin();
             round_trips::run(quick);
             pipelined::run(quick);
             progress::run(quick);
             floods::run(quick);
-            if let Some(all) = all {
-                rustix::thread::sched_setaffinity(None, &all).expect("what was allowed before is allowed");
-            }
-            starts::run(quick);
         }
     }
 }
 
-/// Unpinned, latencies have two modes, by whether the peer's core slept. Gives the CPUs that there were before.
-fn pin() -> Option<rustix::thread::CpuSet> {
+/// Unpinned, latencies have two modes, by whether the peer's core slept.
+fn pin() {
     let mut one = rustix::thread::CpuSet::new();
     one.set(0);
-    let before = rustix::thread::sched_getaffinity(None);
-    match before.and_then(|before| rustix::thread::sched_setaffinity(None, &one).map(|()| before)) {
-        Ok(before) => Some(before),
-        Err(error) => {
-            println!("not pinned to one CPU: {error}");
-            None
-        }
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &one) {
+        println!("not pinned to one CPU: {error}");
     }
 }
