@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
+use toold_engine::deadline::Deadline;
 
 /// What stops one call, one load or one hook. Once set it stays set: a script that catches the
 /// error gets it again at its next safepoint.
@@ -18,9 +19,9 @@ pub(crate) struct Brake {
 
 enum Limit {
     Call(Arc<Cx>),
-    Needs(Arc<Cx>, Instant),
-    Load(Instant, CancellationToken),
-    Hook(Instant),
+    Needs(Arc<Cx>, Deadline),
+    Load(Deadline, CancellationToken),
+    Hook(Deadline),
 }
 
 const NEEDS_LIMIT: Duration = Duration::from_secs(2);
@@ -38,15 +39,15 @@ impl Brake {
 
     /// Of the function that says what a call will touch: the call's own time has not begun.
     pub(crate) fn of_needs(cx: Arc<Cx>) -> Self {
-        Self::new(Limit::Needs(cx, Instant::now() + NEEDS_LIMIT))
+        Self::new(Limit::Needs(cx, Deadline::after(NEEDS_LIMIT)))
     }
 
     pub(crate) fn of_load(limit: Duration, stop: CancellationToken) -> Self {
-        Self::new(Limit::Load(Instant::now() + limit, stop))
+        Self::new(Limit::Load(Deadline::after(limit), stop))
     }
 
     pub(crate) fn of_hook(limit: Duration) -> Self {
-        Self::new(Limit::Hook(Instant::now() + limit))
+        Self::new(Limit::Hook(Deadline::after(limit)))
     }
 
     fn new(limit: Limit) -> Self {
@@ -72,10 +73,10 @@ impl Brake {
                 }
             }
             Limit::Call(cx) if cx.deadline.remaining().is_zero() => TIMED_OUT,
-            Limit::Needs(_, end) if Instant::now() >= *end => TIMED_OUT,
+            Limit::Needs(_, limit) if limit.remaining().is_zero() => TIMED_OUT,
             Limit::Load(_, stop) if stop.is_cancelled() => CANCELLED,
-            Limit::Load(end, _) if Instant::now() >= *end => LOAD_TIMED_OUT,
-            Limit::Hook(end) if Instant::now() >= *end => HOOK_TIMED_OUT,
+            Limit::Load(limit, _) if limit.remaining().is_zero() => LOAD_TIMED_OUT,
+            Limit::Hook(limit) if limit.remaining().is_zero() => HOOK_TIMED_OUT,
             Limit::Call(_) | Limit::Needs(..) | Limit::Load(..) | Limit::Hook(_) => return false,
         };
         self.reason.store(reason, Ordering::Relaxed);
@@ -97,9 +98,7 @@ impl Brake {
     pub(crate) fn remaining(&self) -> Duration {
         match &self.limit {
             Limit::Call(cx) => cx.deadline.remaining(),
-            Limit::Needs(_, end) | Limit::Load(end, _) | Limit::Hook(end) => {
-                end.saturating_duration_since(Instant::now())
-            }
+            Limit::Needs(_, limit) | Limit::Load(limit, _) | Limit::Hook(limit) => limit.remaining(),
         }
     }
 
@@ -112,19 +111,19 @@ impl Brake {
                     () = cx.deadline.over() => {}
                 }
             }
-            Limit::Needs(cx, end) => {
+            Limit::Needs(cx, limit) => {
                 tokio::select! {
                     () = cx.cancel.cancelled() => {}
-                    () = tokio::time::sleep_until((*end).into()) => {}
+                    () = limit.over() => {}
                 }
             }
-            Limit::Load(end, stop) => {
+            Limit::Load(limit, stop) => {
                 tokio::select! {
                     () = stop.cancelled() => {}
-                    () = tokio::time::sleep_until((*end).into()) => {}
+                    () = limit.over() => {}
                 }
             }
-            Limit::Hook(end) => tokio::time::sleep_until((*end).into()).await,
+            Limit::Hook(limit) => limit.over().await,
         }
         self.look();
     }
@@ -158,8 +157,9 @@ pub(crate) struct Watched<'a> {
     key: (Instant, u64),
 }
 
-/// Limits further away than this are looked at again then.
-const FAR: Duration = Duration::from_secs(3_600);
+/// Limits further away than this are looked at again then: a [`Deadline`] that nobody looks at takes that for a machine
+/// that slept, and scripts look by themselves only at their safepoints.
+const FAR: Duration = Duration::from_secs(1);
 /// A limit that stands still, or has moved, is looked at again after this at the earliest.
 const AGAIN: Duration = Duration::from_millis(20);
 

@@ -101,3 +101,20 @@ fn a_machine_that_slept_ends_no_call_that_was_in_time() {
     assert!(failed.is_empty(), "{} of {} failed: {}", failed.len(), calls.len(), failed[0]);
     assert_eq!(daemon.connect().tool("quick", json!({}))["is_error"], false);
 }
+
+#[test]
+fn a_machine_that_slept_ends_no_load_that_was_in_time() {
+    let daemon = Setup::new().start();
+    let mut wire = daemon.connect();
+    wire.result("tools.list", json!({}));
+    wire.result("events.subscribe", json!({"kinds": ["log", "plugin.loaded", "plugin.failed"]}));
+    let source = "hygge.log('info', 'loading') hygge.sleep('1s')";
+    std::fs::write(daemon.plugins().join("late.lua"), source).unwrap();
+    assert_eq!(wire.notification("events.event")["result"]["kind"], "log");
+    daemon.signal("STOP");
+    // Longer than a load may take. The end of a process is waited for, not a time.
+    assert!(Command::new("sleep").arg("8").status().unwrap().success());
+    daemon.signal("CONT");
+    let event = wire.notification("events.event");
+    assert_eq!(event["result"]["kind"], "plugin.loaded", "{event}");
+}
