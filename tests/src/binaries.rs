@@ -9,9 +9,13 @@ pub fn toold() -> &'static Path {
     PATH.get_or_init(|| build("toold"))
 }
 
+/// With the daemon beside it, which it starts and asks.
 pub fn toolctl() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| build("toolctl"))
+    PATH.get_or_init(|| {
+        toold();
+        build("toolctl")
+    })
 }
 
 /// Builds the binary of a package in this build's profile. `cargo test` builds a package's binaries only for

@@ -208,6 +208,20 @@ impl TestDaemon {
         found
     }
 
+    /// The process that ends what runs when the daemon is killed. There is one from the first command on.
+    #[track_caller]
+    pub fn keeper(&self) -> u32 {
+        until("there is a keeper", || {
+            fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+                let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+                let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse::<u32>().ok()?;
+                let line = fs::read(entry.path().join("cmdline")).ok()?;
+                let found = parent == self.pid() && line.split(|byte| *byte == 0).nth(1) == Some(b"keeper");
+                found.then(|| entry.file_name().to_str()?.parse().ok())?
+            })
+        })
+    }
+
     /// Stops the daemon as a service manager does, and checks that nothing is left.
     pub fn stop(mut self) {
         self.end();

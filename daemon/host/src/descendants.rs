@@ -5,6 +5,7 @@
 //! found by their parents and by a variable that every child of a command inherits.
 
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::Pid;
 
@@ -77,38 +78,48 @@ pub(crate) fn find_all(leaders: &[Pid], marks: &[&str]) -> Vec<Pid> {
 /// The variable that marks all processes that shall not outlive this daemon.
 pub const OWNER: &str = "TOOLD_OWNER";
 
-/// This daemon, as the value of [`OWNER`]: its process id and when it started, since ids come again.
+/// This daemon, as the value of [`OWNER`]: its process id, when it started, since ids come again, and the namespace
+/// of process ids in which both are meant (pid_namespaces(7)).
 pub fn owner() -> String {
     let pid = std::process::id();
-    format!("{pid}.{}", started(pid as i32).unwrap_or_default())
+    format!("{pid}.{}.{}", started(pid as i32).unwrap_or_default(), pid_namespace())
 }
 
-/// Kills the processes that carry the [`OWNER`] of a daemon that is gone; gives how many. Another daemon's
-/// that lives are left alone. Takes some milliseconds.
+/// Kills the processes that carry the [`OWNER`] of a daemon that is gone; gives how many. What belongs to a daemon
+/// that lives, or to one of another namespace, as those in containers do, is left alone. Takes some milliseconds.
 pub fn end_leftovers() -> usize {
     let name = format!("{OWNER}=");
+    let namespace = pid_namespace();
     let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
     let mut ended = 0;
     for entry in entries.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let pid = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()).and_then(Pid::from_raw);
+        let Some(pid) = pid else { continue };
         // Those of other users cannot be read, and are none of ours.
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         let owner = environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(name.as_bytes()));
         let Some(owner) = owner.and_then(|owner| std::str::from_utf8(owner).ok()) else { continue };
-        if !is_gone(owner) {
-            continue;
-        }
-        if let Some(pid) = Pid::from_raw(pid) {
+        if is_gone(owner, namespace) {
             ended += usize::from(rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok());
         }
     }
     ended
 }
 
-fn is_gone(owner: &str) -> bool {
-    let Some((pid, start)) = owner.split_once('.') else { return false };
-    let (Ok(pid), Ok(start)) = (pid.parse(), start.parse::<u64>()) else { return false };
-    started(pid) != Some(start)
+fn is_gone(owner: &str, namespace: u64) -> bool {
+    let mut numbers = owner.split('.').map(str::parse::<u64>);
+    let (Some(Ok(pid)), Some(Ok(start)), Some(Ok(of)), None) =
+        (numbers.next(), numbers.next(), numbers.next(), numbers.next())
+    else {
+        return false;
+    };
+    // An id of another namespace is somebody else's here.
+    of == namespace && i32::try_from(pid).is_ok_and(|pid| started(pid) != Some(start))
+}
+
+/// What tells this process's namespace of process ids from others; 0 where there is but one.
+fn pid_namespace() -> u64 {
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
 }
 
 /// When a living process started, in ticks since boot.
@@ -134,9 +145,12 @@ mod tests {
 
     #[test]
     fn a_daemon_that_lives_is_not_gone() {
-        assert!(!is_gone(&owner()));
-        assert!(is_gone(&format!("{}.1", std::process::id())));
-        assert!(!is_gone("nonsense"));
+        let (pid, here) = (std::process::id(), pid_namespace());
+        assert!(!is_gone(&owner(), here));
+        assert!(is_gone(&format!("{pid}.1.{here}"), here));
+        for unknown in ["nonsense", "1.1", "1.1.x", &format!("{pid}.1.{here}.1")] {
+            assert!(!is_gone(unknown, here), "{unknown}");
+        }
     }
 
     #[test]

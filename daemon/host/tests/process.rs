@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toold_host::descendants::{OWNER, end_leftovers};
+use toold_host::descendants::{OWNER, end_leftovers, owner};
 use toold_host::environment::Environment;
 use toold_host::process::{Command, Ending, Finished, StartError, run, run_with_input};
 use toold_proto::call::Stream;
@@ -257,23 +258,41 @@ async fn input_may_come_while_it_runs() {
     assert_eq!(finished.await.unwrap().stdout.to_text(), "got one\ngot two\nend\n");
 }
 
-#[tokio::test]
-async fn what_a_killed_daemon_has_left_is_ended() {
-    let folder = tempfile::tempdir().unwrap();
-    // Of a process that is gone: nobody has this start time.
-    let environment = environment().with([(OWNER, format!("{}.1", std::process::id()))]);
+/// Runs what `owner` left in a session of its own, looks for leftovers, and gives its process id with what ends it.
+async fn left_by(owner: String) -> (i32, CancellationToken, JoinHandle<Finished>) {
+    let environment = environment().with([(OWNER, owner)]);
     let line = "setsid bash -c 'echo $$; exec sleep 1000' & wait";
     let (sender, mut receiver) = mpsc::channel(1);
-    let command = Command::shell(line, folder.path(), environment);
+    let command = Command::shell(line, "/", environment);
     let cancel = CancellationToken::new();
+    let stop = cancel.clone();
     let task = tokio::spawn(async move {
-        run(command, &cancel, |_, text| sender.try_send(text.trim().parse::<i32>().unwrap()).unwrap()).await.unwrap()
+        run(command, &stop, |_, text| sender.try_send(text.trim().parse::<i32>().unwrap()).unwrap()).await.unwrap()
     });
     let pid = receiver.recv().await.unwrap();
     // Not counted: a daemon that starts meanwhile ends them too.
     tokio::task::spawn_blocking(end_leftovers).await.unwrap();
+    (pid, cancel, task)
+}
+
+#[tokio::test]
+async fn what_a_killed_daemon_has_left_is_ended() {
+    let own = owner();
+    let [_, _, namespace] = own.split('.').collect::<Vec<_>>()[..] else { panic!("{own}") };
+    // Of a process that is gone: nobody has this start time.
+    let (pid, _, task) = left_by(format!("{}.1.{namespace}", std::process::id())).await;
     wait_until_gone(pid).await;
     assert_eq!(task.await.unwrap().signal, Some(9));
+}
+
+#[tokio::test]
+async fn what_a_daemon_in_a_container_has_started_is_left_alone() {
+    // Seen from outside, its ids are those of others.
+    let (pid, cancel, task) = left_by(format!("{}.1.1", std::process::id())).await;
+    assert!(is_alive(pid));
+    cancel.cancel();
+    assert_eq!(task.await.unwrap().ending, Ending::Cancelled);
+    wait_until_gone(pid).await;
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! Seeing that files of plugins change: which plugin, and when it is time to look.
 //!
 //! A closed or renamed file counts at once; what is written without being closed counts when it has
-//! been quiet for a while; what is gone may come back, as editors save by deleting. Where the system tells
-//! nothing, [`poll`] looks.
+//! been quiet for a while, and for longer when it is empty, as what is written follows what empties the file; what is
+//! gone may come back, as editors save by deleting. Where the system tells nothing, [`poll`] looks.
 
 pub(crate) mod poll;
 pub(crate) mod silence;
@@ -24,6 +24,9 @@ use crate::watch::silence::{Silence, Silent};
 
 /// How long a file that is written and not closed must be quiet.
 const QUIET: Duration = Duration::from_millis(10);
+/// The same for one that is still empty: whoever emptied it is about to write it, and may be kept from it by a busy
+/// machine or a slow network.
+const EMPTY: Duration = Duration::from_secs(1);
 /// How long something that is gone may take to come back.
 const GONE: Duration = Duration::from_millis(50);
 
@@ -60,8 +63,10 @@ impl Changes {
         self.set(place, |_| Instant::now());
     }
 
-    fn look_when_quiet(&self, place: Place) {
-        let at = Instant::now() + QUIET;
+    /// `path` is the file that was written, not always the place itself.
+    fn look_when_quiet(&self, place: Place, path: &Path) {
+        let is_empty = path.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0);
+        let at = Instant::now() + if is_empty { EMPTY } else { QUIET };
         // What is due already stays so: the file was whole a moment ago.
         self.set(place, |before| before.filter(|before| *before <= Instant::now()).unwrap_or(at));
     }
@@ -288,7 +293,7 @@ fn sort(event: &Event, dirs: &BTreeMap<usize, Dir>, links: &Links, changes: &Cha
         for (place, target) in &*links.lock().expect("no code panics while it holds this lock") {
             let passing = path.file_name().is_some_and(|name| is_passing(&name.to_string_lossy()));
             if path.starts_with(target) && !passing {
-                sort_entry(event.kind, place.clone(), changes);
+                sort_entry(event.kind, path, place.clone(), changes);
             }
         }
         for (&index, dir) in dirs {
@@ -302,13 +307,13 @@ fn sort(event: &Event, dirs: &BTreeMap<usize, Dir>, links: &Links, changes: &Cha
                     _ => {}
                 }
             } else if let Some(entry) = entry_of(dir, path) {
-                sort_entry(event.kind, Place::Entry(index, entry), changes);
+                sort_entry(event.kind, path, Place::Entry(index, entry), changes);
             }
         }
     }
 }
 
-fn sort_entry(kind: EventKind, place: Place, changes: &Changes) {
+fn sort_entry(kind: EventKind, path: &Path, place: Place, changes: &Changes) {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
         | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => changes.look_now(place),
@@ -317,7 +322,7 @@ fn sort_entry(kind: EventKind, place: Place, changes: &Changes) {
         EventKind::Create(CreateKind::Any | CreateKind::File | CreateKind::Folder | CreateKind::Other)
         | EventKind::Modify(ModifyKind::Any | ModifyKind::Data(_) | ModifyKind::Other)
         | EventKind::Modify(ModifyKind::Name(RenameMode::Any | RenameMode::Other))
-        | EventKind::Any => changes.look_when_quiet(place),
+        | EventKind::Any => changes.look_when_quiet(place, path),
         // `Both` repeats what `From` and `To` said; reading is no change, a new mode or time neither.
         EventKind::Modify(ModifyKind::Name(RenameMode::Both) | ModifyKind::Metadata(_))
         | EventKind::Access(_)
@@ -374,6 +379,29 @@ mod tests {
         assert!(ready.is_empty() && next.is_some());
         changes.look_now(place.clone());
         assert_eq!(changes.take_due(), (vec![place], None));
+    }
+
+    #[test]
+    fn a_file_that_was_emptied_is_waited_for_until_it_is_written_or_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let path = folder.join("a.lua");
+        let dirs = BTreeMap::from([(0, Dir::new(PluginDir { path: folder, kind: DirKind::User }))]);
+        let (links, changes) = (Links::default(), Changes::default());
+        let told = |kind| sort(&Event::new(kind).add_path(path.clone()), &dirs, &links, &changes);
+        let written = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any));
+        std::fs::write(&path, "").unwrap();
+        let before = Instant::now();
+        told(written);
+        let (ready, next) = changes.take_due();
+        assert!(ready.is_empty() && next.unwrap() >= before + EMPTY);
+        std::fs::write(&path, "return 1").unwrap();
+        told(written);
+        let due = changes.lock()[&Place::Entry(0, path.clone())];
+        assert!(due <= Instant::now() + QUIET);
+        std::fs::write(&path, "").unwrap();
+        told(EventKind::Access(AccessKind::Close(AccessMode::Write)));
+        assert_eq!(changes.take_due().0, [Place::Entry(0, path.clone())]);
     }
 
     /// A system that lets some places be watched, and no more.

@@ -74,26 +74,13 @@ fn a_keeper_that_is_killed_is_followed_by_another() {
         assert_eq!(result["is_error"], false, "{result}");
     };
     start(&mut wire, "exec sleep 1000");
-    let keeper =
-        until("there is a keeper", || children(daemon.pid()).into_iter().find(|(_, line)| line.contains("keeper")));
-    assert!(std::process::Command::new("kill").args(["-9", &keeper.0]).status().unwrap().success());
+    let keeper = daemon.keeper();
+    assert!(std::process::Command::new("kill").args(["-9", &keeper.to_string()]).status().unwrap().success());
     start(&mut wire, "exec sleep 1001");
     until("both run", || (daemon.processes().len() == 2).then_some(()));
     kill(&mut daemon);
     nothing_runs(&daemon);
     daemon.start_again();
-}
-
-/// Ids and command lines.
-fn children(pid: u32) -> Vec<(String, String)> {
-    let below = |id: &str| {
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse::<u32>().ok()?;
-        let line = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
-        (parent == pid).then(|| (id.to_owned(), String::from_utf8_lossy(&line).replace('\0', " ")))
-    };
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries.filter_map(|entry| below(&entry.file_name().to_string_lossy())).collect()
 }
 
 /// What the clients did, and how far they came before the daemon went.

@@ -13,30 +13,45 @@ use toold_host::folders::{above, until_still};
 
 /// How long a file must be quiet before it is read: editors save in several steps.
 pub const QUIET: Duration = Duration::from_millis(30);
+/// The same for a file that is empty and was not closed: whoever emptied it is about to write it.
+const EMPTY: Duration = Duration::from_secs(1);
 /// How often a file system is looked at that tells nothing by itself.
 const POLL: Duration = Duration::from_secs(2);
 
 /// The files that are followed. What changes is asked for with [`take_change`](Self::take_change).
 pub struct ConfigWatch {
     watcher: Mutex<Box<dyn Watcher + Send>>,
-    files: Arc<Mutex<HashMap<PathBuf, bool>>>,
+    files: Arc<Mutex<HashMap<PathBuf, Change>>>,
     watched: Mutex<HashSet<PathBuf>>,
     wake: Arc<Notify>,
 }
 
+/// What happened to a file since somebody asked.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Change {
+    #[default]
+    None,
+    /// It came, went or was written; its writer may not be done.
+    Touched,
+    /// Its writer is done.
+    Closed,
+}
+
 impl ConfigWatch {
     pub fn start() -> Self {
-        let files = Arc::<Mutex<HashMap<PathBuf, bool>>>::default();
+        let files = Arc::<Mutex<HashMap<PathBuf, Change>>>::default();
         let wake = Arc::<Notify>::default();
         let react = {
             let (files, wake) = (files.clone(), wake.clone());
             move |event: notify::Result<Event>| {
                 let mut files = lock(&files);
                 let mut changed = false;
-                for (file, changes) in files.iter_mut() {
-                    let hit = event.as_ref().map_or(true, |event| concerns(event, file));
-                    *changes |= hit;
-                    changed |= hit;
+                for (file, change) in files.iter_mut() {
+                    let now = event.as_ref().map_or(Change::Touched, |event| change_of(event, file));
+                    if now != Change::None {
+                        *change = now;
+                        changed = true;
+                    }
                 }
                 if changed {
                     wake.notify_one();
@@ -56,7 +71,7 @@ impl ConfigWatch {
 
     /// Follows a file, which need not exist, nor any folder that leads to it.
     pub fn follow(&self, file: &Path) {
-        lock(&self.files).entry(file.to_owned()).or_insert(false);
+        lock(&self.files).entry(file.to_owned()).or_default();
         // The folder above the nearest one too: that may be replaced.
         let look = || above(file).take(2).collect::<Vec<_>>();
         let Ok(()) = until_still(look, |folders| {
@@ -91,19 +106,28 @@ impl ConfigWatch {
         });
     }
 
-    /// Waits until something may have changed, and has been quiet for a moment. Cancel-safe.
+    /// Waits until something may have changed, and has been quiet for a moment. Not cancel-safe: what woke it is lost.
     pub async fn changed(&self) {
         self.wake.notified().await;
-        while tokio::time::timeout(QUIET, self.wake.notified()).await.is_ok() {}
+        loop {
+            while tokio::time::timeout(QUIET, self.wake.notified()).await.is_ok() {}
+            let is_emptied = |(file, change): (&PathBuf, &Change)| {
+                *change == Change::Touched && file.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0)
+            };
+            let wait = lock(&self.files).iter().any(is_emptied);
+            if !wait || tokio::time::timeout(EMPTY, self.wake.notified()).await.is_err() {
+                break;
+            }
+        }
         // A folder that came is to be watched itself.
-        let files: Vec<PathBuf> =
-            lock(&self.files).iter().filter(|(_, changed)| **changed).map(|(file, _)| file.clone()).collect();
+        let changed = |(file, change): (&PathBuf, &Change)| (*change != Change::None).then(|| file.clone());
+        let files: Vec<PathBuf> = lock(&self.files).iter().filter_map(changed).collect();
         files.iter().for_each(|file| self.follow(file));
     }
 
     /// Whether a file may have changed since this was asked last.
     pub fn take_change(&self, file: &Path) -> bool {
-        lock(&self.files).get_mut(file).is_some_and(std::mem::take)
+        lock(&self.files).get_mut(file).is_some_and(|change| std::mem::take(change) != Change::None)
     }
 }
 
@@ -111,16 +135,21 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no code panics while it holds this lock")
 }
 
-/// Whether an event may be about the file, or about a folder that leads to it.
-fn concerns(event: &Event, file: &Path) -> bool {
-    let is_change = match event.kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+/// What an event may say about the file, or about a folder that leads to it.
+fn change_of(event: &Event, file: &Path) -> Change {
+    if event.need_rescan() {
+        return Change::Touched;
+    }
+    let change = match event.kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Change::Closed,
         // All that is told of a newer file where files are looked at.
-        EventKind::Modify(ModifyKind::Metadata(MetadataKind::WriteTime)) => true,
-        EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)) => false,
-        EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => true,
+        EventKind::Modify(ModifyKind::Metadata(MetadataKind::WriteTime)) => Change::Touched,
+        EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)) => Change::None,
+        EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => {
+            Change::Touched
+        }
     };
-    event.need_rescan() || (is_change && event.paths.iter().any(|path| file.starts_with(path)))
+    if event.paths.iter().any(|path| file.starts_with(path)) { change } else { Change::None }
 }
 
 #[cfg(test)]
@@ -147,6 +176,31 @@ mod tests {
             let both = async { tokio::join!(seen, written) };
             tokio::time::timeout(Duration::from_secs(30), both).await.expect("the file is seen");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_was_emptied_is_waited_for_until_it_is_written() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("config.toml");
+        std::fs::write(&file, "").unwrap();
+        let watch = ConfigWatch::start();
+        for (change, waits) in [(Change::Touched, true), (Change::Closed, false)] {
+            lock(&watch.files).insert(file.clone(), change);
+            watch.wake.notify_one();
+            let start = tokio::time::Instant::now();
+            watch.changed().await;
+            assert_eq!(start.elapsed() >= EMPTY, waits);
+        }
+        lock(&watch.files).insert(file.clone(), Change::Touched);
+        watch.wake.notify_one();
+        let start = tokio::time::Instant::now();
+        let fill = async {
+            tokio::time::sleep(QUIET * 2).await;
+            std::fs::write(&file, "[limits]\n").unwrap();
+            watch.wake.notify_one();
+        };
+        tokio::join!(watch.changed(), fill);
+        assert!(start.elapsed() < EMPTY);
     }
 
     #[test]
