@@ -180,8 +180,12 @@ fn clients_that_read_nothing_are_seen_in_the_status() {
 /// The log of the setup's daemon, of which there is one.
 fn log_file(setup: &Setup) -> PathBuf {
     let dir = setup.path("state/toold/log");
-    let files = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
-    let mut logs: Vec<_> = files.filter(|path| path.extension().is_some_and(|ending| ending == "log")).collect();
+    // A daemon listens a moment before it writes.
+    let mut logs: Vec<_> = until("there is a log", || {
+        let files = fs::read_dir(&dir).ok()?.map(|entry| entry.unwrap().path());
+        let logs: Vec<_> = files.filter(|path| path.extension().is_some_and(|ending| ending == "log")).collect();
+        (!logs.is_empty()).then_some(logs)
+    });
     assert_eq!(logs.len(), 1, "{logs:?}");
     logs.remove(0)
 }

@@ -83,6 +83,25 @@ fn a_keeper_that_is_killed_is_followed_by_another() {
     daemon.start_again();
 }
 
+#[test]
+fn a_keeper_that_is_stopped_when_the_daemon_is_killed_does_its_work_later() {
+    let mut daemon = Setup::new().config(ALLOW).start();
+    let mut wire = daemon.connect();
+    // In the foreground: what is in the background may be ended by the daemon of another test.
+    wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": "touch started; exec sleep 1000"}}));
+    until("the command runs", || daemon.work().join("started").exists().then_some(()));
+    let keeper = daemon.keeper().to_string();
+    let signal = |name: &str| {
+        assert!(std::process::Command::new("kill").args([name, &keeper]).status().unwrap().success());
+    };
+    signal("-STOP");
+    kill(&mut daemon);
+    assert_eq!(daemon.processes().len(), 1);
+    signal("-CONT");
+    nothing_runs(&daemon);
+    daemon.start_again();
+}
+
 /// What the clients did, and how far they came before the daemon went.
 #[derive(Default)]
 struct Load {

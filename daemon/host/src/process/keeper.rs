@@ -109,8 +109,6 @@ fn start(commands: &HashMap<String, Option<Pid>>) -> std::io::Result<(Child, Chi
         .arg(NAME)
         .env_clear()
         .current_dir("/")
-        // A terminal's Ctrl-C is for the daemon.
-        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -136,6 +134,9 @@ pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Exi
     if arguments.next()? != NAME {
         return None;
     }
+    // A terminal's Ctrl-C is for the daemon. In the daemon's session its end would hang up on a keeper that is
+    // stopped just then (POSIX, _exit, of process groups that become orphaned).
+    let _ = rustix::process::setsid();
     let left = listen(std::io::stdin());
     if !left.is_empty() {
         end(&left);
