@@ -88,7 +88,7 @@ end)
 #[test]
 fn no_call_slips_by_a_hook_that_is_still_being_loaded() {
     let slow = r#"
-hygge.sleep("200ms")
+hygge.sleep("2s")
 hygge.register_hook("pre_tool", function(e) return {decision = "deny", reason = "not before breakfast"} end)
 "#;
     let batch = json!({"calls": [{"name": "read", "arguments": {"path": "a.txt"}}]});

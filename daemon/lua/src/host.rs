@@ -74,7 +74,8 @@ pub struct PluginHostOptions {
     pub memory: usize,
     /// How long a script may take to load.
     pub load_limit: Duration,
-    /// How long [`PluginHost::settled`] waits when no further plugin finishes.
+    /// How long [`PluginHost::settled`] waits when no further plugin finishes. More than a load may take, so that no
+    /// call slips past the hooks of a plugin that is slow, and it is only the system that is not waited for.
     pub settle_patience: Duration,
     /// How many machines a plugin with parallelizable tools may have.
     pub machines: usize,
@@ -112,14 +113,14 @@ impl Trust for Nobody {
 }
 
 impl PluginHostOptions {
-    /// 64 MiB a machine, 5 s to load, a machine for each core, public addresses only, nothing configured.
+    /// 64 MiB a machine, 5 s to load and 10 to settle, a machine for each core, public addresses only, nothing configured.
     pub fn new(engine: Arc<Engine>, dirs: Vec<PluginDir>) -> Self {
         Self {
             dirs,
             engine,
             memory: 64 << 20,
             load_limit: Duration::from_secs(5),
-            settle_patience: Duration::from_secs(1),
+            settle_patience: Duration::from_secs(10),
             machines: std::thread::available_parallelism().map_or(1, usize::from),
             config: Map::new(),
             profile_dir: PathBuf::new(),
@@ -254,8 +255,8 @@ impl PluginHost {
     }
 
     /// Waits until the plugins that were there at the start, or at the last [`arrange`](Self::arrange), serve or
-    /// have failed; gives the number of the first event that came after that. Plugins that take unusually long are not
-    /// waited for. Cancel-safe.
+    /// have failed; gives the number of the first event that came after that. What the system holds up for longer than a
+    /// load may take is not waited for. Cancel-safe.
     pub async fn settled(&self) -> u64 {
         let mut settled = self.settled.subscribe();
         tokio::select! {

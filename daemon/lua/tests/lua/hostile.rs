@@ -17,7 +17,7 @@ impl Ends {
     fn limit_ms(self) -> u64 {
         match self {
             AtLimit | Somehow => 150,
-            With(_) | Well => 60_000,
+            With(_) | Well => 30_000,
         }
     }
 }

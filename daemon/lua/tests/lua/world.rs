@@ -20,7 +20,7 @@ use toold_proto::plugin::{Plugin, PluginStatus};
 use toold_proto::tool::{SessionId, ToolResult};
 
 /// Nothing in a test takes so long; what does has hung.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
     pub(crate) engine: Arc<Engine>,
