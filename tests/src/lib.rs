@@ -10,5 +10,5 @@ mod wire;
 pub use binaries::{toolctl, toold};
 pub use daemon::{Setup, TestDaemon};
 pub use terminal::Terminal;
-pub use wait::until;
+pub use wait::{PATIENCE, until};
 pub use wire::{Framing, Wire};

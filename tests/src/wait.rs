@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// No wait in any test is longer; what takes this long does not come.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Asks again and again until there is an answer. For what no event tells; all else waits for its event.
 #[track_caller]

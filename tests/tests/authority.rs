@@ -250,7 +250,7 @@ impl Token {
         let token = std::fs::read_to_string(daemon.state().join(file)).unwrap();
         let address = url.strip_prefix("ws://").unwrap().split('/').next().unwrap();
         let stream = std::net::TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(toold_tests::PATIENCE)).unwrap();
         let mut request = tungstenite::client::IntoClientRequest::into_client_request(url.as_str()).unwrap();
         request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
         Self(tungstenite::client(request, stream).unwrap().0)

@@ -107,7 +107,7 @@ fn a_lender_hears_of_cancel_and_time_out() {
     assert_eq!(agent.answer(id)["error"]["code"], -32800);
     assert_eq!(invocation(&mut editor), json!({"invocation_id": asked["invocation_id"], "cancelled": true}));
 
-    let params = json!({"name": "editor_open", "arguments": {"path": "b"}, "timeout_ms": 30});
+    let params = json!({"name": "editor_open", "arguments": {"path": "b"}, "timeout_ms": 500});
     let id = agent.request("tools.execute", params);
     let asked = invocation(&mut editor);
     assert_eq!(agent.answer(id)["result"]["metadata"]["timed_out"], true);

@@ -3,10 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::MetadataExt;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, until};
+use toold_tests::{PATIENCE, Setup, TestDaemon, until};
 
 const PLUGIN: &str = r#"
 hygge.register_tool{
@@ -57,7 +56,7 @@ impl Answer {
 impl Served {
     fn stream(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 
@@ -273,7 +272,7 @@ fn large_bodies_are_refused() {
 
 #[test]
 fn slow_bodies_are_given_up() {
-    let served = serve("body_timeout_ms = 200\n");
+    let served = serve("body_timeout_ms = 2000\n");
     let mut stream = served.stream();
     stream.write_all((served.head("POST", 1_000, &[]) + "{").as_bytes()).unwrap();
     assert_eq!(read(stream).status, 408);

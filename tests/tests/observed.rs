@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
@@ -14,10 +13,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, Wire, toolctl, toold, until};
-
-/// No wait is longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+use toold_tests::{PATIENCE, Setup, TestDaemon, Wire, toolctl, toold, until};
 
 const TOOLS: &str = r#"
 local function hold(ctx)

@@ -178,7 +178,7 @@ fn a_confined_command_is_ended_as_any_other() {
     let Some(daemon) = confined("mode = \"read-only\"", Setup::new()) else { return };
     let mut wire = daemon.connect();
     let command = "trap '' TERM; setsid sleep 1000 & echo before; sleep 1000";
-    let result = wire.tool("bash", json!({"command": command, "timeout_ms": 1500}));
+    let result = wire.tool("bash", json!({"command": command, "timeout_ms": 4000}));
     assert!(result["content"][0]["text"].as_str().unwrap().starts_with("before\n[ended after"), "{result}");
     until("its processes are gone", || daemon.processes().is_empty().then_some(()));
     let result = wire.tool("bash", json!({"command": "exit 7"}));

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderName, Request};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
-use toold_tests::{Setup, TestDaemon, until};
+use toold_tests::{PATIENCE, Setup, TestDaemon, until};
 
 const PLUGIN: &str = r#"
 hygge.register_tool{
@@ -46,8 +46,8 @@ fn serve(more: &str) -> Served {
 impl Served {
     fn stream(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 

@@ -6,9 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::Duration;
 
-use toold_tests::{Setup, toolctl, toold, until};
+use toold_tests::{PATIENCE, Setup, toolctl, toold, until};
 
 /// Commands and the files that they write need nobody's leave.
 pub(crate) const ALLOW_ALL: &str = "\
@@ -110,7 +109,7 @@ pub(crate) struct Manager(UnixDatagram);
 impl Manager {
     pub(crate) fn new(setup: &Setup) -> Self {
         let socket = UnixDatagram::bind(setup.path("notify")).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         Self(socket)
     }
 

@@ -73,7 +73,7 @@ async fn run(what: &'static str, body: &'static str, ends: Ends) -> Option<Strin
     world.host.stop().await;
     world.engine.tasks.close();
     // What was stopped is gone, not only answered.
-    if tokio::time::timeout(Duration::from_secs(10), world.engine.tasks.wait()).await.is_err() {
+    if tokio::time::timeout(Duration::from_secs(60), world.engine.tasks.wait()).await.is_err() {
         return Some(format!("{what}: its work did not end"));
     }
     None
