@@ -470,10 +470,10 @@ hygge.register_command{
 (defun toold-test--tmux (&rest arguments)
   "Run tmux with ARGUMENTS, on a server for this test; give its output."
   (with-temp-buffer
-    (let* ((name (concat "toold-" (file-name-nondirectory toold-test--work)
-                         (number-to-string (emacs-pid))))
+    ;; In the tests' own folder: tmux leaves its socket.
+    (let* ((socket (expand-file-name "tmux" toold-test--base))
            (status (apply #'call-process "tmux" nil t nil
-                          "-L" name "-f" "/dev/null" arguments)))
+                          "-S" socket "-f" "/dev/null" arguments)))
       (unless (eql status 0)
         (error "Tmux failed: %s" (buffer-string)))
       (buffer-string))))

@@ -5,11 +5,12 @@ local support = require("support")
 local equal, contains, wait = support.equal, support.contains, support.wait
 
 local function terminal(place)
-  local name = "toold-nvim-" .. vim.fn.fnamemodify(place.base, ":t")
+  -- In the test's own folder: tmux leaves its socket.
+  local socket = place.base .. "/tmux"
   local self = {}
 
   local function tmux(...)
-    local output = vim.fn.system({ "tmux", "-L", name, "-f", "/dev/null", ... })
+    local output = vim.fn.system({ "tmux", "-S", socket, "-f", "/dev/null", ... })
     if vim.v.shell_error ~= 0 then
       error(output, 2)
     end
@@ -42,7 +43,7 @@ local function terminal(place)
   end
 
   function self.close()
-    vim.fn.system({ "tmux", "-L", name, "kill-server" })
+    vim.fn.system({ "tmux", "-S", socket, "kill-server" })
   end
 
   return self
