@@ -2,7 +2,7 @@
 //! answers to a tool's questions.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent};
@@ -16,7 +16,7 @@ use toold_proto::question::{Question, QuestionEvent};
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::ask::{self, choices};
-use crate::keys::{Key, Keys, key};
+use crate::keys::{Key, Keys, key, write_raw};
 use crate::output::{self, DIM};
 use crate::question::{self, Chosen};
 
@@ -152,14 +152,11 @@ impl Asking {
 
     async fn put_ask(&mut self, ask: &Ask) -> anyhow::Result<Answered> {
         let choices = choices(ask);
-        {
-            let mut err = output::stderr();
-            ask::show(ask, &mut err)?;
-            ask::show_choices(&choices, &mut err)?;
-        }
         let again = || Request::Permission(Box::new(ask.clone()));
-        let shown = Instant::now();
+        // Before anything is shown: who sees it can press a key.
         let mut keys = Keys::open()?;
+        write_raw(|out| ask::show(ask, out).and_then(|()| ask::show_choices(&choices, out)))?;
+        let shown = Instant::now();
         loop {
             let pressed = match self.key_or_end(&mut keys, &ask.request_id).await? {
                 Came::Key(event) => key(event),
@@ -191,11 +188,11 @@ impl Asking {
     }
 
     async fn put_question(&mut self, question: &Question) -> anyhow::Result<Answered> {
-        question::show(question, &mut output::stderr())?;
         let again = || Request::Question(Box::new(question.clone()));
+        let mut keys = Keys::open()?;
+        write_raw(|out| question::show(question, out))?;
         let shown = Instant::now();
         let mut chosen = Chosen::new();
-        let mut keys = Keys::open()?;
         loop {
             let event = match self.key_or_end(&mut keys, &question.request_id).await? {
                 Came::Key(event) => event,
@@ -324,16 +321,6 @@ async fn item<T: serde::de::DeserializeOwned>(items: &mut Option<Items<T>>) -> O
         Some(items) => items.next().await,
         None => std::future::pending().await,
     }
-}
-
-/// Writes to a terminal in raw mode, where a line's end is not yet the next line's start.
-fn write_raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
-    let mut text = Vec::new();
-    write(&mut text)?;
-    let text = String::from_utf8_lossy(&text).replace('\n', "\r\n");
-    let mut err = output::stderr();
-    err.write_all(text.as_bytes())?;
-    err.flush()
 }
 
 fn deny(ask: &Ask) -> ReplyPermission {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::exit::usage;
-use crate::keys::{self, Key, Keys};
+use crate::keys::{self, Key, Keys, write_raw};
 use crate::output::{self, BOLD};
 
 /// Asks on the terminal; anything but `y` is no.
@@ -14,13 +14,12 @@ pub(crate) async fn confirm(question: &str) -> anyhow::Result<bool> {
     if !keys::person_is_there() {
         return Err(usage(format!("{question} There is nobody to ask here: say --yes")));
     }
-    let mut err = output::stderr();
-    write!(err, "{BOLD}{question}{BOLD:#} [y/N] ")?;
-    err.flush()?;
+    // Before anything is shown: who sees it can press a key.
     let mut keys = Keys::open()?;
+    write_raw(|out| write!(out, "{BOLD}{question}{BOLD:#} [y/N] "))?;
     let key = keys.next().await;
     keys.close().await;
     let yes = matches!(key, Some(Key::Char('y' | 'Y')));
-    writeln!(err, "{}", if yes { "yes" } else { "no" })?;
+    writeln!(output::stderr(), "{}", if yes { "yes" } else { "no" })?;
     Ok(yes)
 }

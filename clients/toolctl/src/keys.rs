@@ -1,6 +1,6 @@
 //! One key at a time from the terminal.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,6 +9,8 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+
+use crate::output;
 
 /// How often the thread that waits for a key looks whether anybody still wants one.
 const LOOK_EVERY: Duration = Duration::from_millis(30);
@@ -100,4 +102,14 @@ pub(crate) fn key(event: KeyEvent) -> Key {
         KeyCode::Char(c) => Key::Char(c),
         _ => Key::Other,
     }
+}
+
+/// Writes to a terminal in raw mode, where a line's end is not yet the next line's start.
+pub(crate) fn write_raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+    let mut text = Vec::new();
+    write(&mut text)?;
+    let text = String::from_utf8_lossy(&text).replace('\n', "\r\n");
+    let mut err = output::stderr();
+    err.write_all(text.as_bytes())?;
+    err.flush()
 }
