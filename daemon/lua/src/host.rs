@@ -113,7 +113,8 @@ impl Trust for Nobody {
 }
 
 impl PluginHostOptions {
-    /// 64 MiB a machine, 5 s to load and 10 to settle, a machine for each core, public addresses only, nothing configured.
+    /// 64 MiB a machine, 5 s to load and 10 to settle, a machine for each core, public addresses only, nothing
+    /// configured.
     pub fn new(engine: Arc<Engine>, dirs: Vec<PluginDir>) -> Self {
         Self {
             dirs,
@@ -255,8 +256,8 @@ impl PluginHost {
     }
 
     /// Waits until the plugins that were there at the start, or at the last [`arrange`](Self::arrange), serve or
-    /// have failed; gives the number of the first event that came after that. What the system holds up for longer than a
-    /// load may take is not waited for. Cancel-safe.
+    /// have failed; gives the number of the first event that came after that. What the system holds up for longer
+    /// than a load may take is not waited for. Cancel-safe.
     pub async fn settled(&self) -> u64 {
         let mut settled = self.settled.subscribe();
         tokio::select! {

@@ -17,16 +17,13 @@ use arc_swap::ArcSwap;
 use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode};
 use notify::{Config, ErrorKind, Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
-use toold_host::folders::{above, until_still};
+use toold_host::folders::{EMPTY, above, is_empty_file, until_still};
 
 use crate::dirs::Dir;
 use crate::watch::silence::{Silence, Silent};
 
 /// How long a file that is written and not closed must be quiet.
 const QUIET: Duration = Duration::from_millis(10);
-/// The same for one that is still empty: whoever emptied it is about to write it, and may be kept from it by a busy
-/// machine or a slow network.
-const EMPTY: Duration = Duration::from_secs(1);
 /// How long something that is gone may take to come back.
 const GONE: Duration = Duration::from_millis(50);
 
@@ -65,8 +62,7 @@ impl Changes {
 
     /// `path` is the file that was written, not always the place itself.
     fn look_when_quiet(&self, place: Place, path: &Path) {
-        let is_empty = path.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0);
-        let at = Instant::now() + if is_empty { EMPTY } else { QUIET };
+        let at = Instant::now() + if is_empty_file(path) { EMPTY } else { QUIET };
         // What is due already stays so: the file was whole a moment ago.
         self.set(place, |before| before.filter(|before| *before <= Instant::now()).unwrap_or(at));
     }

@@ -9,12 +9,10 @@ use std::time::Duration;
 use notify::event::{AccessKind, AccessMode, EventKind, MetadataKind, ModifyKind};
 use notify::{Config, Event, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
-use toold_host::folders::{above, until_still};
+use toold_host::folders::{EMPTY, above, is_empty_file, until_still};
 
 /// How long a file must be quiet before it is read: editors save in several steps.
 pub const QUIET: Duration = Duration::from_millis(30);
-/// The same for a file that is empty and was not closed: whoever emptied it is about to write it.
-const EMPTY: Duration = Duration::from_secs(1);
 /// How often a file system is looked at that tells nothing by itself.
 const POLL: Duration = Duration::from_secs(2);
 
@@ -111,10 +109,7 @@ impl ConfigWatch {
         self.wake.notified().await;
         loop {
             while tokio::time::timeout(QUIET, self.wake.notified()).await.is_ok() {}
-            let is_emptied = |(file, change): (&PathBuf, &Change)| {
-                *change == Change::Touched && file.metadata().is_ok_and(|facts| facts.is_file() && facts.len() == 0)
-            };
-            let wait = lock(&self.files).iter().any(is_emptied);
+            let wait = lock(&self.files).iter().any(|(file, change)| *change == Change::Touched && is_empty_file(file));
             if !wait || tokio::time::timeout(EMPTY, self.wake.notified()).await.is_err() {
                 break;
             }
