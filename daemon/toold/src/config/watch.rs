@@ -166,7 +166,7 @@ mod tests {
             };
             let written = async {
                 std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-                std::fs::write(&file, "").unwrap();
+                std::fs::write(&file, "[limits]\n").unwrap();
             };
             let both = async { tokio::join!(seen, written) };
             tokio::time::timeout(Duration::from_secs(30), both).await.expect("the file is seen");
