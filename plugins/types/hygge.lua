@@ -11,7 +11,7 @@
 ---What a call will touch, as the permission policy judges it.
 ---@class hygge.Need
 ---@field category hygge.Category
----@field target string A path, a command line, `host:port`, or a name.
+---@field target string A path, a command line, `host:port`, of `mcp` `server/tool`, or a name.
 ---@field reason? string For the person who is asked.
 
 ---A piece of a result: text, an image or audio in Base64, or a resource.
@@ -162,7 +162,7 @@ function ctx.roots() end
 ---@class hygge.ExecOptions
 ---@field timeout? hygge.Duration The rest of the call's time when absent.
 ---@field dir? string The folder to run in; the call's `cwd` when absent.
----@field env? table<string, string> Added to what programs get.
+---@field env? table<string, string> Added to what programs get. Each variable needs permission as `NAME=value` in front of the command does.
 ---@field stdin? string
 ---@field on_output? fun(stream: "stdout" | "stderr", text: string) Hears output as it comes.
 
@@ -352,18 +352,18 @@ function hygge.fs.write(path, text) end
 function hygge.fs.append(path, text) end
 
 ---@param path string
----@return {name: string, type: "file" | "directory" | "link" | "other"}[] entries Sorted by name; at most 10,000.
+---@return {name: string, type: "file" | "directory" | "link" | "other"}[] entries Those that the call may read, sorted by name; at most 10,000.
 function hygge.fs.list(path) end
 
 ---@param path string
----@return {type: "file" | "directory" | "link" | "other", size: integer, mtime: number}? facts nil when there is nothing.
+---@return {type: "file" | "directory" | "link" | "other", size: integer, mtime: number}? facts nil when there is nothing. The size of a folder is 0.
 function hygge.fs.stat(path) end
 
 ---@param path string
 ---@return boolean
 function hygge.fs.exists(path) end
 
----Files below the call's `cwd`, but for those that are kept from tools.
+---Files below the call's `cwd` that the call may read.
 ---@param pattern string Such as `src/**/*.lua`; `*` stays within one folder.
 ---@return string[] paths Sorted, relative to `cwd`; at most 10,000.
 function hygge.fs.glob(pattern) end

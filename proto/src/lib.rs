@@ -30,8 +30,14 @@ pub mod skill;
 pub mod socket;
 pub mod todo;
 pub mod tool;
+pub mod upgrade;
+pub mod workspace;
 
 pub use schema::schema_of;
 
-/// The revision of the native dialect; `session.open {protocol}` must name it.
-pub const PROTOCOL: u32 = 1;
+/// The revision of the native dialect that is spoken here.
+pub const PROTOCOL: u32 = 2;
+
+/// The revisions that a client may name in `session.open {protocol}`. Revision 2 added members and methods, and clients
+/// of revision 1 pass over what they do not know.
+pub const PROTOCOLS: std::ops::RangeInclusive<u32> = 1..=PROTOCOL;

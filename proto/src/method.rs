@@ -38,6 +38,8 @@ use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, Se
 use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
 use crate::skill::{GetSkill, MemoryList, OfSession, SkillList, SkillText, TodoList};
 use crate::tool::{Tool, ToolResult};
+use crate::upgrade::{CheckUpgrade, UpgradeReport};
+use crate::workspace::{NameWorkspace, ShareSession, SharedSession, WorkspaceList};
 
 /// A request and its answer.
 pub trait Method {
@@ -134,6 +136,7 @@ macro_rules! subscriptions {
 methods! {
     SessionOpen = "session.open", "Opens or resumes a session and binds it to this connection.", OpenSession => OpenedSession;
     SessionsList = "session.list", "Lists the sessions.", NoParams => SessionList;
+    SessionShare = "session.share", "Gives a one-time code by which an agent may join a session.", ShareSession => SharedSession;
     SessionClose = "session.close", "Ends a session and cancels its calls.", CloseSession => ClosedSession;
     ToolsList = "tools.list", "Lists the tools of the caller's view, sorted by name.", ListTools => ToolList;
     ToolsSchema = "tools.schema", "Shows one tool.", ToolSchema => Tool;
@@ -183,6 +186,10 @@ methods! {
     HooksRun = "hooks.run", "Runs the message hooks and gives what they say together.", RunHooks => HookAction;
     PromptRender = "prompt.render", "Renders the text that teaches a model the tools.", RenderPrompt => RenderedPrompt;
     PromptParse = "prompt.parse", "Reads the calls in a model's answer.", ParsePrompt => ParsedPrompt;
+    WorkspacesList = "workspaces.list", "Lists the folders in which agents may work.", NoParams => WorkspaceList;
+    WorkspacesAllow = "workspaces.allow", "Lets every agent work in a folder, from now on.", NameWorkspace => WorkspaceList;
+    WorkspacesForget = "workspaces.forget", "Forgets that a person chose a folder; running sessions go on.", NameWorkspace => WorkspaceList;
+    UpgradeCheck = "upgrade.check", "Lists what version 0.1 allowed and this one does not.", CheckUpgrade => UpgradeReport;
     CacheGetStats = "cache.stats", "Tells how the cache of results is used.", NoParams => CacheStats;
     CacheClear = "cache.clear", "Forgets the results that are kept.", NoParams => CacheCleared;
     AuditQuery = "audit.query", "Lists calls of the past.", audit::AuditQuery => audit::AuditList;

@@ -24,13 +24,15 @@ pub struct OpenSession {
     /// The model that the frontend talks to, for tools that ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The protocol revision; the only one so far is 1.
+    /// The protocol revision that the client speaks: 1 or 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<u32>,
     /// `agent` for a frontend that acts for a model: it cannot answer permission asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Added to what the session's processes get.
+    /// Variables for the session's processes. A person's frontend may set any. All other clients may set those that
+    /// `[agents] env` names, and those whose value is that of the client's own process; the rest are ignored, and
+    /// named in the answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Narrows the session's view of the registry.
@@ -77,7 +79,26 @@ pub struct OpenedSession {
     pub cwd: String,
     /// Whether the session was there before.
     pub resumed: bool,
+    /// Whether its tools may work in the folder. Absent for clients of protocol 1, some of which read no member that they
+    /// do not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceState>,
+    /// Names in `env` that this client may not set; they have no effect. Absent for clients of protocol 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_ignored: Vec<String>,
     pub server: ServerInfo,
+}
+
+/// Whether the tools of a session may work in its folders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceState {
+    #[default]
+    Open,
+    /// The first call that needs the folder asks a person for it.
+    Pending,
+    /// The client named no folder that it may work in: tools that need no folder work.
+    None,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! Who may do what: every method for every kind of caller, and what sessions and plugins may not reach.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
@@ -8,7 +8,49 @@ use toold_tests::{Setup, TestDaemon, Wire};
 
 const ALLOW_ALL: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
 
-/// For a person's frontend alone: neither an agent nor what a tool started may call them.
+/// Which methods a kind of caller may call, by the table in the security document: a cell that is not `no` lets it.
+fn table(column: &str) -> BTreeMap<String, bool> {
+    let document = include_str!("../../daemon/SECURITY.md");
+    let mut rows = document.lines().skip_while(|line| !line.starts_with("| methods |"));
+    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let heading = cells(rows.next().expect("the table is there"));
+    let at =
+        heading.iter().position(|cell| cell == column).unwrap_or_else(|| panic!("no column {column}: {heading:?}"));
+    let mut all = BTreeMap::new();
+    for row in rows.skip(1).take_while(|line| line.starts_with('|')) {
+        let row = cells(row);
+        for method in row[0].split(", ") {
+            let method = method.trim_matches('`').to_owned();
+            assert_eq!(all.insert(method.clone(), row[at] != "no"), None, "{method} stands there twice");
+        }
+    }
+    all
+}
+
+#[test]
+fn the_table_in_the_security_document_names_every_method_and_what_persons_decide() {
+    let daemon = TestDaemon::start();
+    let served = methods(&mut daemon.connect());
+    // What ends a subscription is for whoever has one.
+    let ends = ["unsubscribe", ".detach", ".unprovide"];
+    let served: BTreeSet<String> =
+        served.into_iter().filter(|method| !ends.iter().any(|end| method.ends_with(end))).collect();
+    for (column, decides) in [
+        ("person's frontend", true),
+        ("agent", false),
+        ("token `call`", false),
+        ("token `admin`", true),
+        ("what a tool started", false),
+    ] {
+        let table = table(column);
+        assert_eq!(table.keys().cloned().collect::<BTreeSet<_>>(), served, "{column}");
+        let refused: Vec<&str> = table.iter().filter(|(_, may)| !**may).map(|(method, _)| method.as_str()).collect();
+        // The other tests of this file call each of these as each of them.
+        assert_eq!(refused, if decides { &[] } else { FOR_PERSONS }, "{column}");
+    }
+}
+
+/// For a person's frontend alone: neither an agent nor what a tool started may call them. Sorted.
 const FOR_PERSONS: &[&str] = &[
     "buffers.clear",
     "buffers.set",
@@ -29,8 +71,13 @@ const FOR_PERSONS: &[&str] = &[
     "questions.reply",
     "questions.subscribe",
     "remotes.reconnect",
+    "session.share",
     "shells.kill",
     "tools.provide",
+    "upgrade.check",
+    "workspaces.allow",
+    "workspaces.forget",
+    "workspaces.list",
 ];
 
 /// Parameters that fit each of them, so that nothing but the caller is a reason to refuse.
@@ -46,6 +93,7 @@ fn params_of(method: &str) -> Value {
         "plugins.trust" => json!({"path": "/"}),
         "shells.kill" => json!({"shell_id": "none"}),
         "tools.provide" => json!({"tools": []}),
+        "workspaces.allow" | "workspaces.forget" => json!({"path": "/"}),
         _ => json!({}),
     }
 }

@@ -201,7 +201,6 @@ fn a_session_that_it_opens_lies_within_its_tools() {
         json!({"cwd": work.join("p"), "roots": [work.join("other")]}),
         json!({"session_id": opened["session_id"]}),
         json!({"session_id": "its-own"}),
-        json!({"cwd": work.join("p"), "env": {"PATH": work}}),
     ] {
         let answers = below(&daemon, &mut wire, "itself", &json!([open(wider.clone())]));
         assert_eq!(answers[0]["error"]["code"], -32002, "{wider}: {answers:?}");

@@ -5,8 +5,11 @@ use toold_tests::{Setup, TestDaemon, Wire};
 
 const APPROVES: &str = "[mcp.clients.trusted]\napprove = true\n";
 
+/// With a folder that a person opened.
 fn daemon() -> TestDaemon {
-    Setup::new().config(APPROVES).start()
+    let daemon = Setup::new().config(APPROVES).start();
+    daemon.connect();
+    daemon
 }
 
 /// A client of an older revision that shows forms.

@@ -39,6 +39,8 @@ fn a_skill_is_a_resource_and_a_prompt() {
         .file(".agents/skills/one/SKILL.md", "---\nname: one\ndescription: The first\n---\nDo it.\n")
         .file(".agents/skills/one/notes.txt", "x")
         .start();
+    // A person has opened the folder.
+    daemon.connect();
     let mut client = client(&daemon);
     until("the project's skill is listed", || (uris(&mut client) == ["skill://one"]).then_some(()));
     let all = client.result("resources/list", json!({}));
@@ -66,6 +68,8 @@ fn a_skill_is_a_resource_and_a_prompt() {
 #[test]
 fn clients_hear_that_a_skill_was_saved() {
     let daemon = TestDaemon::start();
+    // A person has opened the folder.
+    daemon.connect();
     let mut client = client(&daemon);
     assert_eq!(uris(&mut client), Vec::<String>::new());
     let folder = daemon.work().join(".claude/skills");
@@ -80,6 +84,8 @@ fn clients_hear_that_a_skill_was_saved() {
 #[test]
 fn a_projects_skill_stands_in_for_the_users() {
     let daemon = Setup::new().file(".agents/skills/both.md", "---\ndescription: project's\n---\nHere.\n").start();
+    // A person has opened the folder.
+    daemon.connect();
     let users = daemon.setup.path("config/toold/skills");
     fs::create_dir_all(&users).unwrap();
     fs::write(users.join("both.md"), "---\ndescription: user's\n---\nAnywhere.\n").unwrap();
@@ -94,6 +100,8 @@ fn a_projects_skill_stands_in_for_the_users() {
 #[test]
 fn memories_of_the_project_and_of_all_are_resources_and_those_of_sessions_are_not() {
     let daemon = Setup::new().file(".toold/memories/use tabs.md", "---\n---\nUse tabs\n").start();
+    // A person has opened the folder.
+    daemon.connect();
     let global = daemon.setup.path("config/toold/memories");
     fs::create_dir_all(&global).unwrap();
     fs::write(global.join("rain.md"), "It rains").unwrap();
@@ -110,6 +118,8 @@ fn memories_of_the_project_and_of_all_are_resources_and_those_of_sessions_are_no
 #[test]
 fn a_project_shows_no_memories_from_outside_of_it() {
     let daemon = Setup::new().file(".toold/memories/in.md", "inside").start();
+    // A person has opened the folder.
+    daemon.connect();
     let outside = daemon.setup.path("secret.md");
     fs::write(&outside, "outside").unwrap();
     std::os::unix::fs::symlink(&outside, daemon.work().join(".toold/memories/out.md")).unwrap();

@@ -28,8 +28,11 @@ end)
 tool("roots", "required", function(ctx) return #ctx.roots() end)
 "#;
 
+/// With a folder that a person opened.
 fn daemon(config: &str) -> TestDaemon {
-    Setup::new().config(config).plugin("jobs.lua", PLUGIN).start()
+    let daemon = Setup::new().config(config).plugin("jobs.lua", PLUGIN).start();
+    daemon.connect();
+    daemon
 }
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";

@@ -347,7 +347,10 @@ fn over_websocket(token: &str) -> (TestDaemon, TestDaemon) {
     let near = Setup::new();
     let file: &Path = &near.path("home/token");
     std::fs::copy(far.state().join(token), file).unwrap();
-    let near = near.config(&format!("[remotes.far]\nurl = {url:?}\ntoken_file = \"~/token\"\n")).start();
+    // The person there opened this folder; the home folder, which is the default, is no workspace for a token.
+    far.connect();
+    let remote = format!("[remotes.far]\nurl = {url:?}\ntoken_file = \"~/token\"\ncwd = {:?}\n", far.work());
+    let near = near.config(&remote).start();
     wait_for_tool(&near, "far_hello");
     (near, far)
 }
@@ -365,7 +368,7 @@ fn a_websocket_carries_the_same() {
     let ask = asked(&mut client);
     client.result("permissions.reply", json!({"request_id": ask["request_id"], "action": "allow"}));
     assert_eq!(client.answer(call)["result"]["is_error"], false);
-    assert!(far.setup.path("home/made").exists());
+    assert!(far.work().join("made").exists());
     // It is restarted there, and found again.
     let mut far = far;
     let url = far.connect().result("daemon.status", json!({}))["rpc_url"].as_str().unwrap().to_owned();

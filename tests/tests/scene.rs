@@ -84,6 +84,38 @@ fn approvers_that_are_killed_lose_no_ask() {
     assert_eq!(agent.result("permissions.pending", json!({})), json!({"asks": []}));
 }
 
+#[test]
+fn an_approver_sees_which_client_wants_which_folder_and_what_is_allowed_is_remembered() {
+    let daemon = TestDaemon::start();
+    // This test is a person's frontend and an agent: without the former, its `toolctl` would be the agent's.
+    daemon.connect();
+    let folder = daemon.setup.path("home/letters");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("letter.txt"), "dear reader\n").unwrap();
+    let agent = || {
+        let mut wire = Wire::connect(&daemon.socket());
+        let params = json!({"cwd": folder, "role": "agent", "client": {"name": "the agent"}});
+        let opened = wire.result("session.open", params);
+        (wire, opened["workspace"].as_str().unwrap().to_owned())
+    };
+    let (mut wire, workspace) = agent();
+    assert_eq!(workspace, "pending");
+    let mut person = approver(&daemon);
+    let id = wire.request("tools.execute", json!({"name": "read", "arguments": {"path": "letter.txt"}}));
+    person.wait_for("deny, and say why");
+    let shown = person.written();
+    for part in
+        ["asks for a folder to work in", "as a workspace of the agent", "allow, and remember it for this client"]
+    {
+        assert!(shown.contains(part), "{part}: {shown:?}");
+    }
+    assert!(!shown.contains(PROMPT) && !shown.contains("in this project"), "{shown:?}");
+    person.press_until("y", "allowed always");
+    let result = wire.answer(id)["result"].take();
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("dear reader"), "{result}");
+    assert_eq!(agent().1, "open");
+}
+
 fn subscribed(daemon: &TestDaemon) -> Wire {
     let mut wire = daemon.connect();
     wire.result("permissions.subscribe", json!({}));

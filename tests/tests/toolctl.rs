@@ -461,3 +461,16 @@ fn doctor_finds_nothing_wrong_with_a_fresh_daemon() {
     // The harness makes the socket's folder, and with the mode that the umask leaves.
     assert!(bad.iter().all(|finding| finding["about"] == "socket"), "{bad:?}");
 }
+
+#[test]
+fn commands_find_the_toolchain_that_toolctl_finds() {
+    let rule = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"env\"\naction = \"allow\"\n";
+    let daemon = Setup::new().config(rule).start();
+    let mut command = daemon.setup.command(toolctl());
+    command.env("VIRTUAL_ENV", "/a/venv").env("RUSTUP_TOOLCHAIN", "nightly").env("SOMETHING", "else");
+    let output = command.args(["call", "bash", "command=env"]).stdin(Stdio::null()).output().unwrap();
+    let said = out(&output);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.contains(&"VIRTUAL_ENV=/a/venv") && lines.contains(&"RUSTUP_TOOLCHAIN=nightly"), "{said}");
+    assert!(!said.contains("SOMETHING="), "{said}");
+}

@@ -14,10 +14,13 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use toold_proto::call::Execute;
-use toold_proto::method::{Method, Subscription};
-use toold_proto::tool::CallId;
+use toold_proto::method::{Method, SessionOpen, SessionShare, Subscription};
+use toold_proto::session::{OpenSession, OpenedSession};
+use toold_proto::tool::{CallId, SessionId};
+use toold_proto::workspace::{ShareSession, SharedSession};
 
 use crate::call::{self, Call};
+use crate::environment;
 use crate::error::ClientError;
 use crate::progress::Routes;
 use crate::start::{self, StartOptions};
@@ -101,6 +104,29 @@ impl Client {
     pub async fn call_as<M: Method, T: DeserializeOwned>(&self, params: M::Params) -> Result<T, ClientError> {
         let params = Named::new(&params)?;
         self.inner.rpc.request(M::NAME, params).await.map_err(|error| self.error(error))
+    }
+
+    /// Opens a session and binds it to the connection. The variables of this process that the role passes are added to
+    /// `open.env`, whose own hold; an absent `protocol` is this client's.
+    ///
+    /// # Errors
+    ///
+    /// As any request.
+    pub async fn open_session(&self, mut open: OpenSession) -> Result<OpenedSession, ClientError> {
+        let mut env = environment::passed_on(open.role, std::env::vars_os());
+        env.append(&mut open.env);
+        let protocol = open.protocol.or(Some(toold_proto::PROTOCOL));
+        self.call::<SessionOpen>(OpenSession { env, protocol, ..open }).await
+    }
+
+    /// Makes a code by which an agent may join a session, once; the connection's own session when none is named. The
+    /// agent opens the session with the code in place of its id.
+    ///
+    /// # Errors
+    ///
+    /// As any request; a client that acts for a model may share nothing.
+    pub async fn share_session(&self, session_id: Option<SessionId>) -> Result<SharedSession, ClientError> {
+        self.call::<SessionShare>(ShareSession { session_id }).await
     }
 
     /// Calls a tool. The request is sent whether or not the [`Call`] is awaited.

@@ -3,10 +3,13 @@
 //! [`Client`] is a connection; [`Client::call`] makes one request by the types of
 //! [`toold_proto::method`]; [`Client::execute`] calls a tool and gives a [`Call`], which streams its
 //! progress, can be cancelled, and ends with an answer. [`start`] finds and starts the daemon.
+//! [`Client::open_session`] passes the variables of [`environment`]; its answer says whether the session's tools may work
+//! in the folder, and which variables are ignored.
 
 pub mod client;
 
 pub mod call;
+pub mod environment;
 pub mod error;
 pub mod models;
 pub mod start;

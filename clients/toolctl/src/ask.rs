@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use toold_proto::permission::{Action, Ask, ReplyPermission, Resolution, Resolved, Scope};
+use toold_proto::tool::Category;
 
 use crate::output::{BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain};
 
@@ -18,25 +19,33 @@ pub(crate) struct Choice {
     pub(crate) scope: Scope,
     /// `None` for exactly the ask's target.
     pub(crate) pattern: Option<String>,
+    pub(crate) label: &'static str,
+}
+
+/// Whether a client asks for a folder to work in, and not for one file: every other ask to read suggests patterns. All
+/// answers but those for the session are remembered, for this client and folder.
+pub(crate) fn is_for_workspace(ask: &Ask) -> bool {
+    ask.category == Category::FileRead && ask.suggestions.is_empty()
 }
 
 /// The answers to an ask: exactly what it asks, for each scope, and what it suggests beyond that.
 pub(crate) fn choices(ask: &Ask) -> Vec<Choice> {
-    let exact = |key, scope| Choice { key, action: Action::Allow, scope, pattern: None };
-    let mut choices = vec![
-        exact('y', Scope::Once),
-        exact('s', Scope::Session),
-        exact('p', Scope::Project),
-        exact('a', Scope::Always),
-    ];
+    let exact = |key, scope| Choice { key, action: Action::Allow, scope, pattern: None, label: scope_label(scope) };
+    let remembered = Choice { label: "allow, and remember it for this client", ..exact('y', Scope::Always) };
+    let mut choices = if is_for_workspace(ask) {
+        vec![remembered, exact('s', Scope::Session)]
+    } else {
+        vec![exact('y', Scope::Once), exact('s', Scope::Session), exact('p', Scope::Project), exact('a', Scope::Always)]
+    };
     let wider = ask.suggestions.iter().filter(|suggestion| suggestion.pattern != ask.target);
     choices.extend(wider.zip('1'..='9').map(|(suggestion, key)| Choice {
         key,
         action: Action::Allow,
         scope: suggestion.scope,
         pattern: Some(suggestion.pattern.clone()),
+        label: scope_label(suggestion.scope),
     }));
-    choices.push(Choice { key: 'n', action: Action::Deny, scope: Scope::Once, pattern: None });
+    choices.push(Choice { key: 'n', action: Action::Deny, scope: Scope::Once, pattern: None, label: "deny" });
     choices
 }
 
@@ -51,12 +60,14 @@ impl Choice {
             expires_in: None,
         }
     }
+}
 
-    pub(crate) fn label(&self) -> String {
-        match (self.action, self.scope) {
-            (Action::Deny, _) => "deny".to_owned(),
-            (Action::Allow, scope) => format!("allow {}", scope_words(scope)),
-        }
+fn scope_label(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "allow once",
+        Scope::Session => "allow in this session",
+        Scope::Project => "allow in this project",
+        Scope::Always => "allow always",
     }
 }
 
@@ -75,17 +86,19 @@ pub(crate) fn show(ask: &Ask, out: &mut impl Write) -> io::Result<()> {
         [] => String::new(),
         chain => format!(" {DIM}through {}{DIM:#}", one_line(&chain.join(", "))),
     };
+    let asked_for = if is_for_workspace(ask) { "a folder to work in" } else { ask.category.as_str() };
     writeln!(
         out,
-        "{WARN}{BOLD}?{BOLD:#}{WARN:#} {NAME}{}{NAME:#} asks for {BOLD}{}{BOLD:#}{through}",
+        "{WARN}{BOLD}?{BOLD:#}{WARN:#} {NAME}{}{NAME:#} asks for {BOLD}{asked_for}{BOLD:#}{through}",
         one_line(&ask.tool),
-        ask.category
     )?;
     writeln!(out, "  {BOLD}{}{BOLD:#}", indented(&ask.target, 2))?;
     if let Some(command) = ask.command.as_deref().filter(|command| *command != ask.target) {
         writeln!(out, "  {DIM}in{DIM:#} {}", indented(command, 5))?;
     }
-    writeln!(out, "  {DIM}at{DIM:#} {}", one_line(&ask.cwd))?;
+    if ask.cwd != ask.target {
+        writeln!(out, "  {DIM}at{DIM:#} {}", one_line(&ask.cwd))?;
+    }
     if let Some(reason) = &ask.reason {
         writeln!(out, "  {DIM}for{DIM:#} {}", one_line(reason))?;
     }
@@ -121,7 +134,7 @@ pub(crate) fn show_diff(diff: &str, out: &mut impl Write) -> io::Result<()> {
 pub(crate) fn show_choices(choices: &[Choice], out: &mut impl Write) -> io::Result<()> {
     for choice in choices {
         let what = choice.pattern.as_ref().map(|pattern| format!(": {BOLD}{}{BOLD:#}", indented(pattern, 5)));
-        writeln!(out, "  {NAME}{}{NAME:#}  {}{}", choice.key, choice.label(), what.unwrap_or_default())?;
+        writeln!(out, "  {NAME}{}{NAME:#}  {}{}", choice.key, choice.label, what.unwrap_or_default())?;
     }
     writeln!(out, "  {NAME}d{NAME:#}  deny, and say why")
 }
@@ -181,6 +194,38 @@ mod tests {
           n  deny
           d  deny, and say why
         ");
+    }
+
+    #[test]
+    fn an_ask_for_a_workspace_shows_who_wants_the_folder_and_offers_no_patterns() {
+        let reason = "use /home/me/docs as a workspace of claude: its tools may read everything in there";
+        let ask = Ask {
+            category: Category::FileRead,
+            target: "/home/me/docs".to_owned(),
+            tool: "list".to_owned(),
+            cwd: "/home/me/docs".to_owned(),
+            reason: Some(reason.to_owned()),
+            command: None,
+            diff: None,
+            chain: Vec::new(),
+            suggestions: Vec::new(),
+            ..ask()
+        };
+        let mut out = Vec::new();
+        show(&ask, &mut out).unwrap();
+        show_choices(&choices(&ask), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string(), @r"
+        ? list asks for a folder to work in
+          /home/me/docs
+          for use /home/me/docs as a workspace of claude: its tools may read everything in there
+          y  allow, and remember it for this client
+          s  allow in this session
+          n  deny
+          d  deny, and say why
+        ");
+        let scopes: Vec<Scope> = choices(&ask).iter().map(|choice| choice.reply(&ask).scope.unwrap()).collect();
+        assert_eq!(scopes, [Scope::Always, Scope::Session, Scope::Once]);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     approve, audit, call, completions, config, connect, doctor, events, list, logs, man, mcp, memories, parse,
-    permissions, plugins, prompt, remotes, restart, schema, sessions, shells, skills, status, stop, tools, undo, watch,
+    permissions, plugins, prompt, remotes, restart, schema, sessions, shells, skills, status, stop, tools, undo,
+    upgrade, watch, workspaces,
 };
 use crate::view;
 
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Sessions(sessions::Sessions),
     Shells(shells::Shells),
     Permissions(permissions::Permissions),
+    Workspaces(workspaces::Workspaces),
     Approve(approve::Approve),
     Audit(audit::Audit),
     Tools(tools::Tools),
@@ -72,6 +74,7 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Restart(restart::Restart),
     Stop(stop::Stop),
+    Upgrade(upgrade::Upgrade),
     Connect(connect::Connect),
     Mcp(mcp::Mcp),
     Remotes(remotes::Remotes),
@@ -95,6 +98,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Sessions(sessions) => sessions::run(sessions, globals).await,
         Command::Shells(shells) => shells::run(shells, globals).await,
         Command::Permissions(permissions) => permissions::run(permissions, globals).await,
+        Command::Workspaces(workspaces) => workspaces::run(workspaces, globals).await,
         Command::Approve(approve) => approve::run(approve, globals).await,
         Command::Audit(audit) => audit::run(audit, globals).await,
         Command::Tools(tools) => tools::run(tools, globals).await,
@@ -107,6 +111,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Doctor(doctor) => doctor::run(doctor, globals).await,
         Command::Restart(restart) => restart::run(restart, globals).await,
         Command::Stop(stop) => stop::run(stop, globals).await,
+        Command::Upgrade(upgrade) => upgrade::run(upgrade, globals).await,
         Command::Connect(connect) => connect::run(connect, globals).await,
         Command::Mcp(mcp) => mcp::run(mcp, globals).await,
         Command::Remotes(remotes) => remotes::run(remotes, globals).await,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use toold_client::{Client, ClientError, StartOptions};
 use toold_proto::error::PERMISSION_DENIED;
-use toold_proto::method::{SessionClose, SessionOpen, ShellsList};
+use toold_proto::method::{SessionClose, ShellsList};
 use toold_proto::session::{ClientInfo, CloseSession, OpenSession};
 use toold_proto::shell::ListShells;
 use toold_proto::tool::SessionId;
@@ -85,10 +85,9 @@ pub(crate) async fn open_session(
         cwd: cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
         session_id,
         client: Some(ClientInfo { name: "toolctl".to_owned(), version: Some(env!("CARGO_PKG_VERSION").to_owned()) }),
-        protocol: Some(toold_proto::PROTOCOL),
         ..OpenSession::default()
     };
-    match client.call::<SessionOpen>(params).await {
+    match client.open_session(params).await {
         Ok(opened) => Ok(Session { id: Some(opened.session_id), own }),
         Err(ClientError::Rpc(error)) if own && error.code == PERMISSION_DENIED => Ok(Session { id: None, own }),
         Err(error) => Err(error.into()),

@@ -93,8 +93,12 @@ pub fn agent_types(shared: &Shared, project: &Path) -> Vec<AgentType> {
     let mut types: Vec<AgentType> = shared.agents.configured().to_vec();
     types.extend(shared.agents.of_project(project));
     let mut exclusions = Exclusions::default();
-    for folder in PROJECT_FOLDERS {
-        types.extend(of_folder(&project.join(folder), &mut exclusions));
+    // A project must not show what lies outside of it.
+    let bounds = files::resolve(project, Path::new("/")).unwrap_or(project.to_owned());
+    for folder in PROJECT_FOLDERS.map(|folder| project.join(folder)) {
+        if files::resolve(&folder, Path::new("/")).is_ok_and(|real| real.starts_with(&bounds)) {
+            types.extend(of_folder(&folder, &mut exclusions));
+        }
     }
     if let Some(home) = &shared.places.skills.home {
         types.extend(of_folder(&home.join(".claude/agents"), &mut exclusions));

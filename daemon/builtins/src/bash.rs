@@ -1,6 +1,6 @@
 //! `bash`: a command line, its output as it comes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use toold_proto::tool::Category;
 
 use crate::blocking::with_heartbeat;
 use crate::builtin::{Builtin, CHANGES, Facts};
-use crate::paths;
+use crate::paths::{Located, knows, may_read};
 use crate::shared::Shared;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -86,8 +86,8 @@ impl Builtin for Bash {
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
-        let mut needs = needs(&input.command, &cwd, input.description.as_deref());
-        let rules = self.shared.sandbox.rules_in(&cx.session.project);
+        let mut needs = needs(&input.command, &cwd, input.description.as_deref(), cx);
+        let rules = self.shared.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
             for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
                 let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Builtin for Bash {
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        if self.shared.sandbox.eases_no_more(&cx.session.project) {
+        if self.shared.sandbox.eases_no_more(cx.session.project()) {
             for need in self.needs(&input, cx).await? {
                 cx.require(need).await?;
             }
@@ -147,13 +147,13 @@ impl Builtin for Bash {
 
 /// What running `command` in `cwd` needs leave for. Files that it redirects to are held to the ignore
 /// files of tools, too.
-pub(crate) fn needs(command: &str, cwd: &std::path::Path, description: Option<&str>) -> Vec<Need> {
+pub(crate) fn needs(command: &str, cwd: &Path, description: Option<&str>, cx: &Cx) -> Vec<Need> {
     let mut exclusions = Exclusions::default();
-    let mut needs = shell_grammar::needs(command, cwd);
+    let mut needs = shell_grammar::needs_for(command, cwd, &mut |place| knows(place, cx));
     for need in &mut needs {
         need.reason = description.map(str::to_owned).or(need.reason.take());
         if matches!(need.category, Category::FileRead | Category::FileWrite) && need.forbidden.is_none() {
-            need.forbidden = exclusions.reason(std::path::Path::new(&need.target), false);
+            need.forbidden = exclusions.reason(Path::new(&need.target), false);
         }
     }
     needs
@@ -162,10 +162,16 @@ pub(crate) fn needs(command: &str, cwd: &std::path::Path, description: Option<&s
 /// The folder to run in. A call stays within its session's places.
 pub(crate) fn folder(input: &Input, cx: &Cx) -> anyhow::Result<PathBuf> {
     let Some(cwd) = &input.cwd else { return Ok(cx.cwd.clone()) };
-    let cwd = paths::resolve(cwd, cx)?;
-    anyhow::ensure!(cx.session.contains(&cwd), "can't run in {}: it is outside the session's folders", cwd.display());
-    anyhow::ensure!(cwd.is_dir(), "can't run in {}: there is no such folder", cwd.display());
-    Ok(cwd)
+    let located = Located::new(cwd, cx)?;
+    // As the caller wrote it: where links outside lead is not for it to know.
+    let inside = !located.is_veiled() && cx.session.contains(&located.path);
+    anyhow::ensure!(inside, "can't run in {cwd}: it is outside the session's folders");
+    let folder = located.path;
+    // Whether a folder exists that may not be read shows when the command was allowed, and fails.
+    if may_read(&folder, cx) {
+        anyhow::ensure!(folder.is_dir(), "can't run in {}: there is no such folder", folder.display());
+    }
+    Ok(folder)
 }
 
 fn output(finished: &Finished, kept: &Kept, time: Duration, sandbox: Option<&str>) -> ToolOutput {

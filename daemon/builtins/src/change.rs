@@ -13,12 +13,13 @@ use toold_engine::tool::{ToolError, ToolOutput};
 use toold_host::exclude::Exclusions;
 use toold_host::files::{self, OpenError};
 use toold_host::replace::{Expected, replace};
+use toold_proto::permission::Verdict;
 
 use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
 use crate::diff::{Diff, diff};
 use crate::document::Document;
-use crate::paths;
+use crate::paths::{self, Located, may_read, verdict};
 use crate::shared::Shared;
 use crate::stamps::Digest;
 
@@ -39,6 +40,7 @@ pub(crate) struct Before {
 pub(crate) struct Site {
     pub(crate) shared: Arc<Shared>,
     pub(crate) session: Arc<Session>,
+    pub(crate) located: Located,
     pub(crate) path: PathBuf,
     /// Its name in what is told.
     pub(crate) shown: String,
@@ -46,9 +48,10 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new(shared: &Arc<Shared>, path: &str, cx: &Cx) -> anyhow::Result<Self> {
-        let path = paths::resolve(path, cx)?;
+        let located = Located::new(path, cx)?;
+        let path = located.path.clone();
         let shown = paths::shown(&path, &cx.cwd);
-        Ok(Self { shared: shared.clone(), session: cx.session.clone(), path, shown })
+        Ok(Self { shared: shared.clone(), session: cx.session.clone(), located, path, shown })
     }
 
     /// An error unless the session knows the file as it is now.
@@ -58,7 +61,7 @@ impl Site {
 
     /// What an editor has open and not saved.
     pub(crate) fn buffer(&self) -> Option<Arc<Buffer>> {
-        self.shared.buffers.over(&self.session.project, &self.path)
+        self.shared.buffers.over(self.session.project(), &self.path)
     }
 
     fn open(&self) -> anyhow::Result<Option<Before>> {
@@ -91,6 +94,15 @@ impl Site {
 /// What is to become of a file.
 pub(crate) type Change = dyn Fn(&Site, Option<&Before>) -> anyhow::Result<Vec<u8>> + Send + Sync;
 
+/// How a change comes by the new content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// From the old text: whether it can be made tells what that is.
+    OldText,
+    /// The caller gives all of it.
+    NewText,
+}
+
 /// A change that could be made.
 struct Plan {
     before: Option<(Vec<u8>, Digest)>,
@@ -98,37 +110,76 @@ struct Plan {
     diff: Diff,
 }
 
-/// Leave for the change, with its diff.
+/// The permissions for a change, with its diff.
 ///
 /// # Errors
-/// When the change cannot be made; nobody is asked then.
-pub(crate) async fn needs(site: Site, change: Arc<Change>, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-    let need = files::write_need(&site.path, &mut Exclusions::default());
-    if need.forbidden.is_some() {
+/// When the change cannot be made and the caller may read the file; nobody is asked then. Of other files the caller
+/// learns that only when somebody has allowed the change.
+pub(crate) async fn needs(site: Site, change: Arc<Change>, basis: Basis, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    if site.located.is_veiled() {
+        return Ok(vec![site.located.to_write()]);
+    }
+    needs_there(&site, &change, basis, cx).await
+}
+
+async fn needs_there(site: &Site, change: &Arc<Change>, basis: Basis, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    let need = write_need(site);
+    let judged = verdict(&need, cx);
+    if judged == Verdict::Deny {
         // Not even its diff may be seen.
         return Ok(vec![need]);
     }
-    let plan = blocking(cx, move |_| plan(&site, &*change)).await?;
-    Ok(vec![with_diff(need, &plan)])
+    let may_read = may_read(&site.path, cx);
+    if let Some(read) = read_need(site, basis, cx) {
+        return Ok(vec![read, need]);
+    }
+    // The file is looked at for the person who is asked, and for nobody else.
+    if !may_read && (judged == Verdict::Allow || !cx.engine.asks.can_be_answered(cx)) {
+        return Ok(vec![need]);
+    }
+    let (site, change) = (site.clone(), change.clone());
+    match blocking(cx, move |_| plan(&site, &*change)).await {
+        Ok(plan) => Ok(vec![with_diff(need, &plan)]),
+        Err(error) if may_read => Err(error),
+        Err(_) => Ok(vec![failing(need)]),
+    }
 }
 
 /// Makes the change.
 ///
 /// # Errors
 /// When it cannot be made any more, or the policy refuses it. The file is as it was.
-pub(crate) async fn make(site: Site, change: Arc<Change>, cx: &Cx) -> anyhow::Result<ToolOutput> {
+pub(crate) async fn make(site: Site, change: Arc<Change>, basis: Basis, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    if site.located.is_veiled() {
+        cx.require(site.located.to_write()).await?;
+        for need in needs_there(&site, &change, basis, cx).await? {
+            cx.require(need).await?;
+        }
+    }
     // Planned when it is its turn, so that one writer builds on what the other has written.
     let guard = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
         guard = site.shared.stamps.writing(&site.path) => guard,
     };
+    // Judged again: the path may lead elsewhere, and the change may be another one, by now.
+    if let Some(read) = read_need(&site, basis, cx) {
+        cx.require(read).await?;
+    }
     let planned = {
         let site = site.clone();
-        blocking(cx, move |_| plan(&site, &*change)).await?
+        blocking(cx, move |_| plan(&site, &*change)).await
     };
-    // Judged again: the path may lead elsewhere, and the change may be another one, by now.
-    cx.require(with_diff(files::write_need(&site.path, &mut Exclusions::default()), &planned)).await?;
+    let may_read = may_read(&site.path, cx);
+    let planned = match planned {
+        Ok(planned) => planned,
+        Err(error) if may_read => return Err(error),
+        Err(error) => {
+            cx.require(failing(write_need(&site))).await?;
+            return Err(error);
+        }
+    };
+    cx.require(with_diff(write_need(&site), &planned)).await?;
     if planned.before.as_ref().is_some_and(|(before, _)| *before == planned.after) {
         return Ok(ToolOutput::text(format!("{} holds exactly this already: nothing was written", site.shown)));
     }
@@ -143,11 +194,15 @@ pub(crate) async fn make(site: Site, change: Arc<Change>, cx: &Cx) -> anyhow::Re
             "{} has changed on the disk meanwhile: read it again",
             site.shown
         );
+        // A diff shows lines that the change did not bring.
+        let knows = may_read || known.is_none_or(|known| site.shared.stamps.has_seen(&site.session, &site.path, known));
         let expected = now.as_ref().map_or(Expected::Absent, |now| Expected::Same(&now.file));
         replace(&site.path, &planned.after, expected)?;
         let digest = blake3::hash(&planned.after);
-        site.shared.stamps.wrote(&site.session, &site.path, digest);
-        let output = output(&site, &planned);
+        if knows {
+            site.shared.stamps.wrote(&site.session, &site.path, digest);
+        }
+        let output = if knows { output(&site, &planned) } else { output_unseen(&site) };
         let before = planned.before.as_ref().map(|(before, _)| before.as_slice());
         match site.shared.journal.note(&site.session, (&call_id, &tool), &site.path, before, digest) {
             Ok(()) => Ok(output),
@@ -155,6 +210,27 @@ pub(crate) async fn make(site: Site, change: Arc<Change>, cx: &Cx) -> anyhow::Re
         }
     })
     .await
+}
+
+fn write_need(site: &Site) -> Need {
+    files::write_need(&site.path, &mut Exclusions::default())
+}
+
+/// The permission to read that a change needs beside that to write. A person who is asked about the change sees it with
+/// its diff, so one answer is enough.
+fn read_need(site: &Site, basis: Basis, cx: &Cx) -> Option<Need> {
+    let read = files::read_need(&site.path, &mut Exclusions::default());
+    let is_needed = match (basis, verdict(&read, cx)) {
+        (Basis::NewText, _) | (Basis::OldText, Verdict::Allow) => false,
+        (Basis::OldText, Verdict::Deny) => true,
+        (Basis::OldText, Verdict::Ask) => verdict(&write_need(site), cx) == Verdict::Allow,
+    };
+    is_needed.then_some(read)
+}
+
+/// For the person who is asked about a change that does not fit the file.
+fn failing(need: Need) -> Need {
+    need.because("as the file is now, this change fails and writes nothing")
 }
 
 fn plan(site: &Site, change: &Change) -> anyhow::Result<Plan> {
@@ -176,6 +252,12 @@ fn plan(site: &Site, change: &Change) -> anyhow::Result<Plan> {
 fn with_diff(mut need: Need, plan: &Plan) -> Need {
     need.diff = Some(plan.diff.text.clone());
     need
+}
+
+/// For a caller that may write the file and not read it.
+fn output_unseen(site: &Site) -> ToolOutput {
+    let output = ToolOutput::text(format!("changed {}; its content may not be read", site.shown));
+    output.with("path", site.path.to_string_lossy().as_ref()).with("created", false)
 }
 
 fn output(site: &Site, plan: &Plan) -> ToolOutput {

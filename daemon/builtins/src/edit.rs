@@ -11,7 +11,7 @@ use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Category;
 
 use crate::builtin::{Builtin, CHANGES, Facts};
-use crate::change::{self, Before, Change, Site};
+use crate::change::{self, Basis, Before, Change, Site};
 use crate::document::Document;
 use crate::edits::{Replacement, apply};
 use crate::shared::Shared;
@@ -72,12 +72,12 @@ impl Builtin for EditTool {
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let site = Site::new(&self.shared, &input.path, cx)?;
-        change::needs(site, editing(input.clone())?, cx).await
+        change::needs(site, editing(input.clone())?, Basis::OldText, cx).await
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let site = Site::new(&self.shared, &input.path, cx)?;
-        change::make(site, editing(input)?, cx).await
+        change::make(site, editing(input)?, Basis::OldText, cx).await
     }
 }
 

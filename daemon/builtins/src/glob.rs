@@ -14,13 +14,13 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
+use toold_host::judge::Judge;
 use toold_host::times::{Changed, Times};
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, Facts, READS};
-use crate::judge::Judge;
-use crate::paths;
+use crate::paths::{self, Located};
 use crate::search::threads;
 use crate::shared::Shared;
 
@@ -63,18 +63,17 @@ impl Builtin for Glob {
     }
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
-        Ok(vec![files::read_need(&root, &mut Exclusions::default())])
+        Ok(vec![Located::new(input.path.as_deref().unwrap_or("."), cx)?.to_read()])
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
-        // Judged again: a link on the way may lead elsewhere by now.
-        cx.require(files::read_need(&root, &mut Exclusions::default())).await?;
-        let judge = Judge::new(cx, root.clone());
+        let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
+        located.require_read(cx).await?;
+        let root = located.path;
+        let judge = Judge::new(cx, cx.outer_chain.clone(), root.clone());
         let cwd = cx.cwd.clone();
         blocking(cx, move |cancel| {
-            anyhow::ensure!(root.is_dir(), "there is no folder {}", paths::shown(&root, &cwd));
+            anyhow::ensure!(files::is_folder(&root), "there is no folder {}", paths::shown(&root, &cwd));
             let max = input.max_results.unwrap_or(DEFAULT_RESULTS);
             let found = find(&input, &root, max, &judge, cancel)?;
             Ok(output(found, max, &cwd))
@@ -90,7 +89,6 @@ type Newest = Reverse<Changed>;
 struct Found {
     files: Vec<(Newest, PathBuf)>,
     total: u64,
-    hidden: u64,
     problems: Vec<String>,
 }
 
@@ -151,9 +149,6 @@ fn output(found: Found, max: usize, cwd: &Path) -> ToolOutput {
     } else if total > max as u64 {
         text.push_str(&format!("[the newest {max} of {total} files: narrow the pattern, or raise max_results]\n"));
     }
-    if found.hidden > 0 {
-        text.push_str(&format!("[{} more files match that may not be read]\n", found.hidden));
-    }
     if !found.problems.is_empty() {
         let first: Vec<&str> = found.problems.iter().take(5).map(String::as_str).collect();
         text.push_str(&format!("[{} places could not be looked into: {}]\n", found.problems.len(), first.join("; ")));
@@ -163,7 +158,6 @@ fn output(found: Found, max: usize, cwd: &Path) -> ToolOutput {
         .with("files", total)
         .with("shown", found.files.len())
         .with("truncated", total > max as u64)
-        .with("hidden_files", found.hidden)
         .with("problems", found.problems.len())
 }
 
@@ -178,7 +172,7 @@ struct Workers<'a> {
 impl<'a> ParallelVisitorBuilder<'a> for Workers<'a> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
         let Self { globs, max, judge, cancel, found } = *self;
-        let exclusions = Exclusions::default();
+        let exclusions = Exclusions::of_walk();
         let (own, times, oldest) = (Found::default(), Times::default(), None);
         Box::new(Worker { globs, max, judge, cancel, exclusions, times, own, oldest, found })
     }
@@ -205,8 +199,13 @@ impl ParallelVisitor for Worker<'_> {
         }
         match entry {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => self.file(entry),
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {
+                if !self.judge.may_read(entry.path(), true, &mut self.exclusions) {
+                    return WalkState::Skip;
+                }
+            }
             Ok(_) => {}
-            Err(error) => self.own.problems.push(error.to_string()),
+            Err(error) => self.own.problems.extend(self.judge.problem(&error, &mut self.exclusions)),
         }
         WalkState::Continue
     }
@@ -218,7 +217,6 @@ impl Worker<'_> {
             return;
         }
         if !self.judge.may_read(entry.path(), false, &mut self.exclusions) {
-            self.own.hidden += 1;
             return;
         }
         self.own.total += 1;
@@ -248,7 +246,6 @@ impl Drop for Worker<'_> {
         let own = std::mem::take(&mut self.own);
         found.files.extend(own.files);
         found.total += own.total;
-        found.hidden += own.hidden;
         found.problems.extend(own.problems);
     }
 }

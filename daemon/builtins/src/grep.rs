@@ -9,15 +9,13 @@ use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
-use toold_host::exclude::Exclusions;
-use toold_host::files;
+use toold_host::judge::Judge;
 use toold_proto::tool::Category;
 
 use crate::blocking::blocking;
 use crate::buffers::Buffer;
 use crate::builtin::{Builtin, Facts, READS};
-use crate::judge::Judge;
-use crate::paths;
+use crate::paths::{self, Located};
 use crate::search::{FileHits, Found, Mode, Place, Query, RowKind, Window, search};
 use crate::shared::Shared;
 
@@ -97,17 +95,16 @@ impl Builtin for Grep {
     }
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
-        Ok(vec![files::read_need(&root, &mut Exclusions::default())])
+        Ok(vec![Located::new(input.path.as_deref().unwrap_or("."), cx)?.to_read()])
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
-        // Judged again: a link on the way may lead elsewhere by now.
-        cx.require(files::read_need(&root, &mut Exclusions::default())).await?;
-        let judge = Judge::new(cx, root.clone());
+        let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
+        located.require_read(cx).await?;
+        let root = located.path;
+        let judge = Judge::new(cx, cx.outer_chain.clone(), root.clone());
         let cwd = cx.cwd.clone();
-        let buffers = self.shared.buffers.of_project(&cx.session.project);
+        let buffers = self.shared.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         blocking(cx, move |cancel| {
             anyhow::ensure!(root.exists(), "there is no {}", paths::shown(&root, &cwd));
@@ -174,9 +171,6 @@ fn output(found: &Found, query: &Query, window: Window, cwd: &Path, max_bytes: u
     if found.unsaved_files > 0 {
         text.push_str(&format!("[{} of the files as their editors have them, not saved]\n", found.unsaved_files));
     }
-    if found.hidden_files > 0 {
-        text.push_str(&format!("[{} more files match that may not be read]\n", found.hidden_files));
-    }
     if found.problem_count > 0 {
         text.push_str(&format!(
             "[{} places could not be searched: {}]\n",
@@ -190,7 +184,6 @@ fn output(found: &Found, query: &Query, window: Window, cwd: &Path, max_bytes: u
         .with("files", found.total_files)
         .with("shown", shown)
         .with("truncated", next < total)
-        .with("hidden_files", found.hidden_files)
         .with("problems", found.problem_count)
 }
 

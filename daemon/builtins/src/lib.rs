@@ -40,7 +40,6 @@ mod diff;
 mod document;
 mod edits;
 mod front_matter;
-mod judge;
 mod lines;
 mod near;
 mod paths;

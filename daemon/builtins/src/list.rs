@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ignore::WalkBuilder;
 use schemars::JsonSchema;
@@ -14,12 +14,12 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
+use toold_host::judge::Judge;
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
 use crate::builtin::{Builtin, Facts, READS};
-use crate::judge::Judge;
-use crate::paths;
+use crate::paths::{self, Located};
 use crate::shared::Shared;
 
 const DEFAULT_DEPTH: usize = 3;
@@ -62,19 +62,18 @@ impl Builtin for List {
     }
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
-        Ok(vec![files::read_need(&root, &mut Exclusions::default())])
+        Ok(vec![Located::new(input.path.as_deref().unwrap_or("."), cx)?.to_read()])
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let root = paths::resolve(input.path.as_deref().unwrap_or("."), cx)?;
-        // Judged again: a link on the way may lead elsewhere by now.
-        cx.require(files::read_need(&root, &mut Exclusions::default())).await?;
-        let judge = Judge::new(cx, root.clone());
+        let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
+        located.require_read(cx).await?;
+        let root = located.path;
+        let judge = Arc::new(Judge::new(cx, cx.outer_chain.clone(), root.clone()));
         let cwd = cx.cwd.clone();
         blocking(cx, move |cancel| {
             let shown = paths::shown(&root, &cwd);
-            anyhow::ensure!(root.is_dir(), "{shown} is no folder");
+            anyhow::ensure!(files::is_folder(&root), "{shown} is no folder");
             let tree = look(&root, &judge, cancel)?;
             let depth = input.depth.unwrap_or(DEFAULT_DEPTH);
             Ok(output(&tree, &root, &shown, depth, input.max_results.unwrap_or(DEFAULT_RESULTS)))
@@ -89,7 +88,6 @@ struct Tree {
     entries: BTreeMap<PathBuf, Entry>,
     files: u64,
     folders: u64,
-    hidden: u64,
     problems: u64,
     /// There is more than was looked at.
     more: bool,
@@ -110,18 +108,23 @@ enum Kind {
     Ignored,
 }
 
-fn look(root: &Path, judge: &Judge, cancel: &CancellationToken) -> anyhow::Result<Tree> {
+fn look(root: &Path, judge: &Arc<Judge>, cancel: &CancellationToken) -> anyhow::Result<Tree> {
     let mut tree = Tree::default();
-    let mut exclusions = Exclusions::default();
-    let mut refused = BTreeSet::new();
+    let mut exclusions = Exclusions::of_walk();
     let mut walk = WalkBuilder::new(root);
-    walk.current_dir(root).hidden(false).filter_entry(|entry| entry.file_name() != ".git");
+    let (judging, excluding) = (judge.clone(), Mutex::new(Exclusions::of_walk()));
+    walk.current_dir(root).hidden(false).filter_entry(move |entry| {
+        // Neither shown nor counted, nor looked into: nothing of what may not be read makes a difference.
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let mut exclusions = excluding.lock().expect("no code panics while it holds this lock");
+        entry.file_name() != ".git" && judging.may_read(entry.path(), is_folder, &mut exclusions)
+    });
     for entry in walk.build() {
         check(cancel)?;
         let entry = match entry {
             Ok(entry) => entry,
-            Err(_) => {
-                tree.problems += 1;
+            Err(error) => {
+                tree.problems += u64::from(judge.problem(&error, &mut exclusions).is_some());
                 continue;
             }
         };
@@ -134,14 +137,6 @@ fn look(root: &Path, judge: &Judge, cancel: &CancellationToken) -> anyhow::Resul
             tree.more = true;
             break;
         }
-        if path.ancestors().any(|above| refused.contains(above)) {
-            continue;
-        }
-        if !judge.may_read(entry.path(), file_type.is_dir(), &mut exclusions) {
-            tree.hidden += 1;
-            refused.insert(path);
-            continue;
-        }
         let kind = match file_type {
             kind if kind.is_dir() => Kind::Folder,
             kind if kind.is_symlink() => Kind::Link,
@@ -149,7 +144,7 @@ fn look(root: &Path, judge: &Judge, cancel: &CancellationToken) -> anyhow::Resul
         };
         tree.add(path, kind);
     }
-    add_ignored(root, &mut tree, &refused, judge, &mut exclusions, cancel)?;
+    add_ignored(root, &mut tree, judge, &mut exclusions, cancel)?;
     Ok(tree)
 }
 
@@ -175,7 +170,6 @@ impl Tree {
 fn add_ignored(
     root: &Path,
     tree: &mut Tree,
-    refused: &BTreeSet<PathBuf>,
     judge: &Judge,
     exclusions: &mut Exclusions,
     cancel: &CancellationToken,
@@ -188,17 +182,12 @@ fn add_ignored(
         .collect();
     for folder in folders {
         check(cancel)?;
-        let Ok(entries) = std::fs::read_dir(root.join(&folder)) else { continue };
-        for entry in entries.flatten() {
-            let path = folder.join(entry.file_name());
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if !is_folder || tree.entries.contains_key(&path) || refused.contains(&path) {
-                continue;
-            }
-            if judge.may_read(&entry.path(), true, exclusions) {
+        let Ok(entries) = files::list(&root.join(&folder), MAX_SEEN) else { continue };
+        for (name, kind) in entries {
+            let path = folder.join(name);
+            if kind.is_dir() && !tree.entries.contains_key(&path) && judge.may_read(&root.join(&path), true, exclusions)
+            {
                 tree.add(path, Kind::Ignored);
-            } else {
-                tree.hidden += 1;
             }
         }
     }
@@ -230,12 +219,12 @@ fn output(tree: &Tree, root: &Path, name: &str, depth: usize, max: usize) -> Too
             }
             Kind::Ignored => writeln!(text, "{indent}{name}/  (ignored)"),
             Kind::Link => {
-                let target = std::fs::read_link(root.join(path)).unwrap_or_default();
+                let target = files::link_target(&root.join(path)).unwrap_or_default();
                 writeln!(text, "{indent}{name} -> {}", target.display())
             }
-            Kind::File => match std::fs::symlink_metadata(root.join(path)) {
-                Ok(metadata) => writeln!(text, "{indent}{name}  {}", size(metadata.len())),
-                Err(_) => writeln!(text, "{indent}{name}"),
+            Kind::File => match files::facts(&root.join(path)) {
+                Ok(Some(facts)) => writeln!(text, "{indent}{name}  {}", size(facts.size)),
+                Ok(None) | Err(_) => writeln!(text, "{indent}{name}"),
             },
         };
     }
@@ -246,9 +235,6 @@ fn output(tree: &Tree, root: &Path, name: &str, depth: usize, max: usize) -> Too
         let how = if within > chosen.len() { "raise max_results or list a folder of it" } else { "raise depth" };
         let _ = write!(text, "; {left_out} entries not shown: {how}");
     }
-    if tree.hidden > 0 {
-        let _ = write!(text, "; {} that may not be read", tree.hidden);
-    }
     if tree.problems > 0 {
         let _ = write!(text, "; {} places could not be looked into", tree.problems);
     }
@@ -258,7 +244,6 @@ fn output(tree: &Tree, root: &Path, name: &str, depth: usize, max: usize) -> Too
         .with("folders", tree.folders)
         .with("shown", chosen.len())
         .with("truncated", left_out > 0 || tree.more)
-        .with("hidden_files", tree.hidden)
         .with("problems", tree.problems)
 }
 

@@ -6,7 +6,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -61,11 +60,11 @@ struct Front {
     created_at: Option<String>,
 }
 
-/// The folder of a scope; `None` where the daemon has none.
+/// The folder of a scope; `None` where the daemon has none, and for the project of a session without one.
 pub(crate) fn folder(shared: &Shared, session: &Session, scope: MemoryScope) -> Option<PathBuf> {
     match scope {
         MemoryScope::Session => Some(shared.session_folder(session)?.join("memories")),
-        MemoryScope::Project => Some(session.project.join(OF_PROJECT)),
+        MemoryScope::Project => session.has_folder().then(|| session.project().join(OF_PROJECT)),
         MemoryScope::Global => shared.places.memories.clone(),
     }
 }
@@ -79,6 +78,9 @@ pub fn memories(shared: &Shared, session: &Session) -> Vec<Memory> {
 
 fn of_scope(shared: &Shared, session: &Session, scope: MemoryScope) -> Vec<Memory> {
     let Some(folder) = folder(shared, session, scope) else { return Vec::new() };
+    if scope == MemoryScope::Project && !is_inside(&folder, session.project()) {
+        return Vec::new();
+    }
     let files = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut memories: Vec<Memory> = files
         .filter(|file| file.extension().is_some_and(|ending| ending == "md"))
@@ -110,7 +112,7 @@ pub(crate) fn shown(shared: &Shared, session: &Session, scope: MemoryScope, id: 
     let folder = folder(shared, session, scope)?;
     let memory = load(&folder, folder.join(format!("{id}.md")), scope)?;
     let is_kept_away = Exclusions::default().reason(&memory.file, false).is_some();
-    let is_elsewhere = scope == MemoryScope::Project && !is_inside(&memory.file, &session.project);
+    let is_elsewhere = scope == MemoryScope::Project && !is_inside(&memory.file, session.project());
     (!is_kept_away && !is_elsewhere).then_some(memory.content)
 }
 
@@ -182,11 +184,6 @@ pub(crate) fn keep(plan: &Plan) -> anyhow::Result<bool> {
         return Ok(false);
     }
     ensure!(there < MAX_MEMORIES, "there are {there} memories already: forget some first");
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(folder)
-        .with_context(|| format!("can't make {}", folder.display()))?;
     replace(&plan.file, plan.text.as_bytes(), Expected::Absent)?;
     Ok(true)
 }

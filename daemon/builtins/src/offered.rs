@@ -130,8 +130,7 @@ impl Tool for Offered {
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let (shared, session, cwd, task) = (self.shared.clone(), cx.session.clone(), cx.cwd.clone(), self.task.clone());
         let look = move || {
-            let skill =
-                |name: &str| find_skills(&shared.places.skills, Some((&cwd, &session.project))).find(name).cloned();
+            let skill = |name: &str| find_skills(&shared.places.skills, session.looks_in(&cwd)).find(name).cloned();
             let text = |text: String| json!([{"uri": input["uri"], "mime_type": MARKDOWN, "text": text}]);
             match task {
                 Task::ReadSkill(name) => skill(&name).map(|skill| text(skill.text)),

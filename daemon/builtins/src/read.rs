@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
-use toold_host::exclude::Exclusions;
 use toold_host::files;
 use toold_proto::tool::{Block, Category};
 
@@ -20,7 +19,7 @@ use crate::buffers::Buffer;
 use crate::builtin::{Builtin, Facts, READS};
 use crate::change::Site;
 use crate::lines::Lines;
-use crate::paths;
+use crate::paths::Located;
 use crate::shared::Shared;
 use crate::text::{Charset, charset};
 
@@ -70,14 +69,14 @@ impl Builtin for Read {
     }
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        Ok(self.need(&paths::resolve(&input.path, cx)?, cx).into_iter().collect())
+        let located = Located::new(&input.path, cx)?;
+        Ok(if self.is_own(&located, cx) { Vec::new() } else { vec![located.to_read()] })
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let site = Site::new(&self.shared, &input.path, cx)?;
-        // Judged again: a link on the way may lead elsewhere by now.
-        if let Some(need) = self.need(&site.path, cx) {
-            cx.require(need).await?;
+        if !self.is_own(&site.located, cx) {
+            site.located.require_read(cx).await?;
         }
         let page = Page {
             first: input.offset.unwrap_or(1),
@@ -89,10 +88,10 @@ impl Builtin for Read {
 }
 
 impl Read {
-    /// A session's own long results need no leave: they have been shown to it in part already.
-    fn need(&self, path: &Path, cx: &Cx) -> Option<Need> {
-        let own = self.shared.session_spool(cx).is_some_and(|spool| path.starts_with(spool));
-        (!own).then(|| files::read_need(path, &mut Exclusions::default()))
+    /// A session's own long results need no permission: they have been shown to it in part already.
+    fn is_own(&self, located: &Located, cx: &Cx) -> bool {
+        let own = || self.shared.session_spool(cx).is_some_and(|spool| located.path.starts_with(spool));
+        !located.is_veiled() && own()
     }
 }
 
@@ -103,7 +102,7 @@ struct Page {
 }
 
 fn show(site: &Site, page: &Page, cancel: &CancellationToken) -> anyhow::Result<ToolOutput> {
-    let Site { shared, session, path, shown } = site;
+    let Site { shared, session, path, shown, .. } = site;
     if let Some(buffer) = site.buffer()
         && !is_saved(path, &buffer)
     {

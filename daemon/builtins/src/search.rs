@@ -1,6 +1,7 @@
 //! One search over a tree of files, in parallel, with its results in order.
 //!
-//! [`search`] is what `grep` runs. What a call may not read is searched but never shown: it is counted.
+//! [`search`] is what `grep` runs. Files that a call may not read are not opened, nor counted: a count of matches in them
+//! would tell their content.
 
 mod collector;
 
@@ -19,10 +20,10 @@ use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, Wal
 use tokio_util::sync::CancellationToken;
 use toold_host::exclude::Exclusions;
 use toold_host::files::open_seen;
+use toold_host::judge::Judge;
 
 use crate::blocking::check;
 use crate::buffers::Buffer;
-use crate::judge::Judge;
 use crate::search::collector::Collector;
 
 /// Longer lines are shown in part.
@@ -76,8 +77,6 @@ pub(crate) struct Found {
     pub(crate) total_files: u64,
     /// Of the files, those whose unsaved text was searched.
     pub(crate) unsaved_files: u64,
-    /// Files with matches that the caller may not read.
-    pub(crate) hidden_files: u64,
     pub(crate) problems: Vec<String>,
     pub(crate) problem_count: u64,
 }
@@ -228,8 +227,18 @@ impl ParallelVisitor for Worker<'_> {
         }
         match entry {
             Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => self.file(entry.path()),
+            // Its ignore files and whether it can be listed are not for a caller who may not read it, either.
+            Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {
+                if !self.judge.may_read(entry.path(), true, &mut self.exclusions) {
+                    return WalkState::Skip;
+                }
+            }
             Ok(_) => {}
-            Err(error) => self.found.problem(error.to_string()),
+            Err(error) => {
+                if let Some(problem) = self.judge.problem(&error, &mut self.exclusions) {
+                    self.found.problem(problem);
+                }
+            }
         }
         WalkState::Continue
     }
@@ -250,7 +259,7 @@ impl<'a> Worker<'a> {
             searcher: searcher(query, false),
             buffers,
             judge,
-            exclusions: Exclusions::default(),
+            exclusions: Exclusions::of_walk(),
             cancel,
             found,
             named: false,
@@ -258,6 +267,10 @@ impl<'a> Worker<'a> {
     }
 
     fn file(&mut self, path: &Path) {
+        // Before it is opened: what was searched would show, in counts or in time.
+        if !self.judge.may_read(path, false, &mut self.exclusions) {
+            return;
+        }
         if self.named {
             self.searcher = searcher(self.query, true);
         }
@@ -292,9 +305,6 @@ impl<'a> Worker<'a> {
         let Hits { count, mut rows, binary, .. } = hits;
         if count == 0 {
             return;
-        }
-        if !self.judge.may_read(path, false, &mut self.exclusions) {
-            return self.found.hidden();
         }
         if binary && self.named {
             // Its lines mean nothing: NULs were taken for line ends.

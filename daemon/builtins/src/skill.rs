@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
+use toold_engine::policy::is_secret;
 use toold_engine::tool::{Tool, ToolOutput};
+use toold_host::exclude::Exclusions;
+use toold_host::files;
 
 use crate::blocking::blocking;
 use crate::builtin::{Builtin, Facts, READS, make_described};
@@ -77,9 +80,9 @@ impl Builtin for SkillTool {
     }
 
     async fn run(&self, Input { name }: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let (shared, cwd, project) = (self.shared.clone(), cx.cwd.clone(), cx.session.project.clone());
+        let (shared, cwd, session) = (self.shared.clone(), cx.cwd.clone(), cx.session.clone());
         blocking(cx, move |_| {
-            let skills = find_skills(&shared.places.skills, Some((&cwd, &project)));
+            let skills = find_skills(&shared.places.skills, session.looks_in(&cwd));
             match skills.find(&name) {
                 Some(skill) => Ok(output(skill)),
                 None => Ok(ToolOutput::error(unknown(&name, &skills))),
@@ -117,8 +120,20 @@ fn files_beside(folder: &Path) -> Vec<String> {
         paths
     };
     let mut names = Vec::new();
+    let mut exclusions = Exclusions::default();
+    let mut may_be_named = |path: &Path, is_folder: bool| {
+        files::resolve(path.parent().unwrap_or(folder), Path::new("/")).is_ok_and(|parent| {
+            let real = parent.join(path.file_name().unwrap_or_default());
+            !is_secret(&real) && exclusions.reason(&real, is_folder).is_none()
+        })
+    };
     for path in entries(folder) {
-        let below = if path.is_dir() && !path.is_symlink() { entries(&path) } else { vec![path] };
+        let is_folder = path.is_dir() && !path.is_symlink();
+        if !may_be_named(&path, is_folder) {
+            continue;
+        }
+        let mut below = if is_folder { entries(&path) } else { vec![path] };
+        below.retain(|path| may_be_named(path, false));
         let relative = below.iter().filter_map(|path| path.strip_prefix(folder).ok()?.to_str());
         names.extend(relative.filter(|name| *name != "SKILL.md").map(str::to_owned));
     }

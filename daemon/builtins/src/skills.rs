@@ -99,9 +99,12 @@ pub fn find_skills(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Skills
     let mut found = Skills::default();
     let mut names = BTreeSet::new();
     let mut exclusions = Exclusions::default();
+    // A link is followed within the project and nowhere else: a project must not show what lies outside.
+    let project = work.map(|(_, project)| files::resolve(project, Path::new("/")).unwrap_or(project.to_owned()));
     for (whose, folder) in folders(places, work) {
-        for file in candidates(&folder) {
-            match load(&folder, &file, whose, &mut exclusions) {
+        let bounds = project.as_deref().filter(|_| whose == Whose::Project);
+        for file in candidates(&folder, bounds) {
+            match load(&file, whose, bounds, &mut exclusions) {
                 Ok(skill) if names.insert(skill.name.clone()) => found.skills.push(skill),
                 Ok(skill) => found.shadowed.push(skill.file),
                 Err(Broken { message, line }) => found.broken.push(BrokenSkill { file, line, message }),
@@ -132,8 +135,11 @@ fn folders(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Vec<(Whose, Pa
     folders
 }
 
-/// The files of a folder that are meant to be skills, sorted.
-fn candidates(folder: &Path) -> Vec<PathBuf> {
+/// The files of a folder that are meant to be skills, sorted. Nothing of a folder that lies out of its bounds.
+fn candidates(folder: &Path, bounds: Option<&Path>) -> Vec<PathBuf> {
+    if !is_within(folder, bounds) {
+        return Vec::new();
+    }
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
         .into_iter()
         .flatten()
@@ -141,7 +147,8 @@ fn candidates(folder: &Path) -> Vec<PathBuf> {
         .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
         .filter_map(|entry| {
             let path = entry.path();
-            if path.is_dir() {
+            // What lies there is not looked at; loading it says that it leads out.
+            if is_within(&path, bounds) && path.is_dir() {
                 let file = path.join("SKILL.md");
                 return file.symlink_metadata().is_ok().then_some(file);
             }
@@ -153,17 +160,16 @@ fn candidates(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn load(folder: &Path, file: &Path, whose: Whose, exclusions: &mut Exclusions) -> Result<Skill, Broken> {
+fn is_within(path: &Path, bounds: Option<&Path>) -> bool {
+    bounds.is_none_or(|bounds| files::resolve(path, Path::new("/")).is_ok_and(|real| real.starts_with(bounds)))
+}
+
+fn load(file: &Path, whose: Whose, bounds: Option<&Path>, exclusions: &mut Exclusions) -> Result<Skill, Broken> {
     let broken = |message: String| Broken { message, line: None };
-    // A link is followed within the folder of skills and nowhere else: a project must not show what lies outside.
-    let real = file.canonicalize().map_err(|error| broken(format!("can't be read: {error}")))?;
-    let inside = match whose {
-        Whose::Project => folder.canonicalize().is_ok_and(|folder| real.starts_with(folder)),
-        Whose::User => true,
-    };
-    if !inside {
-        return Err(broken(format!("leads out of {}", folder.display())));
+    if !is_within(file, bounds) {
+        return Err(broken("leads out of the project".to_owned()));
     }
+    let real = file.canonicalize().map_err(|error| broken(format!("can't be read: {error}")))?;
     if let Some(reason) = exclusions.reason(&real, false) {
         return Err(broken(format!("is kept from tools by {reason}")));
     }

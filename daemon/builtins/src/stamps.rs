@@ -43,6 +43,11 @@ impl Stamps {
         lock(&session.slot::<Seen>().0).insert(path.to_owned(), digest);
     }
 
+    /// Whether the session has been shown the file with this content.
+    pub(crate) fn has_seen(&self, session: &Session, path: &Path, digest: Digest) -> bool {
+        lock(&session.slot::<Seen>().0).get(path) == Some(&digest)
+    }
+
     /// The session has made this the content of the file.
     pub(crate) fn wrote(&self, session: &Session, path: &Path, digest: Digest) {
         self.saw(session, path, digest);

@@ -77,7 +77,7 @@ impl Builtin for Subagent {
             cx.caller.principal != Principal::ToolDescendant,
             "a sub-agent gives no work to sub-agents: do the work here"
         );
-        let (shared, project) = (self.shared.clone(), cx.session.project.clone());
+        let (shared, project) = (self.shared.clone(), cx.session.project().to_owned());
         let types = blocking(cx, move |_| Ok(agent_types(&shared, &project))).await?;
         let kind = with_command(&types, &input.r#type);
         if let Some(output) = cx.run_role(Role::Agent, for_frontend(&input, kind.as_ref())).await {

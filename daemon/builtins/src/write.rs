@@ -11,7 +11,7 @@ use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Category;
 
 use crate::builtin::{Builtin, CHANGES, Facts};
-use crate::change::{self, Before, Change, Site};
+use crate::change::{self, Basis, Before, Change, Site};
 use crate::document::Document;
 use crate::shared::Shared;
 
@@ -61,12 +61,12 @@ impl Builtin for Write {
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let site = Site::new(&self.shared, &input.path, cx)?;
-        change::needs(site, writing(input.content.clone(), input.mode), cx).await
+        change::needs(site, writing(input.content.clone(), input.mode), Basis::NewText, cx).await
     }
 
     async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let site = Site::new(&self.shared, &input.path, cx)?;
-        change::make(site, writing(input.content, input.mode), cx).await
+        change::make(site, writing(input.content, input.mode), Basis::NewText, cx).await
     }
 }
 

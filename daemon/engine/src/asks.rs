@@ -58,9 +58,19 @@ pub struct Ended {
 /// What became of an ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    Allowed { rule: String },
-    Denied { rule: String, message: String },
+    Allowed {
+        rule: String,
+        /// What a person chose; `None` when a rule or a grant answered.
+        scope: Option<Scope>,
+    },
+    Denied {
+        rule: String,
+        message: String,
+    },
 }
+
+/// How the rule of a person's answer begins.
+pub(crate) const ANSWER: &str = "answer of ";
 
 /// Why a reply was not taken. The ask still waits, but for `Unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -183,7 +193,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
     let mut policy = engine.policy_changes();
     let since = judge(cx, chain, need);
     match since.verdict {
-        Verdict::Allow => return Ok(Answer::Allowed { rule: since.rule }),
+        Verdict::Allow => return Ok(Answer::Allowed { rule: since.rule, scope: None }),
         Verdict::Deny => return Ok(refused(&since.rule, need, &format!("by {}", since.rule))),
         Verdict::Ask => {}
     }
@@ -219,7 +229,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
                 let decision = judge(cx, chain, need);
                 let (resolution, answer) = match decision.verdict {
                     Verdict::Ask => continue,
-                    Verdict::Allow => (Resolution::Allow, Answer::Allowed { rule: decision.rule }),
+                    Verdict::Allow => (Resolution::Allow, Answer::Allowed { rule: decision.rule, scope: None }),
                     Verdict::Deny => (Resolution::Deny, refused(&decision.rule, need, &format!("by {}", decision.rule))),
                 };
                 // The others that wait may have other rules.
@@ -257,9 +267,9 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
         }
     };
     let who = replier.by.client.clone().unwrap_or_else(|| format!("connection {}", replier.by.connection));
-    let rule = format!("answer of {who} ({})", scope.as_str());
+    let rule = format!("{ANSWER}{who} ({})", scope.as_str());
     let (action, answer) = match reply.action {
-        Action::Allow => (Resolution::Allow, Answer::Allowed { rule }),
+        Action::Allow => (Resolution::Allow, Answer::Allowed { rule, scope: Some(scope) }),
         Action::Deny => {
             let words = match &reply.message {
                 Some(message) => format!("a person said no: {message}"),
@@ -296,10 +306,12 @@ fn grant_of(
         && !asked.ask.suggestions.iter().any(|suggestion| suggestion.pattern == wanted)
         && exact_pattern(&asked.need).as_deref() != Some(wanted)
     {
+        let of_use = Pattern::parse_to_use(asked.need.category, wanted);
+        of_use.map_err(|error| ReplyError::CannotBeRemembered(error.to_string()))?;
         return Err(ReplyError::NotSuggested(wanted.to_owned()));
     }
     let scope = match scope {
-        _ if asked.is_relayed => return Ok(None),
+        _ if asked.is_relayed || asked.need.workspace => return Ok(None),
         Scope::Once => return Ok(None),
         Scope::Session => GrantScope::Session(asked.ask.session_id.clone()),
         Scope::Project => GrantScope::Project(asked.project.clone()),
@@ -337,6 +349,15 @@ fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
 fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) -> Asked {
     let now = SystemTime::now();
     let policy = cx.engine.policy.load();
+    let protected = policy.protected_write(cx.session.project(), need);
+    // A workspace is the folder that was named and no other; frontends tell such an ask by that.
+    let mut suggestions = if need.workspace { Vec::new() } else { suggestions(need, policy.home.as_deref()) };
+    if protected.is_some() {
+        // A wider grant would not cover it.
+        let exact = exact_pattern(need);
+        suggestions.retain(|suggestion| Some(&suggestion.pattern) == exact.as_ref());
+    }
+    let reasons: Vec<String> = need.reason.iter().cloned().chain(protected).collect();
     let ask = Ask {
         // Another daemon's ask never has the same id, or an old answer could meet a new question.
         request_id: format!("ask_{}_{number}", cx.engine.short_epoch()),
@@ -348,15 +369,20 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) ->
         tool: cx.tool.to_string(),
         source: cx.source.clone(),
         cwd: cx.cwd.display().to_string(),
-        reason: need.reason.clone(),
+        reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
         command: need.command.clone(),
         diff: need.diff.clone(),
         chain: chain.to_vec(),
-        suggestions: suggestions(need, policy.home.as_deref()),
+        suggestions,
         asked_at: rfc3339(now),
         expires_at: rfc3339(now + time),
     };
-    Asked { ask: Box::new(ask), need: Arc::new(need.clone()), project: cx.session.project.clone(), is_relayed: false }
+    Asked {
+        ask: Box::new(ask),
+        need: Arc::new(need.clone()),
+        project: cx.session.project().to_owned(),
+        is_relayed: false,
+    }
 }
 
 fn ended(request_id: &str, action: Resolution, answer: Answer) -> Ended {
@@ -386,6 +412,9 @@ fn nobody(chain: &[String], need: &Need, decision: &Decision) -> Answer {
 
 /// The command line that allows this need from now on, and nothing more where that can be said.
 pub fn grant_command(chain: &[String], need: &Need) -> String {
+    if need.workspace {
+        return workspace_command(&need.target);
+    }
     let narrowest = || suggestions(need, None).into_iter().next().map(|suggestion| suggestion.pattern);
     let pattern = exact_pattern(need).or_else(narrowest);
     let pattern = pattern.as_deref().unwrap_or("**");
@@ -394,6 +423,11 @@ pub fn grant_command(chain: &[String], need: &Need) -> String {
         command.push_str(&format!(" --chain {}", quoted(plugin)));
     }
     command
+}
+
+/// The command line that lets every client work in a folder.
+pub(crate) fn workspace_command(folder: &str) -> String {
+    format!("toolctl workspaces allow {}", quoted(folder))
 }
 
 /// One word for the shell (POSIX, section 2.2.2: single quotes).

@@ -55,7 +55,7 @@ fn units(engine: &Engine, calls: &[Call], strategy: Strategy) -> Vec<Vec<usize>>
             let snapshot = engine.registry.snapshot();
             let parallelizable = |place: &usize| {
                 let call: &Call = &calls[*place];
-                let tool = snapshot.view(&call.session.project).find(&call.name);
+                let tool = snapshot.view(call.session.project()).find(&call.name);
                 // A tool that there is not is answered at once, whenever its turn is.
                 tool.is_none_or(|tool| tool.spec().parallelizable)
             };

@@ -242,6 +242,11 @@ impl Cx {
         self.notes().depends.clone()
     }
 
+    /// Whether another call may see what this one has made so far.
+    pub(crate) fn may_be_seen_by(&self, other: &Cx) -> bool {
+        self.notes().depends.may_be_seen_by(other, self.outer_chain.len())
+    }
+
     pub(crate) fn join_dependencies(&self, other: Dependencies) {
         self.notes().depends.join(other);
     }

@@ -193,7 +193,7 @@ pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolRes
 
 fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Tool>, CallError> {
     let snapshot = engine.registry.snapshot();
-    let view = snapshot.view(&call.session.project);
+    let view = snapshot.view(call.session.project());
     let seen = |tool: &Arc<dyn Tool>| call.session.filter.lets(tool.spec());
     view.find(&call.name).filter(|tool| seen(tool)).cloned().ok_or_else(|| {
         let mut suggestions = view.near(&call.name);

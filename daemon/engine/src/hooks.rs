@@ -234,7 +234,7 @@ fn fits(spec: &HookSpec, event: HookEvent, cx: &Cx) -> bool {
 fn sees(spec: &HookSpec, event: HookEvent, session: &Session) -> bool {
     let in_view = match &spec.source.scope {
         crate::registry::Scope::Global => true,
-        crate::registry::Scope::Project(project) => *project == session.project,
+        crate::registry::Scope::Project(project) => project == session.project(),
     };
     in_view && spec.event == event
 }

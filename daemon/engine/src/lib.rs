@@ -34,6 +34,7 @@ pub mod spool;
 pub mod time;
 pub mod tool;
 pub mod wanted;
+pub mod workspace;
 
 use std::sync::Arc;
 

@@ -22,6 +22,8 @@ pub struct Need {
     pub forbidden: Option<String>,
     /// Shell only: what runs is confined so that it can change nothing, and nobody need be asked.
     pub harmless: bool,
+    /// Asks for the session's folders as a whole: the answer is remembered as a workspace, not as a grant.
+    pub workspace: bool,
 }
 
 impl Need {
@@ -35,6 +37,7 @@ impl Need {
             words: None,
             forbidden: None,
             harmless: false,
+            workspace: false,
         }
     }
 

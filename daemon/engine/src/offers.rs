@@ -213,7 +213,7 @@ pub enum OfferError {
 /// # Errors
 /// The session sees no resource of that URI; the reader failed or was refused.
 pub async fn read(engine: &Arc<Engine>, uri: &str, call: Call) -> Result<Vec<ResourceContents>, OfferError> {
-    let found = engine.offers.resource(&call.session.project, uri);
+    let found = engine.offers.resource(call.session.project(), uri);
     let (resource, variables) = found.ok_or_else(|| OfferError::NoResource(uri.to_owned()))?;
     let name = resource.reader.spec().name.to_string();
     let arguments = json!({"uri": uri, "variables": variables});
@@ -283,7 +283,7 @@ pub async fn complete(
             known.then(|| prompt.completer.clone()).ok_or_else(|| unknown(name))?
         }
         Completing::Resource(text) => {
-            let all = engine.offers.resources(&call.session.project);
+            let all = engine.offers.resources(call.session.project());
             let found = all.iter().find(|resource| resource.address.as_str() == text);
             let resource = found.ok_or_else(|| OfferError::NoResource(text.clone()))?;
             let known = match &resource.address {
@@ -308,7 +308,7 @@ pub async fn complete(
 const MAX_VALUES: usize = 100;
 
 fn prompt(engine: &Engine, name: &str, call: &Call) -> Result<Arc<Prompt>, OfferError> {
-    let all = engine.offers.prompts(&call.session.project);
+    let all = engine.offers.prompts(call.session.project());
     all.into_iter().find(|prompt| prompt.name == name).ok_or_else(|| OfferError::NoPrompt(name.to_owned()))
 }
 

@@ -11,8 +11,10 @@ use crate::cx::Cx;
 use crate::need::Need;
 use crate::policy::pattern::Pattern;
 use crate::policy::rules::{RulePlace, absolute_pattern};
+use crate::policy::targets::is_plugin_name;
 use crate::policy::{Decision, Grant, GrantScope, Subject, decide};
 use crate::tool::{Origin, ToolError};
+use crate::workspace;
 
 /// A no, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +39,11 @@ pub async fn permit(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolEr
 }
 
 async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
-    let decision = judge(cx, chain, need);
+    let mut decision = judge(cx, chain, need);
+    if cx.session.topmost().workspace().is_some() && Box::pin(workspace::require(cx, need, &decision)).await? {
+        // The folder that was opened may be what it needs.
+        decision = judge(cx, chain, need);
+    }
     match decision.verdict {
         Verdict::Allow => {
             cx.record(need, "allow", decision.rule);
@@ -49,7 +55,7 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), Too
         }
         Verdict::Ask if cx.was_granted_once(need, chain) => Ok(()),
         Verdict::Ask => match Box::pin(crate::asks::ask(cx, chain, need, &decision)).await? {
-            Answer::Allowed { rule } => {
+            Answer::Allowed { rule, .. } => {
                 cx.record(need, "allow", rule);
                 cx.remember_once(need, chain);
                 Ok(())
@@ -67,7 +73,7 @@ pub fn judge(cx: &Cx, chain: &[String], need: &Need) -> Decision {
 /// As [`judge`], for a tool that was called within the call.
 pub(crate) fn judge_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &[String], need: &Need) -> Decision {
     let session = &cx.session;
-    let (roots, above) = (session.places(), session.above());
+    let (places, above) = (session.places(), session.above());
     let subject = Subject {
         tool,
         origin,
@@ -75,14 +81,14 @@ pub(crate) fn judge_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &[Strin
         above: &above,
         mode: session.mode(),
         cwd: &cx.cwd,
-        roots: &roots,
-        project: &session.project,
+        roots: &places,
+        project: session.project(),
         chain,
     };
     decide(&cx.engine.policy.load(), &cx.engine.grants.snapshot(), &subject, need)
 }
 
-fn refuse(cx: &Cx, need: &Need, rule: String, message: String) -> Result<(), ToolError> {
+pub(crate) fn refuse(cx: &Cx, need: &Need, rule: String, message: String) -> Result<(), ToolError> {
     cx.record(need, "deny", rule.clone());
     let denial = Denial { category: need.category, target: need.target.clone(), rule, message };
     Err(ToolError::Denied(std::sync::Arc::new(denial)))
@@ -93,6 +99,9 @@ fn refuse(cx: &Cx, need: &Need, rule: String, message: String) -> Result<(), Too
 pub enum GrantError {
     #[error("{0}")]
     BadPattern(String),
+    /// A name that nothing can have; which, and what is expected.
+    #[error("{0}")]
+    BadName(String),
     #[error("the grant cannot be kept: {0}")]
     Store(String),
 }
@@ -102,13 +111,20 @@ pub enum GrantError {
 /// `scope` is what the parameters' scope means here. A relative path is meant from the parameters' `cwd`.
 ///
 /// # Errors
-/// The pattern cannot be read, or the store refused the grant; nothing was granted.
+/// The pattern cannot be read or can match nothing, a name is none, or the store refused the grant; nothing was granted.
 pub fn grant(
     engine: &Engine,
     params: &GrantPermission,
     scope: GrantScope,
     by: Option<String>,
 ) -> Result<GrantInfo, GrantError> {
+    for tool in params.tools.iter().flatten() {
+        ToolName::parse(tool).map_err(|error| GrantError::BadName(format!("tools: {error}")))?;
+    }
+    if let Some(name) = params.chain.iter().find(|name| !is_plugin_name(name)) {
+        let words = format!("chain: {name:?} is no plugin name: expected [a-z][a-z0-9_-]*");
+        return Err(GrantError::BadName(words));
+    }
     let pattern = match params.category {
         Category::FileRead | Category::FileWrite => {
             let place = RulePlace {
@@ -128,7 +144,7 @@ pub fn grant(
     let grant = Grant {
         id: engine.new_grant_id(),
         category: params.category,
-        pattern: Pattern::parse(params.category, &pattern)
+        pattern: Pattern::parse_to_use(params.category, &pattern)
             .map_err(|error| GrantError::BadPattern(error.to_string()))?,
         action: params.action,
         scope,

@@ -6,8 +6,10 @@ mod fuzz;
 mod grants;
 pub mod pattern;
 mod places;
+pub mod protected_writes;
 pub mod rules;
 mod secrets;
+pub mod targets;
 
 pub use fuzz::fuzz_one;
 pub use grants::{Grant, GrantScope, GrantStore, Grants};
@@ -23,8 +25,9 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::need::Need;
-use crate::policy::pattern::Pattern;
+use crate::policy::pattern::{Pattern, check_tool_glob};
 use crate::policy::places::{in_one_form, is_at_or_below, is_in_one_form};
+use crate::policy::protected_writes::ProtectedWrite;
 use crate::tool::Origin;
 
 /// The rules of the configuration. Replaced as a whole.
@@ -36,10 +39,16 @@ pub struct Policy {
     pub broken: Vec<String>,
     /// Categories in which a rule could not be read: it may have been one that denies, so all is denied.
     pub closed: Vec<Broken>,
+    /// Rules that allow and can match nothing, with their places. They take nothing away.
+    pub unmatchable: Vec<String>,
     /// Folders and files that no tool may write, such as the daemon's own.
     pub control: Places,
     /// Files that no tool may read either, such as the socket and the database.
     pub private: Places,
+    /// Places that run code later, beside those that are built in.
+    pub protected_writes: Vec<ProtectedWrite>,
+    /// The daemon's state folder, with the results of all sessions: it is in no session's folder, even if it lies there.
+    pub state: Option<PathBuf>,
     /// The home folder: a session there, or above it, may not read all of it without being asked.
     pub home: Option<PathBuf>,
 }
@@ -68,17 +77,23 @@ pub struct ToolGlobs {
 
 impl ToolGlobs {
     /// # Errors
-    /// A glob that cannot be read; the message names it.
-    pub fn new(globs: &[String]) -> Result<Self, globset::Error> {
+    /// A glob that cannot be read, or that no tool's name can match; the message names it.
+    pub fn new(globs: &[String]) -> Result<Self, String> {
         let mut set = GlobSetBuilder::new();
         for glob in globs {
-            set.add(Glob::new(glob)?);
+            let glob = Glob::new(glob).map_err(|error| error.to_string())?;
+            check_tool_glob(&glob)?;
+            set.add(glob);
         }
-        Ok(Self { globs: globs.to_vec(), set: set.build()? })
+        Ok(Self { globs: globs.to_vec(), set: set.build().map_err(|error| error.to_string())? })
     }
 
     pub fn is_match(&self, name: &ToolName) -> bool {
         self.set.is_match(name.as_str())
+    }
+
+    pub fn into_set(self) -> GlobSet {
+        self.set
     }
 
     /// As they were written.
@@ -108,7 +123,7 @@ pub struct Subject<'a> {
     pub mode: Mode,
     pub cwd: &'a Path,
     /// The session's own folder and its roots.
-    pub roots: &'a [&'a Path],
+    pub roots: &'a [Cow<'a, Path>],
     pub project: &'a Path,
     /// The plugins between the caller and the need, the outermost first.
     pub chain: &'a [String],
@@ -151,19 +166,21 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
     if let Some(broken) = policy.broken.first().filter(|_| default != Verdict::Allow) {
         return Decision::new(Verdict::Deny, format!("a rule that cannot be read: {broken}"));
     }
-    // 3. The mode.
-    if let Some(decision) = by_mode(policy, subject, need) {
+    // 3. The mode. Approving edits is not approving what a write makes run later.
+    let protected = policy.protected_write(subject.project, need);
+    if let Some(decision) = by_mode(policy, subject, need, protected.is_some()) {
         return decision;
     }
     // 4. and 5. The most specific rule; a grant answers what it would ask, if it is no wider.
+    let covers = |pattern: &Pattern| protected.is_none() || pattern.is_exact();
     let strict = |rule: &Rule| rule.action == Verdict::Ask;
     let nearest = rules()
-        .filter(|rule| rule.action != Verdict::Deny)
+        .filter(|rule| rule.action == Verdict::Ask || rule.action == Verdict::Allow && covers(&rule.pattern))
         .filter_map(|rule| rule.pattern.matches(need).map(|fits| (rule, fits)))
         .max_by_key(|(rule, fits)| (*fits, rule.project.is_some(), strict(rule)));
     let granted = grants
         .iter()
-        .filter(|grant| grant.action == Action::Allow)
+        .filter(|grant| grant.action == Action::Allow && covers(&grant.pattern))
         .filter_map(|grant| grant.matches(subject, need).map(|fits| (grant, fits)))
         .max_by_key(|(_, fits)| *fits);
     match (nearest, granted) {
@@ -174,7 +191,10 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
         },
         (None, Some((grant, _))) => Decision::new(Verdict::Allow, grant.describe()),
         // 6. and 7. The default, which may be to ask.
-        (None, None) => Decision::new(default, ["default of ", need.category.as_str()].concat()),
+        (None, None) => match protected {
+            Some(protected) => Decision::new(Verdict::Ask, protected),
+            None => Decision::new(default, ["default of ", need.category.as_str()].concat()),
+        },
     }
 }
 
@@ -259,7 +279,7 @@ fn keeps_memories(subject: &Subject) -> bool {
     subject.origin == Origin::Builtin && matches!(subject.tool.as_str(), "remember" | "forget")
 }
 
-fn by_mode(policy: &Policy, subject: &Subject, need: &Need) -> Option<Decision> {
+fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) -> Option<Decision> {
     match subject.mode {
         Mode::Default => None,
         Mode::Yolo => Some(Decision::new(Verdict::Allow, "mode yolo")),
@@ -280,7 +300,7 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need) -> Option<Decision> 
             | Category::Plugin => Some(Decision::new(Verdict::Deny, "mode plan: reads only")),
         },
         Mode::AcceptEdits => {
-            let inside = need.category == Category::FileWrite && is_inside(policy, subject, need);
+            let inside = need.category == Category::FileWrite && !is_protected && is_inside(policy, subject, need);
             inside.then(|| Decision::new(Verdict::Allow, "mode accept_edits"))
         }
     }
@@ -304,7 +324,8 @@ fn is_inside(policy: &Policy, subject: &Subject, need: &Need) -> bool {
     let is_wide =
         |root: &Path| root.parent().is_none() || policy.home.as_deref().is_some_and(|home| home.starts_with(root));
     // A path that is not in one form is found in fewer places, and asked about then.
-    subject.roots.iter().any(|root| is_at_or_below(path, root) && !is_wide(root))
+    let is_state = policy.state.as_deref().is_some_and(|state| is_at_or_below(path, state));
+    !is_state && subject.roots.iter().any(|root| is_at_or_below(path, root) && !is_wide(root))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Sessions: what conversations work in. They outlive connections.
 
 use std::any::{Any, TypeId};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,13 @@ use dashmap::DashMap;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter};
+use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter, WorkspaceState};
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::cx::Cx;
 use crate::lanes::Lane;
 use crate::tool::ToolSpec;
+use crate::workspace::Workspace;
 
 /// What a session is made of. Paths are real: the opener resolved them.
 pub struct NewSession {
@@ -29,6 +31,8 @@ pub struct NewSession {
     pub model: Option<String>,
     pub env: BTreeMap<String, String>,
     pub filter: Filter,
+    /// `None` when a person chose the folders.
+    pub workspace: Option<Workspace>,
 }
 
 /// What holds a session, beside its own mode and filter.
@@ -67,8 +71,8 @@ pub struct Session {
     pub id: SessionId,
     pub cwd: PathBuf,
     pub roots: Vec<PathBuf>,
-    /// The nearest ancestor of `cwd` with a `.toold` folder, else the Git top level, else `cwd`.
-    pub project: PathBuf,
+    /// See [`Session::project`].
+    project: PathBuf,
     pub client: Option<ClientInfo>,
     pub model: Option<String>,
     /// Added to what the session's processes get.
@@ -83,6 +87,7 @@ pub struct Session {
     pub(crate) waiting: AtomicU64,
     mode: Mutex<Mode>,
     hold: Hold,
+    workspace: Option<Workspace>,
     calls: Mutex<HashMap<CallId, Arc<Cx>>>,
     connections: AtomicU64,
     /// When it was opened, or a connection left it, or a call ended.
@@ -143,7 +148,7 @@ impl Session {
     /// A session that something else holds: it follows the modes of the sessions above it, and a tool that they
     /// don't see it does not see either. The opener sees to its folders.
     pub fn held(new: NewSession, hold: Hold) -> Self {
-        let NewSession { id, cwd, roots, project, client, model, env, mut filter } = new;
+        let NewSession { id, cwd, roots, project, client, model, env, mut filter, workspace } = new;
         if let Hold::Tool(starter) = &hold {
             filter.outer = Some(Arc::new(starter.session.filter.clone()));
         }
@@ -162,6 +167,7 @@ impl Session {
             waiting: AtomicU64::new(0),
             mode: Mutex::default(),
             hold,
+            workspace,
             calls: Mutex::default(),
             connections: AtomicU64::new(0),
             last_use: Mutex::new(Instant::now()),
@@ -204,13 +210,59 @@ impl Session {
         above
     }
 
-    /// The folders that count as its own for a permission: `cwd` and the roots, of the topmost session that holds it.
-    pub fn places(&self) -> Vec<&Path> {
+    /// The session that holds all others above this one, or this one.
+    pub(crate) fn topmost(&self) -> &Self {
         let mut session = self;
         while let Hold::Tool(starter) = &session.hold {
             session = &starter.session;
         }
-        std::iter::once(&session.cwd).chain(&session.roots).map(PathBuf::as_path).collect()
+        session
+    }
+
+    /// The nearest ancestor of `cwd` with a `.toold` folder, else the Git top level, else `cwd`. Until a person has opened
+    /// its folders it is `/`, which has no skills, no plugins and no rules: what a project holds is as much the person's to
+    /// show as the files in it.
+    pub fn project(&self) -> &Path {
+        if self.has_folder() { &self.project } else { Path::new("/") }
+    }
+
+    /// The same, also of a session whose folders wait for a person.
+    pub fn own_project(&self) -> &Path {
+        &self.project
+    }
+
+    /// Where what a project offers, such as skills, is looked for: from a folder of this session up to the project's.
+    /// `None` until a person has opened its folders.
+    pub fn looks_in<'s>(&'s self, cwd: &'s Path) -> Option<(&'s Path, &'s Path)> {
+        self.has_folder().then(|| (cwd, self.project()))
+    }
+
+    /// Whether it has a folder and may work there.
+    pub fn has_folder(&self) -> bool {
+        self.workspace_state() == WorkspaceState::Open
+    }
+
+    /// What becomes of its folders; `None` when a person chose them.
+    pub fn workspace(&self) -> Option<&Workspace> {
+        self.workspace.as_ref()
+    }
+
+    /// Whether it may work in its folders.
+    pub fn workspace_state(&self) -> WorkspaceState {
+        self.topmost().workspace.as_ref().map_or(WorkspaceState::Open, Workspace::state)
+    }
+
+    /// The folders that count as its own for a permission: `cwd` and the roots, of the topmost session that holds it,
+    /// but for those that nobody opened yet.
+    pub fn places(&self) -> Vec<Cow<'_, Path>> {
+        let session = self.topmost();
+        match &session.workspace {
+            None => {
+                let folders = std::iter::once(&session.cwd).chain(&session.roots);
+                folders.map(|folder| Cow::Borrowed(folder.as_path())).collect()
+            }
+            Some(workspace) => workspace.open_folders().into_iter().map(Cow::Owned).collect(),
+        }
     }
 
     /// The plugins between a person and the calls of this session: none, but below a plugin.
@@ -224,6 +276,7 @@ impl Session {
     /// Whether a resolved path lies in the session's folder or one of its roots.
     pub fn contains(&self, path: &Path) -> bool {
         std::iter::once(&self.cwd).chain(&self.roots).any(|root| path.starts_with(root))
+            || (self.topmost().workspace.is_some() && self.places().iter().any(|root| path.starts_with(root)))
     }
 
     /// What a tool keeps for this session; made on first use.
@@ -300,7 +353,7 @@ impl Session {
             session_id: self.id.clone(),
             cwd: text(&self.cwd),
             roots: self.roots.iter().map(text).collect(),
-            project: text(&self.project),
+            project: self.project().display().to_string(),
             mode: self.mode(),
             client: self.client.clone(),
             connections: self.connections.load(Ordering::Relaxed),
@@ -397,6 +450,7 @@ mod tests {
             model: None,
             env: BTreeMap::new(),
             filter: Filter::default(),
+            workspace: None,
         }
     }
 

@@ -150,6 +150,7 @@ fn run(plan: &[Planned], order: Order) -> (Vec<Result<toold_proto::tool::ToolRes
         model: None,
         env: Default::default(),
         filter: Default::default(),
+        workspace: None,
     }));
     let caller =
         Arc::new(Caller { connection: 1, principal: Principal::Person, in_flight: Arc::new(AtomicUsize::new(0)) });

@@ -9,6 +9,8 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::process::Pid;
 
+use crate::process::tool_mark;
+
 /// The variable that marks all processes of one command.
 pub(crate) const MARK: &str = "TOOLD_RUN";
 
@@ -73,6 +75,39 @@ pub(crate) fn find_all(leaders: &[Pid], marks: &[&str]) -> Vec<Pid> {
     }
     let own = std::process::id() as i32;
     found.into_iter().filter(|pid| *pid != own && parents.contains_key(pid)).filter_map(Pid::from_raw).collect()
+}
+
+/// The processes with the [mark](tool_mark) of a daemon that is gone. Marks are drawn at random, so those that run below
+/// another daemon are left alone. Takes some milliseconds.
+pub(crate) fn orphans_with(mark: u64) -> Vec<Pid> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let alive = pids.filter(|pid| started(*pid).is_some());
+    alive.filter(|pid| tool_mark::is_of(*pid, mark) && !has_a_daemon(*pid)).filter_map(Pid::from_raw).collect()
+}
+
+/// Whether the first unmarked process above a marked one is a daemon: the same program as this one.
+fn has_a_daemon(pid: i32) -> bool {
+    let mut above = pid;
+    // Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
+    for _ in 0..256 {
+        let stat = std::fs::read_to_string(format!("/proc/{above}/stat")).ok();
+        let Some((_, parent)) = stat.and_then(|stat| state_and_parent(&stat)) else { return false };
+        if parent <= 1 {
+            return false;
+        }
+        if !matches!(tool_mark::is_marked(parent.unsigned_abs()), Ok(true)) {
+            return program_of(&parent.to_string()).is_some_and(|program| Some(program) == program_of("self"));
+        }
+        above = parent;
+    }
+    false
+}
+
+/// Device and inode of a process's program, also of one that was replaced since it started.
+fn program_of(pid: &str) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// The variable that marks all processes that shall not outlive this daemon.

@@ -1,11 +1,14 @@
 //! Files that people keep from tools: `.aiexclude` and `.toolignore`, in the syntax of `.gitignore`.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::files;
 
 /// Each counts by itself: what one excludes, the other does not bring back.
 const NAMES: [&str; 2] = [".aiexclude", ".toolignore"];
@@ -14,9 +17,19 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// What is excluded, as one call sees it. Remembers the files that it has read: make a new one for each call.
 #[derive(Debug, Default)]
 pub struct Exclusions {
-    folders: HashMap<PathBuf, Folder>,
+    folders: HashMap<PathBuf, Known>,
     /// The last folder in and above which there were no rules: walks ask for many files of one folder.
     free: Option<PathBuf>,
+    /// No folder is a link.
+    is_walk: bool,
+}
+
+/// A folder that was looked at.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    rules: Folder,
+    /// It is a link, so it has none.
+    is_link: bool,
 }
 
 /// The rules that lie in one folder, by the place in [`NAMES`].
@@ -24,12 +37,21 @@ type Folder = [Option<Arc<Rules>>; NAMES.len()];
 
 #[derive(Debug)]
 enum Rules {
-    Read(Gitignore),
+    Read {
+        rules: Gitignore,
+        /// The file is a link: what it leads to is not for whoever hears of a refusal.
+        is_link: bool,
+    },
     /// Nobody knows what it excludes, so it excludes everything.
     Broken(String),
 }
 
 impl Exclusions {
+    /// For paths that a walk comes to, whose folders it has entered: none of them is a link, and that is not looked up.
+    pub fn of_walk() -> Self {
+        Self { is_walk: true, ..Self::default() }
+    }
+
     /// Why the absolute, resolved `path` is kept from tools; `None` when it is not.
     ///
     /// As in Git, a deeper file overrides, `!` brings back, and nothing comes back out of an excluded
@@ -42,8 +64,14 @@ impl Exclusions {
         // From the top: an excluded folder decides before what is in it.
         let mut steps: Vec<&Path> = path.ancestors().filter(|step| step.parent().is_some()).collect();
         steps.reverse();
-        let folders: Vec<Folder> =
-            steps.iter().filter_map(|step| step.parent()).map(|folder| self.folder(folder)).collect();
+        // A path that is judged as it was named may have a link in it. Where that leads is not looked at.
+        let mut is_beyond = false;
+        let mut rules_of = |folder: &Path| {
+            let known = if is_beyond { Known::default() } else { self.folder(folder) };
+            is_beyond |= known.is_link;
+            known.rules
+        };
+        let folders: Vec<Folder> = steps.iter().filter_map(|step| step.parent()).map(&mut rules_of).collect();
         if folders.iter().flatten().all(Option::is_none) {
             self.free = path.parent().map(Path::to_owned);
             return None;
@@ -57,29 +85,31 @@ impl Exclusions {
         })
     }
 
-    fn folder(&mut self, folder: &Path) -> Folder {
+    fn folder(&mut self, folder: &Path) -> Known {
         if let Some(known) = self.folders.get(folder) {
             return known.clone();
         }
-        let rules: Folder = NAMES.map(|name| load(folder, name).map(Arc::new));
-        self.folders.insert(folder.to_owned(), rules.clone());
-        rules
+        let is_link = !self.is_walk && std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink());
+        let rules = if is_link { Folder::default() } else { NAMES.map(|name| load(folder, name).map(Arc::new)) };
+        let known = Known { rules, is_link };
+        self.folders.insert(folder.to_owned(), known.clone());
+        known
     }
 }
 
 /// What the nearest rules say that have something to say of `path`.
 fn excluded<'a>(rules: impl Iterator<Item = &'a Rules>, path: &Path, is_folder: bool) -> Option<String> {
     for rules in rules {
-        let matched = match rules {
+        let (matched, is_link) = match rules {
             Rules::Broken(why) => return Some(why.clone()),
-            Rules::Read(rules) => rules.matched(path, is_folder),
+            Rules::Read { rules, is_link } => (rules.matched(path, is_folder), *is_link),
         };
         match matched {
             Match::None => {}
             Match::Whitelist(_) => return None,
             Match::Ignore(glob) => {
                 let file = glob.from().map(|file| file.display().to_string()).unwrap_or_default();
-                return Some(format!("{file} ({})", glob.original()));
+                return Some(if is_link { file } else { format!("{file} ({})", glob.original()) });
             }
         }
     }
@@ -97,19 +127,29 @@ fn load(folder: &Path, name: &str) -> Option<Rules> {
     if !metadata.is_file() || metadata.len() > MAX_BYTES {
         return Some(Rules::Broken(format!("{} is no file of rules", path.display())));
     }
-    let text = match std::fs::read(&path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) => return Some(Rules::Broken(format!("can't read {}: {error}", path.display()))),
-    };
+    // Not by its name again: that may be a pipe by now, which would be waited for.
+    let mut bytes = Vec::new();
+    let resolved = files::resolve(&path, folder).map_err(|error| error.to_string());
+    let read = resolved.and_then(|resolved| {
+        let file = files::open(&resolved).map_err(|error| error.to_string())?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())
+    });
+    if let Err(error) = read {
+        return Some(Rules::Broken(format!("can't read {}: {error}", path.display())));
+    }
+    let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new(folder);
+    let is_link = std::fs::symlink_metadata(&path).map_or(true, |metadata| metadata.is_symlink());
     for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-        if let Err(error) = builder.add_line(Some(path.clone()), line) {
-            return Some(Rules::Broken(format!("{}:{}: {error}", path.display(), number + 1)));
+        if builder.add_line(Some(path.clone()), line).is_err() {
+            // Never the line itself: whoever reads the refusal may be kept from this file, too.
+            let number = if is_link { String::new() } else { format!(":{}", number + 1) };
+            return Some(Rules::Broken(format!("{}{number} has a line that is no pattern", path.display())));
         }
     }
     Some(match builder.build() {
-        Ok(rules) => Rules::Read(rules),
-        Err(error) => Rules::Broken(format!("can't read {}: {error}", path.display())),
+        Ok(rules) => Rules::Read { rules, is_link },
+        Err(_) => Rules::Broken(format!("{} has lines that are no patterns", path.display())),
     })
 }
 
@@ -160,6 +200,22 @@ mod tests {
     fn nothing_comes_back_out_of_an_excluded_folder() {
         let files = [(".aiexclude", "private/\n"), ("private/.aiexclude", "!*\n")];
         check(&files, "private/a", true);
+    }
+
+    #[test]
+    fn rules_that_are_a_link_hold_and_are_not_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("work/deep")).unwrap();
+        std::fs::write(root.join("rules"), "TOKEN=abc\n").unwrap();
+        std::fs::write(root.join("broken"), "[z-a]xyz\n").unwrap();
+        std::os::unix::fs::symlink("../rules", root.join("work/.aiexclude")).unwrap();
+        std::os::unix::fs::symlink("../../broken", root.join("work/deep/.aiexclude")).unwrap();
+        let reason = |path: &str| Exclusions::default().reason(&root.join(path), false);
+        assert_eq!(reason("work/TOKEN=abc"), Some(root.join("work/.aiexclude").display().to_string()));
+        assert_eq!(reason("work/other"), None);
+        let words = format!("{} has a line that is no pattern", root.join("work/deep/.aiexclude").display());
+        assert_eq!(reason("work/deep/other"), Some(words));
     }
 
     #[test]

@@ -1,19 +1,26 @@
 //! Files: the path that is judged is the path that is opened.
 //!
-//! [`resolve`] says where a path leads; the policy judges that; [`open`] opens exactly that, and fails
-//! when somebody put a link in the way meanwhile. What may not even be asked for is [`crate::exclude`].
+//! [`resolve`] says where a path leads; the policy judges that; [`open`], [`write()`] and the others here go to exactly
+//! that, and fail when somebody put a link in the way meanwhile. What may not even be asked for is [`crate::exclude`].
 
+pub(crate) mod entry;
+
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use toold_engine::need::Need;
 use toold_proto::tool::Category;
 
 use crate::exclude::Exclusions;
+
+pub use rustix::fs::FileType;
+
+pub use entry::{PathFacts, append, facts, is_folder, link_target, list, make_folders, remove, rename, write};
 
 /// As the kernel does, before it gives up on a ring of links.
 const MAX_LINKS: usize = 40;
@@ -26,24 +33,72 @@ const MAX_LINKS: usize = 40;
 /// # Errors
 /// A ring of links; a NUL in the path.
 pub fn resolve(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
+    follow(path, cwd, &mut |_| true).0
+}
+
+/// A path that somebody named, and where it leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    pub path: PathBuf,
+    /// The place that needs permission first, because the way leads through a folder that may not be read.
+    pub veil: Option<PathBuf>,
+}
+
+/// As [`resolve`], for a caller who may not be told of links in folders that it may not read.
+///
+/// `may_read` judges the place of a link. When it refuses one, the result has a veil: the path as it was named, up to
+/// the first `..` after that place. It is the same whether there is a link, where it leads, and whether there is
+/// anything at all, so it is judged and shown in place of `path` until somebody has allowed it. There is no veil when
+/// the caller may read what the path leads to, unless it climbs out of such a place again by `..`.
+///
+/// # Errors
+/// As [`resolve`], of links that the caller may read.
+pub fn resolve_for(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> io::Result<Resolved> {
+    match follow(path, cwd, may_read) {
+        (resolved, None) => Ok(Resolved { path: resolved?, veil: None }),
+        (Ok(path), Some(veil)) if !veil.climbs && may_read(&path) => Ok(Resolved { path, veil: None }),
+        (Ok(path), Some(veil)) => Ok(Resolved { path, veil: Some(veil.named) }),
+        // Opening it will fail, once somebody has allowed it.
+        (Err(_), Some(veil)) => Ok(Resolved { path: veil.named.clone(), veil: Some(veil.named) }),
+    }
+}
+
+/// The first place on a way that may not be read, and matters for where the way leads.
+struct Veil {
+    named: PathBuf,
+    /// A `..` follows, which leads elsewhere when there is a link.
+    climbs: bool,
+}
+
+fn follow(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (io::Result<PathBuf>, Option<Veil>) {
     if path.as_os_str().as_encoded_bytes().contains(&0) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a path cannot hold a NUL character"));
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "a path cannot hold a NUL character");
+        return (Err(error), None);
     }
     let mut done = PathBuf::from("/");
     // Read from its end.
     let mut left: Vec<PathBuf> = parts(&cwd.join(path));
     let mut links = 0;
+    let mut veil = None;
     while let Some(part) = left.pop() {
         if part.as_os_str() == ".." {
+            if veil.is_none() && !may_read(&done) {
+                veil = Some(Veil { named: done.clone(), climbs: true });
+            }
             done.pop();
             continue;
         }
         done.push(&part);
         // Fails when there is nothing, or nothing to be seen: then it is no link that could lead elsewhere.
         let Ok(target) = std::fs::read_link(&done) else { continue };
+        if veil.is_none() && !may_read(&done) {
+            let names = left.iter().rev().take_while(|part| part.as_os_str() != "..");
+            let named = names.fold(done.clone(), |named, part| named.join(part));
+            veil = Some(Veil { named, climbs: left.iter().any(|part| part.as_os_str() == "..") });
+        }
         links += 1;
         if links > MAX_LINKS {
-            return Err(Errno::LOOP.into());
+            return (Err(Errno::LOOP.into()), veil);
         }
         done.pop();
         if target.is_absolute() {
@@ -51,7 +106,7 @@ pub fn resolve(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
         }
         left.extend(parts(&target));
     }
-    Ok(done)
+    (Ok(done), veil)
 }
 
 /// The names in a path, the last first; `..` stays.
@@ -62,7 +117,7 @@ fn parts(path: &Path) -> Vec<PathBuf> {
 
 /// Leave to read what `resolved` names.
 pub fn read_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
-    need(Category::FileRead, resolved, resolved.is_dir(), exclusions)
+    need(Category::FileRead, resolved, may_be_folder(resolved), exclusions)
 }
 
 /// As [`read_need`], for a path that a walk has just seen.
@@ -72,7 +127,13 @@ pub fn seen_need(resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) 
 
 /// Leave to write what `resolved` names.
 pub fn write_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
-    need(Category::FileWrite, resolved, resolved.is_dir(), exclusions)
+    need(Category::FileWrite, resolved, may_be_folder(resolved), exclusions)
+}
+
+/// Whether ignore files are asked about a folder: also where there is nothing, or the answer would depend on whether
+/// an excluded folder exists.
+pub(crate) fn may_be_folder(resolved: &Path) -> bool {
+    facts(resolved).map_or(true, |facts| facts.is_none_or(|facts| facts.kind.is_dir()))
 }
 
 fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
@@ -90,6 +151,9 @@ fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut E
 pub enum OpenError {
     #[error("there is no file {}", .0.display())]
     NotFound(PathBuf),
+    /// Nothing, or something else.
+    #[error("there is no folder {}", .0.display())]
+    NoFolder(PathBuf),
     #[error("{} is a folder", .0.display())]
     Folder(PathBuf),
     /// Pipes, sockets and devices: reading them may wait for ever, or do things.
@@ -115,26 +179,24 @@ pub fn open(resolved: &Path) -> Result<File, OpenError> {
 
 /// As [`open`], for a path that a walk has just seen to be a regular file.
 pub fn open_seen(resolved: &Path) -> Result<File, OpenError> {
-    let fd = open_as(resolved, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = open_as(resolved, flags).map_err(|error| system(resolved, error))?;
     let stat = rustix::fs::fstat(&fd).map_err(|error| system(resolved, error))?;
     check_kind(FileType::from_raw_mode(stat.st_mode), resolved)?;
     Ok(File::from(fd))
 }
 
-/// Opens a folder, to make, rename and remove files in it whatever becomes of its path.
+const READ_FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// Opens a folder, to look at what is in it whatever becomes of its path.
 ///
 /// # Errors
-/// As [`open`]; `NotFound` too when it is no folder.
+/// As [`open`]; `NoFolder` for all that is none.
 pub fn open_folder(resolved: &Path) -> Result<OwnedFd, OpenError> {
-    match open_as(resolved, OFlags::RDONLY | OFlags::DIRECTORY) {
-        Err(OpenError::System { source, .. }) if source.raw_os_error() == Some(Errno::NOTDIR.raw_os_error()) => {
-            Err(OpenError::NotFound(resolved.to_owned()))
-        }
-        other => other,
-    }
+    open_as(resolved, READ_FOLDER).map_err(|error| entry::no_folder(resolved, error))
 }
 
-fn check_kind(kind: FileType, path: &Path) -> Result<(), OpenError> {
+pub(crate) fn check_kind(kind: FileType, path: &Path) -> Result<(), OpenError> {
     let kind = match kind {
         FileType::RegularFile => return Ok(()),
         FileType::Directory => return Err(OpenError::Folder(path.to_owned())),
@@ -147,35 +209,49 @@ fn check_kind(kind: FileType, path: &Path) -> Result<(), OpenError> {
     Err(OpenError::Special { path: path.to_owned(), kind })
 }
 
-fn open_as(resolved: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+/// `LOOP` where a link is in the way.
+fn open_as(resolved: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{CWD, ResolveFlags, openat2};
+        // Without `NOFOLLOW`, by which a link at the end would be opened itself.
+        let flags = flags | OFlags::CLOEXEC;
         match openat2(CWD, resolved, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
-            Ok(fd) => return Ok(fd),
             // Old kernels, and sandboxes that do not know the call.
             Err(Errno::NOSYS | Errno::PERM) => {}
-            Err(error) => return Err(system(resolved, error)),
+            opened => return opened,
         }
     }
-    open_by_steps(resolved, flags).map_err(|error| system(resolved, error))
+    open_by_steps(resolved, flags)
 }
 
 /// Where the kernel cannot refuse links by itself: one folder after another.
 fn open_by_steps(resolved: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let step = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut folder = rustix::fs::open("/", step, Mode::empty())?;
+    let folder = OFlags::CLOEXEC | OFlags::NOFOLLOW | READ_FOLDER;
+    let mut opened = rustix::fs::open("/", folder, Mode::empty())?;
     let mut names = resolved.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name),
         _ => None,
     });
-    let Some(mut name) = names.next() else { return Ok(folder) };
+    let Some(mut name) = names.next() else { return Ok(opened) };
     for next in names {
-        folder = rustix::fs::openat(&folder, name, step, Mode::empty())?;
+        opened = open_step(&opened, name, READ_FOLDER)?;
         name = next;
     }
-    rustix::fs::openat(&folder, name, flags, Mode::empty())
+    open_step(&opened, name, flags)
+}
+
+/// What has this name in the folder; `LOOP` when it is a link.
+fn open_step(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let opened = rustix::fs::openat(&folder, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+    match opened {
+        // So says the system of a link where a folder is expected.
+        Err(Errno::NOTDIR) => match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => Err(Errno::LOOP),
+            _ => Err(Errno::NOTDIR),
+        },
+        opened => opened,
+    }
 }
 
 fn system(path: &Path, error: Errno) -> OpenError {
@@ -230,6 +306,35 @@ mod tests {
     }
 
     #[test]
+    fn links_in_folders_that_may_not_be_read_are_not_told() {
+        let (_keep, root) = folder();
+        std::fs::create_dir_all(root.join("work")).unwrap();
+        std::fs::create_dir_all(root.join("far/deep")).unwrap();
+        symlink("../far/deep", root.join("work/own")).unwrap();
+        symlink("far/deep", root.join("there")).unwrap();
+        symlink("work", root.join("back")).unwrap();
+        symlink("ring", root.join("ring")).unwrap();
+        let work = root.join("work");
+        let resolved = |path: &str| {
+            resolve_for(Path::new(path), &work, &mut |place| place.starts_with(&work) || work.starts_with(place))
+                .unwrap()
+        };
+        let veil = |path: &str| resolved(path).veil.map(|veil| veil.strip_prefix(&root).unwrap().to_owned());
+        // A link of the caller's own, and one that leads to what it may read.
+        assert_eq!(resolved("own/x"), Resolved { path: root.join("far/deep/x"), veil: None });
+        assert_eq!(resolved("../back/x"), Resolved { path: work.join("x"), veil: None });
+        assert_eq!(resolved("../none/x"), Resolved { path: root.join("none/x"), veil: None });
+        assert_eq!(veil("../there/x").as_deref(), Some(Path::new("there/x")));
+        assert_eq!(veil("../ring/x").as_deref(), Some(Path::new("ring/x")));
+        // Climbing is the same with a link and without.
+        assert_eq!(veil("../there/x/../y").as_deref(), Some(Path::new("there/x")));
+        assert_eq!(veil("../none/x/../y").as_deref(), Some(Path::new("none/x")));
+        assert_eq!(veil("../back/../work/x").as_deref(), Some(Path::new("back")));
+        assert_eq!(veil("../none/../work/x").as_deref(), Some(Path::new("none")));
+        assert_eq!(veil("x/../../work/y"), None);
+    }
+
+    #[test]
     fn a_link_put_in_the_way_is_not_followed() {
         let (_keep, root) = folder();
         std::fs::create_dir_all(root.join("inside")).unwrap();
@@ -239,9 +344,10 @@ mod tests {
         std::fs::remove_dir(root.join("inside")).unwrap();
         symlink("outside", root.join("inside")).unwrap();
         assert!(matches!(open(&judged), Err(OpenError::Swapped(_))));
-        assert!(matches!(open_folder(&root.join("inside")), Err(OpenError::Swapped(_) | OpenError::NotFound(_))));
+        assert!(matches!(open_folder(&root.join("inside")), Err(OpenError::Swapped(_))));
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        assert!(open_by_steps(&judged, flags).is_err());
+        assert_eq!(open_by_steps(&judged, flags).err(), Some(Errno::LOOP));
+        assert_eq!(open_by_steps(&root.join("inside"), flags | READ_FOLDER).err(), Some(Errno::LOOP));
         assert!(open_by_steps(&root.join("outside/file"), flags).is_ok());
     }
 

@@ -2,6 +2,7 @@
 //!
 //! [`process`] runs programs, with an [`environment`] of its own and output [`kept`] within bounds;
 //! [`files`] resolves and opens paths and [`replace`] writes them, but for those that [`exclude`] keeps from tools;
+//! [`judge`] says which of them a call may read;
 //! [`shell_grammar`] says what a command line needs leave for; [`http`] makes requests to the web;
 //! [`own_file`] keeps small lists; [`file_systems`] tells which ones do not tell what changes.
 
@@ -13,6 +14,7 @@ pub mod file_systems;
 pub mod files;
 pub mod folders;
 pub mod http;
+pub mod judge;
 pub mod kept;
 pub mod own_file;
 pub mod process;

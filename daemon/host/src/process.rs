@@ -3,7 +3,9 @@
 //! [`run`] is for those that end; [`talk`] for those that are talked with; [`keeper`] for when the daemon is killed.
 
 pub mod keeper;
+pub mod launch;
 pub mod talk;
+pub mod tool_mark;
 
 mod pipe;
 
@@ -305,14 +307,22 @@ fn prepare(command: &Command) -> Result<Prepared, StartError> {
     let Some(path) = find_program(command) else { return Err(StartError::NotFound(program)) };
     let mark = descendants::new_mark();
     let setsid = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists());
+    let tool_mark = tool_mark::own();
     let mut system = match setsid {
-        // It makes a session of its own before it becomes the program.
+        // The helpers make a session of its own and mark the process before it becomes the program.
         _ if let Some(confinement) = &command.confinement => {
-            let (helper, arguments) = confinement.wrap(&path);
+            let (helper, arguments) = confinement.wrap(&path, tool_mark);
             let mut system = tokio::process::Command::new(helper);
             system.args(arguments);
             system
         }
+        _ if let Some(tool_mark) = tool_mark => {
+            let (helper, arguments) = launch::wrap(&path, tool_mark);
+            let mut system = tokio::process::Command::new(helper);
+            system.args(arguments);
+            system
+        }
+        // In programs that cannot start themselves as the helper, such as tests of this crate.
         // It leads a session of its own by its terminal.
         _ if command.terminal.is_some() => tokio::process::Command::new(&path),
         // Without a terminal to read from, a program that asks for a password fails instead of stopping.

@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use crate::files::{OpenError, open_folder};
+use crate::files::entry::FolderEntry;
+use crate::files::{OpenError, check_kind, make_folders, open_folder};
 
 /// What must be at the path when it is written.
 #[derive(Clone, Copy, Debug)]
@@ -53,13 +54,13 @@ pub fn replace(resolved: &Path, content: &[u8], expected: Expected<'_>) -> Resul
     let (Some(parent), Some(name)) = (resolved.parent(), resolved.file_name()) else {
         return Err(OpenError::Folder(resolved.to_owned()).into());
     };
-    let target = Target { folder: make_folders(parent)?, name, path: resolved };
+    let target = Target(FolderEntry { folder: make_folders(parent)?, name, path: resolved });
     let old = target.stat()?;
     match (expected, &old) {
         (Expected::Absent, None) => target.create(content),
         (Expected::Absent, Some(_)) => Err(ReplaceError::Exists(resolved.to_owned())),
         (Expected::Same(file), Some(old)) if target.is_same(file, old)? => {
-            if rustix::fs::accessat(&target.folder, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_err() {
+            if rustix::fs::accessat(&target.0.folder, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_err() {
                 return Err(ReplaceError::ReadOnly(resolved.to_owned()));
             }
             if old.st_nlink > 1 { target.write_into(content, file) } else { target.swap(content, file, old) }
@@ -76,70 +77,27 @@ pub fn remove(resolved: &Path, file: &File) -> Result<(), ReplaceError> {
     let (Some(parent), Some(name)) = (resolved.parent(), resolved.file_name()) else {
         return Err(OpenError::Folder(resolved.to_owned()).into());
     };
-    let target = Target { folder: open_folder(parent)?, name, path: resolved };
+    let target = Target(FolderEntry { folder: open_folder(parent)?, name, path: resolved });
     match target.stat()? {
         Some(old) if target.is_same(file, &old)? => {}
         _ => return Err(ReplaceError::Changed(resolved.to_owned())),
     }
-    rustix::fs::unlinkat(&target.folder, name, AtFlags::empty()).map_err(|error| target.failed(error))?;
+    rustix::fs::unlinkat(&target.0.folder, name, AtFlags::empty()).map_err(|error| target.failed(error))?;
     target.sync_folder();
     Ok(())
 }
 
-/// Opens the folder, and makes it and those above it where they are missing.
-fn make_folders(folder: &Path) -> Result<OwnedFd, OpenError> {
-    let mut missing: Vec<&OsStr> = Vec::new();
-    let mut there = folder;
-    let mut fd = loop {
-        match open_folder(there) {
-            Ok(fd) => break fd,
-            Err(OpenError::NotFound(_)) if !there.exists() => {
-                let (Some(above), Some(Component::Normal(name))) = (there.parent(), there.components().next_back())
-                else {
-                    return Err(OpenError::NotFound(folder.to_owned()));
-                };
-                missing.push(name);
-                there = above;
-            }
-            Err(OpenError::NotFound(_)) => {
-                return Err(OpenError::System { path: there.to_owned(), source: Errno::NOTDIR.into() });
-            }
-            Err(error) => return Err(error),
-        }
-    };
-    let system = |error: Errno| OpenError::System { path: folder.to_owned(), source: error.into() };
-    for name in missing.into_iter().rev() {
-        match rustix::fs::mkdirat(&fd, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(system(error)),
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        fd = rustix::fs::openat(&fd, name, flags, Mode::empty()).map_err(system)?;
-    }
-    Ok(fd)
-}
-
-struct Target<'a> {
-    folder: OwnedFd,
-    name: &'a OsStr,
-    path: &'a Path,
-}
+/// Where a file is written, or was removed from.
+struct Target<'a>(FolderEntry<'a>);
 
 impl Target<'_> {
     /// What is there; an error when it is no regular file.
     fn stat(&self) -> Result<Option<Stat>, ReplaceError> {
-        let stat = match rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(error) => return Err(self.failed(error)),
-        };
-        let path = self.path.to_owned();
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Ok(Some(stat)),
-            FileType::Directory => Err(OpenError::Folder(path).into()),
-            FileType::Symlink => Err(OpenError::Swapped(path).into()),
-            _ => Err(OpenError::Special { path, kind: "a pipe, a socket or a device" }.into()),
+        let stat = self.0.stat()?;
+        if let Some(stat) = &stat {
+            check_kind(FileType::from_raw_mode(stat.st_mode), self.0.path)?;
         }
+        Ok(stat)
     }
 
     fn is_same(&self, file: &File, stat: &Stat) -> Result<bool, ReplaceError> {
@@ -150,8 +108,8 @@ impl Target<'_> {
     fn create(&self, content: &[u8]) -> Result<(), ReplaceError> {
         let temporary = Temporary::make(self, Mode::from_raw_mode(0o666))?;
         temporary.fill(content).map_err(|source| self.system(source))?;
-        temporary.link(self.name).map_err(|error| match error {
-            Errno::EXIST => ReplaceError::Exists(self.path.to_owned()),
+        temporary.link(self.0.name).map_err(|error| match error {
+            Errno::EXIST => ReplaceError::Exists(self.0.path.to_owned()),
             error => self.failed(error),
         })?;
         self.sync_folder();
@@ -175,9 +133,9 @@ impl Target<'_> {
         temporary.fill(content).map_err(|source| self.system(source))?;
         let still = self.stat()?;
         if !still.is_some_and(|now| is_unchanged(old, &now)) {
-            return Err(ReplaceError::Changed(self.path.to_owned()));
+            return Err(ReplaceError::Changed(self.0.path.to_owned()));
         }
-        temporary.rename(self.name).map_err(|error| self.failed(error))?;
+        temporary.rename(self.0.name).map_err(|error| self.failed(error))?;
         self.sync_folder();
         Ok(())
     }
@@ -185,12 +143,12 @@ impl Target<'_> {
     /// Into the file itself. When that fails half way, its old content is written back.
     fn write_into(&self, content: &[u8], old: &File) -> Result<(), ReplaceError> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd =
-            rustix::fs::openat(&self.folder, self.name, flags, Mode::empty()).map_err(|error| self.failed(error))?;
+        let fd = rustix::fs::openat(&self.0.folder, self.0.name, flags, Mode::empty())
+            .map_err(|error| self.failed(error))?;
         let file = File::from(fd);
         let stat = rustix::fs::fstat(&file).map_err(|error| self.failed(error))?;
         if !self.is_same(old, &stat)? {
-            return Err(ReplaceError::Changed(self.path.to_owned()));
+            return Err(ReplaceError::Changed(self.0.path.to_owned()));
         }
         let mut before = Vec::new();
         let mut reader = old;
@@ -201,15 +159,15 @@ impl Target<'_> {
             Ok(()) => Ok(()),
             Err(source) => match overwrite(&file, &before) {
                 Ok(()) => Err(self.system(source)),
-                Err(restore) => Err(ReplaceError::Broken { path: self.path.to_owned(), source, restore }),
+                Err(restore) => Err(ReplaceError::Broken { path: self.0.path.to_owned(), source, restore }),
             },
         }
     }
 
     /// Without this a crash may bring the old name back: the old file, whole. So failing is no reason to stop.
     fn sync_folder(&self) {
-        if let Err(error) = rustix::fs::fsync(&self.folder) {
-            tracing::debug!(path = %self.path.display(), %error, "can't sync the folder");
+        if let Err(error) = rustix::fs::fsync(&self.0.folder) {
+            tracing::debug!(path = %self.0.path.display(), %error, "can't sync the folder");
         }
     }
 
@@ -218,7 +176,7 @@ impl Target<'_> {
     }
 
     fn system(&self, source: io::Error) -> ReplaceError {
-        ReplaceError::System { path: self.path.to_owned(), source }
+        ReplaceError::System { path: self.0.path.to_owned(), source }
     }
 }
 
@@ -250,7 +208,7 @@ struct Temporary<'a> {
 
 impl<'a> Temporary<'a> {
     fn make(target: &'a Target<'_>, mode: Mode) -> Result<Self, ReplaceError> {
-        let folder = target.folder.as_fd();
+        let folder = target.0.folder.as_fd();
         #[cfg(target_os = "linux")]
         if Path::new("/proc/self/fd").exists() {
             let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;

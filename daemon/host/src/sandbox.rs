@@ -8,6 +8,7 @@ pub mod helper;
 #[cfg(target_os = "linux")]
 mod kernel;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -111,7 +112,7 @@ impl Rules {
             return Ok(());
         }
         let confinement = Confinement { network: self.network, ..Confinement::default() };
-        let (program, arguments) = confinement.wrap(Path::new("/bin/true"));
+        let (program, arguments) = confinement.wrap(Path::new("/bin/true"), None);
         let output = std::process::Command::new(program)
             .args(arguments)
             .env_clear()
@@ -201,7 +202,7 @@ impl Sandbox {
     /// # Errors
     /// When the sandbox is configured and cannot be had.
     pub fn confine(&self, cx: &Cx) -> Result<Option<Confinement>, Refused> {
-        let rules = self.rules_in(&cx.session.project);
+        let rules = self.rules_in(cx.session.project());
         if rules.mode == Mode::Off && rules.refused.is_none() {
             return Ok(None);
         }
@@ -211,8 +212,8 @@ impl Sandbox {
         let home = rules.home.as_deref();
         // As for reads without leave: of the home folder and what lies above it too much would be given.
         let is_wide = |path: &Path| path.parent().is_none() || home.is_some_and(|home| home.starts_with(path));
-        let places = std::iter::once(&cx.session.cwd).chain(&cx.session.roots);
-        let places: Vec<&PathBuf> = places.filter(|path| !is_wide(path)).collect();
+        let places: Vec<PathBuf> = cx.session.places().into_iter().map(Cow::into_owned).collect();
+        let places: Vec<&PathBuf> = places.iter().filter(|path| !is_wide(path)).collect();
         let words = rules.describe().unwrap_or_default();
         let mut confinement = Confinement { network: rules.network, words, ..Confinement::default() };
         let policy = cx.engine.policy.load();
@@ -252,8 +253,11 @@ fn secrets(home: Option<&Path>, places: &[&PathBuf]) -> Vec<PathBuf> {
 
 impl Confinement {
     /// The program to run instead of `program`, and the arguments to put before its own.
-    pub(crate) fn wrap(&self, program: &Path) -> (PathBuf, Vec<OsString>) {
+    pub(crate) fn wrap(&self, program: &Path, tool_mark: Option<u64>) -> (PathBuf, Vec<OsString>) {
         let mut arguments: Vec<OsString> = vec![helper::NAME.into()];
+        if let Some(mark) = tool_mark {
+            arguments.extend(["--tool-mark".into(), mark.to_string().into()]);
+        }
         if self.network {
             arguments.push("--network".into());
         }

@@ -20,6 +20,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use toold_engine::need::{Need, Word};
+use toold_engine::policy::targets::begins_command;
 use toold_proto::tool::Category;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
@@ -40,6 +41,13 @@ const MAX_STEPS: usize = 20_000;
 /// Looks at the file system only to resolve the files of redirects. Never empty but for a blank line,
 /// and never panics.
 pub fn needs(line: &str, cwd: &Path) -> Vec<Need> {
+    needs_for(line, cwd, &mut |_| true)
+}
+
+/// As [`needs`], for a caller that may not be told of links in folders that it may not read: see [`resolve_for`].
+///
+/// [`resolve_for`]: crate::files::resolve_for
+pub fn needs_for(line: &str, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> Vec<Need> {
     let mut walk = Walk { source: line, found: Vec::new(), doubt: false, depth: 0, substitutions: 0, heredocs: 0 };
     let outcome = walk.script();
     let found = walk.found;
@@ -51,12 +59,14 @@ pub fn needs(line: &str, cwd: &Path) -> Vec<Need> {
     let mut exclusions = Exclusions::default();
     let mut needs = Vec::new();
     for found in found {
-        let need = match found {
-            Found::Command { target, words } => shell(line, target, words),
-            Found::File(redirected) => redirected.need(line, cwd, &mut exclusions),
+        let found = match found {
+            Found::Command { target, words } => vec![shell(line, target, words)],
+            Found::File(redirected) => redirected.needs(line, cwd, may_read, &mut exclusions),
         };
-        if !needs.contains(&need) {
-            needs.push(need);
+        for need in found {
+            if !needs.contains(&need) {
+                needs.push(need);
+            }
         }
     }
     needs
@@ -375,6 +385,8 @@ impl<'a> Walk<'a> {
             return Err(Lost);
         }
         let doubt = doubt || words.first().is_none_or(|name| !name.literal) || check::evaluates_its_words(&words);
+        // Patterns that begin with such words are refused, since no command does.
+        let doubt = doubt || !begins_command(&words);
         let looked = wrappers::look_into(&words);
         let unsure = doubt || looked.unsure;
         let target = if unsure { raw.to_owned() } else { shown(&words) };

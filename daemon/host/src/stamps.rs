@@ -12,7 +12,7 @@ use toold_engine::need::Need;
 use toold_proto::tool::Category;
 
 use crate::exclude::Exclusions;
-use crate::files::resolve;
+use crate::files::{may_be_folder, resolve};
 
 /// A change that comes later than this after another has other times, on every file system that we know.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -94,7 +94,7 @@ impl Files for Disk {
             Category::FileRead | Category::FileWrite => {
                 let path = Path::new(&need.target);
                 resolve(path, Path::new("/")).is_ok_and(|resolved| resolved == path)
-                    && Exclusions::default().reason(path, path.is_dir()) == need.forbidden
+                    && Exclusions::default().reason(path, may_be_folder(path)) == need.forbidden
             }
             Category::Shell | Category::Network | Category::Agent | Category::Plugin | Category::Mcp => true,
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use toold_engine::need::Need;
+use toold_engine::policy::targets::begins_command;
 use toold_host::shell_grammar::needs;
 use toold_proto::tool::Category;
 
@@ -66,4 +67,37 @@ fn redirects_are_judged_where_links_lead() {
     assert_eq!(target("echo a > dangling"), ("/out/new".into(), false));
     assert_eq!(target("echo a > new/../y"), ("/work/y".into(), false));
     assert_eq!(target("echo a > secret.txt"), ("/work/secret.txt".into(), true));
+}
+
+/// Patterns that begin so are refused as matching nothing, which holds only while no command is judged by such words.
+#[test]
+fn no_command_begins_with_a_variable_or_with_grammar() {
+    for line in
+        ["FOO=1 ls", "'FOO=1' ls", "F\\OO=1 ls", "'if' x", "\\! ls", "time 'for' x", "env 'if' x", "command 'A=1' ls"]
+    {
+        for need in needs(line, Path::new("/")) {
+            let Some(words) = &need.words else { continue };
+            let is_variable = words.len() == 1 && words[0].text.contains('=');
+            assert!(is_variable || begins_command(words), "{line:?}: {need:?}");
+        }
+    }
+}
+
+#[test]
+fn a_socket_is_judged_as_the_host_that_a_request_names() {
+    for (line, target) in [
+        ("cat < /dev/tcp/Example.COM/80", "example.com:80"),
+        ("cat < /dev/tcp/::1/80", "[::1]:80"),
+        ("cat < /dev/tcp/::ffff:10.0.0.1/80", "10.0.0.1:80"),
+        ("cat < /dev/udp/0x7f.1/53", "127.0.0.1:53"),
+    ] {
+        let found = needs(line, Path::new("/"));
+        let need = found.iter().find(|need| need.category == Category::Network).unwrap();
+        assert_eq!((need.target.as_str(), &need.forbidden), (target, &None), "{line}");
+    }
+    for line in ["cat < /dev/tcp/a.b/http", "cat < /dev/tcp/a.b/70000", "cat < /dev/tcp/a.b", "cat < /dev/tcp/a@b/80"] {
+        let found = needs(line, Path::new("/"));
+        let need = found.iter().find(|need| need.category == Category::Network).unwrap();
+        assert!(need.forbidden.is_some(), "{line}: {need:?}");
+    }
 }

@@ -138,6 +138,7 @@ impl House {
             model: None,
             env: Default::default(),
             filter: Default::default(),
+            workspace: None,
         }));
         Self { engine: Arc::new(engine), session, tool, _folder: folder }
     }

@@ -164,6 +164,7 @@ async fn start_with(root: &Path, machines: usize, script: &str) -> (Bench, Plugi
         model: None,
         env: Default::default(),
         filter: Filter::default(),
+        workspace: None,
     });
     (Bench { engine, session: Arc::new(session), limit: Some(Duration::from_secs(300)) }, host)
 }

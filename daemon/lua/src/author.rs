@@ -219,6 +219,7 @@ pub(crate) fn session_in(id: &str, folder: &Path, mode: Mode) -> Session {
         model: None,
         env: Default::default(),
         filter: Filter::default(),
+        workspace: None,
     });
     session.set_mode(mode);
     session

@@ -1,9 +1,13 @@
-//! What a plugin consists of, as bytes: the unit that a person trusts.
+//! What a plugin consists of, as bytes: the unit that a person trusts. A repository chooses the names and the links in a
+//! project's folder of plugins, so all files of plugins are opened by [`open`] here.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use toold_host::files::{self, FileType, OpenError};
 
 use crate::unit::is_candidate;
 use crate::watch::is_passing;
@@ -45,11 +49,13 @@ impl Content {
         let mut files: BTreeMap<PathBuf, Arc<[u8]>> = BTreeMap::new();
         let mut left = limit;
         for file in files_of(path)? {
-            let length = file.metadata()?.len();
-            left = left.checked_sub(length).ok_or_else(|| {
+            let mut bytes = Vec::new();
+            // Not by the size that the system gives: the file may grow.
+            open(&file)?.take(left + 1).read_to_end(&mut bytes)?;
+            left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
                 io::Error::other(format!("it has more than {} MiB: nobody can look through that", limit >> 20))
             })?;
-            files.insert(file.clone(), std::fs::read(&file)?.into());
+            files.insert(file, bytes.into());
         }
         let mut hasher = blake3::Hasher::new();
         for (file, bytes) in &files {
@@ -61,6 +67,50 @@ impl Content {
 
     pub(crate) fn file(&self, path: &Path) -> Option<&Arc<[u8]>> {
         self.files.get(path)
+    }
+}
+
+/// Opens a file of a plugin. Links are followed; pipes and devices are not opened.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    files::open(&real_path(path)?).map_err(as_io)
+}
+
+/// With links followed. An author may name a path from the current folder.
+fn real_path(path: &Path) -> io::Result<PathBuf> {
+    files::resolve(&std::path::absolute(path)?, Path::new("/"))
+}
+
+/// The bytes of one file of a plugin, which are at most `limit`.
+pub(crate) fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > limit {
+        return Err(io::Error::other(format!("it is longer than {limit} bytes, which is the limit")));
+    }
+    Ok(bytes)
+}
+
+/// The first link of a project's plugin that leads out of the plugin, or with the plugin out of its project. A repository
+/// chooses where such a link leads, and lines of that file would show in errors before anybody has trusted the plugin.
+pub(crate) fn link_outward(plugin: &Path, project: &Path) -> io::Result<Option<PathBuf>> {
+    let real = real_path(plugin)?;
+    let is_near = |folder: &Path| real.starts_with(folder);
+    if !is_near(project) && !plugin.parent().is_some_and(is_near) {
+        return Ok(Some(plugin.to_owned()));
+    }
+    for file in files_of(plugin)? {
+        if !real_path(&file)?.starts_with(&real) {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}
+
+fn as_io(error: OpenError) -> io::Error {
+    match error {
+        OpenError::System { source, .. } => source,
+        OpenError::NotFound(_) | OpenError::NoFolder(_) => io::Error::new(io::ErrorKind::NotFound, error.to_string()),
+        OpenError::Folder(_) | OpenError::Special { .. } | OpenError::Swapped(_) => io::Error::other(error.to_string()),
     }
 }
 
@@ -89,7 +139,8 @@ pub(crate) fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
-    collect(path, &mut files)?;
+    // The plugin itself may be a link, its folders not.
+    collect(path, &real_path(path)?, &mut files)?;
     files.sort();
     Ok(files)
 }
@@ -104,9 +155,14 @@ fn add_bytes(hasher: &mut blake3::Hasher, bytes: &[u8]) {
 }
 
 fn add_file(hasher: &mut blake3::Hasher, path: &Path) -> io::Result<()> {
-    let facts = path.metadata()?;
+    let file = open(path)?;
+    let facts = file.metadata()?;
+    let mut bytes = Vec::new();
     if facts.len() <= MAX_HASHED {
-        add_bytes(hasher, &std::fs::read(path)?);
+        file.take(MAX_HASHED + 1).read_to_end(&mut bytes)?;
+    }
+    if facts.len() <= MAX_HASHED && bytes.len() as u64 <= MAX_HASHED {
+        add_bytes(hasher, &bytes);
     } else {
         let since = facts.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         hasher.update(&facts.len().to_le_bytes()).update(&since.as_nanos().to_le_bytes());
@@ -114,23 +170,28 @@ fn add_file(hasher: &mut blake3::Hasher, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if is_passing(&entry.file_name().to_string_lossy()) {
+/// The files below `folder`, whose resolved path is `real`.
+fn collect(folder: &Path, real: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for (name, kind) in files::list(real, MAX_FILES + 1).map_err(as_io)? {
+        if is_passing(&name.to_string_lossy()) {
             continue;
         }
-        let kind = entry.file_type()?;
+        let path = folder.join(&name);
         if kind.is_dir() {
-            collect(&entry.path(), files)?;
-        } else if entry.path().is_file() {
-            files.push(entry.path());
+            collect(&path, &real.join(&name), found)?;
+        } else if kind.is_file() || (kind == FileType::Symlink && leads_to_file(&path)) {
+            found.push(path);
         }
-        if files.len() > MAX_FILES {
+        if found.len() > MAX_FILES {
             return Err(io::Error::other(format!("the folder has more than {MAX_FILES} files")));
         }
     }
     Ok(())
+}
+
+fn leads_to_file(link: &Path) -> bool {
+    let facts = real_path(link).ok().and_then(|real| files::facts(&real).ok().flatten());
+    facts.is_some_and(|facts| facts.kind.is_file())
 }
 
 #[cfg(test)]
@@ -156,5 +217,18 @@ mod tests {
         write("lix.lua", "b");
         write("plugin.lua", "ad");
         assert_ne!(now(), third);
+    }
+    #[test]
+    fn pipes_are_not_opened_and_long_files_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("plugin.toml");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(read_file(&pipe, 9).unwrap_err().to_string().contains("is a named pipe"));
+        assert!(digest(&pipe).is_err() && Content::read(&pipe).is_err());
+        assert_eq!(files_of(dir.path()).unwrap(), [] as [PathBuf; 0]);
+        std::fs::write(dir.path().join("a.lua"), "0123456789").unwrap();
+        assert!(read_file(&dir.path().join("a.lua"), 9).unwrap_err().to_string().contains("longer than 9 bytes"));
+        assert!(Content::read_at_most(dir.path(), 9).is_err());
+        assert_eq!(Content::read_at_most(dir.path(), 10).unwrap().files.len(), 1);
     }
 }

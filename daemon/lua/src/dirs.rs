@@ -21,7 +21,12 @@ pub(crate) struct Dir {
 impl Dir {
     pub(crate) fn new(dir: PluginDir) -> Self {
         // Events name files by the path that is watched, so that has to be the real one.
-        let path = files::resolve(&dir.path, Path::new("/")).unwrap_or(dir.path);
+        let real = files::resolve(&dir.path, Path::new("/")).unwrap_or_else(|_| dir.path.clone());
+        let path = match &dir.kind {
+            // A repository chooses where such a link leads: it is not followed, and the folder is empty.
+            DirKind::Project { project } if dir.path.starts_with(project) && !real.starts_with(project) => dir.path,
+            DirKind::Project { .. } | DirKind::User | DirKind::Configured | DirKind::Bundled => real,
+        };
         let single = path.is_file() || (dir.kind == DirKind::Configured && is_candidate(&path));
         Self { path, kind: dir.kind, single }
     }
@@ -55,7 +60,14 @@ impl Dir {
         if self.single {
             return vec![self.path.clone()];
         }
-        let Ok(entries) = std::fs::read_dir(&self.path) else { return Vec::new() };
-        entries.flatten().map(|entry| entry.path()).filter(|path| is_candidate(path)).collect()
+        let folder = match &self.kind {
+            DirKind::Project { .. } => Ok(self.path.clone()),
+            // A person may put a link there at any time.
+            DirKind::User | DirKind::Configured | DirKind::Bundled => files::resolve(&self.path, Path::new("/")),
+        };
+        let Some(entries) = folder.ok().and_then(|folder| files::list(&folder, usize::MAX).ok()) else {
+            return Vec::new();
+        };
+        entries.into_iter().map(|(name, _)| self.path.join(name)).filter(|path| is_candidate(path)).collect()
     }
 }

@@ -9,11 +9,12 @@ use toold_proto::plugin::PluginError;
 
 use crate::brake::Brake;
 use crate::call::Call;
+use crate::content::read_file;
 use crate::hygge::{self, Following};
-use crate::manifest::ManifestError;
+use crate::manifest::{MAX_MANIFEST, ManifestError};
 use crate::plugin::{Loaded, Plugin, Registered};
 use crate::trouble::Sources;
-use crate::vm::{Vm, chunk, machine};
+use crate::vm::{MAX_SOURCE, Vm, chunk, machine};
 
 /// What functions of the host find of the machine that they are called in.
 pub(crate) struct Home {
@@ -152,7 +153,8 @@ fn load_at(home: &Arc<Home>, extra: &Extra) -> Result<Outcome, PluginError> {
     ended.map_err(failed)?;
     let mut registered = registered.unwrap_or_default();
     if let Some((name, file)) = &extra.tests {
-        let text = std::fs::read(file).map_err(|error| plain(format!("can't read {}: {error}", file.display())))?;
+        let text =
+            read_file(file, MAX_SOURCE).map_err(|error| plain(format!("can't read {}: {error}", file.display())))?;
         let tests = compile(plugin, &vm, file, text.into())?;
         registered.tools.push(hygge::test_runner(plugin, vm.lua(), name, &tests).map_err(failed)?);
     }
@@ -187,7 +189,7 @@ pub(crate) fn explain_manifest(error: &ManifestError) -> PluginError {
     match error {
         ManifestError::Toml { path, line, message } => {
             let sources = Sources::default();
-            if let Ok(text) = std::fs::read(path) {
+            if let Ok(text) = read_file(path, MAX_MANIFEST) {
                 sources.add("plugin.toml", path, text.into());
             }
             let line = line.unwrap_or(1);

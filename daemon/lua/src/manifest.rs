@@ -5,6 +5,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::content::read_file;
+
+/// A longer `plugin.toml` is not read.
+pub(crate) const MAX_MANIFEST: usize = 1 << 20;
+
 /// A plugin that was found in a folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
@@ -106,8 +111,8 @@ impl Manifest {
     /// A plugin folder.
     pub(crate) fn of_folder(folder: &Path) -> Result<Self, ManifestError> {
         let path = folder.join("plugin.toml");
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Self::of_text(folder, Some(&text)),
+        match read_file(&path, MAX_MANIFEST) {
+            Ok(text) => Self::of_text(folder, Some(&String::from_utf8_lossy(&text))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::of_text(folder, None),
             Err(source) => Err(ManifestError::Unreadable { path, source }),
         }

@@ -17,7 +17,7 @@ use crate::brake::Brake;
 use crate::call::Call;
 use crate::convert;
 use crate::hygge::need;
-use crate::plugin::{Handlers, Held, Loaded, Permission, Version};
+use crate::plugin::{Handlers, Held, Loaded, Permission, Plugin, Version};
 use crate::registrations::Needs;
 use crate::result;
 use crate::run::{Ended, run};
@@ -107,7 +107,7 @@ impl LuaTool {
             Err(error) => Err(error),
         };
         match ended {
-            Ok(values) => read_needs(values, &cx).map_err(ToolError::Told),
+            Ok(values) => read_needs(values, &call, &self.version.plugin).map_err(ToolError::Told),
             Err(_) if cx.is_cancelled() => Err(ToolError::Cancelled),
             Err(error) => {
                 let message = self.version.plugin.sources.explain(&error).message;
@@ -118,19 +118,19 @@ impl LuaTool {
 }
 
 /// One need, a list of needs, or nothing.
-fn read_needs(values: MultiValue, cx: &Cx) -> Result<Vec<Need>, String> {
+fn read_needs(values: MultiValue, call: &Call, plugin: &Plugin) -> Result<Vec<Need>, String> {
     let args = Args::new("permission", values);
     if matches!(args.value(1), LuaValue::Nil | LuaValue::Boolean(false)) {
         return Ok(Vec::new());
     }
     let fields = args.fields(1, "result")?;
     if fields.table.raw_len() == 0 {
-        return Ok(vec![need(&fields, &cx.cwd)?]);
+        return Ok(vec![need(&fields, call, plugin)?]);
     }
     let list = fields.table.sequence_values::<mlua::Table>();
     let needs = list.map(|table| {
         let table = table.map_err(|_| "permission: expected a table or a list of tables".to_owned())?;
-        need(&Fields::new("permission", table), &cx.cwd)
+        need(&Fields::new("permission", table), call, plugin)
     });
     needs.collect()
 }

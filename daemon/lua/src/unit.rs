@@ -9,12 +9,13 @@ use toold_engine::tool::Origin;
 use toold_proto::plugin::PluginError;
 use toold_proto::tool::SourceKind;
 
-use crate::content::{Content, Digest, Trust, digest};
+use crate::content::{Content, Digest, Trust, digest, link_outward, read_file};
 use crate::load::{Outcome, explain_manifest, load};
 use crate::manifest::Manifest;
 use crate::plugin::{Loaded, Plugin, Shared};
 use crate::registrations::Registrations;
 use crate::trouble::Sources;
+use crate::vm::MAX_SOURCE;
 use crate::watch::is_passing;
 
 /// Bytes of a folder that are held when nobody has to trust them.
@@ -91,6 +92,20 @@ pub(crate) fn look(order: Order) -> Look {
     if !is_candidate(path) {
         return Look::Gone;
     }
+    if let (Some(_), Scope::Project(project)) = (&order.trust, &order.scope) {
+        match link_outward(path, project) {
+            Ok(None) => {}
+            Ok(Some(link)) => {
+                let link = link.display();
+                let message = format!(
+                    "{link} is a link to a file that is no part of the plugin: put the file itself into the plugin's \
+                     folder"
+                );
+                return Look::broken(path, &message);
+            }
+            Err(error) => return unreadable(path, path, &error),
+        }
+    }
     let is_folder = path.is_dir();
     // What has to be trusted is read once, so that what was digested is what runs.
     let (digest, content) = match &order.trust {
@@ -141,7 +156,7 @@ pub(crate) fn look(order: Order) -> Look {
         return Look::Withheld { digest, manifest, why: Withheld::Untrusted };
     }
     let script = match &content {
-        None => std::fs::read(&manifest.entry).map(Arc::from),
+        None => read_file(&manifest.entry, MAX_SOURCE).map(Arc::from),
         Some(content) => content.file(&manifest.entry).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into()),
     };
     let script: Arc<[u8]> = match script {

@@ -23,7 +23,7 @@ mod tools;
 mod view;
 mod work;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::execute::{CallError, Principal};
 use toold_engine::sampling::Lent;
-use toold_engine::session::{Hold, Session};
+use toold_engine::session::Session;
 use toold_proto::session::{ClientInfo, ToolFilter};
 use toold_proto::tool::{SessionId, ToolResult};
 
@@ -94,8 +94,10 @@ pub struct Wanted {
     pub principal: Principal,
     /// Which tools it sees and can call.
     pub filter: ToolFilter,
-    /// What holds the session.
-    pub hold: Hold,
+    /// Of the client; the daemon knows its process by it.
+    pub connection: u64,
+    /// Variables that it wants to set.
+    pub env: BTreeMap<String, String>,
 }
 
 /// Whether `tools_search` and `tools_call` are offered.
@@ -136,22 +138,14 @@ impl Mcp {
     }
 
     /// A server for one client. `default_cwd`: where it works if it does not say.
-    /// `hold`: what holds its sessions.
-    pub fn server(
-        self: &Arc<Self>,
-        kind: Kind,
-        id: u64,
-        principal: Principal,
-        default_cwd: Option<PathBuf>,
-        hold: Hold,
-    ) -> Server {
+    pub fn server(self: &Arc<Self>, kind: Kind, id: u64, principal: Principal, default_cwd: Option<PathBuf>) -> Server {
         let connection = Connection {
             id,
             kind,
             principal,
-            hold,
             in_flight: Arc::default(),
             default_cwd: Mutex::new(default_cwd),
+            env: Mutex::default(),
             narrowed: Mutex::default(),
             sampler: OnceLock::new(),
             log_level: Level::default(),
@@ -181,10 +175,11 @@ pub(crate) struct Connection {
     pub(crate) id: u64,
     pub(crate) kind: Kind,
     pub(crate) principal: Principal,
-    pub(crate) hold: Hold,
     /// Calls in flight, which the engine bounds.
     pub(crate) in_flight: Arc<AtomicUsize>,
     pub(crate) default_cwd: Mutex<Option<PathBuf>>,
+    /// Variables that its bridge passes on.
+    pub(crate) env: Mutex<BTreeMap<String, String>>,
     /// What its bridge was told to show.
     pub(crate) narrowed: Mutex<Option<Narrowed>>,
     /// Lent while the connection lives, once its client has said that it can ask a model.

@@ -108,6 +108,22 @@ impl Store {
         self.write_durably(move |transaction| Ok(transaction.execute("DELETE FROM grants WHERE id = ?1", [id])? > 0))
     }
 
+    /// The ids of grants of version 0.1 that a person has not reviewed since.
+    pub fn grants_to_review(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            let mut select = connection.prepare_cached("SELECT id FROM grants WHERE review = 1")?;
+            Ok(select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// A person has reviewed them all.
+    pub fn set_grants_reviewed(&self) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            transaction.execute("UPDATE grants SET review = 0", [])?;
+            Ok(())
+        })
+    }
+
     fn has_grant(&self, id: &str) -> Result<bool, StoreError> {
         self.read(|connection| {
             let found = connection.query_row("SELECT 1 FROM grants WHERE id = ?1", [id], |_| Ok(())).optional()?;

@@ -15,6 +15,7 @@ mod health;
 mod plugin_values;
 pub mod sessions;
 pub mod trust;
+pub mod workspaces;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};

@@ -8,7 +8,7 @@ use crate::StoreError;
 pub(crate) const APPLICATION_ID: i32 = 0x746f_6f6c;
 
 /// Step `n` takes a database from `user_version` n to n + 1. A step that was ever released is never changed.
-const STEPS: &[&str] = &[SESSIONS_GRANTS_PLUGINS, AUDIT, TRUST];
+const STEPS: &[&str] = &[SESSIONS_GRANTS_PLUGINS, AUDIT, TRUST, OWNERS_WORKSPACES];
 
 /// What this daemon reads and writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -86,6 +86,21 @@ CREATE TABLE plugin_switches (
     plugin TEXT NOT NULL,
     is_on INTEGER NOT NULL,
     PRIMARY KEY (project, plugin)
+) STRICT, WITHOUT ROWID;
+";
+
+/// `owner`: who opened a session, as JSON; NULL for sessions of version 0.1, which recorded nobody.
+/// `review`: 1 for a grant with a wildcard of version 0.1, until a person has seen it once more.
+const OWNERS_WORKSPACES: &str = "
+ALTER TABLE sessions ADD COLUMN owner TEXT;
+ALTER TABLE grants ADD COLUMN review INTEGER NOT NULL DEFAULT 0;
+UPDATE grants SET review = 1 WHERE action = 'allow' AND pattern GLOB '*[*?[{]*';
+CREATE TABLE workspaces (
+    folder BLOB NOT NULL,
+    kind TEXT NOT NULL,
+    client TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (folder, kind, client)
 ) STRICT, WITHOUT ROWID;
 ";
 

@@ -22,6 +22,8 @@ pub struct SavedSession {
     /// Never `yolo`, which ends with the daemon.
     pub mode: Mode,
     pub filter: ToolFilter,
+    /// Who opened it, as the daemon writes it; `None` in rows of version 0.1.
+    pub owner: Option<String>,
     pub opened_at: SystemTime,
     /// When it was last opened, or a call of it last began.
     pub used_at: SystemTime,
@@ -29,7 +31,7 @@ pub struct SavedSession {
 
 impl SavedSession {
     /// A session as it is now.
-    pub fn of(session: &Session) -> Self {
+    pub fn of(session: &Session, owner: Option<String>) -> Self {
         Self {
             id: session.id.clone(),
             cwd: session.cwd.clone(),
@@ -38,6 +40,7 @@ impl SavedSession {
             model: session.model.clone(),
             mode: lasting(session.mode()),
             filter: session.filter.given().clone(),
+            owner,
             opened_at: session.opened_at,
             used_at: SystemTime::now(),
         }
@@ -85,8 +88,8 @@ impl Store {
         let session = session.clone();
         self.write(move |transaction| {
             let mut insert = transaction.prepare_cached(
-                "INSERT OR REPLACE INTO sessions (id, cwd, roots, client, model, mode, filter, opened_at, used_at) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                "INSERT OR REPLACE INTO sessions (id, cwd, roots, client, model, mode, filter, opened_at, used_at, owner) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?;
             insert.execute(params![
                 session.id.as_str(),
@@ -98,6 +101,7 @@ impl Store {
                 json(&session.filter),
                 from_time(session.opened_at),
                 from_time(session.used_at),
+                session.owner,
             ])?;
             Ok(())
         })
@@ -129,7 +133,7 @@ pub(crate) fn prune(transaction: &Transaction, retention: &Retention) -> Result<
     Ok(())
 }
 
-const SELECT: &str = "SELECT id, cwd, roots, client, model, mode, filter, opened_at, used_at FROM sessions";
+const SELECT: &str = "SELECT id, cwd, roots, client, model, mode, filter, opened_at, used_at, owner FROM sessions";
 
 /// `None` for a row that another version wrote and this one does not understand.
 fn read_session(row: &Row) -> rusqlite::Result<Option<SavedSession>> {
@@ -148,6 +152,7 @@ fn read_session(row: &Row) -> rusqlite::Result<Option<SavedSession>> {
         // A mode that is not known was chosen for a reason: the strictest one holds.
         mode: serde_json::from_str(&text(5)?).map_or(Mode::Plan, lasting),
         filter,
+        owner: row.get(9)?,
         opened_at: to_time(row.get(7)?),
         used_at: to_time(row.get(8)?),
     }))

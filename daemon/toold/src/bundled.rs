@@ -35,6 +35,11 @@ pub fn folder(places: &Places) -> PathBuf {
     places.state.join("bundled").join(format!("{}-{}", env!("CARGO_PKG_VERSION"), &digest[..12]))
 }
 
+/// What they are called.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().filter_map(|(name, _)| name.split(['/', '.']).next())
+}
+
 /// Lays them out, whole or not at all. Where they lie already, that costs reading some small files. Blocks.
 ///
 /// # Errors

@@ -5,12 +5,14 @@
 
 pub mod command;
 pub mod fuzz;
+mod names;
 mod nearest;
 pub mod overrides;
 pub mod project;
 pub mod read;
 pub mod schema;
 pub mod show;
+mod warnings;
 pub mod watch;
 
 use std::collections::BTreeMap;
@@ -44,8 +46,10 @@ use crate::metrics::MetricsConfig;
 use crate::places::Places;
 use crate::remotes::RemoteSection;
 use crate::sandbox::SandboxConfig;
+use crate::sessions::AgentsConfig;
 use crate::traces::TraceConfig;
 use crate::web::{NetworkConfig, WebConfig};
+use crate::workspaces::WorkspacesConfig;
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -66,6 +70,8 @@ pub struct Config {
     pub network: NetworkConfig,
     pub web: WebConfig,
     pub subagents: BTreeMap<String, SubagentConfig>,
+    pub workspaces: WorkspacesConfig,
+    pub agents: AgentsConfig,
     pub log: LogConfig,
     pub metrics: MetricsConfig,
     pub trace: TraceConfig,
@@ -96,6 +102,11 @@ pub struct PermissionConfig {
     /// Who may do what. The more specific rule counts; `deny` counts before all others.
     #[schemars(with = "Vec<RuleConfig>")]
     pub rules: Vec<Spanned<RuleConfig>>,
+    /// Files that need an approval of their own before a tool writes them, in every mode but `yolo`: a rule or a grant
+    /// with a wildcard does not cover them. Patterns such as `deploy/**`, `~/scripts/*.sh` or `/srv/www/**`; one that
+    /// begins with neither `/` nor `~/` counts in any folder. They add to the built-in list (PROTECTED_WRITES.md).
+    #[schemars(with = "Vec<String>")]
+    pub protected_writes: Vec<Spanned<String>>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -219,6 +230,13 @@ pub fn load(options: &Options) -> Loaded {
             return broken(options, problems, entries);
         }
     };
+    let home = options.places.home.as_deref();
+    let workspaces =
+        config.workspaces.problems(home).into_iter().map(|problem| format!("{shown}: workspaces.allow: {problem}"));
+    let of_token =
+        config.mcp.token.problems(home).into_iter().map(|problem| format!("{shown}: mcp.token.workspaces: {problem}"));
+    let names = config.agents.problems().into_iter().map(|problem| format!("{shown}: agents.env: {problem}"));
+    let wrong: Vec<String> = workspaces.chain(of_token).chain(names).collect();
     let rules = config.permission.rules.iter().map(|rule| {
         let place = RulePlace {
             origin: source.place(Some(rule.span())),
@@ -230,6 +248,9 @@ pub fn load(options: &Options) -> Loaded {
         (rule.get_ref().clone(), place)
     });
     let mut policy = base_policy(&options.places).with_rules(rules);
+    for pattern in &config.permission.protected_writes {
+        policy.protect(pattern.get_ref(), &source.place(Some(pattern.span())), None);
+    }
     let environment = Environment::inherited(options.environment.iter().cloned());
     let mut hooks = Vec::new();
     for hook in &config.hooks {
@@ -241,7 +262,8 @@ pub fn load(options: &Options) -> Loaded {
     }
     let sandbox = config.sandbox.rules(&options.places);
     policy.broken.extend(sandbox.refused.iter().map(|why| format!("{shown}: sandbox: {why}")));
-    let problems = policy.broken.clone();
+    policy.unmatchable.extend(wrong);
+    let problems: Vec<String> = policy.broken.iter().chain(&policy.unmatchable).cloned().collect();
     Loaded { config, file: text.is_some().then_some(file), policy, hooks, sandbox, entries, problems }
 }
 
@@ -301,7 +323,9 @@ fn broken(options: &Options, problems: Vec<String>, entries: Vec<ConfigEntry>) -
 fn base_policy(places: &Places) -> Policy {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = places.home.clone().map(real);
-    Policy { control: vec![real(places.config.clone()), real(places.state.clone())].into(), home, ..Policy::default() }
+    let state = real(places.state.clone());
+    let control = vec![real(places.config.clone()), state.clone()].into();
+    Policy { control, state: Some(state), home, ..Policy::default() }
 }
 
 #[cfg(test)]

@@ -142,7 +142,9 @@ impl Connection {
     }
 
     pub fn is_agent(&self) -> bool {
-        self.agent.load(Ordering::Relaxed) || self.peer.principal == Principal::Agent
+        self.agent.load(Ordering::Relaxed)
+            || self.peer.principal == Principal::Agent
+            || self.peer.principal == Principal::Person && self.peer.agent_above().is_some()
     }
 
     /// Whether it may do what only a person may.
@@ -166,9 +168,13 @@ impl Connection {
         self.gone.load(Ordering::Acquire)
     }
 
-    /// From now on it may not answer asks.
+    /// From now on it may not answer asks, nor may what its process or the program that started it runs.
     pub fn become_agent(&self) {
-        self.agent.store(true, Ordering::Relaxed);
+        let is_new = !self.agent.swap(true, Ordering::Relaxed);
+        // Also below another agent, which may end first.
+        if is_new && matches!(self.peer.principal, Principal::Person | Principal::Agent) {
+            self.peer.record_agent();
+        }
     }
 
     /// Binds another session from now on.

@@ -1,6 +1,5 @@
 //! The daemon as a value: what it holds, how it starts, how it stops. Two fit in one process.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use dashmap::DashMap;
 use futures_util::FutureExt;
 use jsonrpsee::core::server::Methods;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,6 @@ use toold_engine::Engine;
 use toold_engine::cache::Cache;
 use toold_engine::lanes::Limits;
 use toold_engine::registry::{Scope, SourceKey};
-use toold_engine::session::{Hold, NewSession, Session, Starter};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::stamps::Disk;
@@ -27,7 +26,7 @@ use toold_mcp::client::McpServers;
 use toold_mcp::server::Mcp;
 use toold_proto::daemon::{CLOSING, Closing};
 use toold_proto::event::What;
-use toold_proto::tool::{SessionId, SourceKind};
+use toold_proto::tool::SourceKind;
 use toold_remote::Remotes;
 use toold_store::Store;
 
@@ -39,13 +38,16 @@ use crate::idle;
 use crate::in_force::InForce;
 use crate::kept;
 use crate::peer::Peer;
+use crate::peer::agent_processes::AgentProcesses;
 use crate::places::Places;
-use crate::project::project_of;
 use crate::restart::HandOver;
 use crate::rpc;
+use crate::sessions::Shares;
 use crate::skills::SkillTools;
 use crate::spool::SpoolDir;
 use crate::transport::http::HttpSocket;
+use crate::upgrade::Withheld;
+use crate::workspaces::Workspaces;
 
 /// What a daemon is started with.
 #[derive(Clone, Debug)]
@@ -93,6 +95,16 @@ pub struct State {
     pub skill_tools: SkillTools,
     pub options: Options,
     pub(crate) in_force: InForce,
+    /// Processes that act for models.
+    pub(crate) agent_processes: Arc<AgentProcesses>,
+    /// Folders in which they may work.
+    pub(crate) workspaces: Workspaces,
+    /// Codes that people gave to agents.
+    pub(crate) shares: Shares,
+    /// MCP clients on a stream, by connection.
+    pub(crate) mcp_peers: DashMap<u64, Peer>,
+    /// What clients asked for since the start and did not get.
+    pub(crate) withheld: Withheld,
     pub(crate) watch: ConfigWatch,
     /// Files that no tool may read: the database and the socket's folder.
     pub(crate) own_files: Vec<PathBuf>,
@@ -167,6 +179,11 @@ impl Daemon {
         let remote_options = crate::remotes::options(&options);
         let instance = remote_options.instance.clone();
         let remotes = Remotes::new(&engine, remote_options);
+        let agent_processes = Arc::new(AgentProcesses::load(options.places.agent_processes()));
+        let workspaces = Workspaces::new(store.load_workspaces().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the workspaces that people chose cannot be read");
+            Vec::new()
+        }));
         let state = Arc::new(State {
             engine,
             plugins,
@@ -179,6 +196,11 @@ impl Daemon {
             skill_tools: SkillTools::default(),
             options,
             in_force: InForce::new(loaded),
+            agent_processes,
+            workspaces,
+            shares: Shares::default(),
+            mcp_peers: DashMap::new(),
+            withheld: Withheld::default(),
             watch: ConfigWatch::start(),
             own_files,
             started: Instant::now(),
@@ -372,78 +394,6 @@ impl State {
         self.connections.len() as u64
     }
 
-    /// A new session for paths as a client names them.
-    ///
-    /// # Errors
-    /// When `cwd` or a root is no absolute path of a folder.
-    pub fn new_session(&self, open: SessionRequest) -> anyhow::Result<Session> {
-        let real = |text: &Path| -> anyhow::Result<PathBuf> {
-            let text = &self.without_tilde(text);
-            anyhow::ensure!(text.is_absolute(), "{} is no absolute path", text.display());
-            crate::project::real_dir(text).with_context(|| format!("{} is no folder to work in", text.display()))
-        };
-        let cwd = real(&open.cwd)?;
-        let project = project_of(&cwd).with_context(|| format!("can't look at {}", cwd.display()))?;
-        let roots = open.roots.iter().map(|root| real(root)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Session::new(NewSession {
-            id: open.id,
-            cwd,
-            roots,
-            project,
-            client: open.client,
-            model: open.model,
-            env: open.env,
-            filter: open.filter,
-        }))
-    }
-
-    /// The same for whatever is at the other end of a connection: what a tool started works in the places of its
-    /// tool's session, in its environment, and sees its project.
-    ///
-    /// # Errors
-    /// When `cwd` or a root is no absolute path of a folder, or lies elsewhere.
-    pub fn new_session_for(&self, hold: &Hold, open: SessionRequest) -> anyhow::Result<Session> {
-        let new = match hold {
-            Hold::Free => return self.new_session(open),
-            Hold::Tool(Starter { session: tool, .. }) => {
-                let cwd = crate::project::real_dir(&open.cwd);
-                let cwd = cwd.with_context(|| format!("{} is no folder to work in", open.cwd.display()))?;
-                for path in std::iter::once(&cwd).chain(&open.roots) {
-                    let inside = path.canonicalize().is_ok_and(|path| tool.contains(&path));
-                    let words = "is outside of the folders of the tool that started this";
-                    anyhow::ensure!(inside, "{} {words}", path.display());
-                }
-                NewSession {
-                    id: open.id,
-                    cwd,
-                    roots: std::iter::once(&tool.cwd).chain(&tool.roots).cloned().collect(),
-                    project: tool.project.clone(),
-                    client: open.client,
-                    model: open.model,
-                    env: tool.env.clone(),
-                    filter: open.filter,
-                }
-            }
-            // Nothing can be read at the root by default, and what was granted for projects does not count there.
-            Hold::Unknown => NewSession {
-                id: open.id,
-                cwd: "/".into(),
-                roots: Vec::new(),
-                project: "/".into(),
-                client: open.client,
-                model: open.model,
-                env: BTreeMap::new(),
-                filter: open.filter,
-            },
-        };
-        Ok(Session::held(new, hold.clone()))
-    }
-
-    /// A path of a client that knows no folder here may begin with `~`, the home folder of the daemon's user.
-    pub(crate) fn without_tilde(&self, path: &Path) -> PathBuf {
-        config::expand_home(&path.to_string_lossy(), self.options.places.home.as_deref())
-    }
-
     /// Where plugins are looked for, first to last.
     pub fn plugin_dirs(&self) -> Vec<PathBuf> {
         crate::plugins::dirs(&self.options, &self.loaded())
@@ -466,17 +416,6 @@ impl State {
             memories::clean(&sessions, sessions_age);
         });
     }
-}
-
-/// What a session is asked to be.
-pub struct SessionRequest {
-    pub id: SessionId,
-    pub cwd: PathBuf,
-    pub roots: Vec<PathBuf>,
-    pub client: Option<toold_proto::session::ClientInfo>,
-    pub model: Option<String>,
-    pub env: BTreeMap<String, String>,
-    pub filter: toold_engine::session::Filter,
 }
 
 /// `bytes` random bytes, as hexadecimal digits.
@@ -526,6 +465,7 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         "mcp-token",
         "admin-token",
         "instance",
+        "agent-processes",
         "remotes",
         "undo",
         "sessions",

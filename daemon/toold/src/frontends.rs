@@ -191,7 +191,7 @@ impl Frontends {
         let nearness = |lender: &Arc<Lender>| {
             let its = lender.session.as_ref();
             let same_session = its.is_some_and(|its| its.id == session.id);
-            let same_project = its.is_some_and(|its| its.project == session.project);
+            let same_project = its.is_some_and(|its| its.project() == session.project());
             (same_session, same_project, lender.active.load(Ordering::Relaxed))
         };
         able.max_by_key(|lender| nearness(lender)).cloned()

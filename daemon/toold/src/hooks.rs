@@ -14,6 +14,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
+use toold_engine::policy::ToolGlobs;
 use toold_engine::registry::{Scope, SourceKey};
 use toold_host::environment::Environment;
 use toold_host::process::{Command, Ending, run};
@@ -84,19 +85,14 @@ struct CommandHook {
 /// Makes a hook of its configuration.
 ///
 /// # Errors
-/// An event that there is not, no command, a glob that cannot be read.
+/// An event that there is not, no command, a glob that cannot be read or matches no tool.
 pub fn read(config: &HookConfig, scope: Scope, environment: &Environment) -> anyhow::Result<Arc<dyn Hook>> {
     let event = HookEvent::parse(&config.event).with_context(|| {
         format!("{:?} is no event: expected pre_tool, post_tool, pre_message or post_message", config.event)
     })?;
     let Some(program) = config.command.first() else { bail!("command is empty: expected a program and its arguments") };
-    let tools = config.tools.as_ref().map(|globs| {
-        let mut set = globset::GlobSetBuilder::new();
-        for glob in globs {
-            set.add(globset::Glob::new(glob)?);
-        }
-        set.build()
-    });
+    let tools = config.tools.as_deref().map(ToolGlobs::new).transpose();
+    let tools = tools.map_err(anyhow::Error::msg).context("tools")?;
     let spec = HookSpec {
         name: config.name.clone().unwrap_or_else(|| program.clone()),
         source: source(scope),
@@ -105,7 +101,7 @@ pub fn read(config: &HookConfig, scope: Scope, environment: &Environment) -> any
         asynchronous: config.mode == HookMode::Async,
         timeout: Duration::from_millis(config.timeout_ms),
         fail_closed: config.fail == OnFailure::Closed,
-        tools: tools.transpose().context("tools")?,
+        tools: tools.map(ToolGlobs::into_set),
     };
     Ok(Arc::new(CommandHook { spec, command: config.command.clone(), environment: environment.clone() }))
 }

@@ -47,6 +47,8 @@ const AT_START: &[&str] = &[
 /// The configurations, as they were read last.
 pub struct InForce {
     loaded: watch::Sender<Arc<Loaded>>,
+    /// As it was when the daemon started, for the keys that count from the start on.
+    at_start: Arc<Loaded>,
     /// What is wrong with a newer file, which is not in force.
     rejected: Mutex<Vec<String>>,
     /// Held while anything is put in force, so that it is done in the order of the changes.
@@ -76,8 +78,10 @@ type Projects<'p> = MutexGuard<'p, BTreeMap<PathBuf, Open>>;
 
 impl InForce {
     pub fn new(loaded: Loaded) -> Self {
+        let at_start = Arc::new(loaded);
         Self {
-            loaded: watch::Sender::new(Arc::new(loaded)),
+            loaded: watch::Sender::new(at_start.clone()),
+            at_start,
             rejected: Mutex::default(),
             projects: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -154,7 +158,7 @@ impl State {
     /// Enters a session, or gives the one of that id that is there; true when it was there. What its project denies
     /// counts from then on. Reads a small file when the project is a new one.
     pub fn open_session(&self, session: Session) -> (Arc<Session>, bool) {
-        let project = session.project.clone();
+        let project = session.own_project().to_owned();
         self.enter(&project);
         let (session, there) = self.engine.sessions.open(session);
         if there {
@@ -167,7 +171,7 @@ impl State {
     pub fn close_session(&self, id: &SessionId) -> Option<u64> {
         let session = self.engine.sessions.find(id)?;
         let cancelled = self.engine.sessions.close(id)?;
-        self.leave(&session.project);
+        self.leave(session.own_project());
         Some(cancelled)
     }
 
@@ -177,7 +181,7 @@ impl State {
         let runs =
             |session: &Session| self.builtins.shells.list(Some(&session.id)).iter().any(|shell| shell.ended.is_none());
         let closed = self.engine.sessions.close_unused(unused, runs);
-        closed.iter().for_each(|session| self.leave(&session.project));
+        closed.iter().for_each(|session| self.leave(session.own_project()));
         closed.iter().map(|session| session.id.clone()).collect()
     }
 
@@ -235,7 +239,7 @@ impl State {
             return ReloadedConfig { applied: false, problems, needs_restart: Vec::new() };
         }
         let projects = self.in_force.lock();
-        let before = self.in_force.loaded.send_replace(next.clone());
+        self.in_force.loaded.send_replace(next.clone());
         self.in_force.rejected().clear();
         self.engine.settings.store(Arc::new(next.config.settings()));
         self.engine.limits.set(next.config.limits.calls_per_connection, next.config.limits.calls);
@@ -243,7 +247,8 @@ impl State {
         self.builtins.sandbox.replace(next.sandbox.clone());
         self.put_in_force(&projects);
         drop(projects);
-        let needs_restart = differing(&before.entries, &next.entries, AT_START);
+        // Not of the file before: whoever asks again, or after the daemon has seen the change itself, hears the same.
+        let needs_restart = differing(&self.in_force.at_start.entries, &next.entries, AT_START);
         tracing::info!(file, ?needs_restart, "the configuration was read anew");
         self.engine.events.emit(changed(Vec::new()));
         ReloadedConfig { applied: true, problems: Vec::new(), needs_restart }

@@ -13,7 +13,9 @@ use toold_store::sessions::SavedSession;
 use toold_store::{Retention, Sessions, Store};
 
 use crate::config::Loaded;
-use crate::daemon::{Options, SessionRequest, State};
+use crate::connection::Connection;
+use crate::daemon::{Options, State};
+use crate::sessions::{Opener, OpenerKind, SessionRequest, opener_of};
 
 /// Opens the database. Never fails: what is wrong with it is in its problems.
 pub fn open(options: &Options, loaded: &Loaded) -> Store {
@@ -44,18 +46,25 @@ impl State {
 
     /// Keeps a session as it is now. When that fails it lives as long as the daemon, and the log says so.
     pub async fn keep_session(&self, session: &Session) {
-        let saved = SavedSession::of(session);
+        let opener = serde_json::to_string(&opener_of(session)).ok();
+        let saved = SavedSession::of(session, opener);
         let id = saved.id.clone();
         if let Err(error) = self.with_store(move |store| store.save_session(&saved)).await {
             tracing::warn!(session = %id, %error, "the session ends with the daemon");
         }
     }
 
-    /// A session of an earlier daemon, as it was; its environment, which is not kept, is what the client gives now.
+    /// A session of an earlier daemon, as it was, and who opened it; its environment, which is not kept, is what the
+    /// client gives now.
     ///
     /// # Errors
     /// When its folder is gone.
-    pub async fn kept_session(&self, id: &SessionId, env: BTreeMap<String, String>) -> anyhow::Result<Option<Session>> {
+    pub async fn kept_session(
+        self: &Arc<Self>,
+        connection: &Connection,
+        id: &SessionId,
+        env: BTreeMap<String, String>,
+    ) -> anyhow::Result<Option<(Session, Option<Opener>)>> {
         let wanted = id.clone();
         let saved = match self.with_store(move |store| store.find_session(&wanted)).await {
             Ok(Some(saved)) => saved,
@@ -65,19 +74,24 @@ impl State {
                 return Ok(None);
             }
         };
-        let mut session = self.new_session(SessionRequest {
+        let opener: Option<Opener> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
+        // The folders that an agent chose are no person's choice because a person comes back to its session.
+        let kind = opener.as_ref().map_or(connection.kind(), |opener| opener.kind);
+        let request = SessionRequest {
             id: saved.id,
-            cwd: saved.cwd,
+            // A client that had no folder has none now.
+            cwd: Some(saved.cwd).filter(|cwd| kind == OpenerKind::Person || cwd.parent().is_some()),
             // A root that is gone gives nothing; one that comes back is there at the next start.
             roots: saved.roots.into_iter().filter(|root| root.is_dir()).collect(),
             client: saved.client,
             model: saved.model,
             env,
             filter: Filter::new(&saved.filter).with_context(|| format!("the tools of session {id}"))?,
-        })?;
+        };
+        let mut session = self.new_session_for(kind, &connection.peer, request)?;
         session.opened_at = saved.opened_at;
         session.set_mode(saved.mode);
-        Ok(Some(session))
+        Ok(Some((session, opener)))
     }
 
     /// Forgets a session, and what was granted for it. True when it was kept.

@@ -13,7 +13,7 @@ use toold::restart::Heir;
 use toold::serve::{self, Place};
 use toold::service_manager;
 use toold::traces::Traces;
-use toold_host::process::keeper;
+use toold_host::process::{keeper, launch, tool_mark};
 
 /// Two threads allocate 1.4 times faster with it than with the system's.
 #[global_allocator]
@@ -114,6 +114,9 @@ fn main() -> ExitCode {
     if let Some(failed) = toold_host::sandbox::helper::run_if_asked(std::env::args_os()) {
         return failed;
     }
+    if let Some(failed) = launch::run_if_asked(std::env::args_os()) {
+        return failed;
+    }
     if let Some(ended) = keeper::run_if_asked(std::env::args_os()) {
         return ended;
     }
@@ -199,6 +202,14 @@ fn refuse_below_a_daemon() -> anyhow::Result<()> {
         !toold::peer::is_below_a_daemon(),
         "what a tool started cannot start a daemon: use the one that runs, at $TOOLD_SOCKET"
     );
+    if let Some(limit) = tool_mark::of_this_process() {
+        let least = tool_mark::HIGHEST + 1;
+        anyhow::bail!(
+            "what a tool started cannot start a daemon. The hard limit of POSIX message queues (ulimit -Hq) is {limit} \
+             bytes here, and a limit below {least} is the mark of such processes; if no tool started this shell, \
+             raise the limit"
+        );
+    }
     Ok(())
 }
 

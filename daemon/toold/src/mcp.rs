@@ -1,6 +1,5 @@
 //! What the daemon lends its MCP facade, and how a connection is handed to it.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -21,8 +20,9 @@ use toold_proto::event::What;
 use toold_proto::tool::SessionId;
 
 use crate::connection::{Connection, Stream};
-use crate::daemon::{SessionRequest, State, random_bytes, random_hex};
-use crate::rpc::session::owned_by;
+use crate::daemon::{State, random_bytes, random_hex};
+use crate::peer::Peer;
+use crate::sessions::{Opener, OpenerKind, SessionRequest, set_opener};
 
 /// Most clients wait for an answer longer than this.
 const TASK_AFTER_MS: u64 = 20_000;
@@ -67,8 +67,12 @@ pub(crate) async fn serve<S: Stream + 'static>(
         Principal::Person | Principal::Agent => Principal::Agent,
         other @ (Principal::ToolDescendant | Principal::TokenCall | Principal::TokenAdmin) => other,
     };
-    let server =
-        mcp.server(Kind::Stream, connection.id, principal, connection.peer.folder(), connection.peer.hold.clone());
+    if principal == Principal::Agent {
+        connection.peer.record_agent();
+    }
+    // Made before the first request, and forgotten when the client is gone.
+    let _known = KnownPeer::new(state, connection);
+    let server = mcp.server(Kind::Stream, connection.id, principal, connection.peer.folder());
     let stream = Shared(Arc::new(Mutex::new(stream)));
     let listens = stream.0.clone();
     let options = StreamOptions {
@@ -79,6 +83,25 @@ pub(crate) async fn serve<S: Stream + 'static>(
         cancel: state.cancelled(),
     };
     serve_stream(server, stream, ahead, options).await;
+}
+
+/// While it lives, the daemon knows which process an MCP connection is of.
+struct KnownPeer<'s> {
+    state: &'s State,
+    connection: u64,
+}
+
+impl<'s> KnownPeer<'s> {
+    fn new(state: &'s State, connection: &Connection) -> Self {
+        state.mcp_peers.insert(connection.id, connection.peer.clone());
+        Self { state, connection: connection.id }
+    }
+}
+
+impl Drop for KnownPeer<'_> {
+    fn drop(&mut self) {
+        self.state.mcp_peers.remove(&self.connection);
+    }
 }
 
 struct DaemonHost(Arc<State>);
@@ -93,18 +116,33 @@ impl Host for DaemonHost {
     }
 
     fn open_session(&self, wanted: Wanted) -> Result<Arc<Session>, String> {
+        let peer = self.0.mcp_peers.get(&wanted.connection).map(|peer| peer.clone());
+        let peer = peer.unwrap_or_else(|| Peer::of_token(wanted.principal));
+        let kind = match wanted.principal {
+            Principal::Person | Principal::Agent => OpenerKind::Agent,
+            Principal::TokenCall => OpenerKind::Token,
+            Principal::TokenAdmin => OpenerKind::Person,
+            Principal::ToolDescendant => OpenerKind::Descendant,
+        };
+        let (env, ignored) = self.0.permitted_env(kind, &peer, wanted.env);
+        if !ignored.is_empty() {
+            tracing::debug!(
+                client = wanted.client.as_ref().map(|client| &client.name),
+                ?ignored,
+                "variables are ignored"
+            );
+        }
         let request = SessionRequest {
             id: SessionId::parse(&format!("m-{}", random_hex(16))).expect("hexadecimal digits fit"),
-            // Nothing can be read at the root by default: a client that wants files says where it works.
-            cwd: wanted.cwd.unwrap_or_else(|| "/".into()),
+            cwd: wanted.cwd,
             roots: wanted.roots,
             client: wanted.client,
             model: None,
-            env: BTreeMap::new(),
+            env,
             filter: Filter::new(&wanted.filter).map_err(|error| format!("tools: {error}"))?,
         };
-        let session = self.0.new_session_for(&wanted.hold, request).map_err(|error| format!("cwd: {error:#}"))?;
-        owned_by(&session, wanted.principal);
+        let session = self.0.new_session_for(kind, &peer, request).map_err(|error| format!("cwd: {error:#}"))?;
+        set_opener(&session, Opener { kind, program: peer.lineage.program() });
         let (session, _) = self.0.open_session(session);
         self.0
             .engine

@@ -20,6 +20,7 @@ use toold_mcp::client::config::{Reach, ServerConfig};
 use crate::config::{self, expand_home};
 use crate::daemon::{Options, State};
 use crate::places::Places;
+use crate::workspaces::folder;
 
 use crate::mcp::{McpClientConfig, MetaToolsConfig};
 
@@ -43,7 +44,8 @@ pub struct McpConfig {
     pub origins: Vec<String>,
     /// Sessions on HTTP at one time (of revisions up to 2025-11-25; later ones have none).
     pub max_sessions: Option<usize>,
-    /// A client on HTTP has so long to send a request; 20,000 when absent.
+    /// A client on HTTP has so long to send a request's body, and as long to begin its next request; 20,000 when absent. A
+    /// header that has begun must arrive within 2 seconds.
     pub body_timeout_ms: Option<u64>,
     /// Whether clients get `tools_search` and `tools_call`, which reach tools that were added after they read the
     /// list. `auto`: all but those with `list_changed = true`.
@@ -51,8 +53,33 @@ pub struct McpConfig {
     /// A call that is not over after so long becomes a task, with clients that take tasks (2026-07-28); 20,000 when
     /// absent, 0 is never. What a tool says of itself goes before.
     pub task_after_ms: Option<u64>,
+    /// What whoever has the token that may call is narrowed to.
+    pub token: TokenConfig,
     /// What clients may do, by the name that they give of themselves.
     pub clients: BTreeMap<String, McpClientConfig>,
+}
+
+/// `[mcp.token]`: the token that may call, which `toolctl mcp token` shows.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TokenConfig {
+    /// Of the folders that people chose, only these and those in them are workspaces for it: absolute paths, which may
+    /// begin with `~/`. All when absent.
+    pub workspaces: Option<Vec<String>>,
+}
+
+impl TokenConfig {
+    /// The folders; `None` when it is not narrowed.
+    pub fn only(&self, home: Option<&Path>) -> Option<Vec<PathBuf>> {
+        let names = self.workspaces.as_ref()?;
+        let folders = names.iter().filter_map(|name| folder(name, home).ok());
+        Some(folders.map(|folder| folder.canonicalize().unwrap_or(folder)).collect())
+    }
+
+    /// What is wrong with each.
+    pub fn problems(&self, home: Option<&Path>) -> Vec<String> {
+        self.workspaces.iter().flatten().filter_map(|name| folder(name, home).err()).collect()
+    }
 }
 
 /// One `[mcp.servers.NAME]`. Exactly one of `command`, `url` and `socket` says how it is reached. In all texts

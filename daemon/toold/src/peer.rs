@@ -1,12 +1,16 @@
-//! Who is at the other end of a connection, as far as the system tells.
+//! Who is at the other end of a connection, as far as the system can say.
 
+pub mod agent_processes;
 mod ancestry;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tokio::net::UnixStream;
 use toold_engine::execute::Principal;
 use toold_engine::session::{Hold, Sessions};
+
+use crate::peer::agent_processes::{AgentProcesses, Lineage, ProcessId};
 
 pub use ancestry::is_below_a_daemon;
 
@@ -19,6 +23,9 @@ pub struct Peer {
     pub cwd: Option<PathBuf>,
     /// What holds the sessions that it opens.
     pub hold: Hold,
+    pub lineage: Lineage,
+    /// `None` for peers that are not processes of this machine.
+    agents: Option<Arc<AgentProcesses>>,
 }
 
 /// Why somebody is not served.
@@ -33,12 +40,17 @@ pub enum Refused {
 impl Peer {
     /// The parent, on stdio.
     pub fn parent() -> Self {
-        Self { principal: Principal::Person, pid: None, cwd: std::env::current_dir().ok(), hold: Hold::Free }
+        Self::within(std::env::current_dir().ok())
+    }
+
+    /// A person's frontend within this process, or its parent, that works in this folder.
+    pub fn within(cwd: Option<PathBuf>) -> Self {
+        Self { cwd, ..Self::of_token(Principal::Person) }
     }
 
     /// Whoever showed a token: a program of any machine, in no folder that is known here.
     pub fn of_token(principal: Principal) -> Self {
-        Self { principal, pid: None, cwd: None, hold: Hold::Free }
+        Self { principal, pid: None, cwd: None, hold: Hold::Free, lineage: Lineage::default(), agents: None }
     }
 
     /// Where its process works, or, if its tool's session does not reach so far, that session's folder.
@@ -58,25 +70,49 @@ impl Peer {
         Self { principal: Principal::ToolDescendant, hold: Hold::Unknown, ..self }
     }
 
-    /// A process that connected to the socket. One that runs below a tool is held to the session of its tool.
+    /// The agent that it runs below, if there is one by now.
+    pub fn agent_above(&self) -> Option<ProcessId> {
+        self.agents.as_ref()?.above(&self.lineage)
+    }
+
+    /// Records that it acts for a model.
+    pub fn record_agent(&self) {
+        if let Some(agents) = &self.agents {
+            agents.record_agent(&self.lineage);
+        }
+    }
+
+    /// Records that a person uses it.
+    pub fn record_frontend(&self) {
+        if let Some(agents) = &self.agents {
+            agents.record_frontend(&self.lineage);
+        }
+    }
+
+    /// A process that connected to the socket. One that runs below a tool is held to the session of its tool, and one
+    /// that runs below an agent acts for a model.
     ///
     /// # Errors
     /// It must not be served.
-    pub fn of_socket(stream: &UnixStream, sessions: &Sessions) -> Result<Self, Refused> {
+    pub fn of_socket(stream: &UnixStream, sessions: &Sessions, agents: &Arc<AgentProcesses>) -> Result<Self, Refused> {
         let credentials = stream.peer_cred().map_err(|_| Refused::OtherUser)?;
         if credentials.uid() != rustix::process::geteuid().as_raw() {
             return Err(Refused::OtherUser);
         }
         let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
-        let hold = ancestry::hold_of(stream, pid, sessions)?;
+        let ancestry::Origin { hold, lineage } = ancestry::origin_of(stream, pid, sessions)?;
+        let lineage = agents.shared(lineage);
         Ok(Self {
             principal: match hold {
+                Hold::Free if agents.above(&lineage).is_some() => Principal::Agent,
                 Hold::Free => Principal::Person,
                 Hold::Tool(_) | Hold::Unknown => Principal::ToolDescendant,
             },
             pid,
             cwd: pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok()),
             hold,
+            lineage,
+            agents: Some(agents.clone()),
         })
     }
 }

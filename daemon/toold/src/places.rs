@@ -67,6 +67,11 @@ impl Places {
         self.state.join("instance")
     }
 
+    /// The agents that run, so that a restart does not take their commands for people.
+    pub fn agent_processes(&self) -> PathBuf {
+        self.state.join("agent-processes")
+    }
+
     /// The last known tools of mounted daemons. Whoever could write there could make a tool look unchanged.
     pub fn remotes(&self) -> PathBuf {
         self.state.join("remotes")

@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod files;
 mod hooks;
+mod located;
 mod mcp;
 mod permissions;
 mod plugins;
@@ -20,6 +21,8 @@ pub(crate) mod session;
 mod shells;
 mod skills;
 mod tools;
+mod upgrade;
+mod workspaces;
 
 use std::sync::Arc;
 
@@ -34,8 +37,9 @@ use toold_proto::method::Method;
 use toold_proto::tool::SessionId;
 
 use crate::connection::{Connection, RequestScope, success};
-use crate::daemon::{SessionRequest, State, random_hex};
+use crate::daemon::State;
 use crate::rpc::error::{internal, not_for, too_large, unknown};
+use crate::sessions::{OpenerKind, SessionRequest};
 
 /// All methods of the native dialect.
 pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
@@ -56,6 +60,8 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
     plugins::register(&mut module)?;
     mcp::register(&mut module)?;
     remotes::register(&mut module)?;
+    workspaces::register(&mut module)?;
+    upgrade::register(&mut module)?;
     cache::register(&mut module)?;
     audit::register(&mut module)?;
     daemon::register(&mut module)?;
@@ -184,7 +190,11 @@ fn allowed<M: Method>(right: Right, request: &Request) -> Result<(), ErrorObject
 
 /// Refuses whoever may not decide for a person.
 fn decides(method: &str, request: &Request) -> Result<(), ErrorObjectOwned> {
-    if may_decide(request) { Ok(()) } else { Err(not_for(method)) }
+    if may_decide(request) {
+        request.connection().peer.record_frontend();
+        return Ok(());
+    }
+    Err(not_for(method, request.connection().peer.agent_above().map(|agent| agent.pid)))
 }
 
 /// What the caller's client calls itself.
@@ -235,20 +245,20 @@ impl Request {
     /// A session for a connection that opened none, in the folder that its process works in.
     fn own_session(&self) -> Result<Arc<Session>, ErrorObjectOwned> {
         let connection = self.connection();
-        let id = SessionId::parse(&format!("c{}-{}", connection.id, random_hex(16))).expect("hexadecimal digits fit");
+        let kind = connection.kind();
         let mut request = SessionRequest {
-            id,
-            cwd: connection.peer.folder().unwrap_or_else(|| "/".into()),
+            id: session::own_id(connection),
+            cwd: connection.peer.folder(),
             roots: Vec::new(),
             client: None,
             model: None,
             env: Default::default(),
             filter: Default::default(),
         };
-        if !request.cwd.is_dir() {
-            request.cwd = "/".into();
+        if kind != OpenerKind::Agent && !request.cwd.as_ref().is_some_and(|cwd| cwd.is_dir()) {
+            request.cwd = (kind != OpenerKind::Token).then(|| "/".into());
         }
-        let session = self.state.new_session_for(&connection.peer.hold, request);
+        let session = self.state.new_session_for(kind, &connection.peer, request);
         let session = session::publish(self, session.map_err(|error| internal(&format!("{error:#}")))?);
         connection.bind_own(session.clone());
         Ok(session)

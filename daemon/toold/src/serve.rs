@@ -55,12 +55,14 @@ pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logg
     let mut signals = Signals::install()?;
     let state = &options.places.state;
     let mut before = None;
+    let mut tool_mark = None;
     let bound = match place {
         Place::Bind(path) => Socket::bind(&path, state),
         Place::Given(listener) => Socket::given(listener, state),
         Place::HandedOver(heir) => {
             let (offer, from, channel) = heir.into_parts();
             before = Some((offer.bound_by_daemon, from, channel));
+            tool_mark = offer.tool_mark;
             Socket::of_another(offer).map_err(BindError::Other)
         }
     };
@@ -77,7 +79,7 @@ pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logg
         Some(path) => log.open_file(&path, detached),
         None => log.without_file(),
     }
-    become_shared()?;
+    become_shared(tool_mark)?;
     let daemon = Daemon::start(options)?;
     log.clone().follow(&daemon.state);
     match before {
@@ -91,6 +93,7 @@ pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logg
                 daemon.stop(std::future::ready(())).await;
                 return Err(error);
             }
+            keeper::take_over();
             if bound_by_daemon {
                 socket.own();
             }
@@ -119,7 +122,7 @@ pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logg
 pub async fn serve_stdio(options: Options, log: Logging) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::install()?;
     let peer = Peer::parent();
-    adopt_orphans();
+    adopt_orphans(None);
     let daemon = Daemon::start(options)?;
     log.clone().follow(&daemon.state);
     tokio::select! {
@@ -207,6 +210,7 @@ async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: Order) -> Option
         Ok(restarted) => {
             tracing::info!(pid = restarted.pid, version = restarted.version, "handed over");
             socket.leave();
+            keeper::hand_over();
             daemon.state.be_replaced(drain);
             // Whoever asked for it may be gone.
             let _ = reply.send(Ok(restarted));
@@ -234,15 +238,16 @@ fn bind_again(socket: &mut Socket, daemon: &Daemon) -> Vec<UnixStream> {
 }
 
 /// Nothing of whoever started the daemon may leak into other people's calls.
-fn become_shared() -> anyhow::Result<()> {
+fn become_shared(tool_mark: Option<u64>) -> anyhow::Result<()> {
     std::env::set_current_dir("/").context("can't change to /")?;
-    adopt_orphans();
+    adopt_orphans(tool_mark);
     Ok(())
 }
 
 /// Orphans of our tools stay below us, where they are found and told from people; and when we are killed, they end.
-fn adopt_orphans() {
-    keeper::allow();
+/// `tool_mark`: that of the daemon before this one.
+fn adopt_orphans(tool_mark: Option<u64>) {
+    keeper::allow(tool_mark);
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)) {
         tracing::warn!(%error, "can't become a subreaper: what a tool leaves behind is not found");

@@ -58,7 +58,7 @@ pub fn follow(state: &Arc<State>) {
 /// Looks at the folders of the user and of open projects, and registers what has changed. Blocks.
 pub fn refresh(state: &State) {
     let mut projects: Vec<PathBuf> =
-        state.engine.sessions.list().iter().map(|session| session.project.clone()).collect();
+        state.engine.sessions.list().iter().map(|session| session.project().to_owned()).collect();
     projects.sort();
     projects.dedup();
     let places = state.builtins.skill_places();

@@ -9,8 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use toold_builtins::web::Searching;
 use toold_builtins::web::search::{BRAVE, Key, Search, Service};
+use toold_engine::policy::pattern::Pattern;
 use toold_host::http::guard::Guard;
 use toold_host::http::{Http, target};
+use toold_proto::tool::Category;
 
 use crate::config::expand_home;
 use crate::daemon::State;
@@ -67,6 +69,9 @@ impl Default for SearchConfig {
 fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let entries = Vec::<String>::deserialize(deserializer)?;
     Guard::parse(&entries).map_err(serde::de::Error::custom)?;
+    for host in entries.iter().filter(|entry| !entry.contains('/')) {
+        Pattern::parse_to_use(Category::Network, host).map_err(serde::de::Error::custom)?;
+    }
     Ok(entries)
 }
 

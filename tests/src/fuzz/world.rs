@@ -82,7 +82,7 @@ impl World {
     fn exchange(&self, data: &[u8]) -> Answered {
         let (near, far) = duplex(64 * 1024);
         let gone = Arc::<AtomicBool>::default();
-        let peer = Peer { cwd: Some(self.dir.path().join("work")), ..Peer::parent() };
+        let peer = Peer::within(Some(self.dir.path().join("work")));
         let serving = self.daemon.serve_here(Pipe { stream: far, gone: gone.clone() }, peer);
         self.runtime.block_on(async {
             let (mut reader, mut writer) = tokio::io::split(near);

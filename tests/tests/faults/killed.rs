@@ -49,20 +49,17 @@ fn a_command_ends_with_a_daemon_that_is_killed() {
 }
 
 #[test]
-fn what_left_a_command_on_purpose_outlives_a_daemon_that_is_killed() {
+fn what_left_a_command_on_purpose_ends_with_a_daemon_that_is_killed() {
     let mut daemon = Setup::new().config(ALLOW).start();
     // One that has not left its group yet when the command ends is ended with it.
     let line = "setsid bash -c 'touch left; exec sleep 1000' >/dev/null 2>&1 & until [ -e left ]; do :; done";
     let result = daemon.connect().tool("bash", json!({"command": line}));
     assert_eq!(result["is_error"], false, "{result}");
-    kill(&mut daemon);
     let left = daemon.processes();
-    assert!(left.len() == 1 && left[0].contains("sleep 1000"), "{left:?}");
-    daemon.start_again();
-    assert_eq!(daemon.processes(), left);
-    let pid = left[0].split(' ').next().unwrap();
-    assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
+    assert!(left.iter().any(|process| process.contains("sleep 1000")), "{left:?}");
+    kill(&mut daemon);
     nothing_runs(&daemon);
+    daemon.start_again();
 }
 
 #[test]

@@ -88,27 +88,27 @@ fn end(setup: &Setup) {
 #[test]
 fn a_daemon_of_another_protocol_is_told_with_what_to_do() {
     let own = env!("CARGO_PKG_VERSION");
-    let speaks = format!("toolctl {own} speaks protocol 1, the daemon at ");
+    let speaks = format!("toolctl {own} speaks protocol 2, the daemon at ");
     check(
         "9.0.0",
-        2,
+        3,
         &["call", "read", "path=f"],
-        &[&speaks, "(toold 9.0.0, pid 7) speaks 2", "use the toolctl of version 9.0.0"],
+        &[&speaks, "(toold 9.0.0, pid 7) speaks 3", "use the toolctl of version 9.0.0"],
     );
-    check("0.0.1", 0, &["call", "read", "path=f"], &[&speaks, "(toold 0.0.1, pid 7) speaks 0", "`toolctl restart`"]);
+    check("0.0.1", 1, &["call", "read", "path=f"], &[&speaks, "(toold 0.0.1, pid 7) speaks 1", "`toolctl restart`"]);
 }
 
 #[test]
 fn a_method_that_an_older_daemon_does_not_have_is_told() {
-    check("0.0.1", 1, &["list"], &["toold 0.0.1, pid 7", "is not of the version of toolctl", "`toolctl restart`"]);
+    check("0.0.1", 2, &["list"], &["toold 0.0.1, pid 7", "is not of the version of toolctl", "`toolctl restart`"]);
     // The same, where its answer lacks what is read of it.
-    check("0.0.1", 1, &["status"], &["toold 0.0.1, pid 7", "`toolctl restart`"]);
+    check("0.0.1", 2, &["status"], &["toold 0.0.1, pid 7", "`toolctl restart`"]);
 }
 
 #[test]
 fn a_daemon_that_fits_and_is_of_another_version_is_shown_with_a_note() {
     let setup = Setup::new();
-    let daemon = stand_in(&setup, "9.0.0", 1);
+    let daemon = stand_in(&setup, "9.0.0", 2);
     let output = run(&setup, &["--no-start", "status"]);
     assert!(text(&output).contains("toold 9.0.0"));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -135,8 +135,8 @@ fn an_older_daemon_that_hands_nothing_over_is_stopped_and_another_one_started() 
 fn a_client_of_another_protocol_hears_which_daemon_this_is() {
     let daemon = TestDaemon::start();
     let mut wire = toold_tests::Wire::connect(&daemon.socket());
-    let error = wire.error("session.open", json!({"cwd": daemon.work(), "protocol": 2}));
-    assert_eq!(error["data"]["supported"], json!([1]));
+    let error = wire.error("session.open", json!({"cwd": daemon.work(), "protocol": 3}));
+    assert_eq!(error["data"]["supported"], json!([1, 2]));
     let words = error["message"].as_str().unwrap();
     assert!(words.contains(&format!("pid {}", daemon.pid())) && words.contains("toolctl restart"), "{words}");
 }

@@ -5,6 +5,7 @@ mod install;
 mod jsonc;
 mod token;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -13,6 +14,8 @@ use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin};
 use toold_client::client::connect_stream;
+use toold_client::environment;
+use toold_proto::session::Role;
 
 use crate::cli::Globals;
 use crate::commands::connect::pass;
@@ -63,7 +66,8 @@ pub(crate) async fn run(mcp: Mcp, globals: &Globals) -> anyhow::Result<u8> {
         Some(cwd) => std::path::absolute(&cwd).with_context(|| format!("can't find {}", cwd.display()))?,
         None => std::env::current_dir().context("can't tell the current folder")?,
     };
-    let said = Said { cwd: &cwd, only: &mcp.source, without: &mcp.without_source };
+    let env = passed_on(std::env::vars_os());
+    let said = Said { cwd: &cwd, env, only: &mcp.source, without: &mcp.without_source };
     serve(&said, globals).await?;
     Ok(OK)
 }
@@ -71,8 +75,16 @@ pub(crate) async fn run(mcp: Mcp, globals: &Globals) -> anyhow::Result<u8> {
 /// What the bridge says of its whole connection.
 struct Said<'a> {
     cwd: &'a Path,
+    env: Map<String, Value>,
     only: &'a [String],
     without: &'a [String],
+}
+
+/// The variables that this program was started with, for the commands of the client's sessions: a virtual environment,
+/// a version of Node or a toolchain of Rust is chosen by them.
+fn passed_on(variables: impl Iterator<Item = (OsString, OsString)>) -> Map<String, Value> {
+    let variables = environment::passed_on(Some(Role::Agent), variables);
+    variables.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
 async fn serve(said: &Said<'_>, globals: &Globals) -> anyhow::Result<()> {
@@ -99,6 +111,8 @@ async fn serve(said: &Said<'_>, globals: &Globals) -> anyhow::Result<()> {
 const MAX_FIRST: u64 = 16 << 20;
 /// `_meta`: where requests of the connection work that do not say so themselves.
 const CWD_KEY: &str = "toold/default-cwd";
+/// `_meta`: the variables of the connection's sessions.
+const ENV_KEY: &str = "toold/env";
 
 /// `_meta`: the sources whose tools the connection sees.
 const SOURCES_KEY: &str = "toold/sources";
@@ -115,6 +129,9 @@ impl Said<'_> {
         let Some(meta) = params.entry("_meta").or_insert_with(|| json!({})).as_object_mut() else { return line };
         if let Some(cwd) = self.cwd.to_str() {
             meta.entry(CWD_KEY).or_insert_with(|| cwd.into());
+        }
+        if !self.env.is_empty() {
+            meta.insert(ENV_KEY.to_owned(), self.env.clone().into());
         }
         let mut sources = Map::new();
         for (key, named) in [("only", self.only), ("without", self.without)] {
@@ -138,7 +155,7 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let said = Said { cwd: Path::new("/work dir"), only: &[], without: &[] };
+        let said = Said { cwd: Path::new("/work dir"), env: Map::new(), only: &[], without: &[] };
         let changed = said.put_into(line.as_bytes().to_vec());
         assert_eq!(String::from_utf8(changed).unwrap().trim_end(), expected);
     }
@@ -156,9 +173,21 @@ mod tests {
     }
 
     #[test]
+    fn the_first_request_says_which_variables_the_client_was_started_with() {
+        let variables =
+            [("PATH", "/venv/bin:/bin"), ("TOOLD_SOCKET", "/s")].map(|(name, value)| (name.into(), value.into()));
+        let said = Said { cwd: Path::new("/w"), env: passed_on(variables.into_iter()), only: &[], without: &[] };
+        let changed = said.put_into(br#"{"method":"m"}"#.to_vec());
+        assert_eq!(
+            String::from_utf8(changed).unwrap().trim_end(),
+            r#"{"method":"m","params":{"_meta":{"toold/default-cwd":"/w","toold/env":{"PATH":"/venv/bin:/bin"}}}}"#
+        );
+    }
+
+    #[test]
     fn the_first_request_says_which_sources_are_shown() {
         let (only, without) = (["plugin".to_owned(), "mcp".to_owned()], ["tickets".to_owned()]);
-        let said = Said { cwd: Path::new("/w"), only: &only, without: &without };
+        let said = Said { cwd: Path::new("/w"), env: Map::new(), only: &only, without: &without };
         let changed = said.put_into(br#"{"method":"m"}"#.to_vec());
         assert_eq!(
             String::from_utf8(changed).unwrap().trim_end(),

@@ -120,6 +120,7 @@ struct Grant {
 struct Allow {
     /// As pending shows it
     request_id: String,
+    /// How long it holds; a folder to work in is remembered for its client unless this is session
     #[arg(long, value_enum, default_value = "once")]
     scope: AskScope,
     /// One of the patterns that the ask suggests; exactly its target when absent

@@ -5,9 +5,10 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use toold_proto::daemon::NoParams;
-use toold_proto::method::{SessionClose, SessionsList};
+use toold_proto::method::{SessionClose, SessionShare, SessionsList};
 use toold_proto::session::{CloseSession, SessionList};
 use toold_proto::tool::SessionId;
+use toold_proto::workspace::ShareSession;
 
 use crate::cli::Globals;
 use crate::commands::call::session_id;
@@ -15,7 +16,7 @@ use crate::exit::OK;
 use crate::output::{self, one_line, print_json};
 use crate::{connection, table};
 
-/// List or close the sessions
+/// List, share or close the sessions
 #[derive(Debug, Args)]
 pub(crate) struct Sessions {
     #[command(subcommand)]
@@ -29,6 +30,14 @@ pub(crate) struct Sessions {
 enum Action {
     /// List the sessions, the oldest first
     List,
+    /// Print a one-time code by which an agent may join a session
+    ///
+    /// The agent opens the session with the code in place of its id, within ten minutes. No agent joins a session in the
+    /// mode yolo.
+    Share {
+        #[arg(value_name = "ID", value_parser = session_id)]
+        id: SessionId,
+    },
     /// End a session and cancel its calls
     Close {
         #[arg(value_name = "ID", value_parser = session_id)]
@@ -47,6 +56,17 @@ pub(crate) async fn run(args: Sessions, globals: &Globals) -> anyhow::Result<u8>
                 let mut out = output::stdout();
                 out.write_all(render(&list, table::terminal_width()).as_bytes())?;
                 out.flush()?;
+            }
+        }
+        Action::Share { id } => {
+            let shared = client.call::<SessionShare>(ShareSession { session_id: Some(id) }).await?;
+            if args.json {
+                print_json(&shared)?;
+            } else {
+                let mut out = output::stdout();
+                writeln!(out, "{}", shared.code)?;
+                out.flush()?;
+                writeln!(output::stderr(), "good once, for {} minutes", shared.expires_in / 60)?;
             }
         }
         Action::Close { id } => {

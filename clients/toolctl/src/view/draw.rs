@@ -7,6 +7,7 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Sparkline, Table, Tabs, Wrap};
 use toold_proto::event::Outcome;
+use toold_proto::permission::Ask;
 use toold_proto::plugin::PluginStatus;
 
 use super::state::{Panel, State};
@@ -14,8 +15,8 @@ use crate::ask::{self, choices};
 use crate::commands::audit::needs;
 use crate::output::{self, first_sentence, one_line};
 
-/// The lines of an ask that say what it is about, at least.
-const MIN_SHOWN: u16 = 3;
+/// What stands before the folded rest of a line, which cannot be taken for a line of its own then.
+const FOLD: &str = "     ";
 
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let [header, tabs, panel, footer] =
@@ -284,21 +285,19 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
 /// The oldest ask, over the lower part of the panel.
 fn draw_ask(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     let Some(request) = state.asks.front() else { return };
-    let mut text = Vec::new();
     let choices = choices(request);
-    // Writing to memory does not fail.
-    let _ = ask::show(request, &mut text);
-    let body = anstream::adapter::strip_bytes(&text).into_vec();
-    let body = String::from_utf8_lossy(&body).into_owned();
+    let width = usize::from(area.width.saturating_sub(2));
+    let lines = shown_lines(request, width);
+    // All but the diff has to be readable, or the end of a long command would be allowed unseen.
+    let needed = shown_lines(&Ask { diff: None, ..request.clone() }, width).len();
     let keys = choices.iter().map(|choice| {
         let pattern = choice.pattern.as_deref().map(|pattern| format!(": {}", one_line(pattern))).unwrap_or_default();
         Line::from(vec![
             Span::styled(format!("{}  ", choice.key), Style::new().cyan()),
-            Span::raw(format!("{}{pattern}", choice.label())),
+            Span::raw(format!("{}{pattern}", choice.label)),
         ])
     });
     let keys: Vec<Line<'_>> = keys.collect();
-    let lines: Vec<Line<'_>> = body.lines().map(|line| Line::styled(line.to_owned(), diff_style(line))).collect();
     let wanted = u16::try_from(lines.len() + keys.len() + 2).unwrap_or(u16::MAX);
     let height = wanted.min(area.height);
     let popup = Rect { y: area.y + area.height - height, height, ..area };
@@ -310,20 +309,45 @@ fn draw_ask(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     let [top, bottom] =
         Layout::vertical([Constraint::Fill(1), Constraint::Length(u16::try_from(keys.len()).unwrap_or(u16::MAX))])
             .areas(inner);
+    let hidden = lines.len() > usize::from(top.height);
     // Of a long diff the end may be missing here, but never what is asked for.
-    if top.height < MIN_SHOWN {
+    if usize::from(top.height) < needed + usize::from(hidden) {
         state.shown = None;
         let note = Line::styled("the screen is too small for this ask: toolctl approve", Style::new().yellow());
         return frame.render_widget(note, inner);
     }
     state.show_ask();
-    let hidden = lines.len() > usize::from(top.height);
     frame.render_widget(Paragraph::new(lines), top);
     if hidden {
         let note = Line::styled("… more: toolctl permissions pending", Style::new().yellow());
         frame.render_widget(note, Rect { y: top.y + top.height - 1, height: 1, ..top });
     }
     frame.render_widget(Paragraph::new(keys), bottom);
+}
+
+/// The ask as `toolctl approve` shows it, with long lines folded: what is cut off cannot be judged.
+fn shown_lines(request: &Ask, width: usize) -> Vec<Line<'static>> {
+    let mut text = Vec::new();
+    // Writing to memory does not fail.
+    let _ = ask::show(request, &mut text);
+    let body = anstream::adapter::strip_bytes(&text).into_vec();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    body.lines().flat_map(|line| folded(line, width).into_iter().map(|part| part.style(diff_style(line)))).collect()
+}
+
+fn folded(line: &str, width: usize) -> Vec<Line<'static>> {
+    let mut parts = vec![String::new()];
+    let mut used = 0;
+    for c in line.chars() {
+        let wide = Span::raw(c.to_string()).width();
+        if used + wide > width && used > FOLD.len() {
+            parts.push(FOLD.to_owned());
+            used = FOLD.len();
+        }
+        used += wide;
+        parts.last_mut().expect("it begins with one").push(c);
+    }
+    parts.into_iter().map(Line::from).collect()
 }
 
 fn diff_style(line: &str) -> Style {
@@ -427,6 +451,35 @@ mod tests {
         assert!(state.shown.is_some());
         // What cannot be read must not be answered.
         assert!(screen(&mut state, 60, 9).contains("too small"));
+        assert!(state.shown.is_none());
+    }
+
+    #[test]
+    fn an_ask_for_a_workspace_is_read_to_its_end() {
+        let mut state = state();
+        let reason = "use /home/me/docs as a workspace of claude: its tools may read everything in there";
+        let request = json!({"request_id": "1", "session_id": "s", "call_id": "c", "call_ids": ["c"],
+            "category": "file.read", "target": "/home/me/docs", "tool": "list",
+            "source": {"kind": "builtin", "name": "builtin"}, "cwd": "/home/me/docs", "reason": reason,
+            "suggestions": [], "asked_at": "", "expires_at": ""});
+        state.permission(serde_json::from_value(json!({"type": "asked", "request": request})).unwrap());
+        insta::assert_snapshot!(screen(&mut state, 60, 13), @r"
+
+         Calls │ Tools 1 │ Plugins │ Sessions │ Shells │ Audit │ Eve
+        TOOL                SOURCE              NEEDS
+        ┌ permission ──────────────────────────────────────────────┐
+        │? list asks for a folder to work in                       │
+        │  /home/me/docs                                           │
+        │  for use /home/me/docs as a workspace of claude: its tool│
+        │     s may read everything in there                       │
+        │y  allow, and remember it for this client                 │
+        │s  allow in this session                                  │
+        │n  deny                                                   │
+        └──────────────────────────────────────────────────────────┘
+        q quit  Tab next  ↑↓ select
+        ");
+        assert!(state.shown.is_some());
+        assert!(screen(&mut state, 60, 11).contains("too small"));
         assert!(state.shown.is_none());
     }
 }

@@ -56,10 +56,6 @@ impl Collector {
         }
     }
 
-    pub(super) fn hidden(&self) {
-        self.lock().found.hidden_files += 1;
-    }
-
     pub(super) fn problem(&self, words: String) {
         let mut inner = self.lock();
         inner.found.problem_count += 1;

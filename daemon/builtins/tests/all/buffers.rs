@@ -8,7 +8,7 @@ use crate::house::House;
 fn lay(house: &House, path: &str, version: i64, text: &str) -> Result<(), BufferError> {
     house.shared.buffers.set(Buffer {
         path: house.root.join(path),
-        project: house.session.project.clone(),
+        project: house.session.project().to_owned(),
         connection: 1,
         owner: "nvim".to_owned(),
         version,
@@ -61,7 +61,7 @@ async fn buffers_belong_to_their_connection_and_project() {
         text: "foreign".to_owned(),
     };
     house.shared.buffers.set(foreign.clone()).unwrap();
-    let same_project = Buffer { project: house.session.project.clone(), ..foreign };
+    let same_project = Buffer { project: house.session.project().to_owned(), ..foreign };
     assert!(matches!(house.shared.buffers.set(same_project), Err(BufferError::Taken { owner, .. }) if owner == "nvim"));
     assert!(house.read("file").await.starts_with("1: two\n"));
     assert!(!house.shared.buffers.clear(2, &house.root.join("other")));

@@ -156,6 +156,7 @@ pub(crate) fn session(id: &str, root: &Path) -> Session {
         model: None,
         env: [("FROM_SESSION".to_owned(), "yes".to_owned())].into(),
         filter: Filter::default(),
+        workspace: None,
     })
 }
 

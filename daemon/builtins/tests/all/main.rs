@@ -9,6 +9,7 @@ mod house;
 mod memory;
 mod model;
 mod names;
+mod oracles;
 mod read;
 mod ripgrep;
 mod schemas;

@@ -20,6 +20,10 @@ async fn a_skill_is_shown_as_it_is_now_with_what_lies_beside_it() {
     register(&house, Scope::Global, &Skills::default());
     house.write(".agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: How to commit\n---\nWrite why.\n");
     house.write(".agents/skills/commit/scripts/check.sh", "");
+    // Neither is named.
+    house.write(".agents/skills/commit/scripts/.env", "");
+    house.write(".agents/skills/commit/private/notes", "");
+    house.write(".aiexclude", "private/\n");
     let text = house.ok("skill", json!({"name": "commit"})).await;
     assert!(text.starts_with("Write why.\n\n[the skill's folder is "), "{text}");
     assert!(text.ends_with("it holds scripts/check.sh]"), "{text}");

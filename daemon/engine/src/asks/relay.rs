@@ -44,7 +44,7 @@ pub async fn relay(
     let settings = engine.settings.load_full();
     let shown = |number| Asked {
         need: Arc::new(need_of(theirs)),
-        project: cx.session.project.clone(),
+        project: cx.session.project().to_owned(),
         is_relayed: true,
         ask: Box::new(Ask {
             request_id: format!("ask_{}_{number}", engine.short_epoch()),
@@ -86,7 +86,7 @@ pub async fn relay(
             there = &mut elsewhere => {
                 let rule = format!("answer on {from}");
                 let answer = match there.action {
-                    Resolution::Allow => Answer::Allowed { rule: rule.clone() },
+                    Resolution::Allow => Answer::Allowed { rule: rule.clone(), scope: None },
                     Resolution::Deny | Resolution::Cancelled | Resolution::Expired => refused(&rule, &need, "there"),
                 };
                 let mut end = ended(&request_id, there.action, answer);
@@ -97,7 +97,7 @@ pub async fn relay(
         }
     };
     match &over.answer {
-        Answer::Allowed { rule } => cx.record(&need, "allow", rule.clone()),
+        Answer::Allowed { rule, .. } => cx.record(&need, "allow", rule.clone()),
         Answer::Denied { rule, .. } => cx.record(&need, "deny", rule.clone()),
     }
     Ok(over.reply.map_or(otherwise, Relayed::Answered))

@@ -151,7 +151,7 @@ impl Dependencies {
     ///
     /// When it is, the call has the same dependencies as if it had run.
     pub(crate) async fn hold_for(&self, cx: &Cx, outer: usize) -> bool {
-        if self.private || self.only_for.as_ref().is_some_and(|session| *session != cx.session.id) {
+        if !self.is_for(cx) {
             return false;
         }
         let own = self.for_call(cx, outer);
@@ -171,6 +171,18 @@ impl Dependencies {
         }
         cx.join_dependencies(own);
         true
+    }
+
+    /// Whether this call may see what was made from them so far, by the policy alone.
+    pub(crate) fn may_be_seen_by(&self, cx: &Cx, outer: usize) -> bool {
+        let allows = |asked: &Asked| {
+            judge_for(cx, &asked.tool, asked.origin, &asked.chain, &asked.need).verdict == Verdict::Allow
+        };
+        self.is_for(cx) && self.for_call(cx, outer).needs.iter().all(allows)
+    }
+
+    fn is_for(&self, cx: &Cx) -> bool {
+        !self.private && self.only_for.as_ref().is_none_or(|session| *session == cx.session.id)
     }
 
     async fn files_hold(&self, cx: &Cx) -> bool {

@@ -23,7 +23,7 @@ impl Key {
     pub(crate) fn new(cx: &Cx, tool: &Arc<dyn Tool>, input: &Value, needs: &[Need]) -> Self {
         let session = &cx.session;
         let needs: Vec<Value> = needs.iter().map(|need| json!([need.category, need.target])).collect();
-        let rest = json!([canonical(input), cx.cwd, session.cwd, session.project, session.env, session.model, needs]);
+        let rest = json!([canonical(input), cx.cwd, session.cwd, session.project(), session.env, session.model, needs]);
         Self { tool: Arc::downgrade(tool), rest: rest.to_string().into() }
     }
 

@@ -130,12 +130,12 @@ enum Followed {
 
 /// Waits for the end of another call, and hears what it tells.
 async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &mut bool) -> Followed {
-    let ears: Arc<dyn ProgressSink> = Arc::new(Ears(Arc::downgrade(cx)));
     let leader = flight.leader.clone();
+    let ears: Arc<dyn ProgressSink> = Arc::new(Ears { leader: Arc::downgrade(&leader), follower: Arc::downgrade(cx) });
     let so_far = leader.progress.add_sink(ears.clone());
     let _hears = Hears { leader: &leader, ears };
     let _counted = cx.engine.counts.stay(At::Place);
-    if !so_far.is_empty() {
+    if !so_far.is_empty() && leader.may_be_seen_by(cx) {
         cx.output(Stream::Stdout, so_far);
     }
     let mut phase = flight.now();
@@ -170,13 +170,19 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
     }
 }
 
-/// Passes on what the leader tells. Weak: a leader may be slow to go when its followers have gone.
-struct Ears(Weak<Cx>);
+/// Passes on what the leader tells, as long as the follower may have the result: the leader may have been allowed to
+/// read what the follower is not. Weak: a leader may be slow to go when its followers have gone.
+struct Ears {
+    leader: Weak<Cx>,
+    follower: Weak<Cx>,
+}
 
 impl ProgressSink for Ears {
     fn send(&self, _: u64, progress: &Progress) {
-        if let Some(cx) = self.0.upgrade() {
-            cx.tell(progress.clone());
+        if let (Some(leader), Some(follower)) = (self.leader.upgrade(), self.follower.upgrade())
+            && leader.may_be_seen_by(&follower)
+        {
+            follower.tell(progress.clone());
         }
     }
 }

@@ -5,8 +5,10 @@
 //! the resolved path. Of the network: `host` or `host:port`, `*` within one label, `**` for any labels. Of
 //! all else: a glob over the name.
 
+mod check;
+mod emptiness;
 mod host;
-mod wild;
+pub(in crate::policy) mod wild;
 mod words;
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -47,7 +49,7 @@ pub struct Specificity {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the pattern {text:?} of category {category} cannot be read: {reason}")]
+#[error("the pattern {text:?} of category {category} cannot be used: {reason}")]
 pub struct BadPattern {
     pub text: String,
     pub category: Category,
@@ -58,36 +60,62 @@ impl Pattern {
     /// # Errors
     /// Text that means nothing in this category; the message says what is wrong with it.
     pub fn parse(category: Category, text: &str) -> Result<Self, BadPattern> {
-        let bad = |reason: String| BadPattern { text: text.to_owned(), category, reason };
+        Self::read(category, text).map_err(|why| bad(category, text, &why))
+    }
+
+    /// The error is the reason alone.
+    fn read(category: Category, text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         if trimmed.is_empty() {
-            return Err(bad("it is empty".into()));
+            return Err("it is empty".into());
         }
         let (kind, specificity) = match category {
             _ if trimmed == "**" => (Kind::Any, specificity(0, usize::MAX)),
             Category::Shell => {
-                let words = Words::parse(trimmed).map_err(bad)?;
+                let words = Words::parse(trimmed)?;
                 let (literal, wildcards) = words.count();
                 (Kind::Words(words), specificity(literal, wildcards))
             }
             Category::Network => {
-                let host = Host::parse(trimmed).map_err(bad)?;
+                let host = Host::parse(trimmed)?;
                 let (literal, wildcards) = host.count();
                 (Kind::Host(host), specificity(literal, wildcards))
             }
             Category::FileRead | Category::FileWrite if !text.starts_with(['/', '*']) => {
-                return Err(bad("a path must be absolute, or begin with **".into()));
+                return Err("a path must be absolute, or begin with **".into());
             }
             Category::FileRead | Category::FileWrite | Category::Mcp | Category::Agent | Category::Plugin => {
                 let (literal, wildcards) = count_segments(text);
-                (globs(text).map_err(bad)?, specificity(literal, wildcards))
+                (globs(text)?, specificity(literal, wildcards))
             }
         };
         Ok(Self { text: text.to_owned(), kind, specificity })
     }
 
+    /// As [`Pattern::parse`], for a rule or a grant that is made now: one that can match nothing is a mistake. What was
+    /// kept by an earlier version is read by `parse`.
+    ///
+    /// # Errors
+    /// It means nothing, or can match no target that there is; the message says what was probably meant.
+    pub fn parse_to_use(category: Category, text: &str) -> Result<Self, BadPattern> {
+        let pattern = Self::parse(category, text)?;
+        pattern.check(category)?;
+        Ok(pattern)
+    }
+
+    /// # Errors
+    /// It can match no target that there is; the message says what was probably meant.
+    pub fn check(&self, category: Category) -> Result<(), BadPattern> {
+        check::check(category, self).map_err(|why| bad(category, &self.text, &why))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it stands for one target, having no wildcard.
+    pub fn is_exact(&self) -> bool {
+        self.specificity.exact
     }
 
     /// How specifically it matches a need of its category; `None` when it does not.
@@ -115,6 +143,11 @@ impl Pattern {
             (Kind::Any | Kind::Glob { .. } | Kind::Host(_), _) => false,
         }
     }
+}
+
+fn bad(category: Category, text: &str, why: &str) -> BadPattern {
+    let reason = format!("{why}{}", check::perhaps(category, text));
+    BadPattern { text: text.to_owned(), category, reason }
 }
 
 fn specificity(literal: usize, wildcards: usize) -> Specificity {
@@ -151,6 +184,7 @@ pub fn escape_glob(text: &str) -> String {
     text.chars().flat_map(|c| "*?[]{}!\\,".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
+pub(crate) use check::check_tool_glob;
 pub use words::escape_word;
 
 #[cfg(test)]

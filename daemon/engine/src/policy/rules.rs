@@ -1,7 +1,8 @@
 //! Rules as people write them, and what becomes of those that cannot be read.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use globset::Glob;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toold_proto::permission::{RuleInfo, Verdict};
@@ -18,7 +19,8 @@ pub struct RuleConfig {
     pub category: String,
     /// `**` matches everything of its category. Else of a command: words, quoted as for a shell, `*` for any text
     /// within one, as the last word for any further ones. Of a file: a glob over its path. Of the network: `host` or
-    /// `host:port`. Of all else: a glob over the name.
+    /// `host:port`. Of `mcp`: a glob over `server/tool`. Of all else: a glob over the name. One that can match nothing is a
+    /// mistake.
     pub pattern: String,
     /// `allow`, `ask` or `deny`.
     #[schemars(extend("enum" = ["allow", "ask", "deny"]))]
@@ -56,7 +58,11 @@ impl Policy {
             match read_rule(&config, &place) {
                 Ok(rule) if rule.action == Verdict::Allow && !place.trusted => {}
                 Ok(rule) => self.rules.push(rule),
-                Err(reason) => self.close(&config, place, &reason),
+                // What it would have allowed is asked about. One that denies or asks may have been meant for anything.
+                Err(BadRule::MatchesNothing(why)) if config.action == "allow" => {
+                    self.unmatchable.push(format!("{}: {why}", place.origin));
+                }
+                Err(bad) => self.close(&config, place, &bad.to_string()),
             }
         }
         self
@@ -76,13 +82,19 @@ impl Policy {
             (None, Some(_)) => UNKNOWN.to_vec(),
             (None, None) => Vec::new(),
         };
-        let rule = format!("a rule that cannot be read: {told}");
-        if place.project.is_none() {
+        categories.iter().for_each(|category| self.close_category(*category, place.project.as_deref(), &told));
+        if place.project.is_none() && categories.is_empty() {
             self.broken.push(told);
         }
-        let project = place.project;
-        let closed = |category| Broken { category, project: project.clone(), rule: rule.clone() };
-        self.closed.extend(categories.into_iter().map(closed));
+    }
+
+    /// Denies all of a category, since what could not be read may have denied any of it.
+    pub(super) fn close_category(&mut self, category: Category, project: Option<&Path>, told: &str) {
+        let rule = format!("a rule that cannot be read: {told}");
+        self.closed.push(Broken { category, project: project.map(Path::to_owned), rule });
+        if project.is_none() {
+            self.broken.push(told.to_owned());
+        }
     }
 
     /// A project's configuration cannot be read, and may have denied anything: all that needs leave is denied there.
@@ -92,19 +104,27 @@ impl Policy {
         self.closed.extend(UNKNOWN.map(closed));
     }
 
-    /// What could not be read, as `permissions.list` shows it.
-    pub fn describe_broken(&self) -> Vec<String> {
+    /// What could not be read, as `permissions.list` shows it. `project`: only the user's and this project's; all when
+    /// `None`.
+    pub fn describe_broken(&self, project: Option<&Path>) -> Vec<String> {
         let of_projects =
-            self.closed.iter().filter(|closed| closed.project.is_some()).map(|closed| closed.rule.clone());
-        let mut all: Vec<String> = self.broken.iter().cloned().chain(of_projects).collect();
+            self.closed.iter().filter(|closed| closed.project.is_some() && is_seen(closed.project.as_deref(), project));
+        let of_projects = of_projects.map(|closed| closed.rule.clone());
+        let mut all: Vec<String> = self.broken.iter().chain(&self.unmatchable).cloned().chain(of_projects).collect();
         all.dedup();
         all
     }
 
-    /// The rules, as `permissions.list` shows them.
-    pub fn describe_rules(&self) -> Vec<RuleInfo> {
-        self.rules.iter().map(Rule::describe).collect()
+    /// The rules, as `permissions.list` shows them. `project` as above.
+    pub fn describe_rules(&self, project: Option<&Path>) -> Vec<RuleInfo> {
+        let is_seen = |rule: &&Rule| is_seen(rule.project.as_deref(), project);
+        self.rules.iter().filter(is_seen).map(Rule::describe).collect()
     }
+}
+
+/// Whether something that stands in a project's configuration is for whoever works in `seen_from`.
+fn is_seen(of: Option<&Path>, seen_from: Option<&Path>) -> bool {
+    of.is_none() || seen_from.is_none() || of == seen_from
 }
 
 impl Rule {
@@ -121,18 +141,38 @@ impl Rule {
     }
 }
 
+/// What is wrong with a rule, for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRule {
+    #[error("{0}")]
+    Unreadable(String),
+    /// It can be read, and no call could ever be concerned by it.
+    #[error("{0}")]
+    MatchesNothing(String),
+}
+
+impl From<String> for BadRule {
+    fn from(why: String) -> Self {
+        Self::Unreadable(why)
+    }
+}
+
 /// # Errors
-/// What is wrong with it, in words.
-pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, String> {
+/// What is wrong with it.
+pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule> {
     let category = Category::parse(&config.category).ok_or_else(|| {
-        let known = Category::ALL.map(Category::as_str).join(", ");
-        format!("{:?} is no category: expected one of {known}", config.category)
+        let known = Category::ALL.map(Category::as_str);
+        let near = nearest(&config.category, &known);
+        format!("{:?} is no category: expected one of {}{near}", config.category, known.join(", "))
     })?;
     let action = match config.action.as_str() {
         "allow" => Verdict::Allow,
         "ask" => Verdict::Ask,
         "deny" => Verdict::Deny,
-        other => return Err(format!("{other:?} is no action: expected allow, ask or deny")),
+        other => {
+            let near = nearest(other, &["allow", "ask", "deny"]);
+            return Err(format!("{other:?} is no action: expected allow, ask or deny{near}").into());
+        }
     };
     let pattern = match category {
         Category::FileRead | Category::FileWrite => absolute_pattern(&config.pattern, place)?,
@@ -140,16 +180,21 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, String>
             config.pattern.clone()
         }
     };
-    let tools = config.tools.as_deref().map(ToolGlobs::new).transpose().map_err(|error| error.to_string())?;
-    Ok(Rule {
-        category,
-        pattern: Pattern::parse(category, &pattern).map_err(|error| error.to_string())?,
-        action,
-        tools,
-        cwd: config.cwd.as_ref().map(|cwd| absolute_folder(cwd, place)).transpose()?,
-        project: place.project.clone(),
-        origin: place.origin.clone(),
-    })
+    let pattern = Pattern::parse(category, &pattern).map_err(|error| error.to_string())?;
+    let nothing = |why: String| BadRule::MatchesNothing(why);
+    for glob in config.tools.iter().flatten() {
+        Glob::new(glob).map_err(|error| error.to_string())?;
+    }
+    let tools = config.tools.as_deref().map(ToolGlobs::new).transpose().map_err(nothing)?;
+    if tools.as_ref().is_some_and(|tools| tools.as_slice().is_empty()) {
+        return Err(nothing("tools is empty, so the rule is for no tool: without it, it is for all".to_owned()));
+    }
+    pattern.check(category).map_err(|error| nothing(error.to_string()))?;
+    let cwd = config.cwd.as_ref().map(|cwd| absolute_folder(cwd, place)).transpose()?;
+    if let Some(cwd) = &cwd {
+        check_folder(cwd).map_err(nothing)?;
+    }
+    Ok(Rule { category, pattern, action, tools, cwd, project: place.project.clone(), origin: place.origin.clone() })
 }
 
 /// A pattern of paths as it is written, with `~` and the folder that it is relative to in their place.
@@ -168,6 +213,33 @@ pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<Strin
         Some(_) => Err("of the home folders only one's own can be named, as ~/".into()),
         None => below(&place.base, pattern.trim_start_matches("./")),
     }
+}
+
+/// Folders of calls are compared with their links followed.
+fn check_folder(folder: &Path) -> Result<(), String> {
+    if folder.components().all(|part| part != Component::ParentDir) {
+        return Ok(());
+    }
+    let mut plain = PathBuf::new();
+    for part in folder.components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+    }
+    Err(format!("no call works in the folder {folder:?}, which has .. in it: perhaps {plain:?} was meant"))
+}
+
+/// `: perhaps X was meant`, or nothing when nothing is near.
+fn nearest(name: &str, known: &[&str]) -> String {
+    let aliases =
+        [("bash", "shell"), ("read", "file.read"), ("write", "file.write"), ("edit", "file.write"), ("web", "network")];
+    let alias = aliases.iter().find(|(alias, meant)| alias.eq_ignore_ascii_case(name) && known.contains(meant));
+    let near = || {
+        let scored = known.iter().map(|known| (strsim::jaro_winkler(known, &name.to_lowercase()), *known));
+        scored.filter(|(score, _)| *score >= 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+    };
+    alias.map(|(_, meant)| *meant).or_else(near).map(|near| format!(": perhaps {near} was meant")).unwrap_or_default()
 }
 
 fn absolute_folder(folder: &str, place: &RulePlace) -> Result<PathBuf, String> {

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use super::rules::{RuleConfig, RulePlace};
@@ -105,7 +106,7 @@ impl Case {
 
     fn decide(&self, need: &Need) -> Decision {
         let (tool, session) = (ToolName::parse(self.tool).unwrap(), SessionId::parse("s1").unwrap());
-        let roots = [Path::new(self.cwd)];
+        let roots = [Cow::Borrowed(Path::new(self.cwd))];
         let subject = Subject {
             tool: &tool,
             origin: self.origin,
@@ -289,7 +290,7 @@ fn a_project_allows_only_when_it_is_trusted() {
     let case = case().rule_of("shell", "**", "allow", untrusted).rule_of("shell", "rm *", "deny", untrusted);
     case.gives(&shell("ls"), Ask, "default");
     case.gives(&shell("rm x"), Deny, "rm *");
-    assert_eq!(case.policy.describe_rules().len(), 1);
+    assert_eq!(case.policy.describe_rules(None).len(), 1);
 }
 
 #[test]
@@ -302,7 +303,7 @@ fn rules_hold_for_their_tools_and_folders() {
     case.gives(&shell("ls"), Allow, "config.toml:1");
     case.clone().cwd("/home/u/proj2").gives(&shell("ls"), Ask, "default");
     Case { tool: "other", ..case.clone() }.gives(&shell("ls"), Ask, "default");
-    let info = &case.policy.describe_rules()[0];
+    let info = &case.policy.describe_rules(None)[0];
     assert_eq!((info.tools.as_deref(), info.cwd.as_deref()), (Some(&["ba*".to_owned()][..]), Some("/home/u/proj")));
 }
 
@@ -352,7 +353,7 @@ fn a_rule_of_a_project_that_cannot_be_read_closes_that_project_alone() {
     for category in ["shell", "shel"] {
         broken(PROJECT, category).gives(&shell("ls"), Deny, "config.toml:2");
         broken("/other", category).gives(&shell("ls"), Allow, "config.toml:1");
-        assert_eq!(broken("/other", category).policy.describe_broken().len(), 1);
+        assert_eq!(broken("/other", category).policy.describe_broken(None).len(), 1);
     }
 }
 
@@ -379,6 +380,56 @@ fn a_grant_answers_an_ask_rule_that_is_no_narrower() {
     ask.clone().grant(Category::Shell, "git push origin", Action::Allow).gives(&shell("git push origin"), Allow, "g1");
     ask.clone().grant(Category::Shell, "git push *", Action::Allow).gives(&shell("git push origin"), Allow, "g1");
     ask.grant(Category::Shell, "git *", Action::Allow).gives(&shell("git push origin"), Ask, "git push *");
+}
+
+#[test]
+fn only_an_exact_approval_or_yolo_covers_a_place_that_runs_code_later() {
+    for place in protected_writes::list::PROTECTED_WRITES {
+        let path = match place.pattern.strip_prefix("~/") {
+            Some(below) => format!("/home/u/{below}"),
+            None if place.pattern.starts_with('/') => place.pattern.to_owned(),
+            None => format!("{PROJECT}/{}", place.pattern),
+        };
+        let path = path.replace("**", "a").replace('*', "x");
+        let (need, name) = (write(&path), format!("({})", place.pattern));
+        if is_secret(Path::new(&path)) {
+            case().mode(Mode::Yolo).rule("file.write", &path, "allow").gives(&need, Deny, "secrets");
+            continue;
+        }
+        let parent = format!("{}/*", Path::new(&path).parent().unwrap().display());
+        for wide in ["**", "/**", "/**/*", &parent] {
+            case().rule("file.write", wide, "allow").gives(&need, Ask, &name);
+            case().project_rule("file.write", wide, "allow").mode(Mode::AcceptEdits).gives(&need, Ask, &name);
+            for scope in [
+                GrantScope::Always,
+                GrantScope::Project(PROJECT.into()),
+                GrantScope::Session(SessionId::parse("s1").unwrap()),
+            ] {
+                let granted = case().grant_of(Category::FileWrite, wide, Action::Allow, |grant| grant.scope = scope);
+                granted.gives(&need, Ask, &name);
+            }
+        }
+        case().gives(&need, Ask, &name);
+        case().mode(Mode::AcceptEdits).gives(&need, Ask, &name);
+        case().mode(Mode::Plan).rule("file.write", &path, "allow").gives(&need, Deny, "mode plan");
+        case().mode(Mode::Yolo).gives(&need, Allow, "mode yolo");
+        case().mode(Mode::Yolo).rule("file.write", &parent, "deny").gives(&need, Deny, "rule deny");
+        for mode in [Mode::Default, Mode::AcceptEdits] {
+            let exact = case().mode(mode).rule("file.write", "**", "allow");
+            exact.clone().rule("file.write", &path, "allow").gives(&need, Allow, "config.toml:2");
+            exact.clone().rule("file.write", &path, "ask").gives(&need, Ask, "config.toml:2");
+            exact.grant(Category::FileWrite, &path, Action::Allow).gives(&need, Allow, "grant g1");
+        }
+    }
+}
+
+#[test]
+fn what_a_session_works_on_needs_no_approval_of_its_own() {
+    for path in ["src/main.rs", ".gitignore", ".github/workflows/ci.yml", "Makefile", ".claude/plans/a.md"] {
+        let need = write(&format!("{PROJECT}/{path}"));
+        case().mode(Mode::AcceptEdits).gives(&need, Allow, "mode accept_edits");
+        case().rule("file.write", "/home/u/proj/**", "allow").gives(&need, Allow, "rule allow");
+    }
 }
 
 #[test]

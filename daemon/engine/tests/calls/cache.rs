@@ -542,6 +542,41 @@ async fn all_hear_what_the_one_that_runs_tells() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_one_that_runs_may_read_is_heard_by_those_who_may_too() {
+    let gate = Arc::new(Semaphore::new(0));
+    let shut = gate.clone();
+    let (look, _) = counting("look", move |_, cx| {
+        let gate = shut.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            cx.message("begun");
+            cx.require(Need::new(Category::FileRead, "/elsewhere/file")).await?;
+            cx.message("its content");
+            Ok(())
+        }
+        .boxed()
+    });
+    let house = House::new(vec![look]);
+    let other = session("s2", "/p");
+    other.set_mode(toold_proto::session::Mode::Yolo);
+    let leader = house.start(Call { session: other, ..house.prepare("look", json!({})) });
+    settle().await;
+    let ears = Arc::new(Kept::default());
+    let follower = house.start(Call { progress: vec![ears.clone()], ..house.prepare("look", json!({})) });
+    settle().await;
+    gate.add_permits(2);
+    leader.await.unwrap().unwrap();
+    assert!(follower.await.unwrap().unwrap().is_error, "nobody is there to be asked");
+    let heard = ears.0.lock().unwrap().clone();
+    let texts = heard.iter().filter_map(|(_, progress)| match progress {
+        Progress::Message { text } => Some(text.as_str()),
+        Progress::Output { .. } | Progress::Update { .. } => None,
+    });
+    // That of the other, and then of its own run.
+    assert_eq!(texts.collect::<Vec<_>>(), ["begun", "begun"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_came_after_a_change_does_not_follow_one_from_before() {
     let gate = Arc::new(Semaphore::new(0));
     let shut = gate.clone();

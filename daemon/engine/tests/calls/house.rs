@@ -206,6 +206,7 @@ pub(crate) fn session(id: &str, cwd: &str) -> Arc<Session> {
         model: None,
         env: Default::default(),
         filter: Default::default(),
+        workspace: None,
     }))
 }
 

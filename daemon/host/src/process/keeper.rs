@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::signal_group;
+use super::{signal_group, tool_mark};
 use crate::descendants;
 use crate::sandbox::helper::PROGRAM;
 
@@ -36,10 +36,28 @@ struct Keeper {
     commands: Option<HashMap<String, Option<Pid>>>,
 }
 
-/// From now on commands are told to a keeper, which is started with the first one. For processes that call
-/// [`run_if_asked`] first thing.
-pub fn allow() {
+/// From now on commands carry the [mark of tools](tool_mark) and are reported to a keeper, which is started with the
+/// first one. For processes that call [`run_if_asked`] and [`launch::run_if_asked`](super::launch::run_if_asked) first
+/// thing. `inherited` is the mark of a daemon that is about to hand over.
+pub fn allow(inherited: Option<u64>) {
+    tool_mark::choose(inherited);
     lock().allowed = true;
+}
+
+/// Starts the keeper at once: the daemon before this one has handed over, and what its tools left behind carries the
+/// mark of this one.
+pub fn take_over() {
+    lock().start_again();
+}
+
+/// Another daemon answers for what tools left behind from now on. What still runs ends with this one.
+pub fn hand_over() {
+    let mut keeper = lock();
+    if let Some((_, pipe)) = &mut keeper.process
+        && let Err(error) = pipe.write_all(HANDED_OVER.as_bytes())
+    {
+        tracing::debug!(%error, "what tools left behind ends with this daemon");
+    }
 }
 
 /// A command that ends with the daemon, until this is dropped.
@@ -82,19 +100,27 @@ impl Keeper {
         {
             return;
         }
-        // There is none yet, or it was ended or stopped from outside: a new one hears of all.
+        // There is none yet, or it was ended or stopped from outside.
+        self.start_again();
+    }
+
+    /// Starts a keeper that knows of all commands, in place of the one that there was.
+    fn start_again(&mut self) {
         if let Some((mut process, pipe)) = self.process.take() {
             let _ = process.kill();
             let _ = process.wait();
             // After its end: one that is only slow would take this for ours.
             drop(pipe);
         }
-        match start(commands) {
+        match start(self.commands.get_or_insert_default()) {
             Ok(started) => self.process = Some(started),
             Err(error) => tracing::warn!(%error, "nothing ends what runs if the daemon is killed"),
         }
     }
 }
+
+/// A line that says that another daemon has the same mark, and answers for it.
+const HANDED_OVER: &str = "~\n";
 
 fn line(mark: &str, what: char, leader: Option<Pid>) -> String {
     match leader {
@@ -114,6 +140,9 @@ fn start(commands: &HashMap<String, Option<Pid>>) -> std::io::Result<(Child, Chi
         .stderr(Stdio::null())
         .spawn()?;
     let mut pipe = process.stdin.take().expect("it was asked for");
+    if let Some(mark) = tool_mark::own() {
+        pipe.write_all(format!("#{mark}\n").as_bytes())?;
+    }
     for (mark, leader) in commands {
         let what = if leader.is_some() { '=' } else { '+' };
         pipe.write_all(line(mark, what, *leader).as_bytes())?;
@@ -137,11 +166,16 @@ pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Exi
     // A terminal's Ctrl-C is for the daemon. In the daemon's session its end would hang up on a keeper that is
     // stopped just then (POSIX, _exit, of process groups that become orphaned).
     let _ = rustix::process::setsid();
-    let left = listen(std::io::stdin());
-    if !left.is_empty() {
-        end(&left);
-    }
+    end(&listen(std::io::stdin()));
     Some(ExitCode::SUCCESS)
+}
+
+/// What the end of the daemon leaves to be ended.
+#[derive(Default)]
+struct Rest {
+    commands: HashMap<String, Left>,
+    /// The mark of all that its tools started; `None` once another daemon answers for that.
+    tool_mark: Option<u64>,
 }
 
 /// A command that ran when the daemon ended.
@@ -151,34 +185,38 @@ struct Left {
     leader: Option<(Pid, Option<u64>)>,
 }
 
-fn listen(pipe: impl Read) -> Vec<Left> {
-    let mut running: HashMap<String, Left> = HashMap::new();
+fn listen(pipe: impl Read) -> Rest {
+    let mut rest = Rest::default();
     for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-        let Some((what, rest)) = line.split_at_checked(1) else { continue };
-        let (mark, pid) = rest.split_once(' ').unwrap_or((rest, ""));
-        if what == "-" {
-            running.remove(mark);
-            continue;
+        let Some((what, said)) = line.split_at_checked(1) else { continue };
+        let (mark, pid) = said.split_once(' ').unwrap_or((said, ""));
+        match what {
+            "#" => rest.tool_mark = said.parse().ok(),
+            "~" => rest.tool_mark = None,
+            "-" => _ = rest.commands.remove(mark),
+            _ => {
+                let leader = pid.parse().ok().and_then(Pid::from_raw);
+                let leader = leader.map(|pid| (pid, descendants::started(pid.as_raw_nonzero().get())));
+                rest.commands.insert(mark.to_owned(), Left { mark: mark.to_owned(), leader });
+            }
         }
-        let leader = pid.parse().ok().and_then(Pid::from_raw);
-        let leader = leader.map(|pid| (pid, descendants::started(pid.as_raw_nonzero().get())));
-        running.insert(mark.to_owned(), Left { mark: mark.to_owned(), leader });
     }
-    running.into_values().collect()
+    rest
 }
 
-/// TERM, and KILL for what is left after the grace.
-fn end(left: &[Left]) {
+/// TERM, and KILL for what is left after the grace, again and again until nothing is found.
+fn end(rest: &Rest) {
+    let left: Vec<&Left> = rest.commands.values().collect();
     let began = Instant::now();
     let mut terminated = false;
     let mut seen_none = 0;
     // A process that forks or becomes another program is not seen in that moment, so none must be seen twice.
     while seen_none < 2 && began.elapsed() < GIVE_UP {
         let signal = if began.elapsed() < GRACE { Signal::TERM } else { Signal::KILL };
-        let found = find(left);
+        let found = find(&left, rest.tool_mark);
         seen_none = if found.is_empty() { seen_none + 1 } else { 0 };
         if signal == Signal::KILL || !terminated {
-            for group in left.iter().filter_map(same_leader) {
+            for group in left.iter().filter_map(|left| same_leader(left)) {
                 signal_group(group, signal);
             }
             for pid in &found {
@@ -191,10 +229,12 @@ fn end(left: &[Left]) {
     }
 }
 
-fn find(left: &[Left]) -> Vec<Pid> {
-    let leaders: Vec<Pid> = left.iter().filter_map(same_leader).collect();
+fn find(left: &[&Left], tool_mark: Option<u64>) -> Vec<Pid> {
+    let leaders: Vec<Pid> = left.iter().filter_map(|left| same_leader(left)).collect();
     let marks: Vec<&str> = left.iter().map(|left| left.mark.as_str()).collect();
-    descendants::find_all(&leaders, &marks)
+    let mut found = descendants::find_all(&leaders, &marks);
+    found.extend(tool_mark.map(descendants::orphans_with).unwrap_or_default());
+    found
 }
 
 /// The first process, if it is still the one that it was.
@@ -212,9 +252,15 @@ mod tests {
         let own = std::process::id();
         let left = listen(format!("+a\n+b\n=b {own}\n+c\n-a\n=c\n").as_bytes());
         let mut marks: Vec<(&str, bool)> =
-            left.iter().map(|left| (left.mark.as_str(), left.leader.is_some())).collect();
+            left.commands.values().map(|left| (left.mark.as_str(), left.leader.is_some())).collect();
         marks.sort_unstable();
         assert_eq!(marks, [("b", true), ("c", false)]);
-        assert_eq!(left.iter().filter_map(same_leader).count(), 1);
+        assert_eq!(left.commands.values().filter_map(same_leader).count(), 1);
+    }
+
+    #[test]
+    fn what_was_handed_over_is_left_alone() {
+        assert_eq!(listen("#720896\n".as_bytes()).tool_mark, Some(720_896));
+        assert_eq!(listen("#720896\n+a\n~\n".as_bytes()).tool_mark, None);
     }
 }

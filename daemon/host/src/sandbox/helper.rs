@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::Confinement;
+use crate::process::tool_mark;
 
 /// The first argument that asks for this.
 pub const NAME: &str = "sandbox-exec";
@@ -25,41 +26,57 @@ pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Exi
         return None;
     }
     let error = match read(arguments) {
-        Ok((confinement, program, rest)) => become_confined(&confinement, program, rest),
+        Ok(asked) => become_confined(asked),
         Err(error) => error,
     };
     eprintln!("{SAYS}{error}");
     Some(ExitCode::from(FAILED))
 }
 
-fn read(
-    mut arguments: impl Iterator<Item = OsString>,
-) -> Result<(Confinement, PathBuf, impl Iterator<Item = OsString>), String> {
+/// What the process is to become.
+struct Asked<A> {
+    confinement: Confinement,
+    /// See [`tool_mark`].
+    tool_mark: Option<u64>,
+    program: PathBuf,
+    arguments: A,
+}
+
+fn read<A: Iterator<Item = OsString>>(mut arguments: A) -> Result<Asked<A>, String> {
     let mut confinement = Confinement::default();
+    let mut tool_mark = None;
     loop {
         let flag = arguments.next().ok_or("expected -- and a program")?;
         let mut path = || arguments.next().map(PathBuf::from).ok_or(format!("{} takes a path", flag.display()));
         match flag.to_str() {
             Some("--network") => confinement.network = true,
+            Some("--tool-mark") => {
+                let mark = path()?;
+                tool_mark = Some(mark.to_str().and_then(|mark| mark.parse().ok()).ok_or("--tool-mark takes a number")?);
+            }
             Some("--write") => confinement.writable.push(path()?),
             Some("--protect") => confinement.protected.push(path()?),
             Some("--mask") => confinement.masked.push(path()?),
-            Some("--") => return Ok((confinement, path()?, arguments)),
+            Some("--") => return Ok(Asked { confinement, tool_mark, program: path()?, arguments }),
             Some(_) | None => return Err(format!("{} is no flag", flag.display())),
         }
     }
 }
 
 #[cfg(target_os = "linux")]
-fn become_confined(confinement: &Confinement, program: PathBuf, rest: impl Iterator<Item = OsString>) -> String {
+fn become_confined(asked: Asked<impl Iterator<Item = OsString>>) -> String {
+    let Asked { confinement, tool_mark, program, arguments } = asked;
     // At a terminal it leads a session already.
     let _ = rustix::process::setsid();
-    let temp = match super::kernel::confine(confinement) {
+    if let Some(Err(error)) = tool_mark.map(tool_mark::put_on_this_process) {
+        return format!("can't mark {} as started by a tool: {error}", program.display());
+    }
+    let temp = match super::kernel::confine(&confinement) {
         Ok(temp) => temp,
         Err(error) => return error,
     };
     let mut command = std::process::Command::new(&program);
-    command.args(rest);
+    command.args(arguments);
     if let Some(temp) = temp {
         command.env("TMPDIR", temp);
     }
@@ -67,6 +84,6 @@ fn become_confined(confinement: &Confinement, program: PathBuf, rest: impl Itera
 }
 
 #[cfg(not(target_os = "linux"))]
-fn become_confined(_: &Confinement, _: PathBuf, _: impl Iterator<Item = OsString>) -> String {
+fn become_confined(_: Asked<impl Iterator<Item = OsString>>) -> String {
     "this system has neither Landlock nor seccomp".to_owned()
 }

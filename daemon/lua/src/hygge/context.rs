@@ -7,22 +7,25 @@ use mlua::{Function, Lua, Table, Thread, Value};
 use serde_json::{Value as Json, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
+use toold_engine::policy::targets::check_target;
 use toold_engine::questions::{Asking, Filled, Form, Said};
 use toold_engine::sampling::Sampling;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolError;
-use toold_host::files;
+use toold_host::files::{self, Resolved};
 use toold_proto::call::{Progress, Stream};
 use toold_proto::offer::{PromptMessage, Speaker};
 use toold_proto::tool::{Block, Category};
 
+use super::fs::knows;
 use super::{Module, Reply};
 use toold_proto::question::QuestionOption;
 
 use crate::args::{Args, Fields, text};
-use crate::call;
+use crate::call::{self, Call};
 use crate::convert;
 use crate::offer::messages;
+use crate::plugin::Plugin;
 use crate::raw::Facts;
 
 /// The name in the machine's registry of the table `hygge.session`.
@@ -81,7 +84,7 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
         Ok(call::current_cx()?.deadline.remaining().as_millis() as f64)
     })?;
     ctx.waiting("ask", "ctx.ask", |asked| {
-        let need = need(&asked.args.fields(1, "need")?, &asked.call.cx()?.cwd)?;
+        let need = need(&asked.args.fields(1, "need")?, asked.call, &asked.home.plugin)?;
         let call = asked.call.clone();
         Ok(async move {
             match call.require(need).await {
@@ -241,7 +244,7 @@ fn update(lua: &Lua, fields: &Fields) -> Result<Progress, String> {
 }
 
 /// A need as a script writes it: `{category, target, reason}`.
-pub(crate) fn need(fields: &Fields, cwd: &std::path::Path) -> Result<Need, String> {
+pub(crate) fn need(fields: &Fields, call: &Call, plugin: &Plugin) -> Result<Need, String> {
     let named = fields.get("category")?;
     let category = crate::args::text(&named).and_then(|text| Category::parse(&text)).ok_or_else(|| {
         let known: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
@@ -249,9 +252,12 @@ pub(crate) fn need(fields: &Fields, cwd: &std::path::Path) -> Result<Need, Strin
     })?;
     let mut target = fields.text("target")?;
     if matches!(category, Category::FileRead | Category::FileWrite) {
-        let resolved = files::resolve(target.as_ref(), cwd).map_err(|error| fields.wrong("target", error))?;
-        target = resolved.display().to_string();
+        let found = files::resolve_for(target.as_ref(), &call.cx()?.cwd, &mut |place| knows(call, plugin, place));
+        let Resolved { path, veil } = found.map_err(|error| fields.wrong("target", error))?;
+        // Where it leads is judged when something goes there.
+        target = veil.unwrap_or(path).display().to_string();
     }
+    check_target(category, &target).map_err(|error| fields.wrong("target", error))?;
     let need = Need::new(category, target);
     Ok(match fields.optional_text("reason")? {
         Some(reason) => need.because(reason),

@@ -1,15 +1,16 @@
 //! `hygge.exec`, and what `io.popen` and `os.execute` run through.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mlua::Value;
 use tokio::sync::Notify;
 use toold_engine::cx::Cx;
-use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
-use toold_host::files;
+use toold_host::exclude::Exclusions;
+use toold_host::files::{self, Resolved};
 use toold_host::process::{Command, Ending, Finished, run};
 use toold_host::sandbox::Sandbox;
 use toold_host::shell_grammar;
@@ -17,9 +18,11 @@ use toold_host::started::StartedFor;
 use toold_proto::call::Stream;
 use toold_proto::tool::Category;
 
+use super::fs::knows;
 use super::{Asked, Module, Reply};
-use crate::args::text;
+use crate::args::{Fields, text};
 use crate::call::Call;
+use crate::plugin::Plugin;
 
 /// Bytes of each stream that a script gets; what is over loses its middle.
 const KEEP: usize = 8 << 20;
@@ -80,9 +83,13 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
 /// A program that a script wants to run.
 struct Program {
     call: Arc<Call>,
+    plugin: Arc<Plugin>,
     cx: Arc<Cx>,
     command: Command,
-    needs: Vec<Need>,
+    /// As the shell's grammar reads it.
+    line: String,
+    /// The folder that the script chose to run it in.
+    dir: Option<Resolved>,
     sandbox: Arc<Sandbox>,
 }
 
@@ -103,29 +110,29 @@ impl Program {
         let environment = asked.home.plugin.shared.environment.clone().with(&cx.session.env);
         let mut command = Command::new(&name, &cx.cwd, environment).args(&words);
         command.keep = KEEP;
+        let mut assigned = Vec::new();
+        let mut chosen = None;
         if let Some(options) = args.optional_fields(3, "opts")? {
             command.timeout = options.optional_duration("timeout")?;
             if let Some(dir) = options.optional_text("dir")? {
-                command.cwd = files::resolve(dir.as_ref(), &cx.cwd).map_err(|error| options.wrong("dir", error))?;
+                let (call, plugin) = (asked.call, &asked.home.plugin);
+                let found = files::resolve_for(dir.as_ref(), &cx.cwd, &mut |place| knows(call, plugin, place));
+                let found = found.map_err(|error| options.wrong("dir", error))?;
+                command.cwd.clone_from(&found.path);
+                chosen = Some(found);
             }
             if let Some(stdin) = options.optional_text("stdin")? {
                 command.stdin = Some(stdin.into_bytes());
             }
             if let Some(env) = options.optional_fields("env")? {
-                let mut more = Vec::new();
-                for pair in env.table.pairs::<Value, Value>() {
-                    let (name, value) = pair.map_err(|error| error.to_string())?;
-                    let (Some(name), Some(value)) = (text(&name), text(&value)) else {
-                        return Err(options.wrong("env", "expected strings under strings"));
-                    };
-                    more.push((name, value));
-                }
-                command.environment = command.environment.with(more);
+                assigned = set_variables(&mut command, &env).map_err(|why| options.wrong("env", why))?;
             }
         }
-        let line: Vec<String> = std::iter::once(&name).chain(&words).map(|word| quoted(word)).collect();
-        let needs = shell_grammar::needs(&line.join(" "), &command.cwd);
-        Ok(Self::confined(asked, cx, command, needs))
+        // Variables choose what a program runs as much as its arguments do, so they are judged as a shell's line has
+        // them: in front of the command.
+        let words = std::iter::once(&name).chain(&words).map(|word| quoted(word));
+        let line: Vec<String> = assigned.into_iter().chain(words).collect();
+        Ok(Self::new(asked, cx, command, line.join(" "), chosen))
     }
 
     /// Of one line for the shell.
@@ -136,33 +143,45 @@ impl Program {
         let environment = asked.home.plugin.shared.environment.clone().with(&cx.session.env);
         let mut command = Command::shell(&line, &cx.cwd, environment);
         command.keep = KEEP;
-        let needs = shell_grammar::needs(&line, &cx.cwd);
-        Ok(Self::confined(asked, cx, command, needs))
+        Ok(Self::new(asked, cx, command, line, None))
     }
 
-    fn confined(asked: &Asked, cx: Arc<Cx>, command: Command, mut needs: Vec<Need>) -> Self {
-        let sandbox = asked.home.plugin.shared.sandbox.clone();
-        let rules = sandbox.rules_in(&cx.session.project);
-        if let Some(confined) = rules.describe() {
-            for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
+    fn new(asked: &Asked, cx: Arc<Cx>, command: Command, line: String, dir: Option<Resolved>) -> Self {
+        let plugin = asked.home.plugin.clone();
+        let sandbox = plugin.shared.sandbox.clone();
+        Self { call: asked.call.clone(), plugin, cx, command, line, dir, sandbox }
+    }
+
+    /// Asks for the folder before anything else: whether it is there, and where it leads, is for those who may read it.
+    async fn require(&self) -> Result<(), ToolError> {
+        if let Some(Resolved { path, veil }) = &self.dir {
+            for place in veil.iter().chain([path]).filter(|place| !self.plugin.owns(place)) {
+                self.call.require(files::read_need(place, &mut Exclusions::default())).await?;
+            }
+        }
+        let rules = self.sandbox.rules_in(self.cx.session.project());
+        let mut is_known = |place: &Path| knows(&self.call, &self.plugin, place);
+        for mut need in shell_grammar::needs_for(&self.line, &self.command.cwd, &mut is_known) {
+            if need.category == Category::Shell
+                && let Some(confined) = rules.describe()
+            {
                 need.reason = Some(format!("[sandbox: {confined}]"));
                 need.harmless = rules.eases();
             }
+            need.harmless &= !self.sandbox.eases_no_more(self.cx.session.project());
+            self.call.require(need).await?;
         }
-        Self { call: asked.call.clone(), cx, command, needs, sandbox }
+        Ok(())
     }
 
     /// A refusal is a result with code 1, a program that cannot be started an error.
     async fn run(self, on_output: impl FnMut(Stream, &str) + Send) -> Result<Reply, String> {
-        let Self { call, cx, mut command, needs, sandbox } = self;
-        for mut need in needs {
-            need.harmless &= !sandbox.eases_no_more(&cx.session.project);
-            match call.require(need).await {
-                Ok(()) => {}
-                Err(ToolError::Denied(denial)) => return Ok(result("", &denial.message, 1, false)),
-                Err(other) => return Err(other.to_string()),
-            }
+        match self.require().await {
+            Ok(()) => {}
+            Err(ToolError::Denied(denial)) => return Ok(result("", &denial.message, 1, false)),
+            Err(other) => return Err(other.to_string()),
         }
+        let Self { call, cx, mut command, sandbox, .. } = self;
         command.confinement = sandbox.confine(&cx).map_err(|error| format!("hygge.exec: {error}"))?;
         command.started_for = Some(StartedFor::call(&cx, &call.chain));
         // The call's own limit stops the script; this one only leaves it time to say what came before.
@@ -187,6 +206,33 @@ fn result(stdout: &str, stderr: &str, code: i32, timed_out: bool) -> Reply {
         fields.push(("timed_out", Reply::Json(true.into())));
     }
     Reply::Fields(fields)
+}
+
+/// Gives the command these variables. The result is those that change something, as the shell's assignments in the order
+/// of their names.
+fn set_variables(command: &mut Command, env: &Fields) -> Result<Vec<String>, String> {
+    let mut more = BTreeMap::new();
+    for pair in env.table.pairs::<Value, Value>() {
+        let (name, value) = pair.map_err(|error| error.to_string())?;
+        let (Some(name), Some(value)) = (text(&name), text(&value)) else {
+            return Err("expected strings under strings".to_owned());
+        };
+        // The shell's grammar would read any other name as a command.
+        if !is_name(&name) {
+            return Err(format!("expected names of letters, digits and _, such as LANG, got {name:?}"));
+        }
+        more.insert(name, value);
+    }
+    let changed = command.environment.clone().with(&more);
+    // Without those that the environment refuses, and those that a program gets anyway.
+    more.retain(|name, _| changed.get(name) != command.environment.get(name));
+    command.environment = changed;
+    Ok(more.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect())
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// One word for the shell's grammar (POSIX, section 2.2.2: single quotes).

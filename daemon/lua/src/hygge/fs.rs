@@ -1,18 +1,22 @@
-//! `hygge.fs`, which `io` and `os` go through too. Every path is resolved, then judged, then opened.
+//! `hygge.fs`, which `io` and `os` go through too. Every path is resolved, then judged, then opened, so that no answer
+//! depends on something that the plugin may not read in its call.
 
-use std::fs;
-use std::io::{Read, Write};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use globset::GlobBuilder;
 use serde_json::{Value as Json, json};
 use toold_engine::cache::depend::Stamp;
 use toold_engine::cx::Cx;
+use toold_engine::permit;
 use toold_host::exclude::Exclusions;
-use toold_host::files;
+use toold_host::files::{self, FileType, OpenError, PathFacts, Resolved};
+use toold_host::judge::{self, Judge};
 use toold_host::stamps;
+use toold_proto::permission::Verdict;
 
 use super::{Asked, Module, Reply, Work};
 use crate::call::Call;
@@ -22,6 +26,8 @@ use crate::plugin::Plugin;
 const MAX_READ: u64 = 16 << 20;
 /// How many entries `list` and `glob` give at most.
 const MAX_ENTRIES: usize = 10_000;
+/// How many entries of one folder `list` and `glob` look at.
+const MAX_SEEN: usize = 1_000_000;
 
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     let fs = hygge.within("fs")?;
@@ -41,66 +47,56 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     })?;
     fs.waiting("write", "hygge.fs.write", |asked| {
         let bytes = asked.args.bytes(2, "text")?;
-        on_path(asked, 1, Access::Write, move |path| {
-            let mut options = fs::OpenOptions::new();
-            put(path, &bytes, options.write(true).create(true).truncate(true))
-        })
+        on_path(asked, 1, Access::Write, move |path| done("write", path, files::write(path, &bytes)))
     })?;
     fs.waiting("append", "hygge.fs.append", |asked| {
         let bytes = asked.args.bytes(2, "text")?;
-        on_path(asked, 1, Access::Write, move |path| {
-            put(path, &bytes, fs::OpenOptions::new().append(true).create(true))
-        })
+        on_path(asked, 1, Access::Write, move |path| done("write", path, files::append(path, &bytes)))
     })?;
     fs.waiting("list", "hygge.fs.list", |asked| {
-        to_read(asked, |path, notes| {
-            notes.unknown();
-            let entries = fs::read_dir(path).map_err(|error| cannot("list", path, &error))?;
-            let mut list: Vec<(String, &'static str)> = entries
-                .flatten()
-                .take(MAX_ENTRIES)
-                .map(|entry| (entry.file_name().to_string_lossy().into_owned(), kind(entry.file_type().ok())))
-                .collect();
-            list.sort();
-            Ok(Reply::Json(list.into_iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect()))
+        let folder = Target::of(asked, 1, Access::Read)?;
+        folder.notes().unknown();
+        let (call, plugin) = (asked.call.clone(), asked.home.plugin.clone());
+        Ok(async move {
+            let folder = folder.judged().await?;
+            blocking(move || list(&mut Sight::new(&call, plugin, &folder), &folder)).await
         })
     })?;
     fs.waiting("stat", "hygge.fs.stat", |asked| {
         to_read(asked, |path, notes| {
             notes.facts();
-            let Ok(facts) = fs::metadata(path) else { return Ok(Reply::Nil) };
-            let since = facts.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-            let mtime = since.unwrap_or_default().as_secs_f64();
-            Ok(Reply::Json(json!({"type": kind(Some(facts.file_type())), "size": facts.len(), "mtime": mtime})))
+            let Some(facts) = known_facts(path)? else { return Ok(Reply::Nil) };
+            let mtime = facts.modified.as_secs_f64();
+            // The size of a folder grows with the names in it, also with those that may not be shown.
+            let size = if facts.kind.is_dir() { 0 } else { facts.size };
+            Ok(Reply::Json(json!({"type": kind(facts.kind), "size": size, "mtime": mtime})))
         })
     })?;
     fs.waiting("exists", "hygge.fs.exists", |asked| {
         to_read(asked, |path, notes| {
             notes.facts();
-            Ok(Reply::Json(path.exists().into()))
+            Ok(Reply::Json(known_facts(path)?.is_some().into()))
         })
     })?;
     fs.waiting("mkdir", "hygge.fs.mkdir", |asked| {
-        on_path(asked, 1, Access::Write, |path| {
-            fs::create_dir_all(path).map(|()| Reply::Nil).map_err(|error| cannot("make", path, &error))
+        let folder = Target::of(asked, 1, Access::Write)?;
+        let call = asked.call.clone();
+        Ok(async move {
+            let folder = folder.judged().await?;
+            refuse_above(&folder, &call).await?;
+            blocking(move || done("make", &folder, files::make_folders(&folder).map(drop))).await
         })
     })?;
     fs.waiting("remove", "hygge.fs.remove", |asked| {
-        on_path(asked, 1, Access::Write, |path| {
-            // Files, and folders that are empty: nothing here removes a tree.
-            let removed = if path.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) };
-            removed.map(|()| Reply::Nil).map_err(|error| cannot("remove", path, &error))
-        })
+        // Files, and folders that are empty: nothing here removes a tree.
+        on_path(asked, 1, Access::Write, |path| done("remove", path, files::remove(path)))
     })?;
     fs.waiting("rename", "os.rename", |asked| {
         let to = Target::of(asked, 2, Access::Write)?;
-        let from = Target::of(asked, 1, Access::Write)?;
+        let from = Target::of(asked, 1, Access::Move)?;
         Ok(async move {
             let (from, to) = (from.judged().await?, to.judged().await?);
-            blocking(move || {
-                fs::rename(&from, &to).map(|()| Reply::Nil).map_err(|error| cannot("rename", &from, &error))
-            })
-            .await
+            blocking(move || done("rename", &from, files::rename(&from, &to))).await
         })
     })?;
     fs.waiting("glob", "hygge.fs.glob", |asked| {
@@ -109,11 +105,13 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         let glob = glob.map_err(|error| format!("hygge.fs.glob: {error}"))?.compile_matcher();
         let base = Target::at(asked, ".", Access::Read)?;
         base.notes().unknown();
+        let (call, plugin) = (asked.call.clone(), asked.home.plugin.clone());
         Ok(async move {
             let base = base.judged().await?;
             blocking(move || {
                 let mut found = Vec::new();
-                walk(&base, &base, &mut Exclusions::default(), &mut |within| {
+                files::open_folder(&base).map_err(|error| refused("list", &base, error))?;
+                walk(&base, &base, &mut Sight::new(&call, plugin, &base), &mut |within| {
                     if glob.is_match(within) {
                         found.push(within.to_string_lossy().into_owned());
                     }
@@ -135,11 +133,15 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
 enum Access {
     Read,
     Write,
+    /// Gives a file another name, under which it may be readable: both.
+    Move,
 }
 
 /// A path that a script names, and who judges it.
 struct Target {
     path: PathBuf,
+    /// See [`Resolved::veil`].
+    veil: Option<PathBuf>,
     access: Access,
     call: Arc<Call>,
     plugin: Arc<Plugin>,
@@ -156,14 +158,15 @@ impl Target {
         let plugin = asked.home.plugin.clone();
         match access {
             Access::Read => plugin.requires("fs_read", |can| can.fs_read)?,
-            Access::Write => plugin.requires("fs_write", |can| can.fs_write)?,
+            Access::Write | Access::Move => plugin.requires("fs_write", |can| can.fs_write)?,
         }
         let call = asked.call.clone();
         // While it loads, a plugin knows no other folder than its own.
         let base = call.cx.as_ref().map_or_else(|| plugin.dir(), |cx| &cx.cwd);
         let asked = base.join(path);
-        let path = files::resolve(path.as_ref(), base).map_err(|error| format!("{path}: {error}"))?;
-        Ok(Self { path, access, call, plugin, asked })
+        let found = files::resolve_for(path.as_ref(), base, &mut |place| knows(&call, &plugin, place));
+        let Resolved { path, veil } = found.map_err(|error| format!("{path}: {error}"))?;
+        Ok(Self { path, veil, access, call, plugin, asked })
     }
 
     fn notes(&self) -> Notes {
@@ -171,29 +174,84 @@ impl Target {
         Notes { cx, path: self.asked.clone() }
     }
 
-    /// The path, once the policy or a person has allowed it.
+    /// The path, once the policy or a person has allowed it: as it was named, where that alone may be judged at first,
+    /// and then as it leads.
     async fn judged(self) -> Result<PathBuf, String> {
-        let Self { path, access, call, plugin, asked: _ } = self;
-        if access == Access::Read && plugin.owns(&path) {
-            return Ok(path);
-        }
-        if call.cx.is_none() {
-            let path = path.display();
-            return Err(format!("{path}: while a plugin loads it reads its own folder only, and writes nothing"));
-        }
-        let need = {
-            let path = path.clone();
-            blocking(move || {
+        let Self { path, veil, access, call, plugin, asked: _ } = self;
+        let is_open = |path: &Path| access == Access::Read && plugin.owns(path);
+        for place in veil.into_iter().chain([path.clone()]) {
+            if is_open(&place) {
+                continue;
+            }
+            if call.cx.is_none() {
+                let place = place.display();
+                return Err(format!("{place}: while a plugin loads it reads its own folder only, and writes nothing"));
+            }
+            let needs = blocking(move || {
                 let mut exclusions = Exclusions::default();
                 Ok(match access {
-                    Access::Read => files::read_need(&path, &mut exclusions),
-                    Access::Write => files::write_need(&path, &mut exclusions),
+                    Access::Read => vec![files::read_need(&place, &mut exclusions)],
+                    Access::Write => vec![files::write_need(&place, &mut exclusions)],
+                    Access::Move => {
+                        vec![files::read_need(&place, &mut exclusions), files::write_need(&place, &mut exclusions)]
+                    }
                 })
-            })
-            .await?
-        };
-        call.require(need).await.map_err(|error| error.to_string())?;
+            });
+            for need in needs.await? {
+                call.require(need).await.map_err(|error| error.to_string())?;
+            }
+        }
         Ok(path)
+    }
+}
+
+/// Refuses to make a folder that may not be written, on the way to one that may: the name of a secret, for one, where
+/// the answer would show whether there is a file of that name.
+async fn refuse_above(folder: &Path, call: &Call) -> Result<(), String> {
+    let folder = folder.to_owned();
+    let needs = blocking(move || {
+        let missing = folder.ancestors().skip(1).take_while(|above| !files::is_folder(above));
+        let mut exclusions = Exclusions::default();
+        Ok(missing.map(|above| files::write_need(above, &mut exclusions)).collect::<Vec<_>>())
+    });
+    for need in needs.await? {
+        if permit::judge(call.cx()?, &call.chain, &need).verdict == Verdict::Deny {
+            call.require(need).await.map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a script may know if there is a link at `place`.
+pub(super) fn knows(call: &Call, plugin: &Plugin, place: &Path) -> bool {
+    // A plugin knows where it lies.
+    let is_own = plugin.owns(place) || plugin.dir().starts_with(place);
+    is_own || call.cx.as_ref().is_some_and(|cx| judge::knows(place, cx, &call.chain))
+}
+
+/// What a script sees of a folder that it may read.
+struct Sight {
+    plugin: Arc<Plugin>,
+    /// `None` while a plugin loads: it sees its own files.
+    judge: Option<Judge>,
+    exclusions: Exclusions,
+}
+
+impl Sight {
+    fn new(call: &Call, plugin: Arc<Plugin>, folder: &Path) -> Self {
+        let judge = call.cx.as_ref().map(|cx| Judge::new(cx, call.chain.clone(), folder.to_owned()));
+        Self { plugin, judge, exclusions: Exclusions::of_walk() }
+    }
+
+    /// The entries of a folder that the script may read.
+    fn entries(&mut self, folder: &Path) -> Result<impl Iterator<Item = (OsString, FileType)>, OpenError> {
+        let found = files::list(folder, MAX_SEEN)?.into_iter();
+        Ok(found.filter(|(name, kind)| {
+            let path = folder.join(name);
+            let judge = self.judge.as_ref();
+            self.plugin.owns(&path)
+                || judge.is_some_and(|judge| judge.may_read(&path, kind.is_dir(), &mut self.exclusions))
+        }))
     }
 }
 
@@ -214,7 +272,7 @@ impl Notes {
         }
     }
 
-    fn before_reading(&self, file: &fs::File) -> Option<Stamp> {
+    fn before_reading(&self, file: &File) -> Option<Stamp> {
         let cx = self.cx.as_ref()?;
         stamps::before_reading(&self.path, file).map_err(|_| cx.do_not_keep()).ok()
     }
@@ -262,36 +320,60 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + 
     }
 }
 
-fn put(path: &Path, bytes: &[u8], options: &mut fs::OpenOptions) -> Result<Reply, String> {
-    let written = options.open(path).and_then(|mut file| file.write_all(bytes));
-    written.map(|()| Reply::Nil).map_err(|error| cannot("write", path, &error))
+fn done(what: &str, path: &Path, result: Result<(), OpenError>) -> Result<Reply, String> {
+    result.map(|()| Reply::Nil).map_err(|error| refused(what, path, error))
+}
+
+/// What the system says of a path; `None` when it says nothing, because nothing is there or it may not be seen.
+fn known_facts(path: &Path) -> Result<Option<PathFacts>, String> {
+    match files::facts(path) {
+        Ok(facts) => Ok(facts),
+        Err(OpenError::System { .. }) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn refused(what: &str, path: &Path, error: OpenError) -> String {
+    match error {
+        OpenError::System { source, .. } => cannot(what, path, &source),
+        error => error.to_string(),
+    }
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> String {
     format!("can't {what} {}: {error}", path.display())
 }
 
-fn kind(kind: Option<fs::FileType>) -> &'static str {
+fn kind(kind: FileType) -> &'static str {
     match kind {
-        Some(kind) if kind.is_dir() => "directory",
-        Some(kind) if kind.is_file() => "file",
-        Some(kind) if kind.is_symlink() => "link",
-        Some(_) | None => "other",
+        FileType::Directory => "directory",
+        FileType::RegularFile => "file",
+        FileType::Symlink => "link",
+        _ => "other",
     }
 }
 
-/// Files below a folder, without those that are kept from tools and what Git keeps for itself; links
-/// to folders are not followed. `see` says whether to go on.
-fn walk(base: &Path, folder: &Path, exclusions: &mut Exclusions, see: &mut impl FnMut(&Path) -> bool) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else { return true };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        let Ok(kind) = entry.file_type() else { continue };
-        if entry.file_name() == ".git" || exclusions.reason(&path, kind.is_dir()).is_some() {
+fn list(sight: &mut Sight, folder: &Path) -> Result<Reply, String> {
+    let entries = sight.entries(folder).map_err(|error| refused("list", folder, error))?;
+    let mut list: Vec<(String, &'static str)> =
+        entries.map(|(name, file)| (name.to_string_lossy().into_owned(), kind(file))).collect();
+    list.sort();
+    list.truncate(MAX_ENTRIES);
+    Ok(Reply::Json(list.into_iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect()))
+}
+
+/// Files below a folder that the script may read, without those that Git keeps for itself; links to folders are not
+/// followed. `see` says whether to go on.
+fn walk(base: &Path, folder: &Path, sight: &mut Sight, see: &mut impl FnMut(&Path) -> bool) -> bool {
+    // A folder that cannot be looked into, or became a link, holds nothing.
+    let Ok(entries) = sight.entries(folder).map(Vec::from_iter) else { return true };
+    for (name, kind) in entries {
+        let path = folder.join(&name);
+        if name == ".git" {
             continue;
         }
         let goes_on = match kind.is_dir() {
-            true => walk(base, &path, exclusions, see),
+            true => walk(base, &path, sight, see),
             false => see(path.strip_prefix(base).unwrap_or(&path)),
         };
         if !goes_on {

@@ -1,8 +1,10 @@
 //! `require`: modules of the plugin's own folder, and no others.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use mlua::Function;
+use toold_host::files;
 
 use super::Module;
 use crate::load::Home;
@@ -44,7 +46,7 @@ fn find(home: &Home, name: &str) -> Result<(PathBuf, Source), String> {
             let path = folder.join(&relative);
             match path.canonicalize() {
                 // A link is followed as long as it stays inside.
-                Ok(target) if target.starts_with(&real) => return Ok((path.clone(), read(home, &path)?)),
+                Ok(target) if target.starts_with(&real) => return Ok((path.clone(), read(home, &path, &target)?)),
                 Ok(_) => return Err(format!("require: module '{name}' lies outside of the plugin's folder")),
                 Err(_) => tried.push(relative),
             }
@@ -54,7 +56,9 @@ fn find(home: &Home, name: &str) -> Result<(PathBuf, Source), String> {
 }
 
 /// As it was when this version first read it, so that all machines of a version run the same.
-fn read(home: &Home, path: &Path) -> Result<Source, String> {
+///
+/// `target` is where `path` led when it was looked at: no other file is opened.
+fn read(home: &Home, path: &Path, target: &Path) -> Result<Source, String> {
     let sources = &home.plugin.sources;
     if let Some(source) = sources.text(path) {
         return Ok(source);
@@ -62,11 +66,13 @@ fn read(home: &Home, path: &Path) -> Result<Source, String> {
     if home.plugin.sealed {
         return Err(format!("require: {} is not part of what was trusted of this plugin", path.display()));
     }
-    let length = path.metadata().map_or(0, |facts| facts.len());
-    if length > MAX_SOURCE as u64 {
-        return Err(format!("require: {} has {length} bytes; at most {MAX_SOURCE} are taken", path.display()));
+    let cannot = |why: &dyn std::fmt::Display| format!("require: can't read {}: {why}", path.display());
+    let file = files::open(target).map_err(|error| cannot(&error))?;
+    let mut source = Vec::new();
+    file.take(MAX_SOURCE as u64 + 1).read_to_end(&mut source).map_err(|error| cannot(&error))?;
+    if source.len() > MAX_SOURCE {
+        return Err(format!("require: {} is longer than {MAX_SOURCE} bytes, which is the limit", path.display()));
     }
-    let source = std::fs::read(path).map_err(|error| format!("require: can't read {}: {error}", path.display()))?;
     let source: Source = source.into();
     sources.add(&home.plugin.manifest.shown(path), path, source.clone());
     Ok(source)

@@ -199,11 +199,12 @@ async fn parallelizable_calls_run_at_once() {
         id: world.session.id.clone(),
         cwd: world.session.cwd.clone(),
         roots: Vec::new(),
-        project: world.session.project.clone(),
+        project: world.session.project().to_owned(),
         client: None,
         model: None,
         env: Default::default(),
         filter: Default::default(),
+        workspace: None,
     }));
     let (a, b) = tokio::join!(world.call("t", json!({})), world.call("t", json!({})));
     is_text(&a, "met");

@@ -3,10 +3,12 @@
 mod authors;
 mod calls;
 mod compatible;
+mod environment;
 mod hostile;
 mod http;
 mod limits;
 mod offers;
+mod oracles;
 mod projects;
 mod registering;
 mod reloading;

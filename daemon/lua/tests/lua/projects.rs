@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -65,6 +66,11 @@ struct Project {
 impl Project {
     /// A user's plugins, and a project's, in `.toold/plugins`.
     async fn new(users: &[(&str, &str)], files: &[(&str, &str)]) -> Self {
+        Self::with(users, files, |_| ()).await
+    }
+
+    /// The same, with what `change` makes before the daemon looks there.
+    async fn with(users: &[(&str, &str)], files: &[(&str, &str)], change: impl FnOnce(&Self)) -> Self {
         let person = Arc::<Person>::default();
         let trust = person.clone();
         let world = World::with(users, |options| options.trust = trust).await;
@@ -73,6 +79,7 @@ impl Project {
         for (name, text) in files {
             write(&project.plugin(name), text);
         }
+        change(&project);
         project.open().await;
         project
     }
@@ -145,7 +152,7 @@ async fn a_trusted_plugin_serves_sessions_of_its_project_alone() {
     assert_eq!(project.status("p"), PluginStatus::Loaded);
     assert!(project.sees(&project.root, "here") && !project.sees(Path::new("/elsewhere"), "here"));
     assert!(project.world.call("other", json!({})).await.text().contains("mine"));
-    let elsewhere = project.world.session.project.parent().unwrap().to_owned();
+    let elsewhere = project.world.session.project().parent().unwrap().to_owned();
     let hooks = project.world.engine.hooks.snapshot();
     assert_eq!(hooks[0].spec().source.scope, Scope::Project(project.root.clone()));
     assert!(!project.sees(&elsewhere, "here"));
@@ -257,4 +264,58 @@ async fn of_one_name_the_users_comes_first_then_the_bundled_then_the_projects() 
     project.world.until(|_| tools() == ["shipped"]).await;
     project.world.host.arrange(|arrangement| _ = arrangement.enabled.remove("p"));
     project.world.until(|_| tools() == ["projects"]).await;
+}
+
+/// A repository can hold links to any place: nothing of the files there shows, and it makes no difference what they hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_out_of_a_projects_plugin_are_not_followed() {
+    let mut lists = Vec::new();
+    for secret in ["TOKEN=abc = = x", "name = \"other\""] {
+        let project = Project::with(&[], &[("f/plugin.lua", ""), ("g/lib.lua", "")], |project| {
+            write(&project.root.join("../secret"), secret);
+            symlink("../../../../secret", project.plugin("f/plugin.toml")).unwrap();
+            symlink("../../../../secret", project.plugin("g/plugin.lua")).unwrap();
+            symlink("../../../secret", project.plugin("p.lua")).unwrap();
+        });
+        let project = project.await;
+        for name in ["f", "g", "p.lua"] {
+            project.trust(name).await;
+        }
+        for name in ["f", "g", "p"] {
+            let plugin = project.world.plugin(name);
+            assert_eq!(plugin.status, PluginStatus::Failed, "{name}");
+            assert!(plugin.error.unwrap().message.contains("is a link to a file that is no part of the plugin"));
+        }
+        let list = serde_json::to_string(&project.world.host.list()).unwrap();
+        assert!(!list.contains("TOKEN"), "{list}");
+        lists.push(list.replace(project.world.root.path().to_str().unwrap(), "TOP"));
+    }
+    assert_eq!(lists[0], lists[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_projects_plugin_folder_that_is_a_link_out_of_it_has_no_plugins() {
+    let project = Project::with(&[], &[], |project| {
+        write(&project.root.join("../private/p.lua"), &says("p", "x"));
+        fs::create_dir(project.root.join(".toold")).unwrap();
+        symlink("../../private", project.root.join(".toold/plugins")).unwrap();
+    });
+    assert!(project.await.world.host.list().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_within_a_project_and_within_its_plugin_are_followed() {
+    let files = [("f/plugin.lua", "require('linked')"), ("f/lib.lua", &says("f", "x"))];
+    let project = Project::with(&[], &files, |project| {
+        write(&project.root.join("tools/p.lua"), &says("p", "y"));
+        symlink("lib.lua", project.plugin("f/linked.lua")).unwrap();
+        symlink("../../tools/p.lua", project.plugin("p.lua")).unwrap();
+    });
+    let project = project.await;
+    for name in ["f", "p.lua"] {
+        project.trust(name).await;
+    }
+    for name in ["f", "p"] {
+        assert_eq!((project.status(name), project.world.plugin(name).error), (PluginStatus::Loaded, None));
+    }
 }

@@ -68,7 +68,7 @@ async fn output_is_heard_as_it_comes() {
         "local heard = {}
          local r = hygge.exec('sh', {'-c', 'echo one; read x < go; echo two >&2'}, {on_output = function(stream, text)
            heard[#heard + 1] = stream .. ':' .. text
-           if text == 'one\\n' then hygge.fs.write('go', 'go\\n') end
+           if text == 'one\\n' then hygge.exec('sh', {'-c', 'echo go > go'}) end
          end})
          return table.concat(heard) .. r.stdout .. r.code",
     ))
@@ -79,6 +79,20 @@ async fn output_is_heard_as_it_comes() {
     assert!(status.success());
     let text = world.call("t", json!({})).await.text();
     assert!(text.contains("stdout:one"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pipes_and_devices_are_not_written() {
+    let world = World::of(&tool("return tostring(select(2, pcall(hygge.fs[input.what], input.path, 'x')))")).await;
+    world.allow_all();
+    let status = std::process::Command::new("mkfifo").arg(world.work().join("pipe")).status().unwrap();
+    assert!(status.success());
+    for (path, kind) in [("pipe", "a named pipe"), ("/dev/null", "a device")] {
+        for what in ["write", "append", "read"] {
+            let text = world.text("t", json!({"what": what, "path": path})).await;
+            assert!(text.contains(&format!("is {kind}, not a file")), "{what} {path}: {text}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -174,6 +174,7 @@ fn session(id: &str, cwd: &Path) -> Arc<Session> {
         model: Some("test-model".into()),
         env: Default::default(),
         filter: Filter::default(),
+        workspace: None,
     }))
 }
 

@@ -14,7 +14,6 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use toold_engine::execute::Principal;
-use toold_engine::session::Hold;
 
 use crate::server::{Kind, Mcp, Server};
 
@@ -59,7 +58,7 @@ impl McpHttp {
         sessions.session_config.keep_alive = Some(session_idle);
         let sessions = Arc::new(sessions);
         let mcp = mcp.clone();
-        let server = move || Ok(mcp.server(Kind::Http, mcp.host.next_connection(), principal, None, Hold::Free));
+        let server = move || Ok(mcp.server(Kind::Http, mcp.host.next_connection(), principal, None));
         let service = StreamableHttpService::new(server, sessions.clone(), config);
         Self { service, sessions, max_sessions }
     }

@@ -68,7 +68,7 @@ fn say_of(resource: &offers::Resource, [title, description, mime_type]: [&mut Op
 async fn seen(server: &Server, context: &RequestContext<RoleServer>) -> Result<Vec<Arc<offers::Resource>>, ErrorData> {
     let session = server.view(context).await?;
     server.mcp.host.settled().await;
-    Ok(server.mcp.engine().offers.resources(&session.project))
+    Ok(server.mcp.engine().offers.resources(session.project()))
 }
 
 pub(super) async fn read(
@@ -102,7 +102,7 @@ pub(super) async fn prompts(
 ) -> Result<ListPromptsResult, ErrorData> {
     let session = server.view(context).await?;
     server.mcp.host.settled().await;
-    let all = server.mcp.engine().offers.prompts(&session.project);
+    let all = server.mcp.engine().offers.prompts(session.project());
     let prompts = all.iter().map(|prompt| {
         let argument = |own: &toold_proto::offer::PromptArgument| {
             let mut shown = PromptArgument::new(&own.name).with_required(own.required);

@@ -47,7 +47,7 @@ pub(super) async fn list(server: &Server, context: &RequestContext<RoleServer>) 
 /// A session's tools, sorted by name.
 pub(super) fn visible(engine: &Engine, session: &Session) -> Vec<Tool> {
     let snapshot = engine.registry.snapshot();
-    let view = snapshot.view(&session.project);
+    let view = snapshot.view(session.project());
     let seen = view.iter().map(|tool| tool.spec()).filter(|spec| session.filter.lets(spec));
     seen.filter_map(describe).collect()
 }
@@ -111,12 +111,12 @@ pub(super) async fn call(
 }
 
 pub(super) fn knows(engine: &Engine, session: &Session, name: &str) -> bool {
-    engine.registry.snapshot().view(&session.project).find(name).is_some()
+    engine.registry.snapshot().view(session.project()).find(name).is_some()
 }
 
 /// What a tool says of itself and tasks. Of one that is not there nothing is wanted.
 fn task_use(engine: &Engine, session: &Session, name: &str) -> Option<TaskUse> {
-    engine.registry.snapshot().view(&session.project).find(name)?.spec().annotations.task
+    engine.registry.snapshot().view(session.project()).find(name)?.spec().annotations.task
 }
 
 fn finished(answer: Result<ToolResult, CallError>, any_structure: bool) -> Finished {

@@ -1,6 +1,6 @@
 //! Where a request works: the session that it runs in, and so the tools that it sees.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use rmcp::model::{ProtocolVersion, RequestMetaObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use toold_engine::execute::Principal;
-use toold_engine::session::{Hold, Session};
+use toold_engine::session::Session;
 use toold_proto::session::{ClientInfo, ToolFilter};
 
 use crate::server::{Host, Kind, Server, Wanted};
@@ -19,6 +19,9 @@ use crate::server::{Host, Kind, Server, Wanted};
 const CWD_KEY: &str = "toold/cwd";
 /// `_meta` of a stream's first request: the folder for all that name none. Bridges send it.
 const DEFAULT_CWD_KEY: &str = "toold/default-cwd";
+/// `_meta` of a stream's first request: variables for the commands of its sessions, as an object of texts. Bridges send
+/// those that they were started with; the daemon takes those that the client may set.
+const ENV_KEY: &str = "toold/env";
 /// The same as [`CWD_KEY`], as a header of HTTP, which more clients can be told to send.
 const CWD_HEADER: &str = "toold-cwd";
 
@@ -114,6 +117,7 @@ impl Visits {
         place: Place,
         client: Option<ClientInfo>,
         principal: Principal,
+        connection: u64,
     ) -> Result<Arc<Session>, String> {
         let mut visits = self.0.lock().expect("no code panics while it holds this lock");
         let now = Instant::now();
@@ -135,7 +139,8 @@ impl Visits {
         }
         let filter = place.narrowed.filter();
         let Place { cwd, roots, .. } = place;
-        let session = host.open_session(Wanted { cwd, roots, client, principal, filter, hold: Hold::Free })?;
+        let session =
+            host.open_session(Wanted { cwd, roots, client, principal, filter, connection, env: BTreeMap::new() })?;
         visits.insert(key, Visit { session: session.clone(), last: now });
         Ok(session)
     }
@@ -162,7 +167,7 @@ impl Server {
         let principal = self.connection.principal;
         let session = match self.connection.kind {
             Kind::Http if is_modern(context) => {
-                self.mcp.visits.session(self.mcp.host.as_ref(), place, client, principal)
+                self.mcp.visits.session(self.mcp.host.as_ref(), place, client, principal, self.connection.id)
             }
             Kind::Stream | Kind::Http => self.views.session(place, |place| Wanted {
                 cwd: place.cwd.clone(),
@@ -170,7 +175,8 @@ impl Server {
                 client,
                 principal,
                 filter: place.narrowed.filter(),
-                hold: self.connection.hold.clone(),
+                connection: self.connection.id,
+                env: self.connection.env.lock().expect("no code panics while it holds this lock").clone(),
             }),
         };
         session.map_err(|words| ErrorData::invalid_params(words, None))
@@ -183,6 +189,11 @@ impl Server {
         {
             let mut known = self.connection.default_cwd.lock().expect("no code panics while it holds this lock");
             *known = Some(PathBuf::from(cwd));
+        }
+        if self.connection.kind == Kind::Stream
+            && let Some(env) = meta.get(ENV_KEY).and_then(|env| BTreeMap::deserialize(env).ok())
+        {
+            *self.connection.env.lock().expect("no code panics while it holds this lock") = env;
         }
     }
 

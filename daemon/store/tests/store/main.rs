@@ -36,6 +36,7 @@ fn session(id: &str) -> SavedSession {
         model: Some("m".into()),
         mode: Mode::Plan,
         filter: ToolFilter { enable: Some(vec!["git_*".into()]), ..ToolFilter::default() },
+        owner: Some("{}".to_owned()),
         opened_at: now(),
         used_at: now(),
     }

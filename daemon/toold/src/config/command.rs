@@ -4,8 +4,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use toold_engine::policy::Policy;
+use toold_engine::policy::rules::{RulePlace, read_rule};
 
 use crate::config::read::{Text, read};
+use crate::config::warnings::{of_rule, warnings};
 use crate::config::{self, project, schema};
 use crate::daemon::Options;
 
@@ -27,23 +30,28 @@ pub fn print_path(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints what is wrong with a file, or with the whole configuration when none is named. True when nothing is.
+/// Prints what is wrong with a file, or with the whole configuration when none is named, and what has no effect now. True
+/// when nothing is wrong.
 ///
 /// A file below a `.toold` folder is judged as a project's.
 ///
 /// # Errors
 /// The file cannot be read, or stdout is gone.
 pub fn check(options: &Options, file: Option<PathBuf>) -> anyhow::Result<bool> {
-    let (shown, problems) = match file {
-        None => (options.config_file(), config::load(options).problems),
+    let (shown, problems, warnings) = match file {
+        None => {
+            let loaded = config::load(options);
+            let warnings = warnings(options, &loaded);
+            (options.config_file(), loaded.problems, warnings)
+        }
         Some(file) => {
-            let problems = problems_of(options, &file)?;
-            (file, problems)
+            let (problems, warnings) = findings_of(options, &file)?;
+            (file, problems, warnings)
         }
     };
     let mut out = io::stdout().lock();
-    for problem in &problems {
-        writeln!(out, "{problem}")?;
+    for finding in problems.iter().chain(&warnings) {
+        writeln!(out, "{finding}")?;
     }
     if problems.is_empty() {
         writeln!(out, "{}: no mistakes", shown.display())?;
@@ -51,31 +59,42 @@ pub fn check(options: &Options, file: Option<PathBuf>) -> anyhow::Result<bool> {
     Ok(problems.is_empty())
 }
 
-fn problems_of(options: &Options, file: &Path) -> anyhow::Result<Vec<String>> {
+/// Mistakes, and what has no effect now.
+fn findings_of(options: &Options, file: &Path) -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let text = std::fs::read_to_string(file).with_context(|| format!("can't read {}", file.display()))?;
     let of_project = file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".toold");
     if !of_project {
         let alone = Options { config: Some(std::path::absolute(file)?), ..options.clone() };
-        return Ok(config::load(&alone).problems);
+        let loaded = config::load(&alone);
+        let warnings = warnings(&alone, &loaded);
+        return Ok((loaded.problems, warnings));
     }
     let name = file.display().to_string();
     let source = Text { name: &name, text: &text, overrides: &[], sections: Some(project::SECTIONS) };
     let config = match read(source).config {
         Ok(config) => config,
-        Err(problems) => return Ok(problems),
+        Err(problems) => return Ok((problems, Vec::new())),
     };
     let base = std::path::absolute(file)?.parent().and_then(Path::parent).map(Path::to_owned);
-    let problems = config.permission.rules.iter().filter_map(|rule| {
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    for rule in &config.permission.rules {
         let origin = source.place(Some(rule.span()));
-        let place = toold_engine::policy::rules::RulePlace {
+        let place = RulePlace {
             origin: origin.clone(),
             project: base.clone(),
             trusted: true,
             base: base.clone(),
             home: options.places.home.clone(),
         };
-        let read = toold_engine::policy::rules::read_rule(rule.get_ref(), &place);
-        read.err().map(|problem| format!("{origin}: {problem}"))
-    });
-    Ok(problems.collect())
+        match read_rule(rule.get_ref(), &place) {
+            Ok(rule) => warnings.extend(of_rule(&rule)),
+            Err(problem) => problems.push(format!("{origin}: {problem}")),
+        }
+    }
+    let mut protected = Policy::default();
+    for pattern in &config.permission.protected_writes {
+        protected.protect(pattern.get_ref(), &source.place(Some(pattern.span())), None);
+    }
+    problems.extend(protected.broken);
+    Ok((problems, warnings))
 }

@@ -1,11 +1,12 @@
 //! What a project says in its `.toold/config.toml`.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RuleConfig, RulePlace, read_rule};
+use toold_host::files;
 use toold_proto::config::ConfigEntry;
 use toold_proto::permission::{RuleInfo, Verdict};
 
@@ -87,9 +88,13 @@ impl ProjectFile {
         file
     }
 
-    /// Adds the file's rules to a policy. `trusted`: those that allow, too.
+    /// Adds the file's rules to a policy, and the writes that it protects. `trusted`: the rules that allow, too.
     pub fn add_rules(&self, policy: Policy, home: Option<&Path>, trusted: bool) -> Policy {
         let mut policy = policy.with_rules(self.rules(home, trusted));
+        for pattern in &self.config.permission.protected_writes {
+            let origin = format!("{}:{}", self.path.display(), self.line_of(pattern));
+            policy.protect(pattern.get_ref(), &origin, Some(&self.project));
+        }
         self.problems.iter().for_each(|problem| policy.close_project(&self.project, problem));
         policy
     }
@@ -115,7 +120,7 @@ impl ProjectFile {
 
     /// What counts only once it is trusted, beside the rules that allow.
     pub fn settings(&self) -> Vec<ConfigEntry> {
-        self.entries.iter().filter(|entry| !entry.key.starts_with("permission.rules[")).cloned().collect()
+        self.entries.iter().filter(|entry| !entry.key.starts_with("permission.")).cloned().collect()
     }
 
     fn rules(&self, home: Option<&Path>, trusted: bool) -> impl Iterator<Item = (RuleConfig, RulePlace)> {
@@ -142,5 +147,10 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     if !facts.is_file() || facts.len() > MAX_BYTES {
         return Err(std::io::Error::other(format!("it is no file of at most {MAX_BYTES} bytes")));
     }
-    std::fs::read(path)
+    // The repository chooses what lies here, so it is opened as any file that a tool names.
+    let resolved = files::resolve(path, Path::new("/"))?;
+    let file = files::open(&resolved).map_err(std::io::Error::other)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

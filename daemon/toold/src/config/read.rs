@@ -11,7 +11,7 @@ use toold_proto::config::ConfigEntry;
 
 use crate::config::nearest::perhaps;
 use crate::config::overrides::Override;
-use crate::config::{Config, schema};
+use crate::config::{Config, names, schema};
 
 /// What a text says, or all that is wrong with it.
 pub struct Read {
@@ -48,6 +48,10 @@ pub fn read(source: Text) -> Read {
         source.check_keys(root.get_ref(), &[schema::schema()], "", &mut problems);
         source.collect(root.get_ref(), schema::schema(), "", &mut entries);
     }
+    if !problems.is_empty() {
+        return Read { config: Err(problems), entries };
+    }
+    names::check(&source, root.get_ref(), &mut problems);
     if !problems.is_empty() {
         return Read { config: Err(problems), entries };
     }

@@ -1,14 +1,18 @@
 //! The usual `mcp.json` of other programs.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::Read;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::Value;
+use toold_host::files::{self, OpenError};
 
 use super::McpServerConfig;
+
+/// Longer lists are not read.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// One server of such a file; what we have no use for is passed over.
 #[derive(Deserialize)]
@@ -35,10 +39,8 @@ struct Imported {
 /// # Errors
 /// A file that cannot be read as such a one.
 pub(super) fn read(path: &Path) -> anyhow::Result<BTreeMap<String, Result<McpServerConfig, String>>> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(error) => return Err(error).with_context(|| format!("can't read {}", path.display())),
+    let Some(text) = text_of(path).with_context(|| format!("can't read {}", path.display()))? else {
+        return Ok(BTreeMap::new());
     };
     let json: Value =
         serde_json::from_str(&plain_json(&text)).with_context(|| format!("can't read {}", path.display()))?;
@@ -55,6 +57,20 @@ pub(super) fn read(path: &Path) -> anyhow::Result<BTreeMap<String, Result<McpSer
         }
     });
     Ok(read.collect())
+}
+
+/// A trusted project names such files too, and a repository what lies there. `None` when there is nothing.
+fn text_of(path: &Path) -> anyhow::Result<Option<String>> {
+    let resolved = files::resolve(&std::path::absolute(path)?, Path::new("/"))?;
+    let file = match files::open(&resolved) {
+        Ok(file) => file,
+        Err(OpenError::NotFound(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut text = String::new();
+    file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    ensure!(text.len() as u64 <= MAX_BYTES, "it is longer than {MAX_BYTES} bytes, which is the limit");
+    Ok(Some(text))
 }
 
 fn server_config(imported: Imported) -> Result<McpServerConfig, String> {
@@ -147,5 +163,16 @@ mod tests {
         let text = "{\"a\": \"x // y, } \\\" /* z\", /* c */ \"b\": [1, 2, ], // d\n}";
         let json: Value = serde_json::from_str(&plain_json(text)).unwrap();
         assert_eq!(json, serde_json::json!({"a": "x // y, } \" /* z", "b": [1, 2]}));
+    }
+    #[test]
+    fn pipes_are_not_opened_and_long_lists_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, long) = (folder.path().join("pipe"), folder.path().join("long"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::fs::write(&long, vec![b' '; 1 + MAX_BYTES as usize]).unwrap();
+        let error = |path: &Path| format!("{:#}", read(path).unwrap_err());
+        assert!(error(&pipe).contains("is a named pipe"), "{}", error(&pipe));
+        assert!(error(&long).contains("longer than 1048576 bytes"), "{}", error(&long));
+        assert!(read(&folder.path().join("none")).unwrap().is_empty());
     }
 }

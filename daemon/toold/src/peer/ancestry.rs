@@ -1,6 +1,7 @@
-//! What a process runs below. Whatever cannot be told for certain counts as below a tool.
+//! What a process runs below. Whatever cannot be read for certain counts as below a tool.
 //!
-//! Numbers of processes come again, so no number is believed by itself. The peer is held by a descriptor where the
+//! A process counts as a tool's if it or one of its ancestors has a daemon as its parent or carries the
+//! [mark of tools](toold_host::process::tool_mark), which stays when the daemon is gone. Numbers of processes come again, so no number is believed by itself. The peer is held by a descriptor where the
 //! kernel has that, its parents are read from the bottom up, and then once more from the top down: whoever is named
 //! as the parent by a process that lived before and after was that parent in between.
 
@@ -8,36 +9,62 @@ use tokio::net::UnixStream;
 use toold_engine::session::{Hold, Sessions};
 
 use crate::peer::Refused;
+use crate::peer::agent_processes::{Lineage, ProcessId};
 
-/// What holds the sessions of the process at the other end, whose number at the time of its connecting was `pid`.
+/// What was found of a process.
+pub(super) struct Origin {
+    /// What holds its sessions.
+    pub(super) hold: Hold,
+    /// The process and its ancestors; empty where they cannot be read.
+    pub(super) lineage: Lineage,
+}
+
+impl Origin {
+    fn of(hold: Hold) -> Self {
+        Self { hold, lineage: Lineage::default() }
+    }
+}
+
+/// Where the process at the other end comes from, whose number at the time of its connecting was `pid`.
 ///
 /// # Errors
 /// There are no descriptors left to look.
 #[cfg(target_os = "linux")]
-pub(super) fn hold_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessions) -> Result<Hold, Refused> {
+pub(super) fn origin_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessions) -> Result<Origin, Refused> {
     let peer = match Process::of_peer(stream, pid) {
         Ok(Some(peer)) => peer,
-        Ok(None) => return Ok(Hold::Unknown),
+        Ok(None) => return Ok(Origin::of(Hold::Unknown)),
         Err(error) => return refused_or_unknown(&error),
     };
     if peer.pid == std::process::id() {
-        return Ok(Hold::Free);
+        return Ok(Origin::of(Hold::Free));
     }
     // Parents end, and their children get others, while they are looked at.
     for _ in 0..TRIES {
         match look(&peer, sessions) {
-            Ok(Some(hold)) => return Ok(hold),
+            Ok(Some(origin)) => return Ok(origin),
             Ok(None) => {}
             Err(error) => return refused_or_unknown(&error),
         }
     }
-    Ok(Hold::Unknown)
+    Ok(Origin::of(Hold::Unknown))
 }
 
-/// Where there is no `/proc`, descendants are not told from people; the security document says so.
+/// Where there is no `/proc`, toold cannot tell descendants from people; the security document says so.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn hold_of(_stream: &UnixStream, _pid: Option<u32>, _sessions: &Sessions) -> Result<Hold, Refused> {
-    Ok(Hold::Free)
+pub(super) fn origin_of(_stream: &UnixStream, _pid: Option<u32>, _sessions: &Sessions) -> Result<Origin, Refused> {
+    Ok(Origin::of(Hold::Free))
+}
+
+/// A living process, as it is known from then on.
+#[cfg(target_os = "linux")]
+pub(super) fn process_id(pid: u32) -> Option<ProcessId> {
+    linux::read(pid).ok().map(|link| link.id())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn process_id(_pid: u32) -> Option<ProcessId> {
+    None
 }
 
 /// Whether this process was started by a tool of a daemon. One that serves there would take the tool for a person.
@@ -68,9 +95,12 @@ mod linux {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use tokio::net::UnixStream;
     use toold_engine::session::{Hold, Sessions};
+    use toold_host::process::tool_mark;
     use toold_host::started::holder_of;
 
+    use super::Origin;
     use crate::peer::Refused;
+    use crate::peer::agent_processes::{Lineage, ProcessId};
 
     /// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
     const MAX_DEPTH: usize = 256;
@@ -125,12 +155,22 @@ mod linux {
         session: u32,
         /// In ticks since the system started.
         started: u64,
+        /// Whether it carries the mark of tools.
+        marked: bool,
     }
 
-    /// What holds the sessions of a process; `None` when something changed meanwhile.
-    pub(super) fn look(peer: &Process, sessions: &Sessions) -> io::Result<Option<Hold>> {
+    impl Link {
+        pub(super) fn id(self) -> ProcessId {
+            ProcessId { pid: self.pid, started: self.started }
+        }
+    }
+
+    /// Where a process comes from; `None` when something changed meanwhile.
+    pub(super) fn look(peer: &Process, sessions: &Sessions) -> io::Result<Option<Origin>> {
         let (links, top) = climb(peer.pid, Some(std::process::id()))?;
         let hold = match (top, links.last()) {
+            // A tool of a daemon that is gone.
+            (Top::Nobody, _) if links.iter().any(|link| link.marked) => Hold::Unknown,
             (Top::Nobody, _) => Hold::Free,
             (Top::ThisDaemon, Some(topmost)) => match holder_of(sessions, topmost.pid) {
                 // Its parents have ended, and it stayed in the session that its tool's program leads.
@@ -145,7 +185,8 @@ mod linux {
             }
         }
         let in_order = links.windows(2).all(|pair| pair[1].started <= pair[0].started);
-        Ok((in_order && peer.lives()).then_some(hold))
+        let lineage = Lineage::new(links.into_iter().map(Link::id));
+        Ok((in_order && peer.lives()).then_some(Origin { hold, lineage }))
     }
 
     /// The process and its parents, up to the one below a daemon. `own` is this daemon's number, if it serves.
@@ -177,9 +218,10 @@ mod linux {
         Some((metadata.dev(), metadata.ino()))
     }
 
-    fn read(pid: u32) -> io::Result<Link> {
+    pub(super) fn read(pid: u32) -> io::Result<Link> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        parse(pid, &stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
+        let link = parse(pid, &stat).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Link { marked: tool_mark::is_marked(pid)?, ..link })
     }
 
     /// Fields 4, 6 and 22 of `/proc/PID/stat`. The name in field 2 may hold blanks and brackets, so it is cut off first.
@@ -187,13 +229,13 @@ mod linux {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let id = |number: usize| u32::try_from(field(number)?).ok();
-        Some(Link { pid, parent: id(4)?, session: id(6)?, started: field(22)? })
+        Some(Link { pid, parent: id(4)?, session: id(6)?, started: field(22)?, marked: false })
     }
 
-    pub(super) fn refused_or_unknown(error: &io::Error) -> Result<Hold, Refused> {
+    pub(super) fn refused_or_unknown(error: &io::Error) -> Result<Origin, Refused> {
         match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EMFILE | Errno::ENFILE) => Err(Refused::TooManyFiles),
-            Some(_) | None => Ok(Hold::Unknown),
+            Some(_) | None => Ok(Origin::of(Hold::Unknown)),
         }
     }
 }
@@ -209,7 +251,8 @@ mod tests {
         let peer = Process::of_peer(&one, None).unwrap();
         // Kernels before Linux 6.5 give the number only, and none was given here.
         assert!(peer.is_none_or(|peer| peer.pid == std::process::id()));
-        assert!(matches!(hold_of(&one, Some(std::process::id()), &Sessions::default()), Ok(Hold::Free)));
+        let origin = origin_of(&one, Some(std::process::id()), &Sessions::default()).unwrap();
+        assert!(matches!(origin.hold, Hold::Free));
     }
 
     #[tokio::test]

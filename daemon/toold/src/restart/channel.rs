@@ -19,7 +19,13 @@ use tokio::io::AsyncWriteExt;
 #[serde(tag = "word", rename_all = "snake_case")]
 pub(super) enum Word {
     /// From the old one, with the descriptors: the listening socket, the lock beside it, the lock in the state folder.
-    Offer { socket: PathBuf, bound_by_daemon: bool },
+    Offer {
+        socket: PathBuf,
+        bound_by_daemon: bool,
+        /// What marks the processes of its tools; absent from daemons before 0.2.
+        #[serde(default)]
+        tool_mark: Option<u64>,
+    },
     /// From the new one: it could serve.
     Ready { version: String, protocol: u32 },
     /// From the new one: it will not serve.
@@ -35,6 +41,8 @@ pub struct Offer {
     pub socket: PathBuf,
     /// Whether the daemon made the socket, and has to take it away; else a service manager does.
     pub bound_by_daemon: bool,
+    /// What marks the processes of the daemon's tools, if anything does.
+    pub tool_mark: Option<u64>,
     pub listener: OwnedFd,
     pub lock_beside: OwnedFd,
     pub lock_kept: Option<OwnedFd>,
@@ -44,7 +52,11 @@ const MAX_DESCRIPTORS: usize = 3;
 const MAX_LINE: usize = 16 * 1024;
 
 pub(super) fn send_offer(channel: &UnixStream, offer: &Offer) -> anyhow::Result<()> {
-    let word = Word::Offer { socket: offer.socket.clone(), bound_by_daemon: offer.bound_by_daemon };
+    let word = Word::Offer {
+        socket: offer.socket.clone(),
+        bound_by_daemon: offer.bound_by_daemon,
+        tool_mark: offer.tool_mark,
+    };
     let line = format!("{}\n", serde_json::to_string(&word)?);
     ensure!(line.len() < MAX_LINE, "the socket's path is too long");
     let descriptors: Vec<BorrowedFd<'_>> = [Some(&offer.listener), Some(&offer.lock_beside), offer.lock_kept.as_ref()]
@@ -77,12 +89,14 @@ pub(super) fn receive_offer(channel: &UnixStream) -> anyhow::Result<Offer> {
         rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC)?;
     }
     let word = serde_json::from_slice(&bytes[..received.bytes]).context("the offer cannot be read")?;
-    let Word::Offer { socket, bound_by_daemon } = word else { bail!("the daemon said {word:?} instead of its offer") };
+    let Word::Offer { socket, bound_by_daemon, tool_mark } = word else {
+        bail!("the daemon said {word:?} instead of its offer")
+    };
     let mut descriptors = descriptors.into_iter();
     let (Some(listener), Some(lock_beside)) = (descriptors.next(), descriptors.next()) else {
         bail!("no socket and no lock came with the offer");
     };
-    Ok(Offer { socket, bound_by_daemon, listener, lock_beside, lock_kept: descriptors.next() })
+    Ok(Offer { socket, bound_by_daemon, tool_mark, listener, lock_beside, lock_kept: descriptors.next() })
 }
 
 pub(super) async fn say(channel: &mut tokio::net::UnixStream, word: &Word) -> anyhow::Result<()> {

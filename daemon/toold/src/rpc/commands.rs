@@ -29,7 +29,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
         let session = request.session(None)?;
         request.state.plugins.settled().await;
         let builtins = request.state.builtins.clone();
-        let kinds = tokio::task::spawn_blocking(move || agent_types(&builtins, &session.project)).await;
+        let kinds = tokio::task::spawn_blocking(move || agent_types(&builtins, session.project())).await;
         let kinds = kinds.map_err(|error| internal(&error.to_string()))?;
         let shown = kinds.into_iter().map(|kind| {
             let (source, plugin) = match kind.origin {
@@ -59,7 +59,7 @@ pub(super) fn command_info(command: &Command) -> CommandInfo {
 pub(super) fn is_seen(scope: &Scope, session: &Session) -> bool {
     match scope {
         Scope::Global => true,
-        Scope::Project(project) => *project == session.project,
+        Scope::Project(project) => project == session.project(),
     }
 }
 

@@ -94,7 +94,7 @@ fn describe(served: &[&'static str]) -> Value {
 fn shown_config(request: &Request) -> Result<ShownConfig, ErrorObjectOwned> {
     let session = request.session(None)?;
     let state = &request.state;
-    let file = state.project_file(&session.project).filter(|(file, _)| file.digest.is_some());
+    let file = state.project_file(session.project()).filter(|(file, _)| file.digest.is_some());
     Ok(ShownConfig {
         file: state.options.config_file().display().to_string(),
         entries: with_defaults(&state.loaded().entries),

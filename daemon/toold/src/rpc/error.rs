@@ -32,8 +32,14 @@ pub(super) fn refused(kind: &str, words: &str) -> ErrorObjectOwned {
     object(error::EXECUTION_FAILED, words, ErrorData::new(kind))
 }
 
-pub(super) fn not_for(method: &str) -> ErrorObjectOwned {
-    let words = format!("{method} is for a person's frontend: not for an agent, nor for what a tool started");
+/// `agent`: the process id of the agent that the caller runs below, if there is one.
+pub(super) fn not_for(method: &str, agent: Option<u32>) -> ErrorObjectOwned {
+    let mut words = format!("{method} is for a person's frontend: not for an agent, nor for what a tool started");
+    if let Some(pid) = agent {
+        words.push_str(&format!(
+            ". This program was started by process {pid}, which runs an agent: use a terminal or an editor outside of it"
+        ));
+    }
     object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))
 }
 

@@ -12,6 +12,7 @@ use toold_proto::tool::SessionId;
 
 use crate::daemon::State;
 use crate::rpc::error::invalid_params;
+use crate::rpc::located::for_onlooker;
 use crate::rpc::{Module, read_params, scope};
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
@@ -115,10 +116,16 @@ async fn stream(pending: PendingSubscriptionSink, state: &Arc<State>, filter: Fi
 struct Gone;
 
 async fn send(sink: &SubscriptionSink, epoch: &str, filter: &Filter, emitted: &Emitted) -> Result<(), Gone> {
-    match filter.lets(&emitted.what) {
-        true => put(sink, &emitted.to_wire(epoch)).await,
-        false => Ok(()),
+    if !filter.lets(&emitted.what) {
+        return Ok(());
     }
+    let mut event = emitted.to_wire(epoch);
+    if let What::PermissionAsked { request, .. } = &mut event.what
+        && !filter.sees_all
+    {
+        for_onlooker(request);
+    }
+    put(sink, &event).await
 }
 
 /// Waits for a slow reader; meanwhile the ring moves on, and what it loses is told as lag.

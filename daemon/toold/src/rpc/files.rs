@@ -101,7 +101,7 @@ fn set(request: Request, params: SetBuffer) -> Result<Done, ErrorObjectOwned> {
     let connection = request.connection();
     let buffer = Buffer {
         path: resolved(&session, &params.path)?,
-        project: session.project.clone(),
+        project: session.project().to_owned(),
         connection: connection.id,
         owner: client_name(&request).unwrap_or_else(|| format!("connection {}", connection.id)),
         version: params.version,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use jsonrpsee::core::server::PendingSubscriptionSink;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::to_raw_value;
+use toold_engine::Engine;
 use toold_engine::asks::{AskSubscription, Replier, ReplyError, reply};
 use toold_engine::need::Need;
 use toold_engine::permit::{GrantError, grant, revoke};
@@ -12,7 +13,7 @@ use toold_engine::policy::{GrantScope, Subject, check};
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
 use toold_host::exclude::Exclusions;
-use toold_host::files::{read_need, resolve, write_need};
+use toold_host::files::{read_need, write_need};
 use toold_host::shell_grammar;
 use toold_proto::daemon::Done;
 use toold_proto::event::What;
@@ -21,13 +22,14 @@ use toold_proto::method::{
     PermissionsSetMode, PermissionsSubscribe, Subscription,
 };
 use toold_proto::permission::{
-    Answerer, CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionList,
-    ReplyPermission, RevokePermission, Scope, SetMode, SubscribePrompts,
+    Answerer, CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent,
+    PermissionList, ReplyPermission, RevokePermission, Scope, SetMode, SubscribePrompts,
 };
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::project::project_of;
 use crate::rpc::error::{internal, invalid_params, unknown};
+use crate::rpc::located::{for_onlooker, knows, located};
 use crate::rpc::{Module, Request, Right, add, add_async, client_name, may_decide, read_params};
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
@@ -36,7 +38,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
         PermissionsSubscribe::ITEM_METHOD,
         PermissionsSubscribe::UNSUBSCRIBE,
         |params, pending, state, extensions| async move {
-            let subscribe = || -> Result<AskSubscription, ErrorObjectOwned> {
+            let subscribe = || -> Result<(AskSubscription, bool), ErrorObjectOwned> {
                 let request = Request::of(&state, &extensions)?;
                 let wanted: SubscribePrompts = read_params(&params)?;
                 // Who may not answer sees what is asked in its own session, and does not count as somebody there.
@@ -44,10 +46,10 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
                     true => (true, session_of(&request, &wanted)?),
                     false => (false, Some(request.session(wanted.session_id.as_ref())?.id.clone())),
                 };
-                Ok(state.engine.asks.subscribe(can_answer, session))
+                Ok((state.engine.asks.subscribe(can_answer, session), can_answer))
             };
             match subscribe() {
-                Ok(asks) => stream(pending, asks).await,
+                Ok((asks, can_answer)) => stream(pending, asks, can_answer).await,
                 Err(error) => pending.reject(error).await,
             }
         },
@@ -67,13 +69,18 @@ pub(super) fn session_of(request: &Request, wanted: &SubscribePrompts) -> Result
     Ok(Some(request.session(Some(id))?.id.clone()))
 }
 
-async fn stream(pending: PendingSubscriptionSink, mut asks: AskSubscription) {
+async fn stream(pending: PendingSubscriptionSink, mut asks: AskSubscription, can_answer: bool) {
     let Ok(sink) = pending.accept().await else { return };
     loop {
-        let event = tokio::select! {
+        let mut event = tokio::select! {
             () = sink.closed() => return,
             event = asks.next() => event,
         };
+        if let PermissionEvent::Asked { request } = &mut event
+            && !can_answer
+        {
+            for_onlooker(request);
+        }
         let Ok(json) = to_raw_value(&event) else { continue };
         if sink.send(json).await.is_err() {
             return;
@@ -104,6 +111,7 @@ fn pending(request: Request, _: toold_proto::daemon::NoParams) -> Result<Pending
     if !may_decide(&request) {
         let own = request.session(None)?;
         asks.retain(|ask| ask.session_id == own.id);
+        asks.iter_mut().for_each(for_onlooker);
     }
     Ok(PendingAsks { asks })
 }
@@ -116,14 +124,16 @@ fn list(request: Request, _: toold_proto::daemon::NoParams) -> Result<Permission
     let (sees_all, above) = (may_decide(&request), session.above());
     let visible = grants.iter().filter(|grant| match &grant.scope {
         GrantScope::Session(id) => sees_all || *id == session.id || above.contains(&id),
-        GrantScope::Project(project) => sees_all || *project == session.project,
+        GrantScope::Project(project) => sees_all || project == session.project(),
         GrantScope::Always => true,
     });
+    // The rules of another project are as much its own as its files.
+    let project = (!sees_all).then_some(session.project());
     Ok(PermissionList {
         mode: session.mode(),
-        rules: policy.describe_rules(),
+        rules: policy.describe_rules(project),
         grants: visible.map(|grant| grant.info()).collect(),
-        broken: policy.describe_broken(),
+        broken: policy.describe_broken(project),
     })
 }
 
@@ -147,6 +157,7 @@ async fn make_grant(request: Request, mut params: GrantPermission) -> Result<Gra
     let granted = blocking(move || grant(&engine, &params, scope, by)).await?;
     granted.map_err(|error| match error {
         GrantError::BadPattern(words) => invalid_params(&format!("pattern: {words}")),
+        GrantError::BadName(words) => invalid_params(&words),
         GrantError::Store(_) => internal(&error.to_string()),
     })
 }
@@ -164,15 +175,22 @@ async fn take_back(request: Request, params: RevokePermission) -> Result<Done, E
 async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermission, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
     let cwd = match &params.cwd {
+        // Whether there is such a folder is not for everybody to know.
+        Some(cwd) if !may_decide(&request) => {
+            let cwd = absolute_path(cwd)?;
+            located(&request.state.engine, &session, cwd)
+                .map_or(cwd.to_owned(), |found| found.veil.unwrap_or(found.path))
+        }
         Some(cwd) => absolute(cwd)?,
         None => session.cwd.clone(),
     };
     let (tool, origin) = tool_of(&request, &session, &params)?;
     let (category, target, place) = (params.category, params.target.clone(), cwd.clone());
+    let (engine, of) = (request.state.engine.clone(), session.clone());
     // Paths are resolved and ignore files read.
-    let needs = blocking(move || needs_of(category, &target, &place)).await??;
+    let needs = blocking(move || needs_of(&engine, &of, category, &target, &place)).await??;
     let engine = &request.state.engine;
-    let (roots, above, chain) = (session.places(), session.above(), session.chain());
+    let (places, above, chain) = (session.places(), session.above(), session.chain());
     let subject = Subject {
         tool: &tool,
         origin,
@@ -180,8 +198,8 @@ async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermi
         above: &above,
         mode: session.mode(),
         cwd: &cwd,
-        roots: &roots,
-        project: &session.project,
+        roots: &places,
+        project: session.project(),
         chain: &chain,
     };
     Ok(check(&engine.policy.load(), &engine.grants.snapshot(), &subject, &needs))
@@ -209,12 +227,13 @@ fn tool_of(
         Category::Shell => "bash",
         Category::Network => "web_fetch",
         Category::Agent => "subagent",
-        Category::Mcp | Category::Plugin => &params.target,
+        Category::Mcp => &mounted_name(&params.target),
+        Category::Plugin => &params.target,
     };
     let name = params.tool.as_deref().unwrap_or(usual);
     let name = ToolName::parse(name).map_err(|error| invalid_params(&error.to_string()))?;
     let snapshot = request.state.engine.registry.snapshot();
-    let found = snapshot.view(&session.project).find(name.as_str()).map(|tool| tool.spec().origin);
+    let found = snapshot.view(session.project()).find(name.as_str()).map(|tool| tool.spec().origin);
     let stranger = match params.category {
         Category::Plugin => Origin::Frontend,
         Category::Mcp => Origin::Mcp,
@@ -225,24 +244,42 @@ fn tool_of(
     Ok((name, found.unwrap_or(stranger)))
 }
 
-fn needs_of(category: Category, target: &str, cwd: &Path) -> Result<Vec<Need>, ErrorObjectOwned> {
-    let resolved =
-        || resolve(Path::new(target), cwd).map_err(|error| invalid_params(&format!("target: {target}: {error}")));
+/// What the tool of a mounted server is usually called here: `server_tool`.
+fn mounted_name(target: &str) -> String {
+    let own = target.strip_prefix("remote:").unwrap_or(target).to_ascii_lowercase();
+    let own = own.trim_start_matches(|c: char| !c.is_ascii_lowercase());
+    own.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect()
+}
+
+fn needs_of(
+    engine: &Engine,
+    session: &Session,
+    category: Category,
+    target: &str,
+    cwd: &Path,
+) -> Result<Vec<Need>, ErrorObjectOwned> {
+    let resolved = || {
+        let found = located(engine, session, &cwd.join(target));
+        let found = found.map_err(|error| invalid_params(&format!("target: {target}: {error}")))?;
+        Ok::<PathBuf, ErrorObjectOwned>(found.veil.unwrap_or(found.path))
+    };
     let mut exclusions = Exclusions::default();
     Ok(match category {
         Category::FileRead => vec![read_need(&resolved()?, &mut exclusions)],
         Category::FileWrite => vec![write_need(&resolved()?, &mut exclusions)],
-        Category::Shell => shell_grammar::needs(target, cwd),
+        Category::Shell => shell_grammar::needs_for(target, cwd, &mut |place| knows(engine, session, place)),
         Category::Network | Category::Mcp | Category::Agent | Category::Plugin => vec![Need::new(category, target)],
     })
 }
 
 fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
-    let path = Path::new(cwd);
-    if !path.is_absolute() {
-        return Err(invalid_params(&format!("cwd: {cwd} is no absolute path")));
-    }
+    let path = absolute_path(cwd)?;
     crate::project::real_dir(path).map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))
+}
+
+fn absolute_path(cwd: &str) -> Result<&Path, ErrorObjectOwned> {
+    let path = Path::new(cwd);
+    if path.is_absolute() { Ok(path) } else { Err(invalid_params(&format!("cwd: {cwd} is no absolute path"))) }
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {

@@ -40,7 +40,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
 async fn list(request: &Request, all: bool) -> Result<PluginList, ErrorObjectOwned> {
     let session = request.session(None)?;
     request.state.plugins.settled().await;
-    Ok(visible(&request.state, &session.project, all))
+    Ok(visible(&request.state, session.project(), all))
 }
 
 fn visible(state: &State, project: &Path, spare: bool) -> PluginList {
@@ -61,7 +61,7 @@ async fn show(request: Request, named: NamePlugin) -> Result<PluginDetails, Erro
     let state = request.state.clone();
     let session = request.session(None)?;
     let snapshot = state.engine.registry.snapshot();
-    let specs = snapshot.view(&session.project).iter().map(|tool| tool.spec());
+    let specs = snapshot.view(session.project()).iter().map(|tool| tool.spec());
     let own = specs.filter(|spec| spec.source.kind == SourceKind::Plugin && spec.source.name == plugin.name);
     let tools = own.map(|spec| spec.describe()).collect();
     let hooks = state.engine.hooks.snapshot();
@@ -88,10 +88,10 @@ async fn show(request: Request, named: NamePlugin) -> Result<PluginDetails, Erro
     .await?;
     let source = |source: &Source| source.kind == SourceKind::Plugin && source.name == plugin.name;
     let offers = &request.state.engine.offers;
-    let resources = offers.resources(&session.project);
+    let resources = offers.resources(session.project());
     let resources = resources.iter().filter(|resource| source(&resource.source));
     let resources = resources.map(|resource| resource.address.as_str().to_owned()).collect();
-    let prompts = offers.prompts(&session.project);
+    let prompts = offers.prompts(session.project());
     let prompts = prompts.iter().filter(|prompt| source(&prompt.source)).map(|prompt| prompt.name.clone()).collect();
     Ok(PluginDetails { plugin, tools, hooks, commands, subagents, resources, prompts, capabilities, files, trusted })
 }
@@ -120,7 +120,7 @@ async fn reload(request: Request, reload: ReloadPlugins) -> Result<PluginList, E
     plugins.settled().await;
     let reloaded = plugins.reload(reload.name.as_deref()).await;
     reloaded.map_err(|UnknownPlugin(name)| unknown("plugin", &name))?;
-    Ok(visible(&request.state, &session.project, false))
+    Ok(visible(&request.state, session.project(), false))
 }
 
 async fn switch(request: Request, named: NamePlugin, on: bool) -> Result<PluginList, ErrorObjectOwned> {

@@ -1,5 +1,6 @@
 //! `session.*`
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,13 +9,20 @@ use toold_engine::execute::Principal;
 use toold_engine::session::{Filter, Hold, Session};
 use toold_proto::error::{self, ErrorData};
 use toold_proto::event::What;
-use toold_proto::method::{SessionClose, SessionOpen, SessionsList};
-use toold_proto::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, Role, ServerInfo, SessionList};
+use toold_proto::method::{SessionClose, SessionOpen, SessionShare, SessionsList};
+use toold_proto::session::{
+    CloseSession, ClosedSession, Mode, OpenSession, OpenedSession, Role, ServerInfo, SessionList, WorkspaceState,
+};
 use toold_proto::tool::SessionId;
+use toold_proto::workspace::{ShareSession, SharedSession};
 
-use crate::daemon::{SessionRequest, random_hex};
-use crate::rpc::error::{invalid_params, object, unknown};
-use crate::rpc::{Module, Request, Right, add, add_async};
+use crate::connection::Connection;
+use crate::daemon::random_hex;
+use crate::rpc::error::{invalid_params, object, refused, unknown};
+use crate::rpc::{Module, Request, Right, add, add_async, client_name};
+use crate::sessions::{
+    MAX_ROOTS, MAX_VARIABLES, Opener, OpenerKind, SHARE_FOR, SessionRequest, is_share_code, opener_of, set_opener,
+};
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<SessionOpen, _>(module, Right::Anyone, open)?;
@@ -23,6 +31,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
         let visible = sessions.iter().filter(|session| may_use(&request, session).is_ok());
         Ok(SessionList { sessions: visible.map(|session| session.describe()).collect() })
     })?;
+    add::<SessionShare>(module, Right::Decider, share)?;
     add_async::<SessionClose, _>(module, Right::Anyone, close)
 }
 
@@ -42,7 +51,7 @@ fn enter(request: &Request, session: Session) -> Arc<Session> {
 pub(super) fn publish(request: &Request, session: Session) -> Arc<Session> {
     let (session, there) = request.state.open_session(session);
     if !there {
-        owned_by(&session, request.connection().peer.principal);
+        set_opener(&session, request.connection().opener());
         request
             .state
             .engine
@@ -52,61 +61,72 @@ pub(super) fn publish(request: &Request, session: Session) -> Arc<Session> {
     session
 }
 
-/// Says who opened a session, which nobody else has found yet.
-pub(crate) fn owned_by(session: &Session, principal: Principal) {
-    *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock") = Kind::of(principal);
-}
-
-/// Joining a session needs the same kind of principal that opened it, or somebody who sees all that is done with a
-/// token.
-pub(super) fn may_use(request: &Request, session: &Session) -> Result<(), ErrorObjectOwned> {
-    let owner = *session.slot::<Owner>().0.lock().expect("no code panics while it holds this lock");
-    let kind = request.kind();
-    let may = match kind {
-        Kind::Frontend => owner == kind || owner == Kind::Token && request.connection().may_decide(),
-        Kind::Token => owner == kind,
-        // It may name no session at all but its own.
-        Kind::Descendant => false,
-    };
-    if may || request.connection().is_bound_to(session) {
-        return Ok(());
-    }
-    Err(unknown("session", session.id.as_str()))
-}
-
-/// Kept in a session's slot: what kind of principal opened it.
-#[derive(Default)]
-struct Owner(std::sync::Mutex<Kind>);
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
-    #[default]
-    Frontend,
-    /// Whoever has a token that may call: on a network, and no person as far as anybody knows.
-    Token,
-    Descendant,
-}
-
-impl Kind {
-    fn of(principal: Principal) -> Self {
-        match principal {
-            // People and the agents that they run share sessions: that is what sessions are for.
-            Principal::Person | Principal::Agent | Principal::TokenAdmin => Self::Frontend,
-            Principal::TokenCall => Self::Token,
-            Principal::ToolDescendant => Self::Descendant,
+impl Connection {
+    /// What kind of principal it is by now.
+    pub(crate) fn kind(&self) -> OpenerKind {
+        match self.peer.principal {
+            Principal::Person | Principal::Agent if self.is_agent() => OpenerKind::Agent,
+            Principal::Person | Principal::Agent | Principal::TokenAdmin => OpenerKind::Person,
+            Principal::TokenCall => OpenerKind::Token,
+            Principal::ToolDescendant => OpenerKind::Descendant,
         }
     }
+
+    /// Who opens the sessions of this connection.
+    pub(crate) fn opener(&self) -> Opener {
+        Opener { kind: self.kind(), program: self.peer.lineage.program() }
+    }
 }
 
-impl Request {
-    fn kind(&self) -> Kind {
-        Kind::of(self.connection().peer.principal)
+/// Joining a session needs a principal of the kind that opened it, and an agent's must be of the same program: what one
+/// agent was allowed is not another's. People may join the sessions of agents. A session in `yolo` lets everything pass,
+/// so no agent walks into one.
+pub(super) fn may_use(request: &Request, session: &Session) -> Result<(), ErrorObjectOwned> {
+    let connection = request.connection();
+    if connection.is_bound_to(session) {
+        return Ok(());
+    }
+    let (own, opener) = (connection.kind(), opener_of(session));
+    let may = match own {
+        OpenerKind::Person => match opener.kind {
+            OpenerKind::Person | OpenerKind::Agent => true,
+            OpenerKind::Token => connection.may_decide(),
+            OpenerKind::Descendant => false,
+        },
+        OpenerKind::Agent => may_agent_join(connection, &opener) && session.mode() != Mode::Yolo,
+        OpenerKind::Token => opener.kind == OpenerKind::Token,
+        // It may name no session at all but its own.
+        OpenerKind::Descendant => false,
+    };
+    if may { Ok(()) } else { Err(unknown("session", session.id.as_str())) }
+}
+
+fn may_agent_join(connection: &Connection, opener: &Opener) -> bool {
+    match opener.kind {
+        OpenerKind::Person | OpenerKind::Agent => {
+            opener.program.is_some() && opener.program == connection.peer.lineage.program()
+                // The parent on stdio, and tests within this process, have no lineage.
+                || opener.program.is_none() && connection.peer.lineage.own().is_none()
+        }
+        OpenerKind::Token | OpenerKind::Descendant => false,
     }
 }
 
 async fn open(request: Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
-    if let Some(protocol) = open.protocol.filter(|protocol| *protocol != toold_proto::PROTOCOL) {
-        let data = ErrorData { supported: vec![toold_proto::PROTOCOL], ..ErrorData::new("unsupported_protocol") };
+    let protocol = open.protocol;
+    let mut opened = open_any(request, open).await?;
+    // A client that named a revision is spoken to in that one.
+    opened.server.protocol = protocol.unwrap_or(opened.server.protocol);
+    if protocol == Some(1) {
+        opened.workspace = None;
+        opened.env_ignored.clear();
+    }
+    Ok(opened)
+}
+
+async fn open_any(request: Request, mut open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+    if let Some(protocol) = open.protocol.filter(|protocol| !toold_proto::PROTOCOLS.contains(protocol)) {
+        let data = ErrorData { supported: toold_proto::PROTOCOLS.collect(), ..ErrorData::new("unsupported_protocol") };
         let (spoken, version, pid) = (toold_proto::PROTOCOL, env!("CARGO_PKG_VERSION"), std::process::id());
         let words = format!(
             "protocol {protocol} is not spoken here: this is toold {version}, pid {pid}, which speaks {spoken}; \
@@ -114,27 +134,60 @@ async fn open(request: Request, open: OpenSession) -> Result<OpenedSession, Erro
         );
         return Err(object(error::INVALID_REQUEST, &words, data));
     }
-    if request.kind() == Kind::Descendant {
-        return open_below(&request, open);
+    if open.env.len() > MAX_VARIABLES || open.roots.len() > MAX_ROOTS {
+        let words = format!("a session has at most {MAX_VARIABLES} variables in env and {MAX_ROOTS} roots");
+        return Err(invalid_params(&words));
     }
-    let role = open.role;
+    let connection = request.connection().clone();
+    // Before anything is given to it: a session that was opened with a person's rights would stay so.
+    if open.role == Some(Role::Agent) {
+        connection.become_agent();
+    }
+    let kind = connection.kind();
+    let (env, env_ignored) = request.state.permitted_env(kind, &connection.peer, std::mem::take(&mut open.env));
+    open.env = env;
+    note_ignored(&request, &open, &env_ignored);
+    if kind == OpenerKind::Descendant {
+        return open_below(&request, open, env_ignored);
+    }
     let (session, resumed) = match known(&request, &open).await? {
         Some(session) => (resume(&request, session, &open)?, true),
         None => (create(&request, open)?, false),
     };
-    if role == Some(Role::Agent) {
-        request.connection().become_agent();
+    if kind == OpenerKind::Person {
+        connection.peer.record_frontend();
+    }
+    // Whoever joins a session did not choose its folders.
+    if kind == OpenerKind::Person && !resumed {
+        let (state, folders) = (request.state.clone(), folders_of(&session));
+        request.state.with_store(move |_| folders.iter().for_each(|folder| state.note_opened_workspace(folder))).await;
     }
     // What is done with a token alone is nobody's to come back to after the daemon.
-    if request.kind() == Kind::Frontend {
+    if kind != OpenerKind::Token {
         request.state.keep_session(&session).await;
     }
-    Ok(answer(&session, resumed))
+    Ok(answer(&session, resumed, env_ignored))
+}
+
+fn folders_of(session: &Session) -> Vec<PathBuf> {
+    std::iter::once(&session.cwd).chain(&session.roots).cloned().collect()
+}
+
+/// What a client of version 0.1 could set is reported, so that a person can allow it.
+fn note_ignored(request: &Request, open: &OpenSession, ignored: &[String]) {
+    if !ignored.is_empty() {
+        let client = open.client.as_ref().map_or("a client without a name", |client| &client.name);
+        request.state.withheld.note_env(client, ignored);
+    }
 }
 
 /// What a tool started gets a session for as long as it is connected, within its tool's. It joins no other, and
 /// there is only the one.
-fn open_below(request: &Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+fn open_below(
+    request: &Request,
+    open: OpenSession,
+    env_ignored: Vec<String>,
+) -> Result<OpenedSession, ErrorObjectOwned> {
     let no = |words: &str| {
         let words = format!("session.open, by what a tool started: {words}");
         object(error::PERMISSION_DENIED, &words, ErrorData::new("permission_denied"))
@@ -143,23 +196,23 @@ fn open_below(request: &Request, open: OpenSession) -> Result<OpenedSession, Err
     if let Some(session) = connection.session() {
         let same = open.session_id.is_none_or(|id| id == session.id)
             && open.cwd.is_none_or(|cwd| PathBuf::from(cwd).canonicalize().is_ok_and(|cwd| cwd == session.cwd))
-            && open.tools.is_none()
-            && open.env.is_empty();
-        return if same { Ok(answer(&session, true)) } else { Err(no("it has a session already")) };
+            && open.tools.is_none();
+        return if same { Ok(answer(&session, true, env_ignored)) } else { Err(no("it has a session already")) };
     }
     if matches!(connection.peer.hold, Hold::Unknown) {
         return Err(no("nobody can tell which tool it was"));
     }
-    if open.session_id.is_some() || !open.env.is_empty() {
-        return Err(no("neither session_id nor env are its to choose"));
+    if open.session_id.is_some() {
+        return Err(no("it cannot choose session_id"));
     }
     let cwd = open.cwd.as_ref().map(PathBuf::from).or_else(|| connection.peer.folder());
     let filter = open.tools.as_ref().map(Filter::new).transpose();
     let session = request.state.new_session_for(
-        &connection.peer.hold,
+        OpenerKind::Descendant,
+        &connection.peer,
         SessionRequest {
-            id: SessionId::parse(&format!("c{}-{}", connection.id, random_hex(16))).expect("hexadecimal digits fit"),
-            cwd: cwd.ok_or_else(|| invalid_params("cwd is needed: an absolute path of a folder"))?,
+            id: own_id(connection),
+            cwd: Some(cwd.ok_or_else(|| invalid_params("cwd is needed: an absolute path of a folder"))?),
             roots: open.roots.iter().map(PathBuf::from).collect(),
             client: open.client,
             model: open.model,
@@ -169,30 +222,87 @@ fn open_below(request: &Request, open: OpenSession) -> Result<OpenedSession, Err
     );
     let session = publish(request, session.map_err(|error| no(&format!("{error:#}")))?);
     connection.bind_own(session.clone());
-    Ok(answer(&session, false))
+    Ok(answer(&session, false, env_ignored))
+}
+
+/// The id of a session that ends with its connection.
+pub(super) fn own_id(connection: &Connection) -> SessionId {
+    SessionId::parse(&format!("c{}-{}", connection.id, random_hex(16))).expect("hexadecimal digits fit")
 }
 
 /// The session that a request names, of this daemon or of an earlier one.
 async fn known(request: &Request, open: &OpenSession) -> Result<Option<Arc<Session>>, ErrorObjectOwned> {
     let Some(id) = &open.session_id else { return Ok(None) };
+    if is_share_code(id) {
+        return match request.connection().kind() {
+            OpenerKind::Person | OpenerKind::Agent => shared(request, id).map(Some),
+            // A code is given to a program of this machine.
+            OpenerKind::Token | OpenerKind::Descendant => Err(unknown("session", id.as_str())),
+        };
+    }
     if let Some(session) = request.state.engine.sessions.find(id) {
-        return Ok(Some(session));
+        return match may_use(request, &session) {
+            Ok(()) => Ok(Some(session)),
+            Err(error) => {
+                request.state.withheld.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
+                Err(error)
+            }
+        };
     }
-    let kept = request.state.kept_session(id, open.env.clone()).await;
+    let connection = request.connection();
+    let kept = request.state.kept_session(connection, id, open.env.clone()).await;
     let kept = kept.map_err(|error| invalid_params(&format!("session {id} cannot be resumed: {error:#}")))?;
-    match kept {
-        // It is somebody's that came without one.
-        Some(_) if request.kind() != Kind::Frontend => Err(unknown("session", id.as_str())),
-        kept => Ok(kept.map(|session| publish(request, session))),
+    let Some((session, opener)) = kept else { return Ok(None) };
+    let may = match connection.kind() {
+        OpenerKind::Person => true,
+        // One of version 0.1, which did not record who opened it, is for people.
+        OpenerKind::Agent => opener.as_ref().is_some_and(|opener| may_agent_join(connection, opener)),
+        // It is somebody's that came without a token.
+        OpenerKind::Token | OpenerKind::Descendant => false,
+    };
+    if !may {
+        request.state.withheld.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
+        return Err(unknown("session", id.as_str()));
     }
+    let session = publish(request, session);
+    if let Some(opener) = opener {
+        set_opener(&session, opener);
+    }
+    Ok(Some(session))
+}
+
+/// The session that a person handed on with a code.
+fn shared(request: &Request, code: &SessionId) -> Result<Arc<Session>, ErrorObjectOwned> {
+    let session = request.state.shares.take(code).and_then(|id| request.state.engine.sessions.find(&id));
+    let session = session.ok_or_else(|| {
+        let words =
+            "the code is good for no session: it was used, is too old, or its session has ended; ask for a new one";
+        object(error::UNKNOWN, words, ErrorData::new("unknown_session"))
+    })?;
+    if session.mode() == Mode::Yolo && request.connection().kind() != OpenerKind::Person {
+        return Err(refused("session_in_yolo", "no agent joins a session in the mode yolo"));
+    }
+    request.connection().bind(session.clone());
+    Ok(session)
+}
+
+fn share(request: Request, params: ShareSession) -> Result<SharedSession, ErrorObjectOwned> {
+    let session = request.session(params.session_id.as_ref())?;
+    let code = request.state.shares.make(&session.id);
+    let code =
+        code.ok_or_else(|| refused("overloaded", "too many codes are not used yet; they end after 10 minutes"))?;
+    tracing::info!(session = %session.id, by = client_name(&request), "a session was handed on by a code");
+    Ok(SharedSession { code, expires_in: SHARE_FOR.as_secs() })
 }
 
 fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Result<Arc<Session>, ErrorObjectOwned> {
-    may_use(request, &session)?;
     if let Some(cwd) = &open.cwd {
-        let same = request.state.without_tilde(Path::new(cwd)).canonicalize().is_ok_and(|cwd| cwd == session.cwd);
+        let cwd = request.state.without_tilde(Path::new(cwd));
+        let same = cwd == session.cwd
+            || session.workspace_state() == WorkspaceState::Open
+                && cwd.canonicalize().is_ok_and(|cwd| cwd == session.cwd);
         if !same {
-            let words = format!("session {} works in {}, not in {cwd}", session.id, session.cwd.display());
+            let words = format!("session {} works in {}, not in {}", session.id, session.cwd.display(), cwd.display());
             return Err(invalid_params(&words));
         }
     }
@@ -201,33 +311,39 @@ fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Resul
 }
 
 fn create(request: &Request, open: OpenSession) -> Result<Arc<Session>, ErrorObjectOwned> {
+    let connection = request.connection();
     let id = open
         .session_id
         .unwrap_or_else(|| SessionId::parse(&format!("s-{}", random_hex(16))).expect("hexadecimal digits fit"));
-    let cwd = match (&open.cwd, &request.connection().peer.cwd) {
-        (Some(cwd), _) => PathBuf::from(cwd),
-        (None, Some(cwd)) => cwd.clone(),
-        (None, None) => return Err(invalid_params("cwd is needed: an absolute path of a folder")),
-    };
+    let cwd = open.cwd.as_ref().map(PathBuf::from).or_else(|| connection.peer.cwd.clone());
+    if cwd.is_none() && connection.kind() == OpenerKind::Person {
+        return Err(invalid_params("cwd is needed: an absolute path of a folder"));
+    }
     let filter = open.tools.as_ref().map(Filter::new).transpose();
-    let session = request.state.new_session(SessionRequest {
-        id,
-        cwd,
-        roots: open.roots.iter().map(PathBuf::from).collect(),
-        client: open.client,
-        model: open.model,
-        env: open.env,
-        filter: filter.map_err(|error| invalid_params(&format!("tools: {error}")))?.unwrap_or_default(),
-    });
+    let session = request.state.new_session_for(
+        connection.kind(),
+        &connection.peer,
+        SessionRequest {
+            id,
+            cwd,
+            roots: open.roots.iter().map(PathBuf::from).collect(),
+            client: open.client,
+            model: open.model,
+            env: open.env,
+            filter: filter.map_err(|error| invalid_params(&format!("tools: {error}")))?.unwrap_or_default(),
+        },
+    );
     let session = session.map_err(|error| invalid_params(&format!("{error:#}")))?;
     Ok(enter(request, session))
 }
 
-fn answer(session: &Session, resumed: bool) -> OpenedSession {
+fn answer(session: &Session, resumed: bool, env_ignored: Vec<String>) -> OpenedSession {
     OpenedSession {
         session_id: session.id.clone(),
         cwd: session.cwd.display().to_string(),
         resumed,
+        workspace: Some(session.workspace_state()),
+        env_ignored,
         server: server_info(),
     }
 }
@@ -236,8 +352,18 @@ async fn close(request: Request, close: CloseSession) -> Result<ClosedSession, E
     let id = close.session_id;
     let state = &request.state;
     let Some(session) = state.engine.sessions.find(&id) else {
+        let connection = request.connection();
+        let may = match connection.kind() {
+            OpenerKind::Person => true,
+            OpenerKind::Agent => {
+                let kept = state.kept_session(connection, &id, BTreeMap::new()).await;
+                let opener = kept.ok().flatten().and_then(|(_, opener)| opener);
+                opener.is_some_and(|opener| may_agent_join(connection, &opener))
+            }
+            OpenerKind::Token | OpenerKind::Descendant => false,
+        };
         // One of an earlier daemon, which nobody came back to.
-        let forgotten = request.kind() == Kind::Frontend && state.forget_session(&id).await;
+        let forgotten = may && state.forget_session(&id).await;
         return if forgotten { Ok(ClosedSession { cancelled: 0 }) } else { Err(unknown("session", id.as_str())) };
     };
     may_use(&request, &session)?;

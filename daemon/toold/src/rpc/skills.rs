@@ -52,7 +52,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
 async fn skills(request: &Request, session: Option<&SessionId>) -> Result<Skills, ErrorObjectOwned> {
     let session: Arc<Session> = request.session(session)?;
     let builtins = request.state.builtins.clone();
-    blocking(move || find_skills(builtins.skill_places(), Some((&session.cwd, &session.project)))).await
+    blocking(move || find_skills(builtins.skill_places(), session.looks_in(&session.cwd))).await
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorObjectOwned> {

@@ -1,6 +1,6 @@
 //! `tools.*`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toold_adapters::providers::{self as provider, calls_in, results_as, tools_as};
+use toold_engine::Engine;
 use toold_engine::batch::execute_batch;
 use toold_engine::execute::{Call, CallError, execute};
 use toold_engine::progress::{ProgressSink, broadcast};
@@ -21,10 +22,12 @@ use toold_proto::call::{
     Strategy, ToolFormat, ToolSchema,
 };
 use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInterrupt, ToolsList, ToolsSchema};
+use toold_proto::permission::Verdict;
 use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
 use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
+use crate::rpc::located::{located, may_read};
 use crate::rpc::{Module, Request, Right, add, add_async, add_shaped};
 use crate::traces::in_trace_of;
 
@@ -64,7 +67,7 @@ async fn list(request: Request, list: ListTools) -> Result<Listed, ErrorObjectOw
     if list.if_revision == Some(revision) && same_epoch {
         return Ok(Listed { revision, epoch, unchanged: true, tools: None });
     }
-    let view = snapshot.view(&session.project);
+    let view = snapshot.view(session.project());
     let tools = view.iter().map(|tool| tool.spec()).filter(|spec| wanted(spec, &list, &session));
     let tools: Vec<Tool> = tools.map(ToolSpec::describe).collect();
     let tools = tools_as(list.format.unwrap_or_default(), &tools);
@@ -88,7 +91,7 @@ async fn schema(request: Request, asked: ToolSchema) -> Result<Tool, ErrorObject
     let session = request.session(asked.session_id.as_ref())?;
     request.state.plugins.settled().await;
     let snapshot = request.state.engine.registry.snapshot();
-    let view = snapshot.view(&session.project);
+    let view = snapshot.view(session.project());
     match view.find(&asked.name).filter(|tool| session.filter.lets(tool.spec())) {
         Some(tool) => Ok(tool.spec().describe()),
         None => Err(of_call(CallError::UnknownTool { suggestions: view.near(&asked.name), name: asked.name })),
@@ -221,7 +224,7 @@ pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorO
     if !(params.arguments.is_null() || params.arguments.is_object()) {
         return Err(invalid_params("arguments: expected an object or null"));
     }
-    let cwd = params.cwd.as_deref().map(|cwd| within(&session, cwd)).transpose()?;
+    let cwd = params.cwd.as_deref().map(|cwd| within(&request.state.engine, &session, cwd)).transpose()?;
     let call_id = params.call_id.unwrap_or_else(|| request.state.engine.new_call_id());
     let mut progress: Vec<Arc<dyn ProgressSink>> = Vec::new();
     if params.progress {
@@ -246,14 +249,25 @@ pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorO
     })
 }
 
-/// A call's own folder lies within its session's.
-fn within(session: &Session, cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
-    let real = crate::project::real_dir(&session.cwd.join(Path::new(cwd)))
+/// A call's own folder lies within its session's. What lies outside is not looked at, nor what may not be read.
+fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
+    let found = located(engine, session, &session.cwd.join(cwd))
         .map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))?;
-    if session.contains(&real) {
-        return Ok(real);
+    if found.veil.is_some() || !session.contains(&found.path) {
+        let own = session.cwd.display();
+        return Err(invalid_params(&format!("cwd: {cwd} lies outside of the session's {own}")));
     }
-    Err(invalid_params(&format!("cwd: {} lies outside of the session's {}", real.display(), session.cwd.display())))
+    if found.path == session.cwd {
+        return Ok(found.path);
+    }
+    match may_read(engine, session, &found.path) {
+        Verdict::Allow => {
+            crate::project::real_dir(&found.path).map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))
+        }
+        // Whether there is such a folder shows when a tool was allowed to look there.
+        Verdict::Ask => Ok(found.path),
+        Verdict::Deny => Err(invalid_params(&format!("cwd: {cwd} may not be read: name another folder"))),
+    }
 }
 
 /// Sends a call's progress to the connection that made it.

@@ -1,7 +1,9 @@
 //! HTTP, for whoever has a token: MCP on Streamable HTTP at `/mcp`, our own JSON-RPC at `/rpc`.
 //!
-//! [`names`] is who may call by which name, [`websocket`] and [`post`] are the two ways of `/rpc`.
+//! [`connections`] bounds how many there are, [`names`] is who may call by which name, [`websocket`] and [`post`] are the
+//! two ways of `/rpc`.
 
+mod connections;
 mod names;
 mod post;
 mod websocket;
@@ -19,17 +21,16 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use http::header::{ALLOW, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use http::header::{ALLOW, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use rustix::fs::Mode;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toold_engine::execute::Principal;
 use toold_mcp::server::http::{HttpOptions, McpHttp};
@@ -38,17 +39,20 @@ use crate::daemon::{Daemon, random_hex};
 use crate::mcp_servers::McpConfig;
 use crate::metrics;
 use crate::places::{Places, private_dir};
+use crate::transport::http::connections::{ConnectionPlace, Connections, CountedStream};
 use crate::transport::http::names::Names;
 
-/// Connections at one time; more wait to be accepted.
+/// Connections at one time.
 const MAX_CONNECTIONS: usize = 256;
 /// Sessions of the older revisions at one time, when the configuration does not say.
 const MAX_SESSIONS: usize = 128;
 /// Such sessions that are idle for so long end.
 const SESSION_IDLE: Duration = Duration::from_secs(1_800);
-/// A client has so long to send a request's headers, and as long again for its body, when the configuration does
+/// A client has so long to send a request's body, and as long to begin its next request, when the configuration does
 /// not say.
 const REQUEST_WAIT: Duration = Duration::from_secs(20);
+/// The headers of a request that has begun must arrive within this.
+const HEADER_WAIT: Duration = Duration::from_secs(2);
 const MCP: &str = "/mcp";
 const RPC: &str = "/rpc";
 const METRICS: &str = "/metrics";
@@ -132,13 +136,8 @@ impl HttpSocket {
             request_wait: self.request_wait,
             stop: stop.clone(),
         });
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let mut connections = Connections::new(MAX_CONNECTIONS);
         loop {
-            let place = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                place = places.clone().acquire_owned() => place.expect("nobody closes it"),
-            };
             let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -146,7 +145,12 @@ impl HttpSocket {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    let (door, stop, place) = (door.clone(), stop.clone(), Arc::new(place));
+                    let place = tokio::select! {
+                        biased;
+                        () = stop.cancelled() => return,
+                        place = connections.place() => place,
+                    };
+                    let (door, stop) = (door.clone(), stop.clone());
                     door.daemon.state.tracker().clone().spawn(async move { door.serve(stream, stop, place).await });
                 }
                 Err(error) => {
@@ -233,9 +237,6 @@ impl Tokens {
     }
 }
 
-/// A connection's place among those that are open at one time. Held until nobody needs it.
-type Place = Arc<OwnedSemaphorePermit>;
-
 /// What all requests have to pass.
 struct Door {
     mcp: McpHttp,
@@ -250,18 +251,19 @@ struct Door {
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 impl Door {
-    async fn serve(self: &Arc<Self>, stream: TcpStream, stop: CancellationToken, place: Place) {
+    async fn serve(self: &Arc<Self>, stream: TcpStream, stop: CancellationToken, place: Arc<ConnectionPlace>) {
         // Small answers would wait for the client's delayed acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "an HTTP client is answered with delays");
         }
-        let door = self.clone();
+        let stream = CountedStream::new(stream);
+        let (door, held) = (self.clone(), place.clone());
         let service = service_fn(move |request| {
-            let (door, place) = (door.clone(), place.clone());
+            let (door, place) = (door.clone(), held.clone());
             async move { Ok::<_, Infallible>(door.answer(request, place).await) }
         });
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
+            .timer(stream.header_timer(HEADER_WAIT))
             .header_read_timeout(self.request_wait)
             .max_buf_size(64 * 1024)
             .serve_connection(TokioIo::new(stream), service)
@@ -269,6 +271,7 @@ impl Door {
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
+            () = place.closing() => return,
             () = stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
@@ -279,13 +282,16 @@ impl Door {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, place: Place) -> Answer {
+    async fn answer(&self, request: Request<Incoming>, place: Arc<ConnectionPlace>) -> Answer {
         let offered = websocket::is_upgrade(&request).then(|| websocket::offered_token(&request)).flatten();
         let Some(principal) = bearer(&request).or(offered).and_then(|token| self.tokens.principal(token)) else {
             let mut answer = refusal(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
             answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer realm=\"toold\""));
+            // The body was not read, and is not waited for.
+            answer.headers_mut().insert(CONNECTION, http::HeaderValue::from_static("close"));
             return answer;
         };
+        place.has_shown_a_token();
         match request.uri().path() {
             MCP => self.mcp(request).await,
             RPC => self.rpc(request, principal, place).await,
@@ -333,7 +339,7 @@ impl Door {
         }
     }
 
-    async fn rpc(&self, request: Request<Incoming>, principal: Principal, place: Place) -> Answer {
+    async fn rpc(&self, request: Request<Incoming>, principal: Principal, place: Arc<ConnectionPlace>) -> Answer {
         if let Err(words) = self.names.check(request.headers()) {
             return refusal(StatusCode::FORBIDDEN, words);
         }

@@ -116,6 +116,7 @@ impl Socket {
     pub fn offer(&self) -> anyhow::Result<Offer> {
         let lock_kept = self.locks.kept.as_ref().map(|kept| kept.as_fd().try_clone_to_owned()).transpose()?;
         Ok(Offer {
+            tool_mark: toold_host::process::tool_mark::own(),
             socket: self.path.clone(),
             bound_by_daemon: self.owner == Owner::Daemon,
             listener: self.listener.as_fd().try_clone_to_owned()?,
@@ -156,7 +157,7 @@ impl Socket {
 
     /// Serves a client that was accepted, in a task of its own.
     pub fn serve(&self, daemon: &Daemon, stream: UnixStream) {
-        match Peer::of_socket(&stream, &daemon.state.engine.sessions) {
+        match Peer::of_socket(&stream, &daemon.state.engine.sessions, &daemon.state.agent_processes) {
             Ok(peer) => {
                 let old = daemon.state.hand_over.predecessor();
                 let below_old = old.is_some_and(|old| peer.pid.is_none_or(|pid| above::is_below(pid, old)));

@@ -1,12 +1,15 @@
 //! Patterns of hosts and ports.
 
 use crate::policy::pattern::wild::Wild;
+use crate::policy::targets::{is_address, is_host_char};
 
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     labels: Vec<Label>,
     /// `None`: any port.
     port: Option<Wild>,
+    /// Of version 6: one label, in which colons stand.
+    is_address: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -35,7 +38,46 @@ impl Host {
             .iter()
             .map(|label| if label == "**" { Label::Any } else { Label::One(Wild::parse(label)) })
             .collect();
-        Ok(Self { labels, port: port.map(Wild::parse) })
+        Ok(Self { labels, port: port.map(Wild::parse), is_address: is_one_label(host) })
+    }
+
+    /// # Errors
+    /// No request goes to such a host; why.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let nothing = |why: &str| Err(format!("it can match nothing, since {why}"));
+        if let Some(port) = &self.port
+            && !(0..=u16::MAX).any(|number| port.matches(&number.to_string()))
+        {
+            return nothing("ports are numbers up to 65535");
+        }
+        // `localhost` is the one host without a dot, and whoever means it writes it.
+        if matches!(self.labels.as_slice(), [Label::One(wild)] if wild.is_any()) {
+            return nothing("a * stands for one label, and names of hosts have several");
+        }
+        if self.is_address {
+            let [Label::One(address)] = self.labels.as_slice() else { return Ok(()) };
+            let fits = match address.as_literal() {
+                Some(literal) => is_address(literal),
+                None => address.pieces().all(|piece| piece.chars().all(|c| c.is_ascii_hexdigit() || ":.".contains(c))),
+            };
+            return match fits {
+                true => Ok(()),
+                false => nothing("addresses of version 6 are compared in their shortest form, as [2001:db8::1]"),
+            };
+        }
+        for label in &self.labels {
+            let Label::One(wild) = label else { continue };
+            if wild.as_literal() == Some("") {
+                return nothing("no label of a host is empty");
+            }
+            if let Some(odd) = wild.pieces().flat_map(str::chars).find(|c| !is_host_char(*c)) {
+                return match odd.is_ascii() {
+                    true => nothing(&format!("a host holds no {odd:?}; paths and schemes are not compared")),
+                    false => nothing("hosts are compared as they are requested, which is xn--... for other letters"),
+                };
+            }
+        }
+        Ok(())
     }
 
     /// Literal labels (and port), and wildcards.
@@ -94,9 +136,13 @@ fn split(text: &str) -> (&str, Option<&str>) {
     }
 }
 
+fn is_one_label(host: &str) -> bool {
+    host.starts_with('[') || host.contains(':')
+}
+
 fn labels(host: &str) -> Vec<String> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
-    if host.starts_with('[') || host.contains(':') {
+    if is_one_label(&host) {
         return vec![host.trim_matches(['[', ']']).to_owned()];
     }
     host.split('.').map(str::to_owned).collect()

@@ -2,10 +2,10 @@
 
 /// The literal pieces between the stars; one piece is literal text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wild(Vec<String>);
+pub(in crate::policy) struct Wild(Vec<String>);
 
 impl Wild {
-    pub(super) fn parse(text: &str) -> Self {
+    pub(in crate::policy) fn parse(text: &str) -> Self {
         Self(text.split('*').map(str::to_owned).collect())
     }
 
@@ -20,6 +20,11 @@ impl Wild {
         }
     }
 
+    /// The literal text between the stars.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     /// `*` alone.
     pub(super) fn is_any(&self) -> bool {
         self.0.len() > 1 && self.0.iter().all(String::is_empty)
@@ -30,7 +35,7 @@ impl Wild {
     }
 
     /// Takes time in proportion to the text: each piece is taken where it first fits.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(in crate::policy) fn matches(&self, text: &str) -> bool {
         let [first, middle @ .., last] = self.0.as_slice() else {
             return self.0.first().is_some_and(|only| only == text);
         };

@@ -2,6 +2,7 @@
 
 use crate::need::Word;
 use crate::policy::pattern::wild::Wild;
+use crate::policy::targets::is_grammar;
 
 #[derive(Clone, Debug)]
 pub(super) struct Words {
@@ -19,6 +20,21 @@ impl Words {
             words.pop();
         }
         Ok(Self { words, more })
+    }
+
+    /// # Errors
+    /// No command has such words; why.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let Some(first) = self.words.first() else { return Ok(()) };
+        if let Some(word) = first.as_literal().filter(|word| is_grammar(word)) {
+            return Err(format!(
+                "it can match nothing, since {word:?} is the shell's grammar: the commands behind it are judged one by one"
+            ));
+        }
+        if self.words.len() > 1 && first.pieces().any(|piece| piece.contains('=')) {
+            return Err("it can match nothing, since variables before a command are judged apart from it".to_owned());
+        }
+        Ok(())
     }
 
     /// Literal words and wildcards.

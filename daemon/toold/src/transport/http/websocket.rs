@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::header::{
@@ -16,7 +17,8 @@ use toold_engine::execute::Principal;
 use toold_proto::error::INVALID_REQUEST;
 use toold_remote::websocket::{Bounds, Lines, accept_key};
 
-use super::{Answer, Place, refusal};
+use super::connections::ConnectionPlace;
+use super::{Answer, refusal};
 use crate::connection::{Stream, failure};
 use crate::daemon::Daemon;
 use crate::framing::Framing;
@@ -40,7 +42,12 @@ pub(super) fn offered_token<B>(request: &Request<B>) -> Option<&str> {
 }
 
 /// Answers with the upgrade, and serves the client from then on, in a task of the daemon's.
-pub(super) fn upgrade(daemon: &Daemon, request: Request<Incoming>, principal: Principal, place: Place) -> Answer {
+pub(super) fn upgrade(
+    daemon: &Daemon,
+    request: Request<Incoming>,
+    principal: Principal,
+    place: Arc<ConnectionPlace>,
+) -> Answer {
     let headers = request.headers();
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
         let mut answer = refusal(StatusCode::UPGRADE_REQUIRED, "version 13 of WebSocket is spoken here");

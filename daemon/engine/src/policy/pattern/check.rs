@@ -1,0 +1,138 @@
+//! Whether a pattern can match any target that there is, and what was probably meant by one that cannot.
+
+use toold_proto::tool::Category;
+
+use crate::policy::pattern::emptiness::can_match;
+use crate::policy::pattern::{Kind, Pattern};
+use crate::policy::targets::{Shape, shape_of};
+
+/// # Errors
+/// It can match nothing; why.
+pub(super) fn check(category: Category, pattern: &Pattern) -> Result<(), String> {
+    match &pattern.kind {
+        Kind::Any => Ok(()),
+        Kind::Words(words) => words.check(),
+        Kind::Host(host) => host.check(),
+        Kind::Glob { glob, folder } => {
+            let Some(shape) = shape_of(category) else { return Ok(()) };
+            let mut globs = [Some(glob), folder.as_ref()].into_iter().flatten();
+            match globs.any(|glob| can_match(glob.glob().regex(), shape)) {
+                true => Ok(()),
+                false => Err(format!("it can match nothing, since targets of {category} are {}", shape.describe())),
+            }
+        }
+    }
+}
+
+/// A glob over names of tools.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_tool_glob(glob: &globset::Glob) -> Result<(), String> {
+    if can_match(glob.regex(), Shape::ToolName) {
+        return Ok(());
+    }
+    let text = glob.glob();
+    let near = globset::Glob::new(&text.to_lowercase().replace(['-', '.', ' '], "_"));
+    let near = near.ok().filter(|near| near.glob() != text && can_match(near.regex(), Shape::ToolName));
+    let near = near.map(|near| format!(": perhaps {:?} was meant", near.glob())).unwrap_or_default();
+    Err(format!("{text:?} can match no tool: names of tools are {}{near}", Shape::ToolName.describe()))
+}
+
+/// `: perhaps X was meant`, or nothing when nothing is near. Only patterns that can match something are offered.
+pub(super) fn perhaps(category: Category, text: &str) -> String {
+    let candidates = match category {
+        Category::FileRead | Category::FileWrite => paths(text),
+        Category::Mcp => mcp_tools(text),
+        Category::Network => hosts(text),
+        Category::Shell => return commands(text),
+        Category::Agent | Category::Plugin => Vec::new(),
+    };
+    let fits = |candidate: &&String| *candidate != text && is_of_use(category, candidate);
+    candidates.iter().find(fits).map(|found| format!(": perhaps {found:?} was meant")).unwrap_or_default()
+}
+
+fn is_of_use(category: Category, text: &str) -> bool {
+    Pattern::read(category, text).is_ok_and(|pattern| check(category, &pattern).is_ok())
+}
+
+fn paths(text: &str) -> Vec<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in text.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if names.last().is_some_and(|last| !last.contains(['*', '?', '[', '{'])) => _ = names.pop(),
+            name => names.push(name),
+        }
+    }
+    let plain = format!("/{}", names.join("/"));
+    let below = if text.ends_with('/') { format!("{plain}/**") } else { plain.clone() };
+    let anywhere = format!("**/{}", text.trim_start_matches(['*', '/']));
+    let named = format!("**/*{}", text.trim_start_matches(['*', '/']));
+    match text.starts_with('*') {
+        true => vec![named, anywhere],
+        false => vec![below, plain],
+    }
+}
+
+fn mcp_tools(text: &str) -> Vec<String> {
+    let text = text.trim();
+    // As some agents call the tools of servers.
+    let by_agents = text.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+    let by_agents = by_agents.map(|(server, tool)| format!("{server}/{tool}"));
+    let whole = text.chars().all(|c| c == '*' || c == '/').then(|| "**".to_owned());
+    let apart = text.split_once([':', '.']).map(|(server, tool)| format!("{server}/{tool}"));
+    let of_server = format!("{}/*", text.trim_matches('/'));
+    whole.into_iter().chain(by_agents).chain(apart).chain([of_server]).collect()
+}
+
+fn hosts(text: &str) -> Vec<String> {
+    let text = text.trim();
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let (host, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    // A network: as many whole parts as its prefix has.
+    let prefix = behind.strip_prefix('/').and_then(|prefix| prefix.parse::<usize>().ok());
+    let is_address = host.split('.').count() == 4 && host.split('.').all(|part| part.parse::<u8>().is_ok());
+    let network = prefix.filter(|prefix| is_address && prefix % 8 == 0 && *prefix <= 24).map(|prefix| {
+        let parts = host.split('.').enumerate().map(|(at, part)| if at < prefix / 8 { part } else { "*" });
+        parts.collect::<Vec<_>>().join(".")
+    });
+    let (inside, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((inside, port)) => (inside, port),
+        None => (host, ""),
+    };
+    let bare = inside.parse::<core::net::Ipv6Addr>().ok().map(|address| match address.to_ipv4_mapped() {
+        Some(inner) => format!("{inner}{port}"),
+        None => format!("[{address}]{port}"),
+    });
+    let unwrapped = format!("{inside}{port}");
+    let below = host.strip_prefix('.').map(|below| format!("**.{below}"));
+    let without_port = host.rsplit_once(':').map(|(host, _)| host.to_owned());
+    let every = host.strip_prefix('*').filter(|port| port.is_empty() || port.starts_with(':'));
+    let every = every.map(|port| if matches!(port, "" | ":*") { "**".to_owned() } else { format!("**{port}") });
+    let all = network.into_iter().chain(every).chain(bare).chain(below).chain([host.to_owned(), unwrapped]);
+    all.chain(without_port).filter(|host| !host.is_empty()).collect()
+}
+
+/// The commands of a line, each of which has a rule of its own.
+fn commands(text: &str) -> String {
+    let parts = text.split([';', '|', '&', '\n']).map(str::trim).filter(|part| !part.is_empty());
+    let without_variables = |part: &str| {
+        let words = part.split_whitespace();
+        words.skip_while(|word| word.contains('=') || *word == "!").collect::<Vec<_>>().join(" ")
+    };
+    let parts: Vec<String> = parts.map(without_variables).collect();
+    let reads = |part: &String| is_of_use(Category::Shell, part);
+    if parts.is_empty() || !parts.iter().all(reads) || parts == [text] {
+        return String::new();
+    }
+    let shown: Vec<String> = parts.iter().map(|part| format!("{part:?}")).collect();
+    match shown.as_slice() {
+        [one] => format!(": perhaps {one} was meant"),
+        several => format!(": perhaps a rule for each of {} was meant", several.join(" and ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

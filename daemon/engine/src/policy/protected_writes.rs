@@ -1,0 +1,171 @@
+//! Places that run code later: files that a shell, git, an editor, a build tool or the system runs, or takes the names
+//! of programs from, without anybody asking again. Writing one is as good as running a command, so it needs an approval
+//! of its own. The list is [`list`]; `[permission] protected_writes` of the configuration adds to it.
+
+pub mod list;
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use toold_proto::tool::Category;
+
+use crate::need::Need;
+use crate::policy::Policy;
+use crate::policy::pattern::wild::Wild;
+
+/// One line of [`list::PROTECTED_WRITES`].
+#[derive(Clone, Copy, Debug)]
+pub struct ProtectedPlace {
+    /// See [`ProtectedWrite::parse`].
+    pub pattern: &'static str,
+    /// Why a file there runs code later.
+    pub reason: &'static str,
+}
+
+/// A pattern of paths, compared without regard to case: on macOS and vfat `.GIT` is `.git`.
+#[derive(Clone, Debug)]
+pub struct ProtectedWrite {
+    text: String,
+    reason: String,
+    start: Start,
+    segments: Vec<Segment>,
+    /// A project's pattern counts in that project; `None` for everywhere.
+    project: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Root,
+    Home,
+    AnyFolder,
+}
+
+#[derive(Clone, Debug)]
+enum Segment {
+    One {
+        wild: Wild,
+        /// `.vscode` in `.vscode/*.json`: a folder that is renamed to it brings its files along.
+        is_hidden: bool,
+    },
+    /// `**`: any number of names, none too.
+    Any,
+}
+
+impl ProtectedWrite {
+    /// `/...` begins at the root, `~/...` in the home folder, and anything else in any folder. `*` stands for any text
+    /// within a name, and a `**` of its own for any number of names.
+    ///
+    /// # Errors
+    /// The pattern can match no path; the message says what was probably meant.
+    pub fn parse(text: &str, reason: &str, project: Option<PathBuf>) -> Result<Self, String> {
+        let (start, rest) = match (text.strip_prefix('/'), text.strip_prefix("~/")) {
+            (Some(rest), _) => (Start::Root, rest),
+            (None, Some(rest)) => (Start::Home, rest),
+            (None, None) => (Start::AnyFolder, text),
+        };
+        if rest.is_empty() || text.starts_with('~') && start != Start::Home {
+            return Err(format!("{text:?} names no file: expected a path such as deploy/** or ~/scripts/*.sh"));
+        }
+        let names: Vec<&str> = rest.split('/').collect();
+        if let Some((folder, true)) = text.strip_suffix('/').map(|folder| (folder, !folder.ends_with('/'))) {
+            return Err(format!("{text:?} ends with a slash and can match no file: perhaps {folder}/** was meant"));
+        }
+        if names.iter().any(|name| matches!(*name, "" | "." | "..")) {
+            let words = "paths are compared with their links followed and without //, . and ..";
+            return Err(format!("{text:?} can match no file: {words}"));
+        }
+        let segment = |name: &&str| match *name {
+            "**" => Segment::Any,
+            name => {
+                Segment::One { wild: Wild::parse(&fold(name)), is_hidden: name.starts_with('.') || name == "*.git" }
+            }
+        };
+        let segments = names.iter().map(segment).collect();
+        Ok(Self { text: text.to_owned(), reason: reason.to_owned(), start, segments, project })
+    }
+
+    /// Whether the path (its names, folded) is such a place, or a hidden folder that holds such places.
+    fn matches(&self, names: &[String], home: Option<&[String]>) -> bool {
+        let (names, is_anchored) = match (self.start, home) {
+            (Start::Root, _) => (names, true),
+            (Start::Home, Some(home)) => match names.strip_prefix(home) {
+                Some(below) => (below, true),
+                None => return false,
+            },
+            // With no home folder known, each folder might be it.
+            (Start::Home, None) | (Start::AnyFolder, _) => (names, false),
+        };
+        // `reachable[n]`: the segments so far can match the first n names.
+        let mut reachable = vec![!is_anchored; names.len() + 1];
+        reachable[0] = true;
+        for (at, segment) in self.segments.iter().enumerate() {
+            let mut next = vec![false; names.len() + 1];
+            match segment {
+                Segment::Any => {
+                    let first = reachable.iter().position(|reached| *reached).unwrap_or(next.len());
+                    next[first..].fill(true);
+                }
+                Segment::One { wild, is_hidden } => {
+                    for (at, name) in names.iter().enumerate() {
+                        next[at + 1] = reachable[at] && wild.matches(name);
+                    }
+                    let holds_more = at + 1 < self.segments.len();
+                    if holds_more && *is_hidden && next[names.len()] {
+                        return true;
+                    }
+                }
+            }
+            reachable = next;
+        }
+        reachable[names.len()]
+    }
+
+    /// Which rule this is, and what to do about it.
+    fn describe(&self) -> String {
+        let Self { text, reason, .. } = self;
+        format!("protected write ({text}): {reason}; only this exact file can be allowed, or mode yolo allows it")
+    }
+}
+
+static BUILT_IN: LazyLock<Vec<ProtectedWrite>> = LazyLock::new(|| {
+    let parsed = list::PROTECTED_WRITES.iter().map(|place| ProtectedWrite::parse(place.pattern, place.reason, None));
+    parsed.collect::<Result<_, _>>().expect("a test reads each pattern of the list")
+});
+
+impl Policy {
+    /// Why writing this needs an approval for this exact file; `None` when it does not. `project` is the session's.
+    pub fn protected_write(&self, project: &Path, need: &Need) -> Option<String> {
+        if need.category != Category::FileWrite {
+            return None;
+        }
+        let names = names_of(&need.target);
+        let home = self.home.as_deref().map(|home| names_of(&home.to_string_lossy()));
+        let of_project = |place: &&ProtectedWrite| place.project.as_deref().is_none_or(|of| of == project);
+        let all = BUILT_IN.iter().chain(self.protected_writes.iter().filter(of_project));
+        all.into_iter().find(|place| place.matches(&names, home.as_deref())).map(ProtectedWrite::describe)
+    }
+
+    /// Adds a pattern that the configuration names. One that can match nothing denies, as a rule that cannot be read.
+    pub fn protect(&mut self, pattern: &str, origin: &str, project: Option<&Path>) {
+        let reason = format!("the configuration protects it ({origin})");
+        match ProtectedWrite::parse(pattern, &reason, project.map(Path::to_owned)) {
+            Ok(place) => self.protected_writes.push(place),
+            Err(why) => {
+                self.close_category(Category::FileWrite, project, &format!("{origin}: protected_writes: {why}"))
+            }
+        }
+    }
+}
+
+fn names_of(path: &str) -> Vec<String> {
+    path.split('/').filter(|name| !matches!(*name, "" | ".")).map(fold).collect()
+}
+
+/// Two names that a file system without regard to case takes for one are the same afterwards. In upper case, since only
+/// that takes `ß` and `ſ` for the letters that such a system does.
+fn fold(name: &str) -> String {
+    if name.is_ascii() { name.to_ascii_uppercase() } else { name.to_uppercase() }
+}
+
+#[cfg(test)]
+mod tests;

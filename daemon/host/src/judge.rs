@@ -1,0 +1,118 @@
+//! Which files a call may read, with nobody asked: [`knows`] for links on the way to a path, [`Judge`] for many files
+//! from any thread.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toold_engine::Engine;
+use toold_engine::cx::Cx;
+use toold_engine::permit::judge;
+use toold_engine::policy::{Decision, Grant, Policy, Subject, decide};
+use toold_engine::session::Session;
+use toold_engine::tool::Origin;
+use toold_proto::permission::Verdict;
+use toold_proto::session::Mode;
+use toold_proto::tool::{SessionId, ToolName};
+
+use crate::exclude::Exclusions;
+use crate::files::seen_need;
+
+/// Whether the caller may know if there is a link at `place`: it may read it, or its own folder lies there or below,
+/// and that is resolved. `chain` holds the plugins that the caller came through.
+pub fn knows(place: &Path, cx: &Cx, chain: &[String]) -> bool {
+    let is_above = cx.cwd.starts_with(place) || cx.session.places().iter().any(|own| own.starts_with(place));
+    is_above || judge(cx, chain, &seen_need(place, false, &mut Exclusions::default())).verdict == Verdict::Allow
+}
+
+/// Judges as `read` would be judged, with nobody asked: what would be asked is not shown.
+pub struct Judge {
+    policy: Arc<Policy>,
+    grants: Arc<Vec<Grant>>,
+    session: Arc<Session>,
+    /// Of the session, once for all files.
+    places: Vec<Cow<'static, Path>>,
+    above: Vec<SessionId>,
+    mode: Mode,
+    tool: ToolName,
+    origin: Origin,
+    cwd: PathBuf,
+    chain: Arc<[String]>,
+    /// The folder that the call itself has permission to read.
+    root: PathBuf,
+    /// The rule by which somebody had to be asked for `root`; `None` when nobody had to be.
+    asked_by: Option<String>,
+}
+
+impl Judge {
+    /// `root` is the folder or file that the call has permission to read. Where somebody was asked for it, the answer
+    /// holds for all below that the same rule would ask for. `chain` holds the plugins that the call came through.
+    pub fn new(cx: &Cx, chain: Arc<[String]>, root: PathBuf) -> Self {
+        let engine: &Engine = &cx.engine;
+        let places = cx.session.places().into_iter().map(|place| Cow::Owned(place.into_owned()));
+        let mut judge = Self {
+            policy: engine.policy.load_full(),
+            grants: engine.grants.snapshot(),
+            places: places.collect(),
+            above: cx.session.above().into_iter().cloned().collect(),
+            session: cx.session.clone(),
+            mode: cx.session.mode(),
+            tool: cx.tool.clone(),
+            origin: cx.origin,
+            cwd: cx.cwd.clone(),
+            chain,
+            root: root.clone(),
+            asked_by: None,
+        };
+        let decision = judge.decide(&root, root.is_dir(), &mut Exclusions::default());
+        judge.asked_by = (decision.verdict == Verdict::Ask).then_some(decision.rule);
+        judge
+    }
+
+    /// Whether the file or folder at this resolved path may be shown. Each thread has its own `exclusions`.
+    pub fn may_read(&self, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> bool {
+        let decision = self.decide(resolved, is_folder, exclusions);
+        match decision.verdict {
+            Verdict::Allow => true,
+            Verdict::Deny => false,
+            Verdict::Ask => self.asked_by == Some(decision.rule) && resolved.starts_with(&self.root),
+        }
+    }
+
+    /// What may be said of an error of a walk: that of a place that may be shown. Never of the lines of ignore files, some
+    /// of which lie above the tree, or are links out of it.
+    pub fn problem(&self, error: &ignore::Error, exclusions: &mut Exclusions) -> Option<String> {
+        let (path, cause) = place_of(error)?;
+        self.may_read(path, true, exclusions).then(|| format!("{}: {cause}", path.display()))
+    }
+
+    fn decide(&self, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Decision {
+        let above: Vec<&SessionId> = self.above.iter().collect();
+        let subject = Subject {
+            tool: &self.tool,
+            origin: self.origin,
+            session: &self.session.id,
+            above: &above,
+            mode: self.mode,
+            cwd: &self.cwd,
+            roots: &self.places,
+            project: self.session.project(),
+            chain: &self.chain,
+        };
+        let need = seen_need(resolved, is_folder, exclusions);
+        decide(&self.policy, &self.grants, &subject, &need)
+    }
+}
+
+/// The place that could not be looked into, and why.
+fn place_of(error: &ignore::Error) -> Option<(&Path, &io::Error)> {
+    match error {
+        ignore::Error::WithDepth { err, .. } => place_of(err),
+        ignore::Error::WithPath { path, err } => match err.as_ref() {
+            ignore::Error::Io(cause) => Some((path, cause)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

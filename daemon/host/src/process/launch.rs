@@ -1,0 +1,47 @@
+//! The process between the daemon and a program that it starts: the daemon's own binary once more, which takes a
+//! session of its own and the [mark of tools](super::tool_mark), and becomes the program. In the program itself
+//! nothing could do that without unsafe code between fork and exec.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::tool_mark;
+use crate::sandbox::helper::PROGRAM;
+
+/// The first argument that asks for this.
+const NAME: &str = "launch";
+/// As shells say that a command could not be run.
+const FAILED: u8 = 126;
+
+/// The program to start instead of `program`, and the arguments to put before its own.
+pub(super) fn wrap(program: &Path, mark: u64) -> (&'static str, [OsString; 3]) {
+    (PROGRAM, [NAME.into(), mark.to_string().into(), program.into()])
+}
+
+/// Runs as this process if its arguments say so, and comes back only when that fails. Must be called before there is
+/// any other thread.
+pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    arguments.next();
+    if arguments.next()? != NAME {
+        return None;
+    }
+    eprintln!("toold: {}", become_program(arguments));
+    Some(ExitCode::from(FAILED))
+}
+
+fn become_program(mut arguments: impl Iterator<Item = OsString>) -> String {
+    let mark = arguments.next().and_then(|mark| mark.to_str()?.parse().ok());
+    let (Some(mark), Some(program)) = (mark, arguments.next()) else {
+        return format!("{NAME} takes a mark and a program; the daemon uses it to start tools");
+    };
+    // At a terminal it leads a session already.
+    let _ = rustix::process::setsid();
+    // An unmarked program could pass for a person.
+    if let Err(error) = tool_mark::put_on_this_process(mark) {
+        return format!("can't mark {} as started by a tool: {error}", program.display());
+    }
+    let error = std::process::Command::new(&program).args(arguments).exec();
+    format!("can't run {}: {error}", program.display())
+}

@@ -1,0 +1,52 @@
+//! Names in a configuration that nothing can have.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use toold_engine::policy::targets::is_plugin_name;
+
+use crate::config::read::Text;
+
+/// Adds what is wrong with names, each with its place.
+pub(super) fn check(source: &Text, root: &DeTable, problems: &mut Vec<String>) {
+    let mut tell = |span: std::ops::Range<usize>, words: String| {
+        problems.push(format!("{}: {words}", source.place(Some(span))));
+    };
+    for path in [&["mcp", "clients"][..], &["subagents"]] {
+        for key in table(root, path).into_iter().flat_map(DeTable::keys) {
+            let name = key.get_ref();
+            if name.trim().is_empty() || name.chars().any(char::is_control) {
+                let path = path.join(".");
+                tell(key.span(), format!("{path}: nothing is called {name:?}: expected a name that can be shown"));
+            }
+        }
+    }
+    let Some(plugins) = table(root, &["plugins"]) else { return };
+    for (key, value) in plugins {
+        match value.get_ref() {
+            DeValue::Table(_) if !is_plugin_name(key.get_ref()) => {
+                tell(key.span(), format!("plugins: {}", no_plugin(key.get_ref())));
+            }
+            DeValue::Array(names) if ["disabled", "bundled"].contains(&key.get_ref().as_ref()) => {
+                let names = names.iter().filter_map(|name| Some((name.span(), name.get_ref().as_str()?)));
+                for (span, name) in names.filter(|(_, name)| !is_plugin_name(name)) {
+                    tell(span, format!("plugins.{}: {}", key.get_ref(), no_plugin(name)));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn table<'t, 'i>(root: &'t DeTable<'i>, path: &[&str]) -> Option<&'t DeTable<'i>> {
+    path.iter().try_fold(root, |table, name| match table.get(*name).map(Spanned::get_ref) {
+        Some(DeValue::Table(below)) => Some(below),
+        _ => None,
+    })
+}
+
+fn no_plugin(name: &str) -> String {
+    let near = name.rsplit('/').next().unwrap_or(name);
+    let near = near.strip_suffix(".lua").unwrap_or(near).to_lowercase().replace([' ', '.'], "_");
+    let near = if is_plugin_name(&near) { format!(": perhaps {near} was meant") } else { String::new() };
+    format!("no plugin is called {name:?}: expected [a-z][a-z0-9_-]*{near}")
+}

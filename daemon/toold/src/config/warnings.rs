@@ -1,0 +1,59 @@
+//! What a configuration says that has no effect now and may have one later: told by `config check`, and no mistake.
+
+use std::path::Path;
+
+use toold_engine::policy::Rule;
+
+use crate::bundled;
+use crate::config::Loaded;
+use crate::daemon::Options;
+use crate::plugins;
+
+/// In words for people, with their places. Reads folders.
+pub(super) fn warnings(options: &Options, loaded: &Loaded) -> Vec<String> {
+    let rules = loaded.policy.rules.iter().filter_map(of_rule);
+    rules.chain(of_plugins(options, loaded)).collect()
+}
+
+/// The same of one rule.
+pub(super) fn of_rule(rule: &Rule) -> Option<String> {
+    let cwd = rule.cwd.as_ref().filter(|cwd| !cwd.is_dir())?;
+    let words = format!("there is no folder {}, so the rule holds for no call yet", cwd.display());
+    Some(format!("{}: warning: {words}", rule.origin))
+}
+
+fn of_plugins(options: &Options, loaded: &Loaded) -> Vec<String> {
+    let mut folders = plugins::dirs(options, loaded);
+    folders.push(bundled::folder(&options.places));
+    let mut known: Vec<String> = folders.iter().flat_map(|folder| names_in(folder)).collect();
+    known.extend(bundled::names().map(str::to_owned));
+    let config = &loaded.config.plugins;
+    let mut found = Vec::new();
+    for (key, names) in [("disabled", &config.disabled), ("bundled", &config.bundled)] {
+        let key = format!("plugins.{key}");
+        let place = loaded.entries.iter().find(|entry| entry.key == key).map_or("", |entry| entry.origin.as_str());
+        for name in names.iter().filter(|name| !known.contains(*name)) {
+            let near = super::nearest::perhaps(name, known.iter().map(String::as_str));
+            found.push(format!("{place}: warning: {key}: there is no plugin {name} now{near}"));
+        }
+    }
+    found
+}
+
+/// What the plugins of a folder, or the one that the path is, are called as far as their files say.
+fn names_in(place: &Path) -> Vec<String> {
+    let stem = |path: &Path| Some(path.file_stem()?.to_str()?.to_owned());
+    let Ok(entries) = place.read_dir() else { return stem(place).into_iter().collect() };
+    let mut names: Vec<String> = name_of(place).into_iter().collect();
+    for entry in entries.flatten() {
+        names.extend(stem(&entry.path()));
+        names.extend(name_of(&entry.path()));
+    }
+    names
+}
+
+/// Of a folder with a `plugin.toml`.
+fn name_of(folder: &Path) -> Option<String> {
+    let manifest: toml::Table = std::fs::read_to_string(folder.join("plugin.toml")).ok()?.parse().ok()?;
+    manifest.get("name").and_then(toml::Value::as_str).map(str::to_owned)
+}

@@ -1,0 +1,369 @@
+//! The processes of agents. Whatever runs below one of them decides nothing: a shell that an agent opens is not the
+//! person at the keyboard.
+//!
+//! An agent rarely speaks to the daemon itself. It starts a client, such as `toolctl mcp`, and runs its own commands
+//! beside it. So the client's nearest ancestor that is a program of its own, and no shell around one, is an agent too,
+//! for as long as it lives. What leaves an agent's process tree cannot be recognised.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use serde::{Deserialize, Serialize};
+use toold_host::own_file;
+
+use crate::peer::ancestry::process_id;
+
+/// A process. Its number alone may belong to another one later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    pub pid: u32,
+    /// In ticks since the system started.
+    pub started: u64,
+}
+
+impl ProcessId {
+    pub(crate) fn is_alive(self) -> bool {
+        process_id(self.pid) == Some(self)
+    }
+}
+
+/// A process and its ancestors, the nearest first. They are read when it connects: an ancestor that ends later still
+/// counts.
+#[derive(Clone, Debug, Default)]
+pub struct Lineage(Arc<[ProcessId]>);
+
+impl Lineage {
+    pub(super) fn new(processes: impl Iterator<Item = ProcessId>) -> Self {
+        Self(processes.collect())
+    }
+
+    /// The process itself; `None` where it cannot be read.
+    pub fn own(&self) -> Option<ProcessId> {
+        self.0.first().copied()
+    }
+
+    /// The program that a client belongs to: the client's own, or the one that started it to speak to the daemon.
+    pub fn program(&self) -> Option<PathBuf> {
+        let id = nearest_program(&self.0).or(self.own())?;
+        let program = std::fs::read_link(format!("/proc/{}/exe", id.pid)).ok()?;
+        id.is_alive().then_some(program)
+    }
+
+    /// The variables with which the process's program was started; empty where they cannot be read. Values that are
+    /// not UTF-8 are left out.
+    pub fn environment(&self) -> HashMap<String, String> {
+        let Some(own) = self.own() else { return HashMap::new() };
+        let environment = std::fs::read(format!("/proc/{}/environ", own.pid)).unwrap_or_default();
+        if !own.is_alive() {
+            return HashMap::new();
+        }
+        let variables = environment.split(|byte| *byte == 0).filter_map(|variable| {
+            let (name, value) = std::str::from_utf8(variable).ok()?.split_once('=')?;
+            Some((name.to_owned(), value.to_owned()))
+        });
+        variables.collect()
+    }
+
+    fn ancestors(&self) -> &[ProcessId] {
+        self.0.get(1..).unwrap_or_default()
+    }
+}
+
+/// The agents of a daemon and of those before it.
+pub struct AgentProcesses {
+    known: RwLock<Known>,
+    /// Where they are kept across restarts.
+    file: PathBuf,
+    /// The lineage of the client that came last: most connections of a crowd are of one process.
+    last: Mutex<Lineage>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// With the clients by which each is known. What a client says of itself on one connection changes nothing for its
+    /// others: an editor may act for a model on one and for a person on the next.
+    agents: HashMap<ProcessId, HashSet<ProcessId>>,
+    /// Processes that a person uses, such as an editor that also runs an agent.
+    frontends: HashSet<ProcessId>,
+}
+
+/// The file's content.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// Numbers of processes mean something else after the next boot, and in another namespace.
+    boot: String,
+    agents: Vec<(ProcessId, Vec<ProcessId>)>,
+}
+
+const MAX_FILE: u64 = 1 << 20;
+/// More are never alive at one time; the oldest ones that have ended go first.
+const MAX_FRONTENDS: usize = 1_000;
+
+impl AgentProcesses {
+    /// Those that are still alive of earlier daemons. Blocks.
+    pub fn load(file: PathBuf) -> Self {
+        let kept = own_file::load::<Kept>(&file, MAX_FILE).filter(|kept| kept.boot == boot());
+        let agents = kept.map(|kept| kept.agents).unwrap_or_default().into_iter();
+        let alive = agents.filter(|(id, _)| id.is_alive()).map(|(id, clients)| (id, clients.into_iter().collect()));
+        let known = Known { agents: alive.collect(), ..Known::default() };
+        Self { known: RwLock::new(known), file, last: Mutex::default() }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same lineage, in the memory of an equal one if that came last.
+    pub(super) fn shared(&self, lineage: Lineage) -> Lineage {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != lineage.0 {
+            *last = lineage;
+        }
+        last.clone()
+    }
+
+    /// Records that a client acts for a model: its process, and the program that started it. Blocks for a moment when
+    /// they are new.
+    pub fn record_agent(&self, lineage: &Lineage) {
+        let Some(own) = lineage.own() else { return };
+        let agent = nearest_program(lineage.ancestors());
+        let mut known = self.write();
+        let mut is_new = false;
+        for id in [Some(own), agent].into_iter().flatten() {
+            is_new |= known.agents.entry(id).or_default().insert(own);
+        }
+        if is_new {
+            known.agents.retain(|id, _| id.is_alive());
+            let agents = known.agents.iter().map(|(id, clients)| (*id, clients.iter().copied().collect()));
+            let kept = Kept { boot: boot(), agents: agents.collect() };
+            if let Err(error) = own_file::save(&self.file, &kept) {
+                tracing::warn!(path = %self.file.display(), %error, "the agents that run now are forgotten at a restart");
+            }
+        }
+    }
+
+    /// Records that a person uses this process: what it runs is not an agent's, even if it also runs an agent.
+    pub fn record_frontend(&self, lineage: &Lineage) {
+        let Some(own) = lineage.own() else { return };
+        if self.read().frontends.contains(&own) {
+            return;
+        }
+        let mut known = self.write();
+        if known.frontends.len() >= MAX_FRONTENDS {
+            known.frontends.retain(|id| id.is_alive());
+        }
+        known.frontends.insert(own);
+    }
+
+    /// The agent that a process runs below, if there is one and no person's frontend stands in between.
+    pub fn above(&self, lineage: &Lineage) -> Option<ProcessId> {
+        let known = self.read();
+        let own = lineage.own().filter(|own| !known.agents.is_empty() && !known.frontends.contains(own))?;
+        let is_agent =
+            |id: &ProcessId| known.agents.get(id).is_some_and(|clients| clients.iter().any(|client| *client != own));
+        lineage.ancestors().iter().copied().take_while(|id| !known.frontends.contains(id)).find(is_agent)
+    }
+}
+
+/// What stands above a client.
+enum Kind {
+    /// A program that runs what is asked of it and nothing else, such as the shell of `sh -c 'toolctl mcp'`.
+    Wrapper,
+    /// Where people start programs: an interactive shell, a terminal, a service manager.
+    Host,
+    Program,
+}
+
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "busybox", "nu", "pwsh", "tcsh", "csh"];
+
+/// Programs that become or run another one and do nothing else.
+const WRAPPERS: &[&str] = &[
+    "env",
+    "nice",
+    "nohup",
+    "setsid",
+    "timeout",
+    "stdbuf",
+    "ionice",
+    "taskset",
+    "unbuffer",
+    "toolctl",
+    "flatpak-spawn",
+];
+
+/// Programs from which people start others. To take one of them for an agent would take every program of the person
+/// for a part of it.
+const HOSTS: &[&str] = &[
+    "systemd",
+    "init",
+    "launchd",
+    "tmux",
+    "tmux: server",
+    "screen",
+    "zellij",
+    "dtach",
+    "abduco",
+    "sshd",
+    "sshd-session",
+    "dropbear",
+    "mosh-server",
+    "login",
+    "su",
+    "sudo",
+    "doas",
+    "cron",
+    "crond",
+    "atd",
+    "dbus-daemon",
+    "dbus-broker",
+    "gnome-shell",
+    "gnome-session-binary",
+    "gnome-terminal-server",
+    "kwin_wayland",
+    "plasmashell",
+    "konsole",
+    "xfce4-terminal",
+    "xfce4-session",
+    "xterm",
+    "urxvt",
+    "kitty",
+    "alacritty",
+    "foot",
+    "ghostty",
+    "wezterm-gui",
+    "wezterm-mux-server",
+    "sway",
+    "i3",
+    "hyprland",
+    "containerd-shim",
+    "conmon",
+    "tini",
+    "dumb-init",
+    "docker-init",
+];
+
+/// The first of these processes that is a program of its own, before any from which a person starts programs.
+fn nearest_program(processes: &[ProcessId]) -> Option<ProcessId> {
+    let found = processes.iter().find_map(|id| match kind_of(*id) {
+        Kind::Wrapper => None,
+        Kind::Host => Some(None),
+        Kind::Program => Some(Some(*id)),
+    });
+    found.flatten()
+}
+
+fn kind_of(id: ProcessId) -> Kind {
+    let pid = id.pid;
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+    // Also of a program that was replaced since it started.
+    let program =
+        program.ok().and_then(|program| Some(program.file_name()?.to_str()?.trim_end_matches(" (deleted)").to_owned()));
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
+    kind_by_name(program.as_deref().unwrap_or_default(), pid, words.get(1..).unwrap_or_default())
+}
+
+fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> Kind {
+    if pid <= 1 || HOSTS.contains(&program) {
+        return Kind::Host;
+    }
+    if WRAPPERS.contains(&program) {
+        return Kind::Wrapper;
+    }
+    if SHELLS.contains(&program) {
+        // With a command or a script it runs just that; a person types into all others.
+        let runs_something = arguments.iter().any(|word| {
+            let is_option = word.starts_with(b"-") || word.starts_with(b"+");
+            if is_option { !word.starts_with(b"--") && word.contains(&b'c') } else { !word.is_empty() }
+        });
+        return if runs_something { Kind::Wrapper } else { Kind::Host };
+    }
+    Kind::Program
+}
+
+/// What tells this boot and this namespace of process ids from others.
+fn boot() -> String {
+    use std::os::unix::fs::MetadataExt;
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::metadata(Path::new("/proc/self/ns/pid")).map_or(0, |metadata| metadata.ino());
+    format!("{} {namespace}", boot.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(program: &str, arguments: &[&str], expected: &str) {
+        let arguments: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
+        let kind = match kind_by_name(program, 1234, &arguments) {
+            Kind::Wrapper => "wrapper",
+            Kind::Host => "host",
+            Kind::Program => "program",
+        };
+        assert_eq!(kind, expected, "{program} {arguments:?}");
+    }
+
+    #[test]
+    fn shells_around_a_command_are_passed_over_and_those_that_people_type_into_are_not_agents() {
+        check("bash", &["-c", "toolctl mcp"], "wrapper");
+        check("dash", &["-ec", "toolctl mcp"], "wrapper");
+        check("zsh", &["./start.sh"], "wrapper");
+        check("bash", &["--noprofile", "--norc", "-c", "x"], "wrapper");
+        check("env", &["A=b", "toolctl", "mcp"], "wrapper");
+        check("bash", &[], "host");
+        check("zsh", &["-i"], "host");
+        check("bash", &["--login"], "host");
+        check("tmux", &["new"], "host");
+        check("node", &["cli.js"], "program");
+        check("claude", &[], "program");
+    }
+
+    fn id(pid: u32) -> ProcessId {
+        ProcessId { pid, started: u64::from(pid) }
+    }
+
+    #[test]
+    fn what_runs_below_an_agent_is_known_unless_a_person_uses_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let agents = AgentProcesses::load(dir.path().join("agents"));
+        let lineage = |pids: &[u32]| Lineage::new(pids.iter().copied().map(id));
+        agents.write().agents.insert(id(7), [id(12)].into());
+        assert_eq!(agents.above(&lineage(&[9, 8, 7, 1])), Some(id(7)));
+        assert_eq!(agents.above(&lineage(&[7, 1])), None, "the agent itself");
+        assert_eq!(agents.above(&lineage(&[9, 8, 1])), None);
+        agents.record_frontend(&lineage(&[7, 1]));
+        assert_eq!(agents.above(&lineage(&[9, 8, 7, 1])), None);
+    }
+
+    #[test]
+    fn a_client_that_says_that_it_is_an_agent_changes_nothing_for_its_other_connections() {
+        let dir = tempfile::tempdir().unwrap();
+        let agents = AgentProcesses::load(dir.path().join("agents"));
+        let lineage = |pids: &[u32]| Lineage::new(pids.iter().copied().map(id));
+        agents.write().agents.insert(id(7), [id(9)].into());
+        assert_eq!(agents.above(&lineage(&[9, 7, 1])), None);
+        assert_eq!(agents.above(&lineage(&[10, 7, 1])), Some(id(7)));
+        // Whoever runs below an agent wins nothing by saying so of itself.
+        agents.write().agents.insert(id(7), [id(9), id(10)].into());
+        assert_eq!(agents.above(&lineage(&[10, 7, 1])), Some(id(7)));
+    }
+
+    #[test]
+    fn agents_that_live_are_known_after_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("agents");
+        let own = process_id(std::process::id()).unwrap();
+        let agents = AgentProcesses::load(file.clone());
+        agents.record_agent(&Lineage::new([own, id(1)].into_iter()));
+        agents.write().agents.insert(id(u32::MAX), [own].into());
+        let again = AgentProcesses::load(file);
+        assert!(again.read().agents.contains_key(&own));
+        assert!(!again.read().agents.contains_key(&id(u32::MAX)), "it has ended");
+    }
+}

@@ -1,0 +1,55 @@
+//! Paths in the parameters of methods, for callers that may not be told of places that their session may not read.
+
+use std::io;
+use std::path::Path;
+
+use toold_engine::Engine;
+use toold_engine::policy::{Subject, decide};
+use toold_engine::session::Session;
+use toold_engine::tool::Origin;
+use toold_host::exclude::Exclusions;
+use toold_host::files::{Resolved, resolve_for, seen_need};
+use toold_proto::permission::{Ask, Verdict};
+use toold_proto::tool::{Category, ToolName};
+
+/// Where a path leads; see [`resolve_for`].
+///
+/// # Errors
+/// As [`resolve_for`].
+pub(super) fn located(engine: &Engine, session: &Session, path: &Path) -> io::Result<Resolved> {
+    resolve_for(path, &session.cwd, &mut |place| knows(engine, session, place))
+}
+
+/// Whether the session may know if there is a link at `place`: it may read it, or its own folder lies there or below,
+/// and that is resolved.
+pub(super) fn knows(engine: &Engine, session: &Session, place: &Path) -> bool {
+    session.places().iter().any(|own| own.starts_with(place)) || may_read(engine, session, place) == Verdict::Allow
+}
+
+/// Whether the session may read a place, with nobody asked.
+pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verdict {
+    let tool = ToolName::parse("read").expect("small letters are a name");
+    let (places, above, chain) = (session.places(), session.above(), session.chain());
+    let subject = Subject {
+        tool: &tool,
+        origin: Origin::Builtin,
+        session: &session.id,
+        above: &above,
+        mode: session.mode(),
+        cwd: &session.cwd,
+        roots: &places,
+        project: session.project(),
+        chain: &chain,
+    };
+    let need = seen_need(place, true, &mut Exclusions::default());
+    decide(&engine.policy.load(), &engine.grants.snapshot(), &subject, &need).verdict
+}
+
+/// An ask as those see it who may not answer it. The diff shows lines of a file that they may not be allowed to read, and
+/// the reason of a change whether it fits that file.
+pub(super) fn for_onlooker(ask: &mut Ask) {
+    ask.diff = None;
+    if ask.category == Category::FileWrite {
+        ask.reason = None;
+    }
+}

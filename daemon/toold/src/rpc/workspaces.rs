@@ -1,0 +1,55 @@
+//! `workspaces.*`
+
+use std::path::{Path, PathBuf};
+
+use jsonrpsee::types::ErrorObjectOwned;
+use toold_proto::method::{WorkspacesAllow, WorkspacesForget, WorkspacesList};
+use toold_proto::workspace::{NameWorkspace, WorkspaceList};
+
+use crate::project::real_dir;
+use crate::rpc::error::{internal, invalid_params, unknown};
+use crate::rpc::{Module, Request, Right, add, add_async};
+use crate::workspaces::without_dots;
+
+pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+    add::<WorkspacesList>(module, Right::Decider, |request, _| Ok(list(&request)))?;
+    add_async::<WorkspacesAllow, _>(module, Right::Decider, allow)?;
+    add_async::<WorkspacesForget, _>(module, Right::Decider, forget)
+}
+
+fn list(request: &Request) -> WorkspaceList {
+    WorkspaceList { workspaces: request.state.list_workspaces() }
+}
+
+async fn allow(request: Request, params: NameWorkspace) -> Result<WorkspaceList, ErrorObjectOwned> {
+    let path = absolute(&request, &params.path)?;
+    let state = request.state.clone();
+    let allowed = tokio::task::spawn_blocking(move || {
+        let folder = real_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        state.allow_workspace(&folder)
+    });
+    allowed.await.map_err(|error| internal(&error.to_string()))?.map_err(|words| invalid_params(&words))?;
+    Ok(list(&request))
+}
+
+async fn forget(request: Request, params: NameWorkspace) -> Result<WorkspaceList, ErrorObjectOwned> {
+    let path = absolute(&request, &params.path)?;
+    let state = request.state.clone();
+    let forgotten = tokio::task::spawn_blocking(move || {
+        // A folder that is gone is known by the path that it had.
+        let folder = real_dir(&path).unwrap_or_else(|_| without_dots(&path));
+        state.forget_workspace(&folder)
+    });
+    match forgotten.await.map_err(|error| internal(&error.to_string()))? {
+        true => Ok(list(&request)),
+        false => Err(unknown("workspace", &params.path)),
+    }
+}
+
+fn absolute(request: &Request, text: &str) -> Result<PathBuf, ErrorObjectOwned> {
+    let path = request.state.without_tilde(Path::new(text));
+    match path.is_absolute() {
+        true => Ok(path),
+        false => Err(invalid_params(&format!("path: {text:?} is no absolute path"))),
+    }
+}

@@ -1,0 +1,158 @@
+//! What version 0.1 allowed and this one does not, for one user: `toolctl upgrade --check`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use toold_engine::asks::grant_command;
+use toold_engine::need::Need;
+use toold_engine::policy::Grant;
+use toold_proto::permission::{Action, Verdict};
+use toold_proto::tool::{Category, SessionId};
+use toold_proto::upgrade::{UpgradeChange, UpgradeKind};
+
+use crate::daemon::State;
+use crate::sessions::{Opener, OpenerKind};
+
+/// A report is for a person to read.
+const MAX_CHANGES: usize = 1_000;
+/// Names that are kept of each kind; later ones are not.
+const MAX_NAMES: usize = 256;
+
+/// What clients asked for since the daemon started and did not get.
+#[derive(Default)]
+pub(crate) struct Withheld(Mutex<Names>);
+
+#[derive(Default)]
+struct Names {
+    /// By client, the variables that it may not set.
+    env: BTreeMap<String, BTreeSet<String>>,
+    /// The client, and the session that it may not join.
+    joins: BTreeSet<(String, SessionId)>,
+}
+
+impl Withheld {
+    pub(crate) fn note_env(&self, client: &str, names: &[String]) {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.env.len() >= MAX_NAMES && !noted.env.contains_key(client) {
+            return;
+        }
+        let of_client = noted.env.entry(client.to_owned()).or_default();
+        let room = MAX_NAMES.saturating_sub(of_client.len());
+        of_client.extend(names.iter().take(room).cloned());
+    }
+
+    pub(crate) fn note_join(&self, client: Option<&str>, session: &SessionId) {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.joins.len() < MAX_NAMES {
+            noted.joins.insert((client.unwrap_or("a client without a name").to_owned(), session.clone()));
+        }
+    }
+}
+
+impl State {
+    /// Everything that a person may want to know after an upgrade, by kind. With `reviewed`, grants of version 0.1 count
+    /// as reviewed from now on. Blocks.
+    pub(crate) fn check_upgrade(&self, reviewed: bool) -> Vec<UpgradeChange> {
+        let mut changes = self.changed_rules();
+        changes.extend(self.grants_to_review(reviewed));
+        changes.extend(self.withheld_env());
+        changes.extend(self.changed_workspaces());
+        changes.extend(self.withheld_joins());
+        changes.truncate(MAX_CHANGES);
+        changes
+    }
+
+    fn changed_rules(&self) -> Vec<UpgradeChange> {
+        let policy = self.engine.policy.load();
+        let allows = policy.rules.iter().filter(|rule| rule.action == Verdict::Allow);
+        let wide = allows.filter(|rule| rule.category == Category::FileWrite && rule.pattern.as_str().contains('*'));
+        let change = |pattern: &str, origin: &str| UpgradeChange {
+            kind: UpgradeKind::Rule,
+            subject: format!("allow file.write {pattern} at {origin}"),
+            now: "covers no files that run code later, such as .git/hooks and shell start files".to_owned(),
+            replacement: "toolctl permissions grant file.write PATH, once for each such file".to_owned(),
+        };
+        wide.map(|rule| change(rule.pattern.as_str(), &rule.origin)).collect()
+    }
+
+    fn grants_to_review(&self, reviewed: bool) -> Vec<UpgradeChange> {
+        let ids = self.store.grants_to_review().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the grants to review cannot be read");
+            Vec::new()
+        });
+        let grants = self.engine.grants.snapshot();
+        let open = grants.iter().filter(|grant| grant.action == Action::Allow && ids.contains(&grant.id));
+        let changes = open.map(review).collect();
+        if reviewed && let Err(error) = self.store.set_grants_reviewed() {
+            tracing::warn!(%error, "the grants will be listed for review again");
+        }
+        changes
+    }
+
+    fn withheld_env(&self) -> Vec<UpgradeChange> {
+        let noted = self.withheld.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let change = |(client, names): (&String, &BTreeSet<String>)| {
+            let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+            let names = names.join(", ");
+            UpgradeChange {
+                kind: UpgradeKind::Environment,
+                subject: format!("{client} sets {names}"),
+                now: "ignored: the client acts for a model, and its own process was not started with these values"
+                    .to_owned(),
+                replacement: format!(
+                    "[agents] env = [..., {names}] in the configuration, or start the client with them"
+                ),
+            }
+        };
+        noted.env.iter().map(change).collect()
+    }
+
+    /// Sessions that are kept, whose folder an agent would have to ask for now.
+    fn changed_workspaces(&self) -> Vec<UpgradeChange> {
+        let sessions = self.store.load_sessions().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the sessions cannot be read");
+            Vec::new()
+        });
+        let mut folders: BTreeMap<String, String> = BTreeMap::new();
+        for session in sessions {
+            let opener: Option<Opener> = session.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
+            // Version 0.1 did not record who opened a session.
+            let is_persons = opener.is_some_and(|opener| opener.kind == OpenerKind::Person);
+            let client = session.client.map_or("a client without a name".to_owned(), |client| client.name);
+            for folder in std::iter::once(session.cwd).chain(session.roots) {
+                if !is_persons && !self.is_chosen_for(&client, &folder) {
+                    folders.entry(folder.display().to_string()).or_insert_with(|| client.clone());
+                }
+            }
+        }
+        let change = |(folder, client): (String, String)| UpgradeChange {
+            kind: UpgradeKind::Workspace,
+            subject: format!("{client} worked in {folder}"),
+            now: "a person is asked once before an agent works there; a person's frontend works there as before"
+                .to_owned(),
+            replacement: grant_command(&[], &Need { workspace: true, ..Need::new(Category::FileRead, folder) }),
+        };
+        folders.into_iter().map(change).collect()
+    }
+
+    fn withheld_joins(&self) -> Vec<UpgradeChange> {
+        let noted = self.withheld.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let change = |(client, session): &(String, SessionId)| UpgradeChange {
+            kind: UpgradeKind::Join,
+            subject: format!("{client} tried to join session {session}"),
+            now: "an agent joins only sessions that its own program opened, and none in the mode yolo".to_owned(),
+            replacement: format!("toolctl sessions share {session}, which prints a code for the agent's session_id"),
+        };
+        noted.joins.iter().map(change).collect()
+    }
+}
+
+fn review(grant: &Grant) -> UpgradeChange {
+    UpgradeChange {
+        kind: UpgradeKind::Grant,
+        subject: format!("grant {}: allow {} {}", grant.id, grant.category, grant.pattern.as_str()),
+        now: "holds as before, but for files that run code later; it was given to version 0.1, with a wildcard"
+            .to_owned(),
+        replacement: format!("keep it, or: toolctl permissions revoke {}", grant.id),
+    }
+}

@@ -1,0 +1,171 @@
+//! Rules, grants and names that can match nothing are mistakes, and the message says what was probably meant.
+
+use std::process::Stdio;
+
+use serde_json::json;
+use toold_tests::{Setup, TestDaemon, toolctl};
+
+/// What `toolctl config check` prints of a file, and its exit status.
+fn check(setup: &Setup, file: &str) -> (String, Option<i32>) {
+    let mut command = setup.command(toolctl());
+    let output = command.args(["config", "check", file]).stdin(Stdio::null()).output().unwrap();
+    (String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(), output.status.code())
+}
+
+fn rule(category: &str, pattern: &str, action: &str, more: &str) -> String {
+    format!("[[permission.rules]]\ncategory = {category:?}\npattern = {pattern:?}\naction = {action:?}\n{more}\n")
+}
+
+#[test]
+fn a_rule_that_can_match_nothing_is_a_mistake_with_its_line() {
+    for (text, said) in [
+        (rule("mcp", "*", "allow", ""), "perhaps \"**\" was meant"),
+        (rule("mcp", "github", "deny", ""), "perhaps \"github/*\" was meant"),
+        (rule("network", "https://example.com/*", "allow", ""), "perhaps \"example.com\" was meant"),
+        (rule("network", "example.com:70000", "deny", ""), "ports are numbers up to 65535"),
+        (rule("file.read", "/srv/www/", "allow", ""), "perhaps \"/srv/www/**\" was meant"),
+        (rule("file.write", "/srv/../www/*", "ask", ""), "perhaps \"/www/*\" was meant"),
+        (rule("shell", "git status && ls", "allow", ""), "a rule for each of \"git status\" and \"ls\""),
+        (rule("shell", "FOO=1 cargo *", "allow", ""), "perhaps \"cargo *\" was meant"),
+        (rule("shel", "ls", "allow", ""), "perhaps shell was meant"),
+        (rule("shell", "ls", "alow", ""), "perhaps allow was meant"),
+        (rule("shell", "ls", "allow", "tools = [\"Bash\"]"), "perhaps \"bash\" was meant"),
+        (rule("shell", "ls", "allow", "tools = []"), "the rule is for no tool"),
+        (rule("shell", "ls", "allow", "cwd = \"/srv/../www\""), "perhaps \"/www\" was meant"),
+        (rule("shell", "ls", "allow", "cwd = \"www\""), "is not absolute"),
+    ] {
+        let setup = Setup::new().file("config.toml", format!("\n{text}"));
+        let (told, code) = check(&setup, "config.toml");
+        assert!(code == Some(1) && told.contains("config.toml:2: ") && told.contains(said), "{text}{told}");
+        // A project's file is read in the same way, but for relative folders, which lie in it.
+        if !text.contains("cwd = \"www\"") {
+            let setup = Setup::new().file("p/.toold/config.toml", format!("\n{text}"));
+            let (told, code) = check(&setup, "p/.toold/config.toml");
+            assert!(code == Some(1) && told.contains("config.toml:2: ") && told.contains(said), "{text}{told}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_nothing_can_have_is_a_mistake_with_its_line() {
+    for (text, said) in [
+        ("[mcp.clients.\"\"]\napprove = true\n", "nothing is called \"\""),
+        ("[mcp.clients.\"a\\nb\"]\napprove = true\n", "nothing is called \"a\\nb\""),
+        ("[subagents.\" \"]\ndescription = \"x\"\n", "nothing is called \" \""),
+        ("plugins.disabled = [\"Noisy.lua\"]\n", "perhaps noisy was meant"),
+        ("plugins.bundled = [\"json query\"]\n", "perhaps json_query was meant"),
+        ("[plugins.\"My-Plugin\"]\ncity = \"Bonn\"\n", "perhaps my-plugin was meant"),
+        ("[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"x\"]\ntools = [\"Bash\"]\n", "perhaps \"bash\" was meant"),
+        ("permission.protected_writes = [\"deploy/\"]\n", "perhaps deploy/** was meant"),
+        ("network.allow_private = [\"http://10.0.0.1\"]\n", "10.0.0.1"),
+    ] {
+        let setup = Setup::new().file("config.toml", format!("\n{text}"));
+        let (told, code) = check(&setup, "config.toml");
+        assert!(code == Some(1) && told.contains("config.toml:2: ") && told.contains(said), "{text}{told}");
+    }
+}
+
+#[test]
+fn what_may_come_later_is_a_warning() {
+    let absent = rule("shell", "ls", "allow", "cwd = \"/not/there\"");
+    for (text, said) in [
+        (absent.as_str(), ":2: warning: there is no folder /not/there"),
+        (
+            "plugins.disabled = [\"todo_findr\"]\n",
+            ":2: warning: plugins.disabled: there is no plugin todo_findr now: perhaps todo_finder was meant",
+        ),
+    ] {
+        let setup = Setup::new().file("config.toml", format!("\n{text}"));
+        let (told, code) = check(&setup, "config.toml");
+        assert!(code == Some(0) && told.contains(said), "{text}{told}");
+    }
+    let setup =
+        Setup::new().file("config.toml", "plugins.disabled = [\"todo_finder\", \"own\"]\n").plugin("own.lua", "");
+    assert!(!check(&setup, "config.toml").0.contains("warning"));
+}
+
+fn verdict(daemon: &TestDaemon, category: &str, target: &str) -> String {
+    let checked = daemon.connect().result("permissions.check", json!({"category": category, "target": target}));
+    checked["verdict"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_allow_that_matches_nothing_is_reported_and_takes_nothing_away() {
+    let daemon = Setup::new().config(&(rule("mcp", "*", "allow", "") + &rule("shell", "ls", "allow", ""))).start();
+    assert_eq!(verdict(&daemon, "shell", "ls"), "allow");
+    assert_eq!(verdict(&daemon, "mcp", "github/search"), "ask");
+    let mut wire = daemon.connect();
+    let problem = wire.result("daemon.status", json!({}))["problems"][0].as_str().unwrap().to_owned();
+    assert!(problem.contains("config.toml:1: ") && problem.contains("perhaps \"**\" was meant"), "{problem}");
+    assert_eq!(wire.result("permissions.list", json!({}))["broken"], json!([problem]));
+}
+
+#[test]
+fn a_deny_that_matches_nothing_denies_its_category() {
+    let daemon = Setup::new().config(&(rule("mcp", "*", "deny", "") + &rule("mcp", "**", "allow", ""))).start();
+    assert_eq!(verdict(&daemon, "mcp", "github/search"), "deny");
+}
+
+#[test]
+fn a_grant_that_can_match_nothing_is_refused_with_what_was_meant() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    for (category, pattern, said) in [
+        ("mcp", "*", "perhaps \"**\" was meant"),
+        ("network", "https://example.com/x", "perhaps \"example.com\" was meant"),
+        ("shell", "cd x && make", "perhaps a rule for each of \"cd x\" and \"make\" was meant"),
+        ("file.write", "/srv//www", "perhaps \"/srv/www\" was meant"),
+    ] {
+        let grant = json!({"category": category, "pattern": pattern, "scope": "always"});
+        let error = wire.error("permissions.grant", grant);
+        assert!(error["code"] == -32602 && error.to_string().replace("\\\"", "\"").contains(said), "{error}");
+        let told = daemon.toolctl(&["permissions", "grant", category, pattern]);
+        let told = String::from_utf8_lossy(&told.stderr).into_owned();
+        assert!(told.contains(said), "{told}");
+    }
+    let names = json!({"category": "shell", "pattern": "ls", "scope": "always", "chain": ["My Plugin"]});
+    assert!(wire.error("permissions.grant", names).to_string().contains("is no plugin name"));
+    let names = json!({"category": "shell", "pattern": "ls", "scope": "always", "tools": ["ba*"]});
+    assert!(wire.error("permissions.grant", names).to_string().contains("is no tool name"));
+    assert_eq!(wire.result("permissions.list", json!({}))["grants"], json!([]));
+}
+
+#[test]
+fn a_reply_with_a_pattern_that_can_match_nothing_is_refused_and_the_ask_waits() {
+    let daemon = TestDaemon::start();
+    let mut person = daemon.connect();
+    person.result("permissions.subscribe", json!({}));
+    let mut agent = daemon.connect();
+    let id = agent.request("tools.execute", json!({"name": "bash", "arguments": {"command": "ls"}}));
+    let ask = person.notification("permissions.event")["result"]["request"].take();
+    let reply = |pattern: &str| json!({"request_id": ask["request_id"], "action": "allow", "scope": "session", "pattern": pattern});
+    let error = person.error("permissions.reply", reply("FOO=1 ls"));
+    assert!(error["code"] == -32602 && error.to_string().contains("was meant"), "{error}");
+    person.result("permissions.reply", reply("ls"));
+    assert_eq!(agent.answer(id)["result"]["is_error"], false);
+}
+
+#[test]
+fn a_kept_grant_that_can_match_nothing_still_loads() {
+    let mut daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    wire.result("permissions.grant", json!({"category": "mcp", "pattern": "a/*", "scope": "always"}));
+    daemon.signal("TERM");
+    daemon.wait();
+    let kept = rusqlite::Connection::open(daemon.state().join("toold.db")).unwrap();
+    assert_eq!(kept.execute("UPDATE grants SET pattern = '*'", []).unwrap(), 1);
+    drop(kept);
+    daemon.start_again();
+    let grants = daemon.connect().result("permissions.list", json!({}))["grants"].take();
+    assert_eq!((grants.as_array().unwrap().len(), &grants[0]["pattern"]), (1, &json!("*")));
+}
+
+#[test]
+fn a_plugin_cannot_ask_for_what_no_rule_could_be_about() {
+    let source = "hygge.register_tool{name = 'odd', permission = function() return {category = 'mcp', target = 'search'} end,\n\
+                  execute = function() return 'x' end}\n";
+    let daemon = Setup::new().plugin("p.lua", source).start();
+    let refused = daemon.connect().tool("odd", json!({}));
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(refused["is_error"] == true && text.contains("expected SERVER/TOOL"), "{refused}");
+}

@@ -1,0 +1,168 @@
+//! Paths come from models, plugins, clients and repositories, and `toold_host::files` is the one way to them. Every other
+//! place in the daemon that opens, reads, lists, makes, renames or removes something by its path is counted here, with
+//! the reason why nobody else chooses that path.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+use toold::config::project::ProjectFile;
+
+/// A file below `daemon`, how many such places it has, and why.
+const PLACES: &[(&str, usize, &str)] = &[
+    // The one way.
+    ("host/src/files.rs", 4, "the one way: resolves, and opens with links refused"),
+    ("host/src/files/entry.rs", 5, "the one way: changes through the opened folder"),
+    ("host/src/replace.rs", 8, "the one way: writes files whole, through the opened folder"),
+    // Walks, whose root is judged and whose files are opened by the one way.
+    ("builtins/src/glob.rs", 1, "walks a root that is no link; gives names only, each judged"),
+    ("builtins/src/list.rs", 1, "walks a root that is no link; gives names only, each judged"),
+    ("builtins/src/search.rs", 1, "walks for names; each is judged and opened with links refused"),
+    // Folders that the daemon looks through by itself; the files in them are opened by the one way.
+    ("builtins/src/agents.rs", 1, "names in the folders of agents"),
+    ("builtins/src/memories.rs", 6, "names in the folders of memories; removes the daemon's own folders of sessions"),
+    ("builtins/src/skill.rs", 1, "names beside a skill that was read"),
+    ("builtins/src/skills.rs", 1, "names in the folders of skills"),
+    ("host/src/sandbox.rs", 1, "names in folders, to hide those that are secret"),
+    ("host/src/stamps.rs", 1, "compares a file that a call read with what it was; nothing of it is given out"),
+    ("host/src/times.rs", 1, "the folder of a file that a walk has judged, for its time"),
+    // Plugins.
+    ("lua/src/author.rs", 4, "the plugin that its author names, and a folder of the daemon's own to try it in"),
+    ("toold/src/trust.rs", 1, "names in a project's folder of plugins, for the person who trusts them"),
+    // The user's own configuration names these: no project's may, which `projects_name_no_key_and_no_token` holds.
+    ("builtins/src/web/search.rs", 1, "the file of a key, named by web.search.api_key_file"),
+    ("remote/src/connect.rs", 1, "the file of a token, named by remotes.NAME.token_file"),
+    ("toold/src/config.rs", 1, "the user's configuration"),
+    ("toold/src/config/warnings.rs", 2, "names of plugins in the folders that the user's configuration names"),
+    ("toold/src/config/command.rs", 1, "the file that a person's command line names"),
+    // The daemon's own folders.
+    ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
+    ("host/src/kept.rs", 3, "the daemon's own spool"),
+    ("host/src/own_file.rs", 4, "the daemon's own small files"),
+    ("lua/src/registrations.rs", 7, "the daemon's own folder of registrations"),
+    ("store/src/opening.rs", 3, "the daemon's own database"),
+    ("toold/src/bundled.rs", 5, "the daemon's own folder of the plugins that it brings"),
+    ("toold/src/logging.rs", 1, "the daemon's own log"),
+    ("toold/src/main.rs", 1, "the daemon's own folder of state"),
+    ("toold/src/places.rs", 2, "the daemon's own folders"),
+    ("toold/src/remotes.rs", 2, "the daemon's own list of remote daemons"),
+    ("toold/src/spool.rs", 5, "the daemon's own spool"),
+    ("toold/src/transport/http.rs", 2, "the daemon's own tokens"),
+    ("toold/src/transport/unix.rs", 3, "the daemon's own socket"),
+    ("toold/src/transport/unix/locks.rs", 1, "the daemon's own locks"),
+    // The system's.
+    ("host/src/descendants.rs", 8, "/proc"),
+    ("host/src/process/tool_mark.rs", 1, "/proc"),
+    ("host/src/sandbox/kernel.rs", 2, "/proc"),
+    ("toold/src/peer.rs", 1, "/proc"),
+    ("toold/src/peer/agent_processes.rs", 5, "/proc"),
+    ("toold/src/peer/ancestry.rs", 2, "/proc"),
+    ("toold/src/process.rs", 5, "/proc"),
+    ("toold/src/restart/above.rs", 1, "/proc"),
+];
+
+/// Functions of `std`, `tokio`, `rustix` and `libc` that take a path and go there.
+const FUNCTIONS: &str = "read|read_to_string|read_dir|read_link|readlink|readlinkat|write|copy|rename|renameat|\
+    renameat_with|remove_file|remove_dir|remove_dir_all|create_dir|create_dir_all|hard_link|soft_link|symlink|symlinkat|\
+    link|linkat|set_permissions|chmod|chmodat|chown|chownat|open|openat|openat2|mkdir|mkdirat|mkfifoat|mknodat|unlink|\
+    unlinkat|rmdir|truncate|creat";
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() {
+            if name != "tests" && name != "benches" {
+                sources(&path, found);
+            }
+        } else if path.extension().is_some_and(|ending| ending == "rs") && name != "tests.rs" {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of a source that reach for a path by themselves. Its tests, which stand last, do not count.
+fn places(source: &str) -> Vec<String> {
+    let tests = Regex::new(r"(?m)^#\[cfg\((?:test|all\(test, .*\))\)\]\nmod tests \{").unwrap();
+    let code = tests.find(source).map_or(source, |tests| &source[..tests.start()]);
+    let called = Regex::new(&format!(
+        r"\b(?:fs|libc)::(?:{FUNCTIONS})\b|\b(?:File|OpenOptions|DirBuilder|WalkBuilder)::(?:open|create|create_new|create_buffered|open_buffered|options|new)\b|\.read_dir\(\)|\.read_link\(\)"
+    ))
+    .unwrap();
+    // An imported function is called by its bare name, and an imported module by another one.
+    let import = Regex::new(r"(?ms)^\s*(?:pub(?:\([a-z]+\))? )?use [^;]*;").unwrap();
+    let imported = Regex::new(&format!(r"(?s)\bfs::.*\b(?:{FUNCTIONS})\b|\bfs as\b|\bfs::\*")).unwrap();
+    let lines: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = lines.join("\n");
+    let imports = import.find_iter(&code).map(|import| import.as_str().trim()).filter(|text| imported.is_match(text));
+    let mut found: Vec<String> = imports.map(str::to_owned).collect();
+    for line in import.replace_all(&code, "").lines() {
+        found.extend(called.find_iter(line).map(|_| line.trim().to_owned()));
+    }
+    found
+}
+
+#[test]
+fn every_place_that_goes_to_a_path_is_known() {
+    let daemon = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("daemon");
+    let mut files = Vec::new();
+    sources(&daemon, &mut files);
+    assert!(files.len() > 200, "{} sources were found", files.len());
+    let mut known: BTreeMap<&str, usize> = PLACES.iter().map(|(file, count, _)| (*file, *count)).collect();
+    assert_eq!(known.len(), PLACES.len(), "a file is listed twice");
+    let mut wrong = Vec::new();
+    for file in files {
+        let name = file.strip_prefix(&daemon).unwrap().to_str().unwrap().to_owned();
+        let found = places(&fs::read_to_string(&file).unwrap());
+        let expected = known.remove(name.as_str()).unwrap_or(0);
+        if found.len() != expected {
+            wrong.push(format!(
+                "daemon/{name}: {} places, {expected} are listed:\n  {}",
+                found.len(),
+                found.join("\n  ")
+            ));
+        }
+    }
+    wrong.extend(known.keys().map(|name| format!("daemon/{name} is listed, and has no such place")));
+    assert!(
+        wrong.is_empty(),
+        "Use toold_host::files for a path that a model, a plugin, a client or a repository can choose. For a path that \
+         nobody else chooses, change the list in tests/tests/opens.rs, with the reason.\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn projects_name_no_key_and_no_token() {
+    let folder = tempfile::tempdir().unwrap();
+    for (section, file) in [
+        ("[web.search]\nkind = \"brave\"\n", "api_key_file"),
+        ("[remotes.a]\nurl = \"wss://a.example/rpc\"\n", "token_file"),
+    ] {
+        let text = format!("{section}{file} = \"/etc/hostname\"\n");
+        let config = ProjectFile::of_bytes(folder.path(), text.into_bytes());
+        assert!(!config.problems.is_empty(), "{section}");
+    }
+}
+
+#[test]
+fn ways_around_the_one_way_are_seen() {
+    for (source, count) in [
+        ("let file = File::open(path)?;", 1),
+        ("std::fs::read(a)?; tokio::fs::write(b, c).await?;", 2),
+        ("    .map(fs::read_to_string)", 1),
+        ("use rustix::fs::{Mode, OFlags, open, statat};", 1),
+        ("use rustix::fs::{\n    Mode,\n    openat,\n};", 1),
+        ("    use std::fs as disk;", 1),
+        ("OpenOptions::new().read(true).open(path)", 1),
+        ("path.read_dir()?", 1),
+        ("files::open(&path)?; files::write(&path, b\"\")?;", 0),
+        ("// as fs::read(path) does", 0),
+        ("use std::fs::{File, Metadata};", 0),
+        ("#[cfg(test)]\nmod tests {\n    fs::read(path);\n}", 0),
+        ("#[cfg(test)]\nfn helper() {}\nfs::read(path);", 1),
+    ] {
+        assert_eq!(places(source).len(), count, "{source}");
+    }
+}
