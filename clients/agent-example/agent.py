@@ -71,7 +71,10 @@ class Agent:
 
     def permit(self, ask: Ask) -> Reply | None:
         self.asking.set()
-        say(f"? {ask.tool} wants {ask.category}: {ask.target} (y: yes, s: in this session, else no)")
+        reason = f" ({ask.reason})" if ask.reason else ""
+        # The answer for a folder is remembered, unless it is for the session alone.
+        yes = "yes, and remember it" if ask.is_for_workspace else "yes"
+        say(f"? {ask.tool} wants {ask.category}: {ask.target}{reason} (y: {yes}, s: in this session, else no)")
         answer = None
         while answer is None and not ask.over.is_set():
             try:

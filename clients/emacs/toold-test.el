@@ -385,6 +385,60 @@ hygge.register_command{
     (should-not toold--active)
     (toold--close other)))
 
+(toold-test-deftest toold-an-ask-for-a-folder-says-who-wants-it
+  (toold-mode 1)
+  (toold-execute "greet" '(:name "Ada"))
+  (let* ((folder (expand-file-name "home/letters" toold-test--base))
+         (open (lambda ()
+                 (let ((agent (toold--open)))
+                   (list agent
+                         (plist-get
+                          (toold--await agent "session.open"
+                                        (list :cwd folder :role "agent"
+                                              :client '(:name "the agent"))
+                                        30)
+                          :workspace)))))
+         seen)
+    (make-directory folder t)
+    (with-temp-file (expand-file-name "letter.txt" folder)
+      (insert "dear reader\n"))
+    (let ((agent (funcall open)))
+      (should (equal "pending" (cadr agent)))
+      (toold-test--answering
+          (lambda (prompt choices)
+            (setq seen (list prompt (mapcar #'car choices)
+                             (with-current-buffer "*toold ask*"
+                               (buffer-string))))
+            ?y)
+        (should (string-match-p
+                 "dear reader"
+                 (toold-text (toold--await (car agent) "tools.execute"
+                                           '(:name "read" :arguments (:path "letter.txt"))
+                                           30)))))
+      (jsonrpc-shutdown (car agent)))
+    (should (equal "read wants a folder to work in" (car seen)))
+    (should (equal '(?y ?s ?n ?w) (cadr seen)))
+    (should (string-match-p
+             (regexp-quote (format "use %s as a workspace of the agent" folder))
+             (nth 2 seen)))
+    (let ((agent (funcall open)))
+      (should (equal "open" (cadr agent)))
+      (jsonrpc-shutdown (car agent)))))
+
+(toold-test-deftest toold-commands-find-the-toolchains-of-the-buffer
+  (let ((process-environment
+         (append (list "VIRTUAL_ENV=/a/venv" "LC_TIME=C" "SOMETHING=else" "GOROOT"
+                       (concat "GOPATH=" (string (unibyte-char-to-multibyte 255))))
+                 process-environment)))
+    (toold-test--answering (lambda (&rest _) ?y)
+      (let ((said (split-string (toold-text (toold-execute "bash" '(:command "env")))
+                                "\n")))
+        (should (member "VIRTUAL_ENV=/a/venv" said))
+        (should (member "LC_TIME=C" said))
+        (should-not (cl-some (lambda (line)
+                               (string-match-p "\\`\\(SOMETHING\\|GOROOT\\|GOPATH\\)=" line))
+                             said))))))
+
 (toold-test-deftest toold-asks-of-agents-come-here
   (toold-mode 1)
   (toold-request "daemon.ping")

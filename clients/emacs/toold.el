@@ -81,6 +81,38 @@ Either t, nil or a list of names."
 
 ;;; The connection
 
+;; The daemon's own environment is that of whichever client started it, perhaps
+;; days ago: a virtual environment that was activated since is known here alone.
+(defconst toold--toolchain
+  '("PATH" "VIRTUAL_ENV" "CONDA_PREFIX" "CONDA_DEFAULT_ENV" "PYENV_VERSION"
+    "NVM_DIR" "NVM_BIN" "FNM_DIR" "VOLTA_HOME" "CARGO_HOME" "RUSTUP_HOME"
+    "RUSTUP_TOOLCHAIN" "GOPATH" "GOROOT" "GOBIN" "JAVA_HOME" "SDKMAN_DIR"
+    "GEM_HOME" "RBENV_VERSION" "ASDF_DIR" "MISE_DATA_DIR" "NIX_PATH"
+    "SSH_AUTH_SOCK" "LANG" "LC_*" "TZ")
+  "Variables by which programs find their toolchains.
+Sessions get those that are set in the buffer which connects.  A final
+* stands for any text.  All clients of toold pass the same ones.")
+
+(defun toold--toolchain-p (name)
+  "Whether the variable NAME is one by which programs find their toolchains."
+  (cl-some (lambda (known)
+             (if (string-suffix-p "*" known)
+                 (string-prefix-p (substring known 0 -1) name)
+               (equal known name)))
+           toold--toolchain))
+
+(defun toold--environment ()
+  "The variables that a session gets, as a plist."
+  (let ((names (delete-dups (mapcar (lambda (entry)
+                                      (car (split-string entry "=")))
+                                    process-environment))))
+    (cl-loop for name in names
+             for value = (and (toold--toolchain-p name) (getenv name))
+             ;; JSON has no place for what is not UTF-8.
+             when (and value
+                       (not (memq 'eight-bit (find-charset-string value))))
+             append (list (intern (concat ":" name)) value))))
+
 (defclass toold-connection (jsonrpc-process-connection)
   ((socket :initarg :socket :accessor toold--socket
            :documentation "The process that is the stream.")
@@ -328,8 +360,11 @@ with nil for null and :json-false for false.  Signals `toold-error'."
 (defun toold--open-session (connection folder)
   "Open the session for FOLDER on CONNECTION, and give its id."
   (let* ((known (gethash folder toold--known-sessions))
-         (params (list :cwd folder :protocol 1
-                       :client (list :name "emacs" :version emacs-version)))
+         (env (toold--environment))
+         (params (append (list :cwd folder :protocol 2
+                               :client (list :name "emacs"
+                                             :version emacs-version))
+                         (and env (list :env env))))
          (opened (condition-case nil
                      (toold--await connection "session.open"
                                    (if known
@@ -340,6 +375,10 @@ with nil for null and :json-false for false.  Signals `toold-error'."
                    (toold-error
                     (toold--await connection "session.open" params
                                   toold-request-timeout)))))
+    ;; So it is in an editor that an agent has started.
+    (when (member (plist-get opened :workspace) '("pending" "none"))
+      (message "Tools may not read %s yet; to allow it: toolctl workspaces allow %s"
+               folder (shell-quote-argument folder)))
     (puthash folder (plist-get opened :session_id) toold--known-sessions)))
 
 (defun toold--subscribe (connection method params on-item)
@@ -823,6 +862,12 @@ What does not read as that stays a text, so that the daemon says why."
          (message "This was answered already")
        (message "The answer was not taken: %s" (plist-get err :message))))))
 
+(defun toold--ask-for-workspace-p (ask)
+  "Whether ASK is for a folder to work in, and not for one file.
+Every other ask to read suggests patterns."
+  (and (equal (plist-get ask :category) "file.read")
+       (seq-empty-p (plist-get ask :suggestions))))
+
 (defun toold--headline (ask)
   "What ASK wants, on one line."
   (let ((chain (append (plist-get ask :chain) nil))
@@ -830,9 +875,13 @@ What does not read as that stays a text, so that the daemon says why."
     (toold--line
      (concat (plist-get ask :tool)
              (and chain (format " (of %s)" (string-join chain ", ")))
-             " wants " (plist-get ask :category) ": " (plist-get ask :target)
-             (and reason (not (string-empty-p reason))
-                  (format " (%s)" reason))))))
+             (if (toold--ask-for-workspace-p ask)
+                 (concat " wants a folder to work in: "
+                         (or reason (plist-get ask :target)))
+               (concat " wants " (plist-get ask :category) ": "
+                       (plist-get ask :target)
+                       (and reason (not (string-empty-p reason))
+                            (format " (%s)" reason))))))))
 
 (defun toold--ask-wider (ask)
   "What ASK suggests beyond its target: an alist of keys and suggestions."
@@ -846,13 +895,19 @@ What does not read as that stays a text, so that the daemon says why."
 (defun toold--ask-choices (ask)
   "The ways to answer ASK: an alist of choices and params."
   (append
-   '(((?y "once" "Allow it this time") :action "allow" :scope "once")
-     ((?s "session" "Allow it in this session")
-      :action "allow" :scope "session")
-     ((?p "project" "Allow it in this project")
-      :action "allow" :scope "project")
-     ((?a "always" "Allow it always") :action "allow" :scope "always")
-     ((?n "no" "Deny it") :action "deny")
+   (if (toold--ask-for-workspace-p ask)
+       ;; All answers but those for the session are remembered.
+       '(((?y "yes" "Allow it, and remember it for this client")
+          :action "allow" :scope "always")
+         ((?s "session" "Allow it in this session")
+          :action "allow" :scope "session"))
+     '(((?y "once" "Allow it this time") :action "allow" :scope "once")
+       ((?s "session" "Allow it in this session")
+        :action "allow" :scope "session")
+       ((?p "project" "Allow it in this project")
+        :action "allow" :scope "project")
+       ((?a "always" "Allow it always") :action "allow" :scope "always")))
+   '(((?n "no" "Deny it") :action "deny")
      ((?w "why not" "Deny it, and say why") :action "deny" :why t))
    (cl-loop for (key . suggestion) in (toold--ask-wider ask)
             for pattern = (plist-get suggestion :pattern)
@@ -896,7 +951,9 @@ What does not read as that stays a text, so that the daemon says why."
           (let* ((choice (read-multiple-choice
                           (toold--line
                            (format "%s wants %s" (plist-get ask :tool)
-                                   (plist-get ask :category)))
+                                   (if (toold--ask-for-workspace-p ask)
+                                       "a folder to work in"
+                                     (plist-get ask :category))))
                           (mapcar #'car choices)))
                  (params (cdr (cl-find (car choice) choices :key #'caar))))
             (when (plist-get params :why)

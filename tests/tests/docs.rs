@@ -237,3 +237,33 @@ fn configurations_of_all_documents_are_right() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen >= 5, "only {seen} configurations are found in the documents");
 }
+
+/// The names between the first and the last of the variables by which programs find their toolchains.
+fn toolchain_of(file: &str) -> Vec<String> {
+    let text = fs::read_to_string(repository().join(file)).unwrap();
+    let is_name = |c: char| c.is_ascii_uppercase() || c == '_' || c == '*';
+    let names: Vec<&str> = text.split(|c| !is_name(c)).filter(|name| name.len() > 1).collect();
+    let first = names.windows(2).position(|pair| pair == ["PATH", "VIRTUAL_ENV"]);
+    let first = first.unwrap_or_else(|| panic!("{file} names no variables"));
+    let last = names[first..].iter().position(|name| *name == "TZ").unwrap_or_else(|| panic!("{file} names no TZ"));
+    names[first..=first + last].iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn every_client_passes_the_same_variables_and_says_so() {
+    let expected = toolchain_of("clients/rust/src/environment.rs");
+    for file in [
+        "clients/emacs/README.md",
+        "clients/emacs/toold.el",
+        "clients/nvim/README.md",
+        "clients/nvim/doc/toold.txt",
+        "clients/nvim/lua/toold/environment.lua",
+        "clients/python/README.md",
+        "clients/python/src/toold/environment.py",
+        "clients/typescript/README.md",
+        "clients/typescript/src/environment.ts",
+        "clients/vscode/README.md",
+    ] {
+        assert_eq!(toolchain_of(file), expected, "{file}");
+    }
+}

@@ -123,6 +123,33 @@ fact("asks of agents come to the editor", function(place)
   contains("for an agent", result.content[1].text)
 end)
 
+fact("an agent's ask for a folder says who wants it, and is remembered for that client", function(place)
+  local folder = place.base .. "/home/letters"
+  vim.fn.mkdir(folder, "p")
+  place.write(folder .. "/letter.txt", "dear reader\n")
+  local seen = {}
+  support.answer(function(labels, options)
+    seen[#seen + 1] = { labels, options.prompt }
+    return "Allow, and remember it for this client"
+  end)
+  place.connect()
+  local function read()
+    local agent = place.other()
+    local params = { cwd = folder, role = "agent", client = { name = "the agent" } }
+    local err, opened = agent.request("session.open", params)
+    equal(nil, err)
+    local _, result = agent.request("tools.execute", { name = "read", arguments = { path = "letter.txt" } })
+    contains("dear reader", result.content[1].text)
+    return opened.workspace
+  end
+  equal("pending", read())
+  local labels = { "Allow, and remember it for this client", "Allow in this session", "Deny", "Deny, and say why" }
+  local reason = ("use %s as a workspace of the agent: its tools may read everything in there"):format(folder)
+  equal({ { labels, "read wants a folder to work in: " .. reason } }, seen)
+  equal("open", read())
+  equal(1, #seen)
+end)
+
 fact("asks come one after another", function(place)
   local open, most = 0, 0
   vim.ui.select = function(items, _, on_choice)

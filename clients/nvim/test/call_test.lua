@@ -176,3 +176,26 @@ fact("the session follows the editor's folder", function(place)
   local _, result = place.call("read", { path = "inner.txt" })
   contains("inside", result.content[1].text)
 end)
+
+fact("commands find the toolchains that the editor finds", function(place)
+  local before = {}
+  for name, value in pairs({ VIRTUAL_ENV = "/a/venv", LC_TIME = "C", SOMETHING = "else", GOPATH = "\255" }) do
+    before[name] = vim.env[name] or false
+    vim.env[name] = value
+  end
+  support.answer(function()
+    return "Allow once"
+  end)
+  place.connect()
+  local _, result = place.call("bash", { command = "env" })
+  for name, value in pairs(before) do
+    vim.env[name] = value or nil
+  end
+  local said = "\n" .. result.content[1].text .. "\n"
+  contains("\nVIRTUAL_ENV=/a/venv\n", said)
+  contains("\nLC_TIME=C\n", said)
+  contains("\nPATH=" .. place.base .. "/bin:", said)
+  equal(nil, said:find("\nSOMETHING=", 1, true))
+  equal(nil, said:find("\nGOPATH=", 1, true))
+  equal("open", require("toold.client").session.workspace)
+end)

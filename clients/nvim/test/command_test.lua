@@ -172,7 +172,7 @@ fact_of_its_own("health says how the daemon is", function(place)
   local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
   contains("toold", text)
   contains("a daemon can be started: " .. place.base .. "/bin/toold", text)
-  contains("protocol 1", text)
+  contains("protocol 2", text)
   contains("the plugin broken failed", text)
 end)
 

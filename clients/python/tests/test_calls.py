@@ -13,7 +13,7 @@ from toold import CallCancelled, Client, InvalidArguments, RequestTimeout, ToolR
 def test_a_session_is_opened_resumed_and_closed(client: Client, daemon: Daemon) -> None:
     assert client.session is not None
     assert (client.session.cwd, client.session.resumed) == (str(daemon.work), False)
-    assert client.session.server["protocol"] == 1
+    assert client.session.server["protocol"] == 2
     with Client() as other:
         again = other.open_session(session_id=client.session.session_id)
         assert (again.resumed, again.cwd) == (True, str(daemon.work))

@@ -5,6 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { Call, ProgressQueue, Routes } from "./calls.js";
 import { Connection, type Log } from "./connection.js";
+import { lacks, passedOn } from "./environment.js";
 import { Disconnected, errorOf, NotRunning, RpcError } from "./errors.js";
 import { Events, type EventsOptions } from "./events.js";
 import { Lent, type LentTool, type Run } from "./lend.js";
@@ -16,6 +17,7 @@ import type {
   Role,
   Session,
   SessionOpenParams,
+  SharedSession,
   Strategy,
   Subscriptions,
   Tool,
@@ -75,7 +77,12 @@ export interface SessionOptions {
   model?: string;
   /** `agent` for a client that acts for a model: it cannot answer asks. */
   role?: "person" | "agent";
-  /** Added to what the session's processes get. */
+  /**
+   * Variables for the session's processes, beside those by which programs find their toolchains (`TOOLCHAIN`), which
+   * are taken from this process at each connection. The role `agent` offers all variables of the process, and the
+   * daemon takes those that it was started with, without secrets. What is set here wins. `Session.env_ignored` names
+   * those that have no effect.
+   */
   env?: Record<string, string>;
   /** Narrows the session's view, by globs. */
   tools?: { enable?: string[]; disable?: string[] };
@@ -163,6 +170,8 @@ export class Client implements AsyncDisposable {
   #returning: Promise<void> | undefined;
   #session: Session | undefined;
   #sessionParams: SessionOpenParams | undefined;
+  /** Whether a session was found to lack something; said once. */
+  #warned = false;
 
   constructor(options: ClientOptions = {}) {
     this.socket = options.socket ?? socketPath();
@@ -222,7 +231,12 @@ export class Client implements AsyncDisposable {
     return this.#session;
   }
 
-  /** Opens a session, or resumes one, and binds this client to it, after a reconnect too. */
+  /**
+   * Opens a session, or resumes one, and binds this client to it, after a reconnect too.
+   *
+   * `Session.workspace` says whether its tools may work in the folder: with `pending` the first call that needs it asks
+   * a person.
+   */
   async openSession(options: SessionOptions = {}): Promise<Session> {
     const { cwd, sessionId, roots, model, role, env, tools } = options;
     const folder = cwd ?? (sessionId === undefined ? process.cwd() : undefined);
@@ -235,10 +249,10 @@ export class Client implements AsyncDisposable {
       env,
       tools,
       client: { name: this.#options.name ?? "node" },
-      protocol: 1,
+      protocol: 2,
     };
-    const session = await this.request("session.open", params);
-    this.#session = session;
+    const work = async (signal?: AbortSignal) => this.#openOn(await this.#ready(), params, signal);
+    const session = await within(this.#timeout, "session.open", work);
     this.#sessionParams = { ...params, cwd: session.cwd, session_id: session.session_id };
     // Lent tools belong to the session that they were lent in.
     const connection = await this.#ready();
@@ -247,6 +261,14 @@ export class Client implements AsyncDisposable {
       await lent.stand(connection);
     }
     return session;
+  }
+
+  /**
+   * Makes a code by which an agent may join a session, once; this client's own session when none is named. The agent
+   * opens the session with the code as its `sessionId`. Rejects for a client that acts for a model.
+   */
+  shareSession(options: { sessionId?: string } = {}): Promise<SharedSession> {
+    return this.request("session.share", { session_id: options.sessionId });
   }
 
   /** Ends the session that this client is bound to, and cancels its calls. */
@@ -461,10 +483,7 @@ export class Client implements AsyncDisposable {
     connection.onProgress = (progress, size) => this.#routes.route(progress, size);
     try {
       if (this.#closing.signal.aborted) throw new Disconnected("the client is closed");
-      if (this.#sessionParams) {
-        const { signal } = this.#closing;
-        this.#session = (await connection.request("session.open", this.#sessionParams, signal)) as Session;
-      }
+      if (this.#sessionParams) await this.#openOn(connection, this.#sessionParams, this.#closing.signal);
       for (const standing of this.#standing()) {
         try {
           await standing.stand(connection, this.#closing.signal);
@@ -482,6 +501,20 @@ export class Client implements AsyncDisposable {
     this.#options.onConnection?.(true);
     if (connection.lost !== undefined) this.#lost();
     return connection;
+  }
+
+  /** Opens a session with the variables that this process has now. */
+  async #openOn(connection: Connection, params: SessionOpenParams, signal?: AbortSignal): Promise<Session> {
+    const { role, env: own = {} } = params;
+    const env = { ...passedOn(role, process.env), ...own };
+    const session = (await connection.request("session.open", { ...params, env }, signal)) as Session;
+    this.#session = session;
+    if (!this.#warned) {
+      const missing = lacks(session, role, own);
+      this.#warned = missing.length > 0;
+      for (const line of missing) this.#log(line);
+    }
+    return session;
   }
 
   /** Lent tools last: who sees them there again finds the rest there too. */

@@ -18,6 +18,7 @@ export {
   type RequestOptions,
   type SessionOptions,
 } from "./client.js";
+export { TOOLCHAIN } from "./environment.js";
 export {
   CallCancelled,
   Disconnected,
@@ -38,6 +39,6 @@ export {
 export { Events, type EventsOptions } from "./events.js";
 export type { Invocation, LentTool, Output, Run } from "./lend.js";
 export { findProgram, logFile, socketPath } from "./place.js";
-export type { Answer, OnPermission, OnQuestion, Reply } from "./responder.js";
+export { isForWorkspace, type Answer, type OnPermission, type OnQuestion, type Reply } from "./responder.js";
 export { Subscription } from "./subscription.js";
 export * from "./protocol.js";

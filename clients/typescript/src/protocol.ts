@@ -612,6 +612,12 @@ export type Event = {
   missed?: number;
 });
 
+/**
+ * Whether its tools may work in the folder. Absent for clients of protocol 1, some of which read no member that they
+ * do not know.
+ */
+export type Workspace = "open" | "pending" | "none";
+
 /** Answer of `session.open`. */
 export interface Session {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
@@ -620,11 +626,54 @@ export interface Session {
   cwd: string;
   /** Whether the session was there before. */
   resumed: boolean;
+  /**
+   * Whether its tools may work in the folder. Absent for clients of protocol 1, some of which read no member that they
+   * do not know.
+   */
+  workspace?: Workspace;
+  /** Names in `env` that this client may not set; they have no effect. Absent for clients of protocol 1. */
+  env_ignored?: string[];
   server: {
     name: string;
     version: string;
     protocol: number;
   };
+}
+
+/** Answer of `session.share`. */
+export interface SharedSession {
+  /** What `session.open` takes as `session_id`, once. It does not open a session in the mode `yolo`. */
+  code: string;
+  /** The code is good for so many seconds. */
+  expires_in: number;
+}
+
+export interface WorkspaceInfo {
+  /** With links resolved. */
+  path: string;
+  /** How a person chose a workspace. */
+  source: "config" | "allowed" | "opened" | "client";
+  /** The client that it is open to; absent when it is open to all. */
+  client?: string;
+  /** When a person chose it: RFC 3339, UTC. */
+  at?: string;
+}
+
+/** Answer of `workspaces.list`, `workspaces.allow` and `workspaces.forget`. */
+export interface WorkspaceList {
+  /** By their paths. */
+  workspaces: WorkspaceInfo[];
+}
+
+/** Something that version 0.1 allowed and that is asked for, ignored or worth a review now. */
+export interface UpgradeChange {
+  kind: "rule" | "grant" | "environment" | "workspace" | "join";
+  /** The rule, grant, variable, folder or session, and where it stands. */
+  subject: string;
+  /** How it is treated now. */
+  now: string;
+  /** A command or a configuration that allows it again. */
+  replacement: string;
 }
 
 /** Answer of `daemon.status`. */
@@ -1476,11 +1525,15 @@ export interface SessionOpenParams {
   };
   /** The model that the frontend talks to, for tools that ask. */
   model?: string;
-  /** The protocol revision; the only one so far is 1. */
+  /** The protocol revision that the client speaks: 1 or 2. */
   protocol?: number;
   /** `agent` for a frontend that acts for a model: it cannot answer permission asks. */
   role?: "person" | "agent" | null;
-  /** Added to what the session's processes get. */
+  /**
+   * Variables for the session's processes. A person's frontend may set any. All other clients may set those that
+   * `[agents] env` names, and those whose value is that of the client's own process; the rest are ignored, and
+   * named in the answer.
+   */
   env?: Record<string, string>;
   /** Narrows the session's view of the registry. */
   tools?: {
@@ -1493,6 +1546,12 @@ export interface SessionOpenParams {
     /** Kinds or names of sources. */
     without_sources?: string[];
   };
+}
+
+/** Params of `session.share`. */
+export interface SessionShareParams {
+  /** The connection's own session when absent. */
+  session_id?: string;
 }
 
 /** Params of `shells.attach`. */
@@ -1824,6 +1883,29 @@ export interface ToolsUnprovideParams {
   subscription: string;
 }
 
+/** Params of `upgrade.check`. */
+export interface UpgradeCheckParams {
+  /** The grants of version 0.1 in the answer have been reviewed: they are not listed again. */
+  reviewed?: boolean;
+}
+
+/** Answer of `upgrade.check`. */
+export interface UpgradeCheckResult {
+  changes: UpgradeChange[];
+}
+
+/** Params of `workspaces.allow`. */
+export interface WorkspacesAllowParams {
+  /** An absolute path of a folder. */
+  path: string;
+}
+
+/** Params of `workspaces.forget`. */
+export interface WorkspacesForgetParams {
+  /** An absolute path of a folder. */
+  path: string;
+}
+
 /** Requests, by method. */
 export interface Methods {
   /** Lists calls of the past. */
@@ -1924,6 +2006,8 @@ export interface Methods {
   "session.list": { params: Record<string, never>; result: SessionListResult };
   /** Opens or resumes a session and binds it to this connection. */
   "session.open": { params: SessionOpenParams; result: Session };
+  /** Gives a one-time code by which an agent may join a session. */
+  "session.share": { params: SessionShareParams; result: SharedSession };
   /** Ends a subscription of shells.attach. */
   "shells.detach": { params: ShellsDetachParams; result: boolean };
   /** Ends a command in the background, with all its processes. */
@@ -1960,6 +2044,14 @@ export interface Methods {
   "tools.schema": { params: ToolsSchemaParams; result: Tool };
   /** Ends a subscription of tools.provide. */
   "tools.unprovide": { params: ToolsUnprovideParams; result: boolean };
+  /** Lists what version 0.1 allowed and this one does not. */
+  "upgrade.check": { params: UpgradeCheckParams; result: UpgradeCheckResult };
+  /** Lets every agent work in a folder, from now on. */
+  "workspaces.allow": { params: WorkspacesAllowParams; result: WorkspaceList };
+  /** Forgets that a person chose a folder; running sessions go on. */
+  "workspaces.forget": { params: WorkspacesForgetParams; result: WorkspaceList };
+  /** Lists the folders in which agents may work. */
+  "workspaces.list": { params: Record<string, never>; result: WorkspaceList };
 }
 
 /** Subscriptions, by the method that begins them. */

@@ -33,6 +33,14 @@ export type OnPermission = (ask: Ask, over: AbortSignal) => Promise<Reply | unde
 /** Called with each question; a callback that fails gives no answer to the tool. See `OnPermission`. */
 export type OnQuestion = (question: Question, over: AbortSignal) => Promise<Answer | undefined> | Answer | undefined;
 
+/**
+ * Whether a client asks for a folder to work in, and not for one file; `reason` names both. Every other ask to read
+ * suggests patterns. All answers but those for the session are remembered, for this client and folder.
+ */
+export function isForWorkspace(ask: Ask): boolean {
+  return ask.category === "file.read" && ask.suggestions.length === 0;
+}
+
 export interface Responder {
   stand(connection: Connection, signal?: AbortSignal): Promise<void>;
   /** Nobody waits for answers any more. */

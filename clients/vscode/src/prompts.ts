@@ -1,5 +1,5 @@
 /** Asks and questions in words and buttons. Knows no vscode. */
-import type { Answer, Ask, Question, Reply, Scope } from "toold";
+import { isForWorkspace, type Answer, type Ask, type Question, type Reply, type Scope } from "toold";
 
 export interface Button {
   title: string;
@@ -18,10 +18,20 @@ const SCOPES: Record<Scope, string> = {
   always: "always",
 };
 
+/** The answers for a folder: the first is remembered for the client. */
+const FOLDER: Button[] = [
+  { title: "Allow and remember", reply: { action: "allow", scope: "always" } },
+  { title: "Allow for this session", reply: { action: "allow", scope: "session" } },
+  { title: "Deny", reply: { action: "deny" } },
+];
+
 /** What a notification says of an ask, and what its buttons answer: one for each suggestion. */
 export function askView(ask: Ask): AskView {
   const chain = ask.chain?.length ? ` through ${ask.chain.join(", ")}` : "";
   const who = ask.source.kind === "builtin" ? ask.tool : `${ask.tool} (${ask.source.kind} ${ask.source.name})`;
+  if (isForWorkspace(ask)) {
+    return { message: `${who}${chain} wants a folder to work in: ${ask.reason ?? ask.target}`, buttons: FOLDER };
+  }
   const line = ask.command !== undefined && ask.command !== ask.target ? `, of: ${ask.command}` : "";
   const reason = ask.reason ? ` (${ask.reason})` : "";
   const buttons: Button[] = [{ title: "Allow once", reply: { action: "allow", scope: "once" } }];

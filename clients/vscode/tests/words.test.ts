@@ -1,12 +1,14 @@
 /** What is made of plain data: forms, diffs, words. No daemon. */
 import assert from "node:assert/strict";
 
+import type { Ask } from "toold";
+
 import { test } from "../../typescript/tests/place.js";
 import { invocationMessage, texts } from "../src/chat.js";
 import { sides } from "../src/diff.js";
 import { argumentsOf, fieldsOf } from "../src/form.js";
 import { describeProblems, describeSelection, type EditorProblem } from "../src/lent.js";
-import { answerOf, picks } from "../src/prompts.js";
+import { answerOf, askView, picks } from "../src/prompts.js";
 import { statusView } from "../src/status.js";
 
 const FORM = fieldsOf({
@@ -176,4 +178,35 @@ test("the selection is shown with its place, or the cursor's line", () => {
   const cursor = { ...selection, text: "", lastLine: 2, unsaved: false };
   assert.equal(describeSelection(cursor, "/w"), "a.ts, the cursor is in line 2, nothing is selected:\ny");
   assert.equal(describeSelection(undefined, "/w"), "no file is open in the editor");
+});
+
+const ASK: Ask = {
+  request_id: "1",
+  session_id: "s",
+  call_id: "c",
+  call_ids: ["c"],
+  category: "file.read",
+  target: "/home/me/docs",
+  tool: "list",
+  source: { kind: "builtin", name: "builtin" },
+  cwd: "/home/me/docs",
+  reason: "use /home/me/docs as a workspace of claude: its tools may read everything in there",
+  suggestions: [],
+  asked_at: "",
+  expires_at: "",
+};
+
+test("an ask for a folder says who wants it, and offers no patterns", () => {
+  const { message, buttons } = askView(ASK);
+  assert.equal(message, `list wants a folder to work in: ${ASK.reason}`);
+  assert.deepEqual(
+    buttons.map(({ title, reply }) => [title, reply.action, reply.scope]),
+    [
+      ["Allow and remember", "allow", "always"],
+      ["Allow for this session", "allow", "session"],
+      ["Deny", "deny", undefined],
+    ],
+  );
+  const suggestions = [{ scope: "session", pattern: ASK.target } as const];
+  assert.equal(askView({ ...ASK, suggestions }).buttons[0]?.title, "Allow once");
 });

@@ -15,10 +15,21 @@ local SCOPES = {
   { scope = "always", label = "Allow always" },
 }
 
---- The ways to answer, from narrow to wide; denying comes last.
+--- For a folder that a client asks to work in: all answers but those for the session are remembered for the client.
+local FOLDER = {
+  { scope = "always", label = "Allow, and remember it for this client" },
+  { scope = "session", label = "Allow in this session" },
+}
+
+--- Whether a folder to work in is asked for, and not one file: every other ask to read suggests patterns.
+local function is_for_workspace(ask)
+  return ask.category == "file.read" and #(ask.suggestions or {}) == 0
+end
+
+--- The ways to answer; denying comes last.
 function M.choices(ask)
   local choices = {}
-  for _, each in ipairs(SCOPES) do
+  for _, each in ipairs(is_for_workspace(ask) and FOLDER or SCOPES) do
     choices[#choices + 1] = { label = each.label, reply = { action = "allow", scope = each.scope } }
   end
   local named = { once = "once", session = "in this session", project = "in this project", always = "always" }
@@ -41,6 +52,9 @@ function M.headline(ask)
   local who = ask.tool
   if ask.chain and #ask.chain > 0 then
     who = who .. " (of " .. table.concat(ask.chain, ", ") .. ")"
+  end
+  if is_for_workspace(ask) then
+    return text.line(("%s wants a folder to work in: %s"):format(who, ask.reason or ask.target))
   end
   local reason = ask.reason and ask.reason ~= "" and " (" .. ask.reason .. ")" or ""
   return text.line(("%s wants %s: %s%s"):format(who, ask.category, ask.target, reason))

@@ -1,12 +1,13 @@
 --- The one connection of this editor: opened, put up again when it is lost, moved when the folder changes.
 
 local config = require("toold.config")
+local environment = require("toold.environment")
 local start = require("toold.start")
 
 local M = {
   -- As `tools.list` gave them last, sorted by name.
   tools = {},
-  -- `{id, cwd, asked_cwd}` of the session, kept for the next connection.
+  -- `{id, cwd, asked_cwd, workspace, env_ignored}` of the session, kept for the next connection.
   session = nil,
 }
 
@@ -129,7 +130,8 @@ function M.open_session(on, callback)
     cwd = cwd,
     session_id = M.session and M.session.asked_cwd == cwd and M.session.id or nil,
     client = { name = "nvim", version = ("%d.%d.%d"):format(version.major, version.minor, version.patch) },
-    protocol = 1,
+    protocol = 2,
+    env = environment.passed_on(vim.fn.environ()),
   }
   on:request("session.open", params, function(err, opened)
     if err and params.session_id then
@@ -139,6 +141,12 @@ function M.open_session(on, callback)
     end
     if not err then
       M.session = { id = opened.session_id, cwd = opened.cwd, asked_cwd = cwd, server = opened.server }
+      M.session.workspace, M.session.env_ignored = opened.workspace, opened.env_ignored
+      if opened.workspace == "pending" or opened.workspace == "none" then
+        -- So it is in an editor that an agent has started.
+        local how = "to allow it, a person can run: toolctl workspaces allow " .. vim.fn.shellescape(cwd)
+        vim.notify(("toold: tools may not read %s yet; %s"):format(cwd, how), vim.log.levels.WARN)
+      end
     end
     callback(err)
   end)

@@ -5,6 +5,7 @@
 
 from .aio import AsyncClient, BatchCall, BatchItem, Format, OnPermission, OnProgress, OnQuestion, Strategy
 from .calls import AsyncCall
+from .environment import TOOLCHAIN
 from .errors import (
     CallCancelled,
     Disconnected,
@@ -34,10 +35,12 @@ from .model import (
     Reply,
     Scope,
     Session,
+    SharedSession,
     Source,
     Suggestion,
     Tool,
     ToolResult,
+    Workspace,
 )
 from .place import find_program, socket_path
 from .standing import AsyncEvents
@@ -77,10 +80,12 @@ __all__ = [
     "RpcError",
     "Scope",
     "Session",
+    "SharedSession",
     "Source",
     "StartFailed",
     "Strategy",
     "Suggestion",
+    "TOOLCHAIN",
     "TooLarge",
     "Tool",
     "ToolResult",
@@ -88,6 +93,7 @@ __all__ = [
     "UnknownId",
     "UnknownTool",
     "Unreachable",
+    "Workspace",
     "find_program",
     "socket_path",
 ]

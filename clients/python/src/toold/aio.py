@@ -15,10 +15,11 @@ from typing import Any, Literal, TypeVar, Union, overload
 
 from .calls import AsyncCall, ProgressQueue, Routes
 from .connection import Connection
+from .environment import lacks, passed_on
 from .errors import Disconnected, NotRunning, RequestTimeout, RpcError, TooldError, Unreachable, error_of
 from .launch import connect, connect_or_start
 from .lend import Lent, lent
-from .model import Answer, Ask, Progress, Question, Reply, Session, Tool, ToolResult
+from .model import Answer, Ask, Progress, Question, Reply, Session, SharedSession, Tool, ToolResult
 from .place import socket_path
 from .standing import AsyncEvents, Loans, Responder, Standing, names, without_none
 
@@ -88,6 +89,8 @@ class AsyncClient:
         self._session_params: dict[str, Any] | None = None
         self._returning: asyncio.Task[None] | None = None
         self._closed = False
+        # Whether a session was found to lack something; said once.
+        self._warned = False
         self._loans = Loans()
         self._events: list[AsyncEvents] = []
         self._responders: list[Responder[Any]] = []
@@ -153,6 +156,11 @@ class AsyncClient:
         `cwd` is this process's current folder when it is not given; on resuming, the session's own. The role
         `agent` is for clients that act for a model: they cannot answer asks. `tools` narrows the session's view:
         `{"enable": [...], "disable": [...]}`, by globs.
+
+        Commands get this process's variables by which programs find their toolchains (`toold.TOOLCHAIN`), as they are
+        at each connection; `env` is added to them, and wins. The role `agent` offers all variables, and the daemon
+        takes those that the process was started with, without secrets. The session says which were ignored
+        (`env_ignored`), and whether its tools may work in the folder (`workspace`); a warning is logged if not.
         """
         if cwd is None and session_id is None:
             cwd = os.getcwd()
@@ -165,14 +173,20 @@ class AsyncClient:
             env=dict(env) if env is not None else None,
             tools={name: list(globs) for name, globs in tools.items()} if tools is not None else None,
             client={"name": self._name},
-            protocol=1,
+            protocol=2,
         )
         connection = await self._ready()
-        opened = Session(**await self._within(self._timeout, "session.open", connection.request("session.open", params)))
-        self.session = opened
+        opened = await self._within(self._timeout, "session.open", self._open(connection, params))
         self._session_params = {**params, "cwd": opened.cwd, "session_id": opened.session_id}
         await self._loans.move(connection)
         return opened
+
+    async def share_session(self, session_id: str | None = None) -> SharedSession:
+        """Makes a code by which an agent may join a session, once; this client's own session when none is named.
+
+        The agent opens the session with the code as its `session_id`. A client that acts for a model may share nothing.
+        """
+        return SharedSession.of(await self.request("session.share", without_none(session_id=session_id)))
 
     async def close_session(self) -> None:
         """Ends the session that this client is bound to, and cancels its calls."""
@@ -446,7 +460,7 @@ class AsyncClient:
         connection.on_progress = self._routes.route
         try:
             if self._session_params is not None:
-                await connection.request("session.open", self._session_params)
+                await self._open(connection, self._session_params)
             for standing in self._standing():
                 try:
                     await standing.stand(connection)
@@ -462,6 +476,19 @@ class AsyncClient:
         if connection.lost is not None:
             self._lost()
         return connection
+
+    async def _open(self, connection: Connection, params: Mapping[str, Any]) -> Session:
+        """Opens a session with the variables that this process has now."""
+        role, own = params.get("role"), params.get("env") or {}
+        env = {**passed_on(role, os.environ), **own}
+        session = Session.of(await connection.request("session.open", {**params, "env": env}))
+        self.session = session
+        if not self._warned:
+            missing = lacks(session, role, own)
+            self._warned = bool(missing)
+            for line in missing:
+                logger.warning("%s", line)
+        return session
 
     def _standing(self) -> list[Standing]:
         return [*self._responders, *([self._loans] if self._loans else []), *self._events]

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 T = TypeVar("T")
 
 Scope = Literal["once", "session", "project", "always"]
+Workspace = Literal["open", "pending", "none"]
 
 
 def known(cls: type[T], wire: Mapping[str, Any], **others: Any) -> T:
@@ -30,6 +31,29 @@ class Session:
     resumed: bool
     # `name`, `version` and `protocol` of the daemon.
     server: dict[str, Any]
+    # Whether its tools may work in the folder. `pending`: the first call that needs it asks a person; `none`: the
+    # client named no folder, and tools that need none work.
+    workspace: Workspace = "open"
+    # Names of variables that this client may not set; they have no effect.
+    env_ignored: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> Session:
+        return known(cls, wire)
+
+
+@dataclass(frozen=True)
+class SharedSession:
+    """A code by which an agent may join a session, once."""
+
+    # What `open_session` takes as `session_id`.
+    code: str
+    # In seconds.
+    expires_in: int
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any]) -> SharedSession:
+        return known(cls, wire)
 
 
 @dataclass(frozen=True)
@@ -173,7 +197,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Ask:
-    """A call wants leave to do something."""
+    """A call needs permission for something."""
 
     request_id: str
     session_id: str
@@ -203,6 +227,15 @@ class Ask:
     def of(cls, wire: Mapping[str, Any]) -> Ask:
         suggestions = [known(Suggestion, each) for each in wire.get("suggestions", [])]
         return known(cls, wire, source=known(Source, wire["source"]), suggestions=suggestions)
+
+    @property
+    def is_for_workspace(self) -> bool:
+        """Whether a client asks for a folder to work in, and not for one file; `reason` names both.
+
+        Every other ask to read suggests patterns. All answers but those for the session are remembered, for this
+        client and folder.
+        """
+        return self.category == "file.read" and not self.suggestions
 
     def allow(self, scope: Scope = "once", pattern: str | None = None) -> Reply:
         """Allows it: this once, or as long as the scope says and for all that the pattern matches.

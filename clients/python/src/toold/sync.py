@@ -27,7 +27,7 @@ from .aio import (
 from .calls import AsyncCall
 from .errors import Disconnected, RequestTimeout
 from .lend import lent
-from .model import Event, Progress, Session, Tool, ToolResult
+from .model import Event, Progress, Session, SharedSession, Tool, ToolResult
 from .standing import AsyncEvents, in_thread
 
 T = TypeVar("T")
@@ -113,6 +113,10 @@ class Client:
             cwd, session_id=session_id, roots=roots, model=model, role=role, env=env, tools=tools
         )
         return self._loop.run(opening)
+
+    def share_session(self, session_id: str | None = None) -> SharedSession:
+        """Makes a code by which an agent may join a session, once; this client's own session when none is named."""
+        return self._loop.run(self._client.share_session(session_id))
 
     def close_session(self) -> None:
         """Ends the session that this client is bound to, and cancels its calls."""
