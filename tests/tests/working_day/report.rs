@@ -1,0 +1,83 @@
+//! The table of the day, and the line with the number.
+
+use std::fmt;
+use std::io::{Write, stderr};
+use std::time::Duration;
+
+use crate::Names;
+use crate::person::Asked;
+use crate::script::only_reads;
+
+pub(crate) struct Done {
+    pub(crate) who: &'static str,
+    pub(crate) text: String,
+    pub(crate) took: Duration,
+    pub(crate) failed: bool,
+}
+
+/// How many approvals the day took.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    steps: usize,
+    /// Of commands that only read.
+    reads: usize,
+    pub(crate) changes: usize,
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { steps, reads, changes } = self;
+        let all = reads + changes;
+        write!(f, "{all} approvals in {steps} steps, {reads} of them for commands that only read")
+    }
+}
+
+/// Prints it all; the number goes past the harness, so that each run shows it.
+pub(crate) fn print(names: &Names, done: &[Done], asked: &[Asked], took: Duration) -> Counted {
+    println!("\n step  who      asks    ms  what");
+    for (at, step) in done.iter().enumerate() {
+        let asks = asked.iter().filter(|ask| ask.step == at + 1).count();
+        let asks = if asks == 0 { String::new() } else { asks.to_string() };
+        let mark = if step.failed { "!" } else { " " };
+        let text = short(&step.text);
+        println!("{mark}{:4}  {:8} {asks:>4} {:5}  {text}", at + 1, step.who, step.took.as_millis());
+    }
+    println!("\nasks:");
+    for line in lines(names, asked) {
+        println!("  {line}");
+    }
+    let allowed = || asked.iter().filter(|ask| ask.allowed);
+    let reads = allowed().filter(|ask| only_reads(&ask.category, &ask.target)).count();
+    let counted = Counted { steps: done.len(), reads, changes: allowed().count() - reads };
+    let (approvals, denied) = (allowed().count(), asked.len() - allowed().count());
+    let _ = writeln!(
+        stderr(),
+        "approvals: {approvals} of {} steps ({reads} for commands that only read; {denied} more asks were denied), in {} s",
+        done.len(),
+        took.as_secs()
+    );
+    counted
+}
+
+/// Each ask: who asked, for what, and what was answered.
+pub(crate) fn lines(names: &Names, asked: &[Asked]) -> Vec<String> {
+    let line = |ask: &Asked| {
+        let answer = match (&ask.pattern, ask.allowed) {
+            (Some(pattern), _) => format!("allowed for the session: {}", names.take_out_of(pattern)),
+            (None, true) => "allowed once".to_owned(),
+            (None, false) => "denied".to_owned(),
+        };
+        let target = short(&names.take_out_of(&ask.target));
+        format!("step {:3}, {} ({}): {} {target} -> {answer}", ask.step, ask.who, ask.tool, ask.category)
+    };
+    asked.iter().map(line).collect()
+}
+
+/// On one line, and no longer than a terminal is wide.
+fn short(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(110) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}

@@ -1,0 +1,227 @@
+//! The day as data: the rules that the person has written, how they answer asks, and what is done from morning on.
+
+mod afternoon;
+mod morning;
+
+use serde_json::{Value, json};
+
+/// The ten rules: category, pattern. All of them allow.
+///
+/// `{src}` is the folder of the person's projects, `{docs}` the address of the documentation that they read.
+pub(crate) const RULES: [(&str, &str); 10] = [
+    ("file.write", "{src}/**"),
+    ("network", "{docs}"),
+    ("shell", "make *"),
+    ("shell", "python3 -m unittest *"),
+    ("shell", "git status *"),
+    ("shell", "git diff *"),
+    ("shell", "git log *"),
+    ("shell", "git add *"),
+    ("shell", "git commit *"),
+    ("shell", "python3 -m textstats *"),
+];
+
+/// At most so many approvals in the whole day, for what changes something.
+pub(crate) const ENOUGH: usize = 10;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Once,
+    /// For the session, by this pattern, which is one that was offered.
+    Session(String),
+    Deny,
+}
+
+/// Commands that the person allows with any arguments for the session, once they are asked about one.
+const HARMLESS: &[&str] = &[
+    "ls",
+    "cat",
+    "head",
+    "tail",
+    "sort",
+    "uniq",
+    "cut",
+    "wc",
+    "grep",
+    "cd",
+    "echo",
+    "printf",
+    "diff",
+    "pwd",
+    "git branch",
+    "git show",
+    "git ls-files",
+    "git rev-parse",
+    "git stash",
+    "git fetch",
+];
+
+/// How the person answers: as they would in any frontend, by a choice that is offered there.
+pub(crate) fn answer_to(category: &str, target: &str, offered: &[&str]) -> Answer {
+    let session =
+        |pattern: Option<&&str>| pattern.map_or(Answer::Once, |pattern| Answer::Session((*pattern).to_owned()));
+    match category {
+        // The widest that is offered is the folder with all that lies in it.
+        "file.read" if target.contains("/home/src/") => session(offered.last()),
+        "file.read" => Answer::Deny,
+        "file.write" if target.contains("/.git/") => Answer::Deny,
+        "shell" if target.contains("permissions grant") => Answer::Deny,
+        "shell" => match HARMLESS.iter().find(|known| begins(target, known)) {
+            // Without arguments only the command itself is offered.
+            Some(known) => {
+                session(offered.iter().find(|pattern| **pattern == format!("{known} *")).or(offered.first()))
+            }
+            None => Answer::Once,
+        },
+        _ => Answer::Once,
+    }
+}
+
+/// Commands of the day that only read, or set a variable for the command behind it.
+const ONLY_READS: &[&str] = &[
+    "ls",
+    "cat",
+    "head",
+    "tail",
+    "sort",
+    "uniq",
+    "wc",
+    "grep",
+    "cd",
+    "echo",
+    "find",
+    "sed -n",
+    "xargs wc",
+    "git branch --show-current",
+    "git show",
+    "git ls-files",
+    "git rev-parse",
+    "PYTHONUNBUFFERED=1",
+];
+
+/// Whether it is a command that changes nothing.
+pub(crate) fn only_reads(category: &str, target: &str) -> bool {
+    category == "shell" && ONLY_READS.iter().any(|known| begins(target, known))
+}
+
+fn begins(target: &str, command: &str) -> bool {
+    target.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+pub(crate) struct Step {
+    pub(crate) does: Does,
+    pub(crate) ends: Ends,
+}
+
+pub(crate) enum Does {
+    /// The agent calls a tool over MCP.
+    Tool(&'static str, Value),
+    /// The agent runs a line in its own shell, beside the daemon.
+    OwnShell(&'static str),
+    /// The agent waits for a list of tools with this text.
+    ToolsUntil(&'static str),
+    /// The agent starts its bridge again, when the daemon was restarted.
+    Reconnect,
+    /// The agent ends and is started again, in the same folder.
+    NewAgent,
+    /// The agent is started in the second project.
+    AgentInOther,
+    /// The person runs `toolctl` in a terminal in the project.
+    Toolctl(&'static [&'static str]),
+    /// The person does this in Neovim.
+    Editor(&'static str),
+}
+
+/// How a step ends, and what its output shows.
+#[derive(Clone, Copy)]
+pub(crate) enum Ends {
+    Well(&'static str),
+    /// As work goes: a test that fails, a file that is not there.
+    Badly(&'static str),
+    /// The agent may not, and learns why.
+    Refused(&'static str),
+    /// It works and shows what nobody may see, and should be refused.
+    Leaks,
+}
+
+impl Step {
+    fn new(does: Does) -> Self {
+        Self { does, ends: Ends::Well("") }
+    }
+
+    fn shows(self, text: &'static str) -> Self {
+        Self { ends: Ends::Well(text), ..self }
+    }
+
+    fn fails(self, text: &'static str) -> Self {
+        Self { ends: Ends::Badly(text), ..self }
+    }
+
+    fn leaks(self) -> Self {
+        Self { ends: Ends::Leaks, ..self }
+    }
+
+    fn refused(self, text: &'static str) -> Self {
+        Self { ends: Ends::Refused(text), ..self }
+    }
+
+    pub(crate) fn who(&self) -> &'static str {
+        match &self.does {
+            Does::Tool(..) | Does::OwnShell(_) | Does::ToolsUntil(_) | Does::Reconnect => "agent",
+            Does::NewAgent | Does::AgentInOther => "person",
+            Does::Toolctl(_) => "toolctl",
+            Does::Editor(_) => "neovim",
+        }
+    }
+
+    /// What is done, for the table.
+    pub(crate) fn text(&self) -> String {
+        match &self.does {
+            Does::Tool("bash", arguments) => format!("$ {}", arguments["command"].as_str().unwrap_or_default()),
+            Does::Tool(name, arguments) => format!("{name} {arguments}"),
+            Does::OwnShell(line) => format!("(own shell) $ {line}"),
+            Does::ToolsUntil(text) => format!("hears that the tools changed: {text}"),
+            Does::Reconnect => "connects again".to_owned(),
+            Does::NewAgent => "starts the agent again".to_owned(),
+            Does::AgentInOther => "starts the agent in the second project".to_owned(),
+            Does::Toolctl(arguments) => format!("toolctl {}", arguments.join(" ")),
+            Does::Editor(lua) => (*lua).to_owned(),
+        }
+    }
+}
+
+pub(crate) fn day() -> Vec<Step> {
+    [morning::steps(), afternoon::steps()].into_iter().flatten().collect()
+}
+
+fn tool(name: &'static str, arguments: Value) -> Step {
+    Step::new(Does::Tool(name, arguments))
+}
+
+fn bash(line: &'static str) -> Step {
+    tool("bash", json!({"command": line}))
+}
+
+fn read(path: &'static str) -> Step {
+    tool("read", json!({"path": path}))
+}
+
+fn edit(path: &'static str, old: &'static str, new: &'static str) -> Step {
+    tool("edit", json!({"path": path, "old": old, "new": new}))
+}
+
+fn write(path: &'static str, content: &'static str) -> Step {
+    tool("write", json!({"path": path, "content": content}))
+}
+
+fn own_shell(line: &'static str) -> Step {
+    Step::new(Does::OwnShell(line))
+}
+
+fn toolctl(arguments: &'static [&'static str]) -> Step {
+    Step::new(Does::Toolctl(arguments))
+}
+
+fn editor(lua: &'static str) -> Step {
+    Step::new(Does::Editor(lua))
+}
