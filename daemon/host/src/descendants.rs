@@ -105,7 +105,7 @@ fn has_a_daemon(pid: i32) -> bool {
 }
 
 /// Device and inode of a process's program, also of one that was replaced since it started.
-fn program_of(pid: &str) -> Option<(u64, u64)> {
+pub fn program_of(pid: &str) -> Option<(u64, u64)> {
     let metadata = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }

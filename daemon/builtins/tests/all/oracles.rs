@@ -1,4 +1,4 @@
-//! What a caller may not read makes no difference to what it is answered.
+//! No answer depends on something that the caller may not read.
 //!
 //! Each case is a pair of worlds that differ in such a thing only: its content, or whether it exists. The same calls
 //! are made in both, and the complete answers must be equal. [`calls`] makes the calls, [`CASES`] lists the pairs.
@@ -38,7 +38,7 @@ struct Case {
     only_default: bool,
 }
 
-/// What secrets hold in each world. The second has a line that no ignore file can have.
+/// The content of secrets in each world. The second has a line that no ignore file can have.
 fn secret(world: World) -> &'static str {
     match world {
         A => "TOKEN=abc\n",
@@ -263,7 +263,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// What is in every world, and may be read.
+/// Files that are in every world and may be read.
 fn common(house: &House) {
     house.write("ok", "match TOKEN\n");
     house.write("src/main.rs", "fn main() {}\n");

@@ -95,6 +95,7 @@ mod linux {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use tokio::net::UnixStream;
     use toold_engine::session::{Hold, Sessions};
+    use toold_host::descendants::program_of;
     use toold_host::process::tool_mark;
     use toold_host::started::holder_of;
 
@@ -209,13 +210,6 @@ mod linux {
             links.push(read(parent)?);
         }
         Err(io::Error::other("these parents have no end"))
-    }
-
-    /// Device and inode of a process's program. Told also of one that was replaced since.
-    fn program_of(pid: &str) -> Option<(u64, u64)> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
-        Some((metadata.dev(), metadata.ino()))
     }
 
     pub(super) fn read(pid: u32) -> io::Result<Link> {

@@ -1,5 +1,7 @@
 //! What runs above a process. Where there is no `/proc`, nothing is known to.
 
+use toold_host::descendants::program_of;
+
 /// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
 const MAX_DEPTH: usize = 256;
 
@@ -14,9 +16,9 @@ pub fn is_below(pid: u32, ancestor: u32) -> bool {
 
 /// Whether a daemon runs above a daemon: then a tool started it.
 pub(super) fn is_below_a_daemon(daemon: u32) -> bool {
-    let programs = [program("self"), program(&daemon.to_string())];
+    let programs = [program_of("self"), program_of(&daemon.to_string())];
     above(daemon).iter().any(|pid| {
-        let found = program(&pid.to_string());
+        let found = program_of(&pid.to_string());
         found.is_some() && programs.contains(&found)
     })
 }
@@ -30,13 +32,6 @@ fn parent(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
     (parent > 0).then_some(parent)
-}
-
-/// Device and inode of a process's program.
-fn program(pid: &str) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
-    Some((metadata.dev(), metadata.ino()))
 }
 
 #[cfg(all(test, target_os = "linux"))]
