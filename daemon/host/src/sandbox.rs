@@ -17,28 +17,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use toold_engine::cx::Cx;
-use toold_engine::policy::is_secret;
+use toold_engine::policy::{Policy, is_secret};
 
 use crate::exclude::Exclusions;
 
 /// What a confined program may change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// The later a mode comes, the stricter it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// Programs are not confined.
     #[default]
     Off,
-    /// Nothing that outlives the program.
-    ReadOnly,
+    /// Everything but what controls the daemon, whose own files it cannot read either.
+    Guard,
     /// The session's folders and those that are configured.
     WorkspaceWrite,
+    /// Nothing that outlives the program.
+    ReadOnly,
 }
 
 /// What the configuration says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     pub mode: Mode,
-    /// Whether programs reach the network. Other programs of this machine that listen on a Unix socket, such as
-    /// this daemon, they never reach.
+    /// Whether programs reach the network, which they always do in the mode `Guard`. Other programs of this machine
+    /// that listen on a Unix socket, such as this daemon, they never reach in the stricter modes.
     pub network: bool,
     /// Absolute folders that may be changed too, in the mode `WorkspaceWrite`.
     pub writable: Vec<PathBuf>,
@@ -67,10 +71,15 @@ pub struct Refused(pub String);
 /// What holds for one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
+    /// It may change everything but what is protected, and reach whatever it likes. Then `network` and `writable` say
+    /// nothing.
+    pub guard: bool,
     pub network: bool,
+    /// It is not started where the kernel cannot keep it from sending signals to other processes.
+    pub needs_scope: bool,
     /// Folders and files that it may change, with all that is in them.
     pub writable: Vec<PathBuf>,
-    /// What in them it may not change.
+    /// What it may not change although it lies in what it may change.
     pub protected: Vec<PathBuf>,
     /// What it finds empty.
     pub masked: Vec<PathBuf>,
@@ -95,6 +104,7 @@ impl Mode {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
+            Self::Guard => "guard",
             Self::ReadOnly => "read-only",
             Self::WorkspaceWrite => "workspace-write",
         }
@@ -111,27 +121,25 @@ impl Rules {
         if self.mode == Mode::Off {
             return Ok(());
         }
-        let confinement = Confinement { network: self.network, ..Confinement::default() };
-        let (program, arguments) = confinement.wrap(Path::new("/bin/true"), None);
-        let output = std::process::Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| format!("can't run {}: {error}", helper::PROGRAM))?;
-        let words = String::from_utf8_lossy(&output.stderr);
-        match (output.status.success(), words.lines().next_back()) {
-            (true, _) => Ok(()),
-            (false, Some(line)) => Err(line.trim_start_matches(helper::SAYS).to_owned()),
-            (false, None) => Err(format!("a confined program ended with {}", output.status)),
+        let guard = self.mode == Mode::Guard;
+        let confinement = Confinement { guard, network: self.network, ..Confinement::default() };
+        confinement.try_out("/bin/true", &[])?;
+        if !self.ease {
+            return Ok(());
         }
+        let confinement = Confinement { needs_scope: true, ..confinement };
+        let words = "ease needs Linux 6.12 or later: before it commands can send signals to other processes";
+        confinement.try_out("/bin/true", &[]).map_err(|error| format!("{words} ({error})"))
     }
 
-    /// `read-only, no network`; `None` when programs are not confined.
+    /// `read-only, no network`, or `guard`; `None` when programs are not confined.
     pub fn describe(&self) -> Option<String> {
         let network = if self.network { "network" } else { "no network" };
-        (self.mode != Mode::Off).then(|| format!("{}, {network}", self.mode.as_str()))
+        match self.mode {
+            Mode::Off => None,
+            Mode::Guard => Some(self.mode.as_str().to_owned()),
+            Mode::ReadOnly | Mode::WorkspaceWrite => Some(format!("{}, {network}", self.mode.as_str())),
+        }
     }
 
     /// These rules, made stricter by those of a project that a person trusted: never looser.
@@ -139,8 +147,9 @@ impl Rules {
         let mut rules = self.clone();
         rules.refused = self.refused.clone().or_else(|| by.refused.clone());
         match (self.mode, by.mode) {
-            (_, Mode::Off) => {}
-            (Mode::Off, _) => {
+            // Of the network and of folders these two say nothing.
+            (_, Mode::Off | Mode::Guard) => rules.mode = self.mode.max(by.mode),
+            (Mode::Off | Mode::Guard, _) => {
                 rules = Self { refused: rules.refused, home: rules.home, ..by.clone() };
             }
             (Mode::ReadOnly | Mode::WorkspaceWrite, Mode::ReadOnly | Mode::WorkspaceWrite) => {
@@ -214,21 +223,30 @@ impl Sandbox {
         let is_wide = |path: &Path| path.parent().is_none() || home.is_some_and(|home| home.starts_with(path));
         let places: Vec<PathBuf> = cx.session.places().into_iter().map(Cow::into_owned).collect();
         let places: Vec<&PathBuf> = places.iter().filter(|path| !is_wide(path)).collect();
-        let words = rules.describe().unwrap_or_default();
-        let mut confinement = Confinement { network: rules.network, words, ..Confinement::default() };
         let policy = cx.engine.policy.load();
+        let words = rules.describe().unwrap_or_default();
+        if rules.mode == Mode::Guard {
+            return Ok(Some(Confinement { words, ..Confinement::guarding(&policy, &cx.session.places()) }));
+        }
+        let network = rules.network;
+        let mut confinement =
+            Confinement { network, needs_scope: rules.eases(), words, ..Confinement::default() };
         if rules.mode == Mode::WorkspaceWrite {
             confinement.writable = places.iter().map(|path| (*path).clone()).chain(rules.writable.clone()).collect();
-            let named = confinement.writable.iter().flat_map(|path| CONTROL_FILES.map(|name| path.join(name)));
-            let named: Vec<PathBuf> = named.collect();
-            let control = policy.control.iter().cloned().chain(named);
-            let touches = |path: &PathBuf| confinement.writable.iter().any(|place| path.starts_with(place));
-            confinement.protected = control.filter(|path| touches(path) && path.exists()).collect();
+            let mut control = control_places(&policy, &confinement.writable);
+            control.retain(|path| confinement.writable.iter().any(|place| path.starts_with(place)));
+            confinement.protected = control;
         }
         confinement.masked = secrets(home, &places);
         confinement.masked.extend(policy.private.iter().filter(|path| path.exists()).cloned());
         Ok(Some(confinement))
     }
+}
+
+/// What controls the daemon, as far as it is there: what the policy knows, and control files at the top of these folders.
+fn control_places(policy: &Policy, folders: &[impl AsRef<Path>]) -> Vec<PathBuf> {
+    let named = folders.iter().flat_map(|path| CONTROL_FILES.map(|name| path.as_ref().join(name)));
+    policy.control.iter().cloned().chain(named).filter(|path| path.exists()).collect()
 }
 
 /// Secrets at places that are known: in the home folder, and at the top of the session's folders.
@@ -251,16 +269,71 @@ fn secrets(home: Option<&Path>, places: &[&PathBuf]) -> Vec<PathBuf> {
     masked
 }
 
+/// Says which of the files that it is given are not as the mode `guard` promises: the first so many are kept from
+/// changes, the others hidden. `-w` asks the kernel, which knows a read-only mount, and changes nothing.
+const LOOK: &str = r#"
+/bin/true || exit
+kept=$1
+shift
+while [ $# -gt 0 ]; do
+    if [ "$kept" -gt 0 ]; then
+        kept=$((kept - 1))
+        [ ! -w "$1" ] || { echo "$1 can be changed" >&2; exit 1; }
+    elif [ -d "$1" ]; then
+        [ -z "$(ls -A "$1")" ] || { echo "$1 can be read" >&2; exit 1; }
+    else
+        [ ! -s "$1" ] || { echo "$1 can be read" >&2; exit 1; }
+    fi
+    shift
+done"#;
+
+/// Tries whether the mode `guard` keeps what it promises on this system, for the control files and the daemon's own files
+/// of this policy: confines a shell, and has it look. Blocks for some milliseconds.
+///
+/// # Errors
+/// What it does not keep, or why programs cannot be confined, in words for people.
+pub fn try_guard(policy: &Policy) -> Result<(), String> {
+    let confinement = Confinement::guarding(policy, &[] as &[PathBuf]);
+    let kept = confinement.protected.len().to_string();
+    let mut arguments: Vec<OsString> = ["-c", LOOK, "sh", &kept].map(OsString::from).into();
+    arguments.extend(confinement.protected.iter().chain(&confinement.masked).map(|path| path.clone().into()));
+    confinement.try_out("/bin/sh", &arguments)
+}
+
 impl Confinement {
+    /// As without a sandbox, but for what controls the daemon and what is its own.
+    fn guarding(policy: &Policy, places: &[impl AsRef<Path>]) -> Self {
+        let masked = policy.private.iter().filter(|path| path.exists()).cloned().collect();
+        Self { guard: true, protected: control_places(policy, places), masked, ..Self::default() }
+    }
+
+    fn try_out(&self, program: &str, own_arguments: &[OsString]) -> Result<(), String> {
+        let (program, arguments) = self.wrap(Path::new(program), None);
+        let output = std::process::Command::new(program)
+            .args(arguments)
+            .args(own_arguments)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("can't run {}: {error}", helper::PROGRAM))?;
+        let words = String::from_utf8_lossy(&output.stderr);
+        match (output.status.success(), words.lines().next_back()) {
+            (true, _) => Ok(()),
+            (false, Some(line)) => Err(line.trim_start_matches(helper::SAYS).to_owned()),
+            (false, None) => Err(format!("a confined program ended with {}", output.status)),
+        }
+    }
+
     /// The program to run instead of `program`, and the arguments to put before its own.
     pub(crate) fn wrap(&self, program: &Path, tool_mark: Option<u64>) -> (PathBuf, Vec<OsString>) {
         let mut arguments: Vec<OsString> = vec![helper::NAME.into()];
         if let Some(mark) = tool_mark {
             arguments.extend(["--tool-mark".into(), mark.to_string().into()]);
         }
-        if self.network {
-            arguments.push("--network".into());
-        }
+        let flags = [("--guard", self.guard), ("--network", self.network), ("--needs-scope", self.needs_scope)];
+        arguments.extend(flags.iter().filter(|(_, set)| *set).map(|(flag, _)| flag.into()));
         for (flag, paths) in [("--write", &self.writable), ("--protect", &self.protected), ("--mask", &self.masked)] {
             arguments.extend(paths.iter().flat_map(|path| [flag.into(), path.clone().into_os_string()]));
         }
@@ -280,11 +353,10 @@ mod tests {
 
     #[test]
     fn a_project_makes_the_rules_stricter_and_never_looser() {
-        use Mode::{Off, ReadOnly, WorkspaceWrite};
-        let strictness = |mode| [Off, WorkspaceWrite, ReadOnly].iter().position(|known| *known == mode);
-        for (mode, of_project) in
-            [Off, ReadOnly, WorkspaceWrite].iter().flat_map(|m| [(*m, Off), (*m, ReadOnly), (*m, WorkspaceWrite)])
-        {
+        use Mode::{Guard, Off, ReadOnly, WorkspaceWrite};
+        let strictness = |mode| [Off, Guard, WorkspaceWrite, ReadOnly].iter().position(|known| *known == mode);
+        let modes = [Off, Guard, ReadOnly, WorkspaceWrite];
+        for (mode, of_project) in modes.iter().flat_map(|mode| modes.map(|of_project| (*mode, of_project))) {
             for (network, asked) in [(false, false), (false, true), (true, false), (true, true)] {
                 let user = rules(mode, network, false);
                 let mut own = rules(of_project, asked, false);
@@ -292,13 +364,13 @@ mod tests {
                 let both = user.tightened(&own);
                 assert_eq!(strictness(both.mode), strictness(mode).max(strictness(of_project)));
                 let reaches = match (mode, of_project) {
-                    (Off, _) => asked,
-                    (_, Off) => network,
+                    (Off | Guard, _) => asked,
+                    (_, Off | Guard) => network,
                     _ => network && asked,
                 };
-                assert!(both.mode == Off || both.network == reaches, "{mode:?} {of_project:?}");
+                assert!(both.mode <= Guard || both.network == reaches, "{mode:?} {of_project:?}");
                 let adds = both.writable.iter().any(|path| path == Path::new("/etc"));
-                assert!(mode == Off || !adds, "{mode:?} {of_project:?}");
+                assert!(mode <= Guard || !adds, "{mode:?} {of_project:?}");
             }
         }
     }

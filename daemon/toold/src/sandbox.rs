@@ -14,7 +14,8 @@ use crate::places::Places;
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
     pub mode: SandboxMode,
-    /// Commands reach the network. What listens on a Unix socket they never reach.
+    /// Commands reach the network, which they always do with the mode `guard`. With the other modes they never reach
+    /// what listens on a Unix socket.
     pub network: bool,
     /// Folders that commands may change beside the session's, with the mode `workspace-write`; `~/` is the home
     /// folder.
@@ -29,6 +30,9 @@ pub enum SandboxMode {
     /// Commands may do what the user may.
     #[default]
     Off,
+    /// The same, but for what controls the daemon, which they cannot change, and the daemon's own files, which they
+    /// cannot read. Some programs do not work with it.
+    Guard,
     /// They change nothing.
     ReadOnly,
     /// They change what is in the session's folders, but for what controls the daemon.
@@ -40,6 +44,7 @@ impl SandboxConfig {
     pub fn rules(&self, places: &Places) -> Rules {
         let mode = match self.mode {
             SandboxMode::Off => Mode::Off,
+            SandboxMode::Guard => Mode::Guard,
             SandboxMode::ReadOnly => Mode::ReadOnly,
             SandboxMode::WorkspaceWrite => Mode::WorkspaceWrite,
         };
@@ -78,6 +83,9 @@ mod tests {
         check("", None);
         check("mode = \"read-only\"\nease = true", None);
         check("mode = \"workspace-write\"\nwritable = [\"/a\"]", None);
+        check("mode = \"guard\"", None);
+        check("mode = \"guard\"\nease = true", Some("ease is for the mode read-only without the network"));
+        check("mode = \"guard\"\nwritable = [\"/a\"]", Some("writable is for the mode workspace-write"));
         check(
             "mode = \"read-only\"\nease = true\nnetwork = true",
             Some("ease is for the mode read-only without the network"),

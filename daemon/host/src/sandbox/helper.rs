@@ -49,7 +49,9 @@ fn read<A: Iterator<Item = OsString>>(mut arguments: A) -> Result<Asked<A>, Stri
         let flag = arguments.next().ok_or("expected -- and a program")?;
         let mut path = || arguments.next().map(PathBuf::from).ok_or(format!("{} takes a path", flag.display()));
         match flag.to_str() {
+            Some("--guard") => confinement.guard = true,
             Some("--network") => confinement.network = true,
+            Some("--needs-scope") => confinement.needs_scope = true,
             Some("--tool-mark") => {
                 let mark = path()?;
                 tool_mark = Some(mark.to_str().and_then(|mark| mark.parse().ok()).ok_or("--tool-mark takes a number")?);

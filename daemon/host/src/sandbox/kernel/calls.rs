@@ -1,0 +1,121 @@
+//! The system calls that a confined program does not have.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+};
+
+use super::super::Confinement;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Those that change mounts, which Landlock forbids as well where it looks at them, reach into the namespaces of others,
+/// or lead to files without their paths; and those that see into other processes or the kernel, which hardly any
+/// program needs and many systems refuse anyway.
+const ALWAYS: [c_long; 16] = [
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_bpf,
+    libc::SYS_userfaultfd,
+    libc::SYS_quotactl,
+];
+/// Keys are kept by user and session, not by namespace. Kernels can be built without these calls, and programs know it.
+const KEYS: [c_long; 3] = [libc::SYS_add_key, libc::SYS_request_key, libc::SYS_keyctl];
+/// It makes sockets without the call.
+const RINGS: [c_long; 3] = [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+const SOCKETS: [c_long; 6] = [
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+];
+/// They change another process when their first argument is not 0. A program's own id is refused too: a filter knows
+/// no process.
+const SCHEDULING: [c_long; 4] = [
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+];
+/// Since Linux 6.15, with the same number everywhere.
+const OPEN_TREE_ATTR: c_long = 467;
+const OF_A_USER: u64 = 3;
+#[cfg(target_arch = "x86_64")]
+const X32: i64 = 0x4000_0000;
+
+/// Gives up the calls for good, and the right to gain privileges with them.
+pub(super) fn restrict(confinement: &Confinement) -> Result<(), Box<dyn Error>> {
+    let missing: Rules = KEYS.map(|call| (call, Vec::new())).into();
+    apply(missing, libc::ENOSYS)?;
+    let mut refused: Rules = ALWAYS.map(|call| (call, Vec::new())).into();
+    refused.insert(libc::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
+    // All that runs on a processor, instead of processes by their ids, which are looked at like any other.
+    refused.insert(libc::SYS_perf_event_open, vec![when(1, SeccompCmpOp::Eq, u64::from(u32::MAX))?]);
+    if !confinement.guard {
+        refuse_sockets(confinement.network, &mut refused)?;
+        if confinement.writable.is_empty() {
+            refuse_scheduling(&mut refused)?;
+        }
+    }
+    apply(refused, libc::EPERM)
+}
+
+/// Without the network there are no sockets but pairs; with it, none of the Unix family, by which a program
+/// would reach the daemon and others that trust whoever runs as this user.
+fn refuse_sockets(network: bool, refused: &mut Rules) -> Result<(), Box<dyn Error>> {
+    refused.extend(RINGS.map(|call| (call, Vec::new())));
+    // One half of a pair of datagram sockets could still send to any other.
+    let datagram = when(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_DGRAM as u64)?;
+    refused.insert(libc::SYS_socketpair, vec![datagram]);
+    if network {
+        refused.insert(libc::SYS_socket, vec![when(0, SeccompCmpOp::Eq, libc::AF_UNIX as u64)?]);
+    } else {
+        refused.extend(SOCKETS.map(|call| (call, Vec::new())));
+    }
+    Ok(())
+}
+
+/// How others run is theirs where nothing may be changed.
+fn refuse_scheduling(refused: &mut Rules) -> Result<(), Box<dyn Error>> {
+    for call in SCHEDULING {
+        refused.insert(call, vec![when(0, SeccompCmpOp::Ne, 0)?]);
+    }
+    // Which kind of processes, and which of them, where 0 is the program itself, or its user.
+    for (call, of_user) in [(libc::SYS_setpriority, libc::PRIO_USER as u64), (libc::SYS_ioprio_set, OF_A_USER)] {
+        refused.insert(call, vec![when(0, SeccompCmpOp::Eq, of_user)?, when(1, SeccompCmpOp::Ne, 0)?]);
+    }
+    Ok(())
+}
+
+fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)?])
+}
+
+#[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
+fn apply(mut rules: Rules, error: i32) -> Result<(), Box<dyn Error>> {
+    // The same calls by their other numbers.
+    #[cfg(target_arch = "x86_64")]
+    for (call, of_call) in rules.clone() {
+        rules.insert(call | X32, of_call);
+    }
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(error as u32), arch)?;
+    let program: BpfProgram = filter.try_into()?;
+    Ok(seccompiler::apply_filter(&program)?)
+}

@@ -1,0 +1,202 @@
+//! Namespaces of the program's own: for what is mounted, and for System V IPC and POSIX message queues.
+//!
+//! What is read-only here is so as mounts are: nothing in it changes, its modes, owners, times and attributes neither.
+
+use std::fmt::Display;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, CWD, access, statfs};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, move_mount, open_tree,
+};
+use rustix::thread::UnshareFlags;
+
+use super::super::Confinement;
+use super::attributes::make_read_only;
+
+/// Becomes a file system of the program's own, in memory: nobody else sees it, and it goes with the program.
+const TEMP: &str = "/dev/shm";
+/// Where message queues can be seen as files; those of others could be emptied there.
+const MESSAGE_QUEUES: &str = "/dev/mqueue";
+/// `MQUEUE_MAGIC`.
+const MESSAGE_QUEUE_FILES: u64 = 0x1980_0202;
+
+/// Gives the folder for temporary files; `None` where there is none of the program's own.
+pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, String> {
+    // Before the namespace is there: a working folder stays on the mount that it was entered on.
+    let cwd = std::env::current_dir().ok();
+    own_namespaces()?;
+    own_message_queues()?;
+    if !confinement.guard {
+        only_writable(&outermost(&confinement.writable))?;
+    }
+    let protected = outermost(&confinement.protected);
+    for path in above(&confinement.protected, confinement).iter() {
+        change(path, "hold", |path| attach(&copy(path)?, path))?;
+    }
+    for path in protected {
+        change(path, "protect", protect)?;
+    }
+    for path in &confinement.masked {
+        change(path, "hide", mask)?;
+    }
+    let temp = own_temp(confinement, cwd.as_deref())?;
+    if let Some(cwd) = cwd {
+        std::env::set_current_dir(&cwd).map_err(|error| format!("can't enter {}: {error}", cwd.display()))?;
+    }
+    Ok(temp)
+}
+
+/// Namespaces of its own, within a user namespace where the right to make them comes only with that.
+#[expect(deprecated, reason = "its replacement is unsafe for the sake of shared file descriptors, which stay shared")]
+fn own_namespaces() -> Result<(), String> {
+    use rustix::thread::unshare;
+    let own = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
+    if unshare(own).is_err() {
+        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let words = |error: &dyn Display| format!("the system gives no user namespace: {error}");
+        unshare(UnshareFlags::NEWUSER | own).map_err(|error| words(&error))?;
+        let map = [
+            ("setgroups", "deny".to_owned()),
+            ("uid_map", format!("{user} {user} 1")),
+            ("gid_map", format!("{group} {group} 1")),
+        ];
+        for (file, text) in map {
+            std::fs::write(format!("/proc/self/{file}"), text).map_err(|error| words(&error))?;
+        }
+    }
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(|error| format!("the system gives no mounts of its own: {error}"))
+}
+
+/// The namespace's own instead of those that were mounted from outside.
+fn own_message_queues() -> Result<(), String> {
+    match statfs(MESSAGE_QUEUES) {
+        Ok(found) if found.f_type as u64 == MESSAGE_QUEUE_FILES => {}
+        _ => return Ok(()),
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("mqueue", MESSAGE_QUEUES, "mqueue", flags, c"")
+        .map_err(|error| format!("can't make message queues of its own: {error}"))
+}
+
+/// Everything is read-only but these.
+fn only_writable(writable: &[&PathBuf]) -> Result<(), String> {
+    let words = |path: &Path, error: Errno| format!("can't make {} writable: {error}", path.display());
+    let mut kept = Vec::new();
+    for path in writable {
+        match copy(path) {
+            Ok(tree) => kept.push((path, tree)),
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(words(path, error)),
+        }
+    }
+    // A copy of the root could not be put in its place: then all of it stays as it is, and Landlock says the rest.
+    if writable.iter().any(|path| path.parent().is_none()) {
+        return Ok(());
+    }
+    let root = open_tree(CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC);
+    root.and_then(|root| make_read_only(root.as_fd()))
+        .map_err(|error| format!("can't make what is mounted read-only: {error}"))?;
+    for (path, tree) in kept {
+        attach(&tree, path).map_err(|error| words(path, error))?;
+    }
+    Ok(())
+}
+
+fn change(path: &Path, verb: &str, act: impl FnOnce(&Path) -> rustix::io::Result<()>) -> Result<(), String> {
+    match act(path) {
+        // It went since somebody looked.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(format!("can't {verb} {}: {error}", path.display())),
+    }
+}
+
+fn protect(path: &Path) -> rustix::io::Result<()> {
+    let tree = copy(path)?;
+    make_read_only(tree.as_fd())?;
+    attach(&tree, path)
+}
+
+fn mask(path: &Path) -> rustix::io::Result<()> {
+    if path.is_dir() {
+        return mount("tmpfs", path, "tmpfs", MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV, c"size=4k");
+    }
+    let nothing = copy(Path::new("/dev/null"))?;
+    make_read_only(nothing.as_fd())?;
+    attach(&nothing, path)
+}
+
+/// What is mounted there and below, mounted once more and nowhere yet.
+fn copy(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, path, flags)
+}
+
+fn attach(tree: &OwnedFd, path: &Path) -> rustix::io::Result<()> {
+    move_mount(tree, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS)
+}
+
+/// Without those that lie in another one, each after all that it could lie in.
+fn outermost(paths: &[PathBuf]) -> Vec<&PathBuf> {
+    let inner = |path: &PathBuf| paths.iter().any(|other| other != path && path.starts_with(other));
+    let mut outer: Vec<&PathBuf> = paths.iter().filter(|path| !inner(path)).collect();
+    outer.sort();
+    outer.dedup();
+    outer
+}
+
+/// The folders above those that are protected, outermost first, as far as the program could rename them: what is put in
+/// the place of one would count outside. What is a mount point cannot be renamed, so each becomes one.
+fn above(protected: &[PathBuf], confinement: &Confinement) -> Vec<PathBuf> {
+    let writable = |folder: &Path| {
+        let listed = confinement.writable.iter().any(|place| folder.starts_with(place));
+        (confinement.guard || listed) && access(folder, Access::WRITE_OK).is_ok()
+    };
+    let mut above: Vec<PathBuf> = protected
+        .iter()
+        .flat_map(|path| path.ancestors().skip(1))
+        .filter(|folder| folder.parent().is_some_and(writable))
+        .map(Path::to_owned)
+        .collect();
+    above.sort();
+    above.dedup();
+    above
+}
+
+/// `None` where the program works in what would be hidden.
+fn own_temp(confinement: &Confinement, cwd: Option<&Path>) -> Result<Option<PathBuf>, String> {
+    let in_use = confinement.writable.iter().map(PathBuf::as_path).chain(cwd).any(|path| path.starts_with(TEMP));
+    if confinement.guard || in_use || !Path::new(TEMP).is_dir() {
+        return Ok(None);
+    }
+    mount("tmpfs", TEMP, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"size=512m,mode=1777")
+        .map_err(|error| format!("can't make a folder for temporary files: {error}"))?;
+    Ok(Some(TEMP.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_another_one_is_left_out() {
+        let paths: Vec<PathBuf> = ["/b/c", "/a", "/b", "/b", "/bc"].map(PathBuf::from).into();
+        assert_eq!(outermost(&paths), [Path::new("/a"), Path::new("/b"), Path::new("/bc")]);
+    }
+
+    #[test]
+    fn only_what_could_be_renamed_is_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("a/b/c")).unwrap();
+        let protected = [top.join("a/b/c")];
+        let listed = Confinement { writable: vec![top.clone()], ..Confinement::default() };
+        assert_eq!(above(&protected, &listed), [top.join("a"), top.join("a/b")]);
+        assert_eq!(above(&protected, &Confinement::default()), [] as [PathBuf; 0]);
+        let all = above(&protected, &Confinement { guard: true, ..Confinement::default() });
+        assert!(all.ends_with(&[top.clone(), top.join("a"), top.join("a/b")]), "{all:?}");
+    }
+}
