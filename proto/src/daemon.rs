@@ -33,6 +33,9 @@ pub struct DaemonStatus {
     /// What confines the programs that tools run, such as `read-only, no network`; absent when nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
+    /// What a trial of the sandbox mode `guard` gave; absent when programs are confined already, and where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<GuardTrial>,
     pub sessions: u64,
     pub connections: u64,
     /// Tools in the global view.
@@ -63,6 +66,15 @@ pub struct DaemonStatus {
     /// What works less well than it should, in words for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+}
+
+/// Whether a program in the sandbox mode `guard` could neither change what controls the daemon nor read its own files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GuardTrial {
+    pub works: bool,
+    /// Why it does not, in words for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

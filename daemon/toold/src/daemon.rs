@@ -42,6 +42,7 @@ use crate::peer::agent_processes::AgentProcesses;
 use crate::places::Places;
 use crate::restart::HandOver;
 use crate::rpc;
+use crate::sandbox::GuardTrials;
 use crate::sessions::Shares;
 use crate::skills::SkillTools;
 use crate::spool::SpoolDir;
@@ -106,6 +107,7 @@ pub struct State {
     /// What clients asked for since the start and did not get.
     pub(crate) withheld: Withheld,
     pub(crate) watch: ConfigWatch,
+    pub(crate) guard_trials: GuardTrials,
     /// Files that no tool may read: the database and the socket's folder.
     pub(crate) own_files: Vec<PathBuf>,
     pub started: Instant,
@@ -202,6 +204,7 @@ impl Daemon {
             mcp_peers: DashMap::new(),
             withheld: Withheld::default(),
             watch: ConfigWatch::start(),
+            guard_trials: GuardTrials::default(),
             own_files,
             started: Instant::now(),
             limits,

@@ -1,12 +1,16 @@
 //! `[sandbox]`: what confines the commands of `bash` and of plugins.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toold_host::sandbox::{Mode, Rules};
+use toold_host::process::tool_mark;
+use toold_host::sandbox::{Mode, Rules, try_guard};
+use toold_proto::daemon::GuardTrial;
 
-use crate::config::expand_home;
+use crate::config::{Loaded, expand_home};
+use crate::daemon::State;
 use crate::places::Places;
 
 /// What confines the commands of `bash` and of plugins. Hooks are the user's own commands, and are not confined.
@@ -65,6 +69,29 @@ impl SandboxConfig {
         let harmless = self.mode == SandboxMode::ReadOnly && !self.network;
         (self.ease && !harmless).then(|| "ease is for the mode read-only without the network".to_owned())
     }
+}
+
+/// What the last trial of the mode `guard` gave, and for which configuration.
+#[derive(Default)]
+pub(crate) struct GuardTrials(Mutex<Option<(Arc<Loaded>, GuardTrial)>>);
+
+/// Tries the mode `guard` where nothing confines programs, once for each configuration. Blocks for some milliseconds.
+pub(crate) fn trial_of_guard(state: &State) -> Option<GuardTrial> {
+    let loaded = state.loaded();
+    // Without a mark this is a daemon within another program, whose binary confines nothing.
+    if loaded.sandbox.mode != Mode::Off || loaded.sandbox.refused.is_some() || tool_mark::own().is_none() {
+        return None;
+    }
+    let mut last = state.guard_trials.0.lock().expect("no code panics while it holds this lock");
+    if let Some((of, trial)) = last.as_ref()
+        && Arc::ptr_eq(of, &loaded)
+    {
+        return Some(trial.clone());
+    }
+    let problem = try_guard(&state.engine.policy.load()).err();
+    let trial = GuardTrial { works: problem.is_none(), problem };
+    *last = Some((loaded, trial.clone()));
+    Some(trial)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use toold_client::Client;
-use toold_proto::daemon::{DaemonStatus, NoParams};
+use toold_proto::daemon::{DaemonStatus, GuardTrial, NoParams};
 use toold_proto::mcp::McpServerState;
 use toold_proto::method::{DaemonGetStatus, McpServersList, PermissionsList, PluginsList, RemotesList};
 use toold_proto::plugin::{ListPlugins, PluginStatus};
@@ -129,8 +129,7 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     };
     findings.push(version(&status));
     findings.push(good("config", status.config.clone().unwrap_or_else(|| "none; the defaults hold".to_owned())));
-    let sandbox = status.sandbox.as_deref().unwrap_or("off; [sandbox] in the configuration confines commands");
-    findings.push(good("sandbox", sandbox.to_owned()));
+    findings.push(sandbox(&status));
     for problem in &status.problems {
         findings.push(Finding { about: "problem", health: Health::Warning, message: problem.clone(), advice: None });
     }
@@ -138,6 +137,25 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     mcp_servers(client, findings).await;
     remotes(client, findings).await;
     permissions(client, findings).await;
+}
+
+/// Recommends nothing that was not tried out.
+fn sandbox(status: &DaemonStatus) -> Finding {
+    if let Some(sandbox) = &status.sandbox {
+        return good("sandbox", sandbox.clone());
+    }
+    let (message, advice) = match &status.guard {
+        Some(GuardTrial { works: true, .. }) => (
+            "off; the mode guard was tried out: it kept a command from the configuration and from the daemon's own files",
+            Some("[sandbox] mode = \"guard\", after a look at what it breaks in daemon/host/SANDBOX.md"),
+        ),
+        Some(GuardTrial { problem, .. }) => {
+            let why = problem.as_deref().unwrap_or("nobody knows why");
+            return good("sandbox", format!("off; the mode guard was tried out and does not work here: {why}"));
+        }
+        None => ("off; [sandbox] in the configuration confines commands", None),
+    };
+    Finding { advice: advice.map(str::to_owned), ..good("sandbox", message.to_owned()) }
 }
 
 fn version(status: &DaemonStatus) -> Finding {

@@ -23,6 +23,7 @@ use crate::metrics;
 use crate::process;
 use crate::rpc::error::{internal, refused};
 use crate::rpc::{Module, Request, Right, add, add_async};
+use crate::sandbox::trial_of_guard;
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<DaemonPing>(module, Right::Anyone, |_, _| Ok(Done {}))?;
@@ -30,7 +31,12 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
         let text = metrics::text(&request.state).await.map_err(|error| internal(&format!("{error:#}")))?;
         Ok(Metrics { content_type: metrics::CONTENT_TYPE.to_owned(), text })
     })?;
-    add::<DaemonGetStatus>(module, Right::Anyone, |request, _| Ok(status(&request.state)))?;
+    add_async::<DaemonGetStatus, _>(module, Right::Anyone, |request, _| async move {
+        let state = request.state.clone();
+        let guard = tokio::task::spawn_blocking(move || trial_of_guard(&state)).await;
+        let guard = guard.map_err(|error| internal(&error.to_string()))?;
+        Ok(DaemonStatus { guard, ..status(&request.state) })
+    })?;
     add::<DaemonShutdown>(module, Right::Decider, |request, shutdown: Shutdown| {
         let drain = shutdown.drain_ms.map_or(DRAIN, |ms| Duration::from_millis(ms.min(600_000)));
         request.state.shut_down(drain);
@@ -134,6 +140,7 @@ pub(crate) fn status(state: &State) -> DaemonStatus {
         config: state.loaded().file.as_ref().map(|path| path.display().to_string()),
         plugin_dirs: state.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
         sandbox: state.builtins.sandbox.rules().describe(),
+        guard: None,
         sessions: engine.sessions.len() as u64,
         connections: state.connections(),
         tools: snapshot.global().len() as u64,

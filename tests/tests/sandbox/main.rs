@@ -2,6 +2,11 @@
 //!
 //! Where this machine cannot give a sandbox the daemon must say so and run nothing, and that is what is tested then.
 
+mod everyday;
+mod guard;
+mod metadata;
+mod others;
+
 use std::io::Write;
 use std::net::TcpListener;
 use std::process::Stdio;
@@ -16,6 +21,17 @@ const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\
 fn machine_can() -> bool {
     let output = std::process::Command::new(toold()).args(["sandbox-exec", "--", "/bin/true"]).output().unwrap();
     output.status.success()
+}
+
+/// Whether its kernel keeps signals within a sandbox; says so where it does not, since less is tested then.
+fn machine_scopes() -> bool {
+    let arguments = ["sandbox-exec", "--needs-scope", "--", "/bin/true"];
+    let scopes = std::process::Command::new(toold()).args(arguments).output().unwrap().status.success();
+    if !scopes {
+        // Past the harness, which keeps the output of tests that pass to itself.
+        let _ = writeln!(std::io::stderr(), "SKIPPED sandbox: this kernel does not keep signals in a sandbox");
+    }
+    scopes
 }
 
 /// A daemon with this sandbox that allows every command; `None` where the machine cannot give it, which was tested.

@@ -1,0 +1,151 @@
+//! The mode `guard`: what it keeps, and that all else is as without a sandbox.
+
+use std::os::unix::net::UnixListener;
+use std::net::TcpListener;
+
+use serde_json::json;
+use toold_tests::{Setup, TestDaemon};
+
+use crate::{confined, machine_can, run};
+
+const GUARD: &str = "mode = \"guard\"";
+
+fn guarded(setup: Setup) -> Option<TestDaemon> {
+    confined(GUARD, setup)
+}
+
+/// All files below a folder, with what they hold.
+fn contents(folder: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => found.extend(contents(&path)),
+            path => found.push((path.clone(), std::fs::read(path).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_controls_the_daemon_stays_as_it_is() {
+    let setup = Setup::new().file(".toold/config.toml", "").file(".toolignore", "kept\n").file("sub/f", "x\n");
+    let Some(daemon) = guarded(setup.plugin("p.lua", "")) else { return };
+    let mut wire = daemon.connect();
+    let top = daemon.setup.path("");
+    let config = daemon.setup.path("config/toold");
+    let before = contents(&config);
+    let own = daemon.work().join(".toold");
+    for command in [
+        "echo x >> {C}/config.toml",
+        "rm {C}/config.toml",
+        "rm -r {C}/plugins",
+        "touch {C}/plugins/new.lua",
+        "chmod 777 {C}",
+        "touch -d 2001-01-01 {C}/config.toml",
+        "ln {C}/config.toml linked",
+        "mv {C} {C}2",
+        // What lies above it cannot be put out of the way either.
+        "mv {T}/config {T}/config2",
+        "mv {T} {T}2",
+        "mv {T}/state {T}/state2",
+        "mount -t tmpfs none {C}",
+        "umount {C}",
+        "unshare --user --map-root-user --mount umount {C}",
+        "unshare --user --map-root-user --mount mount -o remount,bind,rw {C}",
+        "echo x >> .toold/config.toml",
+        "mv .toold .toold2",
+        "rm .toolignore",
+        "cd {C} && echo x >> config.toml",
+        "cd .toold && echo x > new",
+    ] {
+        let shown = top.display().to_string();
+        let command = command.replace("{C}", &config.display().to_string()).replace("{T}", shown.trim_end_matches('/'));
+        let result = wire.tool("bash", json!({"command": command}));
+        assert_eq!(result["is_error"], true, "{command}: {result}");
+        assert_eq!(result["metadata"]["sandbox"], "guard");
+    }
+    // In a folder that it keeps a command starts on what keeps it.
+    let result = wire.tool("bash", json!({"command": "echo x > new", "cwd": own}));
+    assert_eq!(result["is_error"], true, "{result}");
+    assert!(contents(&config) == before && !own.join("new").exists());
+    assert_eq!(std::fs::read(daemon.work().join(".toolignore")).unwrap(), b"kept\n");
+}
+
+#[test]
+fn the_daemons_own_files_are_hidden() {
+    let Some(daemon) = guarded(Setup::new()) else { return };
+    let mut wire = daemon.connect();
+    let state = daemon.state().display().to_string();
+    assert!(std::fs::read(daemon.state().join("toold.db")).unwrap().starts_with(b"SQLite"));
+    assert_eq!(run(&mut wire, &format!("cat {state}/toold.db; ls -A {state}/log")), "[no output]");
+    let socket = daemon.socket().display().to_string();
+    let pid = wire.result("daemon.status", json!({}))["pid"].to_string();
+    for command in [
+        format!("test -S {socket}"),
+        format!("echo x > {state}/toold.db.new"),
+        format!("cat /proc/{pid}/root/{state}/toold.db"),
+        format!("ls /proc/{pid}/cwd/"),
+        format!("head -c 1 /proc/{pid}/mem"),
+    ] {
+        assert_eq!(wire.tool("bash", json!({"command": command}))["is_error"], true, "{command}");
+    }
+}
+
+#[test]
+fn all_else_is_as_without_a_sandbox() {
+    let setup = Setup::new().file(".env", "SECRET=1\n").file("f", "x\n");
+    let Some(daemon) = guarded(setup) else { return };
+    let mut wire = daemon.connect();
+    let home = daemon.setup.path("home");
+    let listening = daemon.setup.path("home/socket");
+    let (unix, tcp) = (UnixListener::bind(&listening).unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let reach = format!(
+        "import socket; socket.socket(socket.AF_UNIX).connect({:?}); socket.create_connection((\"127.0.0.1\", {}))",
+        listening.display().to_string(),
+        tcp.local_addr().unwrap().port()
+    );
+    std::fs::write(daemon.work().join("reach.py"), reach).unwrap();
+    let home = home.display();
+    let command = format!("cat .env; echo y > {home}/new && cat {home}/new && mv f {home}/f && ls; python3 reach.py");
+    assert_eq!(run(&mut wire, &command), "SECRET=1\ny\nreach.py\n");
+    drop((unix, tcp));
+    // Files that the daemon puts there for commands to read stay readable.
+    let state = daemon.state().display().to_string();
+    assert_eq!(run(&mut wire, &format!("test -r {state} && echo seen")), "seen\n");
+}
+
+#[test]
+fn a_guarded_command_is_asked_for_as_ever() {
+    if !machine_can() {
+        return;
+    }
+    let daemon = Setup::new().config(&format!("[sandbox]\n{GUARD}\n")).start();
+    let result = daemon.connect().tool("bash", json!({"command": "touch f"}));
+    assert_eq!(result["metadata"]["permission"]["category"], "shell", "{result}");
+    assert!(!daemon.work().join("f").exists());
+}
+
+#[test]
+fn it_is_recommended_where_it_was_tried_out() {
+    let daemon = TestDaemon::start();
+    let mut wire = daemon.connect();
+    let trial = wire.result("daemon.status", json!({}))["guard"].take();
+    let told = |findings: &serde_json::Value| {
+        let all = findings.as_array().unwrap();
+        all.iter().find(|finding| finding["about"] == "sandbox").unwrap().to_string()
+    };
+    let doctor = || serde_json::from_slice(&daemon.toolctl(&["doctor", "--json"]).stdout).unwrap();
+    if machine_can() {
+        assert_eq!(trial, json!({"works": true}));
+        assert!(told(&doctor()).contains("mode guard was tried out: it kept"));
+    } else {
+        assert_eq!(trial["works"], false, "{trial}");
+        assert!(told(&doctor()).contains("does not work here"));
+        return;
+    }
+    std::fs::write(daemon.setup.path("config/toold/config.toml"), format!("[sandbox]\n{GUARD}\n")).unwrap();
+    wire.result("daemon.reload", json!({}));
+    let status = wire.result("daemon.status", json!({}));
+    assert_eq!((&status["sandbox"], &status["guard"]), (&json!("guard"), &serde_json::Value::Null));
+}
