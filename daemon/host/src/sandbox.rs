@@ -229,8 +229,7 @@ impl Sandbox {
             return Ok(Some(Confinement { words, ..Confinement::guarding(&policy, &cx.session.places()) }));
         }
         let network = rules.network;
-        let mut confinement =
-            Confinement { network, needs_scope: rules.eases(), words, ..Confinement::default() };
+        let mut confinement = Confinement { network, needs_scope: rules.eases(), words, ..Confinement::default() };
         if rules.mode == Mode::WorkspaceWrite {
             confinement.writable = places.iter().map(|path| (*path).clone()).chain(rules.writable.clone()).collect();
             let mut control = control_places(&policy, &confinement.writable);

@@ -47,7 +47,8 @@ fn everyday_commands_work_in_every_mode() {
         for (program, command, expected) in COMMANDS {
             if !is_here(program) {
                 // Past the harness, which keeps the output of tests that pass to itself.
-                let _ = writeln!(std::io::stderr(), "SKIPPED sandbox: there is no {program} on this machine: {command}");
+                let _ =
+                    writeln!(std::io::stderr(), "SKIPPED sandbox: there is no {program} on this machine: {command}");
                 continue;
             }
             let command = format!(": ${{TMPDIR:=$PWD}}; {command}");

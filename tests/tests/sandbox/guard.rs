@@ -1,10 +1,10 @@
 //! The mode `guard`: what it keeps, and that all else is as without a sandbox.
 
-use std::os::unix::net::UnixListener;
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 
-use serde_json::json;
-use toold_tests::{Setup, TestDaemon};
+use serde_json::{Value, json};
+use toold_tests::{Setup, TestDaemon, toold};
 
 use crate::{confined, machine_can, run};
 
@@ -12,6 +12,14 @@ const GUARD: &str = "mode = \"guard\"";
 
 fn guarded(setup: Setup) -> Option<TestDaemon> {
     confined(GUARD, setup)
+}
+
+/// Runs a command from a file, past the policy, which refuses some of these by what they say.
+fn attempt(daemon: &TestDaemon, command: &str) -> Value {
+    std::fs::write(daemon.work().join("attempt.sh"), command).unwrap();
+    let result = daemon.connect().tool("bash", json!({"command": "bash attempt.sh"}));
+    assert_eq!(result["metadata"]["sandbox"], "guard", "{command}: {result}");
+    result
 }
 
 /// All files below a folder, with what they hold.
@@ -31,7 +39,6 @@ fn contents(folder: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 fn what_controls_the_daemon_stays_as_it_is() {
     let setup = Setup::new().file(".toold/config.toml", "").file(".toolignore", "kept\n").file("sub/f", "x\n");
     let Some(daemon) = guarded(setup.plugin("p.lua", "")) else { return };
-    let mut wire = daemon.connect();
     let top = daemon.setup.path("");
     let config = daemon.setup.path("config/toold");
     let before = contents(&config);
@@ -61,15 +68,25 @@ fn what_controls_the_daemon_stays_as_it_is() {
     ] {
         let shown = top.display().to_string();
         let command = command.replace("{C}", &config.display().to_string()).replace("{T}", shown.trim_end_matches('/'));
-        let result = wire.tool("bash", json!({"command": command}));
+        let result = attempt(&daemon, &command);
         assert_eq!(result["is_error"], true, "{command}: {result}");
-        assert_eq!(result["metadata"]["sandbox"], "guard");
     }
-    // In a folder that it keeps a command starts on what keeps it.
-    let result = wire.tool("bash", json!({"command": "echo x > new", "cwd": own}));
-    assert_eq!(result["is_error"], true, "{result}");
     assert!(contents(&config) == before && !own.join("new").exists());
     assert_eq!(std::fs::read(daemon.work().join(".toolignore")).unwrap(), b"kept\n");
+}
+
+#[test]
+fn a_program_that_starts_in_a_folder_that_is_kept_cannot_change_it() {
+    if !machine_can() {
+        return;
+    }
+    let setup = Setup::new();
+    let kept = setup.path("config/toold");
+    let mut command = setup.command(toold());
+    command.args(["sandbox-exec", "--guard", "--protect"]).arg(&kept).args(["--", "/bin/sh", "-c", "echo x > new"]);
+    let output = command.current_dir(&kept).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Read-only file system"), "{output:?}");
+    assert!(!kept.join("new").exists());
 }
 
 #[test]
@@ -88,7 +105,7 @@ fn the_daemons_own_files_are_hidden() {
         format!("ls /proc/{pid}/cwd/"),
         format!("head -c 1 /proc/{pid}/mem"),
     ] {
-        assert_eq!(wire.tool("bash", json!({"command": command}))["is_error"], true, "{command}");
+        assert_eq!(attempt(&daemon, &command)["is_error"], true, "{command}");
     }
 }
 
@@ -131,7 +148,7 @@ fn it_is_recommended_where_it_was_tried_out() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     let trial = wire.result("daemon.status", json!({}))["guard"].take();
-    let told = |findings: &serde_json::Value| {
+    let told = |findings: &Value| {
         let all = findings.as_array().unwrap();
         all.iter().find(|finding| finding["about"] == "sandbox").unwrap().to_string()
     };
@@ -147,5 +164,5 @@ fn it_is_recommended_where_it_was_tried_out() {
     std::fs::write(daemon.setup.path("config/toold/config.toml"), format!("[sandbox]\n{GUARD}\n")).unwrap();
     wire.result("daemon.reload", json!({}));
     let status = wire.result("daemon.status", json!({}));
-    assert_eq!((&status["sandbox"], &status["guard"]), (&json!("guard"), &serde_json::Value::Null));
+    assert_eq!((&status["sandbox"], &status["guard"]), (&json!("guard"), &Value::Null));
 }

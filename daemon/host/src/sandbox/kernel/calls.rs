@@ -37,22 +37,12 @@ const ALWAYS: [c_long; 16] = [
 const KEYS: [c_long; 3] = [libc::SYS_add_key, libc::SYS_request_key, libc::SYS_keyctl];
 /// It makes sockets without the call.
 const RINGS: [c_long; 3] = [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
-const SOCKETS: [c_long; 6] = [
-    libc::SYS_socket,
-    libc::SYS_connect,
-    libc::SYS_bind,
-    libc::SYS_listen,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-];
+const SOCKETS: [c_long; 6] =
+    [libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
 /// They change another process when their first argument is not 0. A program's own id is refused too: a filter knows
 /// no process.
-const SCHEDULING: [c_long; 4] = [
-    libc::SYS_sched_setaffinity,
-    libc::SYS_sched_setscheduler,
-    libc::SYS_sched_setparam,
-    libc::SYS_sched_setattr,
-];
+const SCHEDULING: [c_long; 4] =
+    [libc::SYS_sched_setaffinity, libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr];
 /// Since Linux 6.15, with the same number everywhere.
 const OPEN_TREE_ATTR: c_long = 467;
 const OF_A_USER: u64 = 3;
