@@ -54,7 +54,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     // The system's.
     ("host/src/descendants.rs", 8, "/proc"),
     ("host/src/process/tool_mark.rs", 1, "/proc"),
-    ("host/src/sandbox/kernel.rs", 2, "/proc"),
+    ("host/src/sandbox/kernel.rs", 1, "/proc"),
+    ("host/src/sandbox/kernel/mounts.rs", 1, "/proc"),
     ("toold/src/peer.rs", 1, "/proc"),
     ("toold/src/peer/agent_processes.rs", 5, "/proc"),
     ("toold/src/peer/ancestry.rs", 2, "/proc"),

@@ -1,5 +1,5 @@
-//! The project's only unsafe code: the interrupt that stops a script, and the walkers that carry
-//! values between JSON and the stack of a virtual machine in one protected call.
+//! Unsafe code, of which the project has one other call, in the sandbox: the interrupt that stops a script, and the
+//! walkers that carry values between JSON and the stack of a virtual machine in one protected call.
 //!
 //! What to stop and when is decided in [`crate::brake`]; which JSON a table stands for is told in
 //! [`crate::convert`].

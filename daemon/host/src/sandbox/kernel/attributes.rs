@@ -17,13 +17,14 @@ struct Attributes {
 }
 
 /// The same number in every architecture.
-const READ_ONLY: u64 = 1;
+pub(super) const READ_ONLY: u64 = 1;
+pub(super) const WITHOUT_PRIVILEGES: u64 = 2;
 const RECURSIVE: libc::c_int = 0x8000;
 
-/// Makes a mount and all below it read-only. Other attributes stay, so that it also works where they are locked, as
-/// they are in a user namespace.
-pub(super) fn make_read_only(tree: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    let attributes = Attributes { set: READ_ONLY, ..Attributes::default() };
+/// Gives a mount and all below it one of the attributes above. The others stay, so that it also works where they are
+/// locked, as they are in a user namespace.
+pub(super) fn set(tree: BorrowedFd<'_>, attribute: u64) -> rustix::io::Result<()> {
+    let attributes = Attributes { set: attribute, ..Attributes::default() };
     // SAFETY: the descriptor is open, the path is an empty C string, and the kernel reads as many bytes of the
     // attributes as it is told, all of which are initialised. It writes to none of them.
     let done = unsafe {

@@ -14,7 +14,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use super::super::Confinement;
-use super::attributes::make_read_only;
+use super::attributes::{READ_ONLY, WITHOUT_PRIVILEGES, set};
 
 /// Becomes a file system of the program's own, in memory: nobody else sees it, and it goes with the program.
 const TEMP: &str = "/dev/shm";
@@ -28,6 +28,8 @@ pub(super) fn arrange(confinement: &Confinement) -> Result<Option<PathBuf>, Stri
     // Before the namespace is there: a working folder stays on the mount that it was entered on.
     let cwd = std::env::current_dir().ok();
     own_namespaces()?;
+    // Nobody gains privileges here, and programs that could, such as `ping`, would not even start.
+    set_everywhere(WITHOUT_PRIVILEGES).map_err(|error| format!("can't change what is mounted: {error}"))?;
     own_message_queues()?;
     if !confinement.guard {
         only_writable(&outermost(&confinement.writable))?;
@@ -97,13 +99,15 @@ fn only_writable(writable: &[&PathBuf]) -> Result<(), String> {
     if writable.iter().any(|path| path.parent().is_none()) {
         return Ok(());
     }
-    let root = open_tree(CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC);
-    root.and_then(|root| make_read_only(root.as_fd()))
-        .map_err(|error| format!("can't make what is mounted read-only: {error}"))?;
+    set_everywhere(READ_ONLY).map_err(|error| format!("can't make what is mounted read-only: {error}"))?;
     for (path, tree) in kept {
         attach(&tree, path).map_err(|error| words(path, error))?;
     }
     Ok(())
+}
+
+fn set_everywhere(attribute: u64) -> rustix::io::Result<()> {
+    set(open_tree(CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC)?.as_fd(), attribute)
 }
 
 fn change(path: &Path, verb: &str, act: impl FnOnce(&Path) -> rustix::io::Result<()>) -> Result<(), String> {
@@ -116,7 +120,7 @@ fn change(path: &Path, verb: &str, act: impl FnOnce(&Path) -> rustix::io::Result
 
 fn protect(path: &Path) -> rustix::io::Result<()> {
     let tree = copy(path)?;
-    make_read_only(tree.as_fd())?;
+    set(tree.as_fd(), READ_ONLY)?;
     attach(&tree, path)
 }
 
@@ -125,7 +129,7 @@ fn mask(path: &Path) -> rustix::io::Result<()> {
         return mount("tmpfs", path, "tmpfs", MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV, c"size=4k");
     }
     let nothing = copy(Path::new("/dev/null"))?;
-    make_read_only(nothing.as_fd())?;
+    set(nothing.as_fd(), READ_ONLY)?;
     attach(&nothing, path)
 }
 
