@@ -697,6 +697,12 @@ export interface DaemonStatus {
   plugin_dirs: string[];
   /** What confines the programs that tools run, such as `read-only, no network`; absent when nothing does. */
   sandbox?: string;
+  /** What a trial of the sandbox mode `guard` gave; absent when programs are confined already, and where there is none. */
+  guard?: {
+    works: boolean;
+    /** Why it does not, in words for people. */
+    problem?: string;
+  };
   sessions: number;
   connections: number;
   /** Tools in the global view. */
