@@ -174,6 +174,9 @@ pub struct CheckPermission {
     /// The tool that would need it, for rules that name tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// Of a command line: tell how it was read, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub explain: bool,
 }
 
 /// Answer of `permissions.check`: what would happen, and why.
@@ -185,6 +188,45 @@ pub struct CheckedPermission {
     /// The parts that were judged, when the target is more than one (a command line).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CheckedPart>,
+    /// How a command line was read, in its order; only when `explain` asks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<ExplainedCommand>,
+}
+
+/// One command of a line, or one redirect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainedCommand {
+    /// As it was understood; absent for a redirect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// What is known of the program; absent for a program that toold does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<KnownProgram>,
+    /// The words that mean something to the program, and what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<ExplainedWord>,
+    /// Why it is not certain what the command does. No pattern with a wildcard covers it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsure: Option<String>,
+    /// It changes nothing outside of its own process.
+    pub reads_only: bool,
+    /// The command's own permission first, then those for the files that it names.
+    pub parts: Vec<CheckedPart>,
+}
+
+/// The entry of the tables by which a command was read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KnownProgram {
+    /// The program, with its subcommand.
+    pub name: String,
+    /// The version of the program that the entry was written for.
+    pub version: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainedWord {
+    pub text: String,
+    pub meaning: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

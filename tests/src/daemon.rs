@@ -45,6 +45,11 @@ impl Setup {
         self
     }
 
+    /// Asks about commands that only read as about any others.
+    pub fn asking(self) -> Self {
+        self.config("[permission]\nread_only_commands = \"ask\"\n")
+    }
+
     pub fn plugin(self, name: &str, source: &str) -> Self {
         fs::write(self.path("config/toold/plugins").join(name), source).unwrap();
         self
@@ -115,6 +120,11 @@ pub struct TestDaemon {
 impl TestDaemon {
     pub fn start() -> Self {
         Setup::new().start()
+    }
+
+    /// One that asks about commands that only read as about any others.
+    pub fn asking() -> Self {
+        Setup::new().asking().start()
     }
 
     /// Ends the daemon by a signal, and starts another one in the same folders.

@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, toolctl, toold, until};
 
-const ALLOW_LS: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"ls\"\naction = \"allow\"\n";
-const DENY_LS: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"ls\"\naction = \"deny\"\n";
+const ALLOW_MAKE: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"make\"\naction = \"allow\"\n";
+const DENY_MAKE: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"make\"\naction = \"deny\"\n";
 
 fn verdict(wire: &mut Wire) -> String {
-    let checked = wire.result("permissions.check", json!({"category": "shell", "target": "ls"}));
+    let checked = wire.result("permissions.check", json!({"category": "shell", "target": "make"}));
     checked["verdict"].as_str().unwrap().to_owned()
 }
 
@@ -37,7 +37,7 @@ fn a_saved_file_counts_without_a_restart() {
     let mut wire = daemon.connect();
     wire.result("events.subscribe", json!({"kinds": ["config.changed"]}));
     assert_eq!(verdict(&mut wire), "ask");
-    for (text, expected) in [(ALLOW_LS, "allow"), (DENY_LS, "deny"), ("", "ask")] {
+    for (text, expected) in [(ALLOW_MAKE, "allow"), (DENY_MAKE, "deny"), ("", "ask")] {
         write_config(&daemon, text);
         until("the file is read", || (verdict(&mut wire) == expected).then_some(()));
     }
@@ -48,10 +48,10 @@ fn a_saved_file_counts_without_a_restart() {
 
 #[test]
 fn a_broken_file_leaves_what_was_read_before_and_is_told() {
-    let daemon = Setup::new().config(DENY_LS).start();
+    let daemon = Setup::new().config(DENY_MAKE).start();
     let mut wire = daemon.connect();
     wire.result("events.subscribe", json!({"kinds": ["config.changed"]}));
-    write_config(&daemon, &format!("{ALLOW_LS}[limits]\ncals = 7\n"));
+    write_config(&daemon, &format!("{ALLOW_MAKE}[limits]\ncals = 7\n"));
     let event = wire.notification("events.event")["result"].take();
     let problem = event["problems"][0].as_str().unwrap();
     assert!(problem.contains("config.toml:6") && problem.contains("perhaps calls"), "{problem}");
@@ -64,10 +64,10 @@ fn a_broken_file_leaves_what_was_read_before_and_is_told() {
     assert_eq!(told.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&told.stderr).contains("perhaps calls"));
     // A rule that cannot be read is as bad.
-    write_config(&daemon, &ALLOW_LS.replace("shell", "shel"));
+    write_config(&daemon, &ALLOW_MAKE.replace("shell", "shel"));
     let refused = wire.result("daemon.reload", json!({}));
     assert_eq!((&refused["applied"], verdict(&mut wire)), (&json!(false), "deny".into()));
-    write_config(&daemon, ALLOW_LS);
+    write_config(&daemon, ALLOW_MAKE);
     assert_eq!(wire.result("daemon.reload", json!({}))["applied"], true);
     assert_eq!(verdict(&mut wire), "allow");
     assert!(wire.result("daemon.status", json!({})).get("problems").is_none());
@@ -78,7 +78,7 @@ fn a_signal_reads_the_file_anew() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     // Where nothing tells of changes, such as on a network's disk, a person says so.
-    write_config(&daemon, ALLOW_LS);
+    write_config(&daemon, ALLOW_MAKE);
     daemon.signal("HUP");
     until("the file is read", || (verdict(&mut wire) == "allow").then_some(()));
     assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
@@ -115,7 +115,7 @@ fn limits_hooks_and_plugins_are_replaced_too() {
 fn the_configuration_is_shown_with_its_origins() {
     let daemon = Setup::new()
         .config("[limits]\ncalls = 7\n\n[plugins.weather]\napi_key = \"secret-1\"\n")
-        .file("p/.toold/config.toml", ALLOW_LS)
+        .file("p/.toold/config.toml", ALLOW_MAKE)
         .start();
     let mut wire = daemon.connect();
     let shown = wire.result("daemon.config", json!({}));
@@ -158,7 +158,8 @@ fn the_environment_and_flags_stand_over_the_file() {
 
 #[test]
 fn a_file_can_be_checked_without_a_daemon() {
-    let setup = Setup::new().file("bad.toml", "[limits]\ncals = 1\n[[hooks]]\nevnt = 1\n").file("good.toml", ALLOW_LS);
+    let setup =
+        Setup::new().file("bad.toml", "[limits]\ncals = 1\n[[hooks]]\nevnt = 1\n").file("good.toml", ALLOW_MAKE);
     let setup = setup.file("p/.toold/config.toml", "[limits]\ncalls = 1\n");
     let check = |arguments: &[&str]| stdout(setup.command(toolctl()).args(["config", "check"]).args(arguments));
     let (text, code) = check(&["bad.toml"]);

@@ -132,7 +132,7 @@ fn a_grant_that_can_match_nothing_is_refused_with_what_was_meant() {
 
 #[test]
 fn a_reply_with_a_pattern_that_can_match_nothing_is_refused_and_the_ask_waits() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut person = daemon.connect();
     person.result("permissions.subscribe", json!({}));
     let mut agent = daemon.connect();

@@ -25,7 +25,7 @@ fn subscribed(daemon: &TestDaemon) -> Wire {
 
 #[test]
 fn the_first_reply_wins_and_the_other_prompts_close() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let (mut one, mut two, mut agent) = (subscribed(&daemon), subscribed(&daemon), daemon.connect());
     let id = run(&mut agent, "echo asked", "c");
     let (ask, same) = (asked(&mut one), asked(&mut two));
@@ -57,7 +57,7 @@ fn the_first_reply_wins_and_the_other_prompts_close() {
 
 #[test]
 fn a_grant_of_one_frontend_holds_for_all_at_once_and_after_a_restart() {
-    let mut daemon = TestDaemon::start();
+    let mut daemon = TestDaemon::asking();
     let (mut person, mut agent) = (subscribed(&daemon), daemon.connect());
     let id = run(&mut agent, "echo one", "a");
     let ask = asked(&mut person);
@@ -82,7 +82,7 @@ fn a_grant_of_one_frontend_holds_for_all_at_once_and_after_a_restart() {
 
 #[test]
 fn identical_asks_are_one_prompt() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut person = subscribed(&daemon);
     let (mut one, mut two) = (Wire::connect(&daemon.socket()), Wire::connect(&daemon.socket()));
     one.result("session.open", json!({"cwd": daemon.work(), "session_id": "s"}));
@@ -110,7 +110,7 @@ fn identical_asks_are_one_prompt() {
 
 #[test]
 fn an_ask_ends_with_its_call() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let (mut person, mut agent) = (subscribed(&daemon), daemon.connect());
     let id = run(&mut agent, "echo x", "c");
     asked(&mut person);
@@ -127,7 +127,7 @@ fn an_ask_ends_with_its_call() {
 
 #[test]
 fn a_frontend_that_comes_late_sees_what_is_asked() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let (mut first, mut agent) = (subscribed(&daemon), daemon.connect());
     let id = run(&mut agent, "echo late", "c");
     let ask = asked(&mut first);
@@ -141,7 +141,7 @@ fn a_frontend_that_comes_late_sees_what_is_asked() {
 
 #[test]
 fn an_agent_cannot_answer_nor_grant() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut person = subscribed(&daemon);
     let mut agent = Wire::connect(&daemon.socket());
     agent.result("session.open", json!({"cwd": daemon.work(), "role": "agent"}));
@@ -228,7 +228,7 @@ fn check_tells_what_would_happen_and_why() {
 
 #[test]
 fn modes_change_what_is_asked() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut wire = daemon.connect();
     wire.result("events.subscribe", json!({"kinds": ["session.mode"]}));
     let mut under = |mode: &str, command: &str| {
@@ -244,7 +244,8 @@ fn modes_change_what_is_asked() {
 
 #[test]
 fn a_project_grant_holds_in_its_project_only() {
-    let daemon = Setup::new().file("here/.toold/x", "").file("here/deep/x", "").file("there/.toold/x", "").start();
+    let daemon =
+        Setup::new().asking().file("here/.toold/x", "").file("here/deep/x", "").file("there/.toold/x", "").start();
     let mut wire = Wire::connect(&daemon.socket());
     wire.result("session.open", json!({"cwd": daemon.work().join("here/deep")}));
     wire.result("permissions.grant", json!({"category": "shell", "pattern": "echo *", "scope": "project"}));

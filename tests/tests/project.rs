@@ -26,7 +26,7 @@ fn trust(wire: &mut Wire, daemon: &TestDaemon, below: &str) -> Value {
 #[test]
 fn a_project_denies_at_once_and_allows_once_it_is_trusted() {
     let config = format!("{ALLOW_TOUCH}{DENY_ECHO}");
-    let daemon = Setup::new().file("p/.toold/config.toml", config).file("p/deep/x", "").start();
+    let daemon = Setup::new().asking().file("p/.toold/config.toml", config).file("p/deep/x", "").start();
     let mut inside = open(&daemon, "p/deep");
     assert_eq!(check(&mut inside, "touch a").0, "ask");
     let (verdict, rule) = check(&mut inside, "echo a");
@@ -42,7 +42,7 @@ fn a_project_denies_at_once_and_allows_once_it_is_trusted() {
 
 #[test]
 fn trust_outlives_the_daemon_and_ends_with_a_change() {
-    let mut daemon = Setup::new().file("p/.toold/config.toml", ALLOW_TOUCH).start();
+    let mut daemon = Setup::new().asking().file("p/.toold/config.toml", ALLOW_TOUCH).start();
     trust(&mut open(&daemon, "p"), &daemon, "p");
     daemon.restart("TERM");
     let mut wire = open(&daemon, "p");
@@ -56,7 +56,7 @@ fn trust_outlives_the_daemon_and_ends_with_a_change() {
 
 #[test]
 fn a_change_counts_at_once_where_it_denies_and_waits_where_it_allows() {
-    let daemon = Setup::new().file("p/.toold/config.toml", ALLOW_TOUCH).start();
+    let daemon = Setup::new().asking().file("p/.toold/config.toml", ALLOW_TOUCH).start();
     let mut wire = open(&daemon, "p");
     wire.result("events.subscribe", json!({"kinds": ["config.changed"]}));
     trust(&mut wire, &daemon, "p");
@@ -74,7 +74,7 @@ fn a_change_counts_at_once_where_it_denies_and_waits_where_it_allows() {
 
 #[test]
 fn a_file_that_cannot_be_read_denies_in_its_project_alone() {
-    let daemon = Setup::new().file("p/.toold/config.toml", "[[permission.ruls]]\n").file("q/x", "").start();
+    let daemon = Setup::new().asking().file("p/.toold/config.toml", "[[permission.ruls]]\n").file("q/x", "").start();
     let mut inside = open(&daemon, "p");
     let (verdict, rule) = check(&mut inside, "ls");
     assert!(verdict == "deny" && rule.contains("config.toml:1") && rule.contains("perhaps rules"), "{rule}");
@@ -86,7 +86,7 @@ fn a_file_that_cannot_be_read_denies_in_its_project_alone() {
 
 #[test]
 fn what_is_for_the_user_alone_is_refused_in_a_project() {
-    let daemon = Setup::new().file("p/.toold/config.toml", "[limits]\ncalls = 1\n").start();
+    let daemon = Setup::new().asking().file("p/.toold/config.toml", "[limits]\ncalls = 1\n").start();
     let (verdict, rule) = check(&mut open(&daemon, "p"), "ls");
     assert!(verdict == "deny" && rule.contains("limits is for the user's configuration"), "{rule}");
 }
@@ -94,7 +94,8 @@ fn what_is_for_the_user_alone_is_refused_in_a_project() {
 #[test]
 fn a_hook_of_a_project_runs_once_it_is_trusted_and_in_the_project_only() {
     let hook = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"sh\", \"-c\", \"echo no >&2; exit 2\"]\n";
-    let daemon = Setup::new().file("p/.toold/config.toml", hook).file("p/a.txt", "a").file("q/a.txt", "a").start();
+    let daemon =
+        Setup::new().asking().file("p/.toold/config.toml", hook).file("p/a.txt", "a").file("q/a.txt", "a").start();
     let (mut inside, mut outside) = (open(&daemon, "p"), open(&daemon, "q"));
     let read = |wire: &mut Wire| wire.tool("read", json!({"path": "a.txt"}))["is_error"] == false;
     assert!(read(&mut inside));
@@ -117,7 +118,7 @@ fn of_two_rules_that_are_as_narrow_the_projects_counts() {
 
 #[test]
 fn a_project_that_gets_a_configuration_later_is_noticed() {
-    let daemon = Setup::new().file("p/.git/x", "").start();
+    let daemon = Setup::new().asking().file("p/.git/x", "").start();
     let mut wire = open(&daemon, "p");
     assert_eq!(check(&mut wire, "echo a").0, "ask");
     std::fs::create_dir(daemon.work().join("p/.toold")).unwrap();
@@ -129,7 +130,18 @@ fn a_project_that_gets_a_configuration_later_is_noticed() {
 
 #[test]
 fn a_link_to_a_project_is_the_project() {
-    let daemon = Setup::new().file("p/.toold/config.toml", DENY_ECHO).start();
+    let daemon = Setup::new().asking().file("p/.toold/config.toml", DENY_ECHO).start();
     std::os::unix::fs::symlink(daemon.work().join("p"), daemon.work().join("q")).unwrap();
     assert_eq!(check(&mut open(&daemon, "q"), "echo a").0, "deny");
+}
+
+#[test]
+fn a_project_may_have_its_reading_commands_asked_about_but_not_allow_those_of_the_user() {
+    let says = |value: &str| format!("[permission]\nread_only_commands = \"{value}\"\n");
+    let daemon = Setup::new().file("p/.toold/config.toml", says("ask")).start();
+    assert_eq!(check(&mut open(&daemon, "p"), "git status; ls").0, "ask");
+    assert_eq!(check(&mut open(&daemon, ""), "ls").0, "allow");
+    let daemon = Setup::new().asking().file("p/.toold/config.toml", says("allow")).start();
+    trust(&mut open(&daemon, "p"), &daemon, "p");
+    assert_eq!(check(&mut open(&daemon, "p"), "ls").0, "ask");
 }

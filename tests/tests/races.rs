@@ -57,7 +57,7 @@ struct House {
 
 impl House {
     fn new() -> Self {
-        let daemon = TestDaemon::start();
+        let daemon = TestDaemon::asking();
         let (inside, outside) = (daemon.work().join("real"), daemon.setup.path("outside"));
         for folder in [&inside, &outside] {
             fs::create_dir(folder).unwrap();

@@ -21,7 +21,7 @@ const PROMPT: &str = "allow once";
 /// The first of two terminals is asked and answered with a key; the same call in the second is not asked.
 #[track_caller]
 fn answer_holds_for_the_other(key: &str, more: &[&str]) {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut first = call(&daemon, "echo it is done", more);
     first.wait_for(PROMPT);
     first.press_until(key, "allowed");
@@ -52,7 +52,7 @@ fn what_one_terminal_allows_for_always_passes_in_the_other() {
 
 #[test]
 fn a_prompt_that_stands_in_the_other_terminal_is_answered_too() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut first = call(&daemon, "echo it is done", &[]);
     let second = call(&daemon, "echo it is done", &[]);
     first.wait_for(PROMPT);
@@ -66,7 +66,7 @@ fn a_prompt_that_stands_in_the_other_terminal_is_answered_too() {
 
 #[test]
 fn approvers_that_are_killed_lose_no_ask() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut agent = daemon.connect();
     let mut people: Vec<Terminal> = (0..3).map(|_| approver(&daemon)).collect();
     for round in 0..3 {
@@ -86,7 +86,7 @@ fn approvers_that_are_killed_lose_no_ask() {
 
 #[test]
 fn an_approver_sees_which_client_wants_which_folder_and_what_is_allowed_is_remembered() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     // This test is a person's frontend and an agent: without the former, its `toolctl` would be the agent's.
     daemon.connect();
     let folder = daemon.setup.path("home/letters");
@@ -128,7 +128,7 @@ fn event(wire: &mut Wire) -> Value {
 
 #[test]
 fn three_frontends_that_come_and_go_never_lose_double_or_block_an_ask() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut agent = daemon.connect();
     let mut people: Vec<Wire> = (0..3).map(|_| subscribed(&daemon)).collect();
     for round in 0..30 {
@@ -164,7 +164,7 @@ fn three_frontends_that_come_and_go_never_lose_double_or_block_an_ask() {
 
 #[test]
 fn a_call_that_ends_while_frontends_change_takes_its_ask_along() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut agent = daemon.connect();
     let mut person = subscribed(&daemon);
     for round in 0..10 {

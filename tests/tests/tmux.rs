@@ -155,7 +155,7 @@ impl Pane<'_> {
 #[test]
 fn what_one_pane_allows_for_the_project_passes_in_the_other() {
     const CALL: &str = "toolctl call bash command='echo it is done'";
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let tmux = Tmux::start(&daemon);
     let (first, second) = (tmux.first(), tmux.split());
     for pane in [&first, &second] {
@@ -213,7 +213,7 @@ fn a_shell_is_attached_to_typed_into_and_left_running() {
 
 #[test]
 fn the_full_screen_shows_panels_answers_an_ask_and_leaves() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let tmux = Tmux::start(&daemon);
     let pane = tmux.first();
     pane.run("toolctl");

@@ -283,7 +283,7 @@ fn without_a_terminal_the_screen_is_wrong_usage() {
 
 #[test]
 fn an_ask_is_answered_by_a_key() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut command = daemon.setup.command(toolctl());
     let mut terminal = Terminal::run(command.args(["call", "bash", "command=echo it is done"]));
     terminal.wait_for("allow once");
@@ -297,7 +297,7 @@ fn an_ask_is_answered_by_a_key() {
 
 #[test]
 fn an_answer_from_elsewhere_ends_the_prompt() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut command = daemon.setup.command(toolctl());
     let terminal = Terminal::run(command.args(["call", "bash", "command=echo it is done"]));
     terminal.wait_for("allow once");
@@ -312,7 +312,7 @@ fn an_answer_from_elsewhere_ends_the_prompt() {
 
 #[test]
 fn an_ask_can_be_left_and_cancels_the_call() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut command = daemon.setup.command(toolctl());
     let mut terminal = Terminal::run(command.args(["call", "bash", "command=echo it is done"]));
     terminal.wait_for("allow once");
@@ -324,7 +324,7 @@ fn an_ask_can_be_left_and_cancels_the_call() {
 
 #[test]
 fn a_grant_is_checked_used_and_revoked() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let check = || daemon.toolctl(&["permissions", "check", "shell", "echo hi"]);
     assert_eq!(code(&check()), 1);
     let grant = json(&daemon.toolctl(&["permissions", "grant", "shell", "echo *", "--scope", "project", "--json"]));
@@ -340,7 +340,7 @@ fn a_grant_is_checked_used_and_revoked() {
 
 #[test]
 fn the_screen_answers_asks_of_others() {
-    let daemon = TestDaemon::start();
+    let daemon = TestDaemon::asking();
     let mut command = daemon.setup.command(toolctl());
     let mut screen = Terminal::run(&mut command);
     screen.wait_for("bash");

@@ -302,7 +302,7 @@ hygge.register_tool{
         ("tools.execute", json!({"name": "greet", "arguments": {"name": "you"}, "call_id": "c", "progress": true})),
         ("tools.execute", json!({"name": "greet", "arguments": {"nmae": 1}, "call_id": "d"})),
         ("tools.execute", json!({"name": "gret", "call_id": "e"})),
-        ("tools.execute", json!({"name": "bash", "arguments": {"command": "true"}, "call_id": "f"})),
+        ("tools.execute", json!({"name": "bash", "arguments": {"command": "make"}, "call_id": "f"})),
         ("tools.cancel", json!({"call_id": "none"})),
         ("plugins.list", json!({})),
         ("session.open", json!({"cwd": daemon.work(), "session_id": "named"})),

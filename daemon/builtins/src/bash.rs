@@ -9,10 +9,11 @@ use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput};
+use toold_host::environment::Environment;
 use toold_host::exclude::Exclusions;
 use toold_host::kept::Kept;
 use toold_host::process::{self, Command, Ending, Finished};
-use toold_host::shell_grammar;
+use toold_host::shell_grammar::{self, Surroundings};
 use toold_host::started::StartedFor;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
@@ -86,9 +87,13 @@ impl Builtin for Bash {
 
     async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
-        let mut needs = needs(&input.command, &cwd, input.description.as_deref(), cx);
+        let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.shared.environment, cx);
         let rules = self.shared.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
+            let of_command = |need: &&mut Need| need.category != Category::Shell && need.of_command.is_some();
+            for need in needs.iter_mut().filter(of_command) {
+                need.harmless = rules.eases();
+            }
             for need in needs.iter_mut().filter(|need| need.category == Category::Shell) {
                 let reason = need.reason.take().map(|reason| format!("{reason} ")).unwrap_or_default();
                 need.reason = Some(format!("{reason}[sandbox: {confined}]"));
@@ -147,10 +152,22 @@ impl Builtin for Bash {
 
 /// What running `command` in `cwd` needs leave for. Files that it redirects to are held to the ignore
 /// files of tools, too.
-pub(crate) fn needs(command: &str, cwd: &Path, description: Option<&str>, cx: &Cx) -> Vec<Need> {
+pub(crate) fn needs(
+    command: &str,
+    cwd: &Path,
+    description: Option<&str>,
+    environment: &Environment,
+    cx: &Cx,
+) -> Vec<Need> {
     let mut exclusions = Exclusions::default();
-    let mut needs = shell_grammar::needs_for(command, cwd, &mut |place| knows(place, cx));
+    let environment = environment.clone().with(&cx.session.env);
+    let mut known = |place: &Path| knows(place, cx);
+    let mut surroundings = Surroundings { cwd, environment: &environment, may_read: &mut known };
+    let mut needs = shell_grammar::needs(command, &mut surroundings);
+    // Whether a folder that may not be read is there would show in how the command ends.
+    let is_known = may_read(cwd, cx);
     for need in &mut needs {
+        need.reads_only &= is_known;
         need.reason = description.map(str::to_owned).or(need.reason.take());
         if matches!(need.category, Category::FileRead | Category::FileWrite) && need.forbidden.is_none() {
             need.forbidden = exclusions.reason(Path::new(&need.target), false);

@@ -357,7 +357,8 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) ->
         let exact = exact_pattern(need);
         suggestions.retain(|suggestion| Some(&suggestion.pattern) == exact.as_ref());
     }
-    let reasons: Vec<String> = need.reason.iter().cloned().chain(protected).collect();
+    let unsure = need.unsure.as_ref().map(|why| format!("not certain what it does: {why}"));
+    let reasons: Vec<String> = need.reason.iter().cloned().chain(protected).chain(unsure).collect();
     let ask = Ask {
         // Another daemon's ask never has the same id, or an old answer could meet a new question.
         request_id: format!("ask_{}_{number}", cx.engine.short_epoch()),
@@ -402,31 +403,33 @@ fn refused(rule: &str, need: &Need, words: &str) -> Answer {
 }
 
 fn nobody(chain: &[String], need: &Need, decision: &Decision) -> Answer {
-    let words = format!(
-        "it needs a person's leave ({}), and no frontend is connected that can ask one. To allow it, a person can run: {}",
-        decision.rule,
-        grant_command(chain, need)
-    );
+    let way = match grant_command(chain, need) {
+        Some(command) => format!("To allow it, a person can run: {command}"),
+        None => "No rule but one for everything allows it beforehand, since what it runs is not certain: \
+                 write it in a simpler way, or run it while a person can be asked (toolctl approve)"
+            .to_owned(),
+    };
+    let words =
+        format!("it needs a person's leave ({}), and no frontend is connected that can ask one. {way}", decision.rule);
     refused(&format!("nobody to ask ({})", decision.rule), need, &words)
 }
 
-/// The command line that allows this need from now on, and nothing more where that can be said.
-pub fn grant_command(chain: &[String], need: &Need) -> String {
+/// The command line that allows this need from now on, and nothing more. `None` when only a rule for everything would.
+pub fn grant_command(chain: &[String], need: &Need) -> Option<String> {
     if need.workspace {
-        return workspace_command(&need.target);
+        return Some(workspace_command(&need.target));
     }
     let narrowest = || suggestions(need, None).into_iter().next().map(|suggestion| suggestion.pattern);
-    let pattern = exact_pattern(need).or_else(narrowest);
-    let pattern = pattern.as_deref().unwrap_or("**");
-    let mut command = format!("toolctl permissions grant {} {}", need.category, quoted(pattern));
+    let pattern = exact_pattern(need).or_else(narrowest)?;
+    let mut command = format!("toolctl permissions grant {} {}", need.category, quoted(&pattern));
     for plugin in chain {
         command.push_str(&format!(" --chain {}", quoted(plugin)));
     }
-    command
+    Some(command)
 }
 
 /// The command line that lets every client work in a folder.
-pub(crate) fn workspace_command(folder: &str) -> String {
+pub fn workspace_command(folder: &str) -> String {
     format!("toolctl workspaces allow {}", quoted(folder))
 }
 

@@ -57,6 +57,8 @@ pub struct Cx {
 struct Notes {
     decisions: Vec<AuditDecision>,
     granted_once: Vec<(Need, Vec<String>)>,
+    /// Commands that were approved as a whole, not by a pattern.
+    approved_commands: Vec<String>,
     timed_out: bool,
     depends: Dependencies,
 }
@@ -275,6 +277,15 @@ impl Cx {
 
     pub(crate) fn was_granted_once(&self, need: &Need, chain: &[String]) -> bool {
         self.notes().granted_once.iter().any(|(granted, by)| granted == need && by == chain)
+    }
+
+    /// The files that the command names as operands are approved with it.
+    pub(crate) fn approve_command(&self, target: &str) {
+        self.notes().approved_commands.push(target.to_owned());
+    }
+
+    pub(crate) fn is_approved_command(&self, target: &str) -> bool {
+        self.notes().approved_commands.iter().any(|approved| approved == target)
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {

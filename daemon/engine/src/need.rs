@@ -22,6 +22,26 @@ pub struct Need {
     pub forbidden: Option<String>,
     /// Shell only: what runs is confined so that it can change nothing, and nobody need be asked.
     pub harmless: bool,
+    /// Shell only: how many of the first words say which command it is (`git commit` has two), where that is known.
+    pub head: Option<usize>,
+    /// Shell only: the places of the words that name files.
+    pub operands: Vec<usize>,
+    /// Shell only: why no pattern with a wildcard covers the command. A person sees the whole of it, and a rule for
+    /// exactly this command covers it.
+    pub unsure: Option<String>,
+    /// Shell only: which program it runs, or runs in turn, cannot be told, so every rule that denies commands is about it.
+    pub may_run_any: bool,
+    /// Shell only: the text of a script in a file that the command runs, for rules that deny or ask.
+    pub script: Option<String>,
+    /// Shell only: the command changes nothing outside of its own process. The files that it names are needs of their own.
+    pub reads_only: bool,
+    /// Files only: the target of the command that names the file as an operand. Whoever approves exactly that command
+    /// has seen the file.
+    pub of_command: Option<String>,
+    /// Files only: what lies below the target and is read or written with it. What denies one of them denies the need.
+    pub covers: Vec<String>,
+    /// Files only: a command reads it, and the system lets all its users read it (below `/etc` and `/usr`).
+    pub is_public: bool,
     /// Asks for the session's folders as a whole: the answer is remembered as a workspace, not as a grant.
     pub workspace: bool,
 }
@@ -37,6 +57,15 @@ impl Need {
             words: None,
             forbidden: None,
             harmless: false,
+            head: None,
+            operands: Vec::new(),
+            unsure: None,
+            may_run_any: false,
+            script: None,
+            reads_only: false,
+            of_command: None,
+            covers: Vec::new(),
+            is_public: false,
             workspace: false,
         }
     }

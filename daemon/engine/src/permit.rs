@@ -1,5 +1,6 @@
 //! Leave for one need: the policy's decision, or a person's.
 
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use toold_proto::permission::{GrantInfo, GrantPermission, Verdict};
@@ -12,7 +13,7 @@ use crate::need::Need;
 use crate::policy::pattern::Pattern;
 use crate::policy::rules::{RulePlace, absolute_pattern};
 use crate::policy::targets::is_plugin_name;
-use crate::policy::{Decision, Grant, GrantScope, Subject, decide};
+use crate::policy::{Decision, Grant, GrantScope, Subject, decide, makes_temporary, of_approved_command};
 use crate::tool::{Origin, ToolError};
 use crate::workspace;
 
@@ -34,6 +35,9 @@ pub struct Denial {
 /// `PermissionEngine` when the daemon is stopping.
 pub async fn permit(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
     let answer = decide_or_ask(cx, chain, need).await;
+    if answer.is_ok() && makes_temporary(need) {
+        cx.session.note_made(Path::new(&need.target));
+    }
     cx.note_need(need, chain, answer.is_ok());
     answer
 }
@@ -46,6 +50,9 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), Too
     }
     match decision.verdict {
         Verdict::Allow => {
+            if need.category == Category::Shell && decision.covers_all {
+                cx.approve_command(&need.target);
+            }
             cx.record(need, "allow", decision.rule);
             Ok(())
         }
@@ -54,15 +61,31 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), Too
             refuse(cx, need, decision.rule, message)
         }
         Verdict::Ask if cx.was_granted_once(need, chain) => Ok(()),
+        Verdict::Ask if is_of_approved_command(cx, need) => {
+            let command = need.of_command.as_deref().unwrap_or_default();
+            cx.record(need, "allow", of_approved_command(command));
+            Ok(())
+        }
         Verdict::Ask => match Box::pin(crate::asks::ask(cx, chain, need, &decision)).await? {
             Answer::Allowed { rule, .. } => {
                 cx.record(need, "allow", rule);
+                if need.category == Category::Shell {
+                    // Whoever was asked saw the whole of it.
+                    cx.approve_command(&need.target);
+                }
                 cx.remember_once(need, chain);
                 Ok(())
             }
             Answer::Denied { rule, message } => refuse(cx, need, rule, message),
         },
     }
+}
+
+/// Whether the file is named by a command that a person approved, or a rule for exactly that command. A write that makes
+/// something run later needs its own approval all the same.
+fn is_of_approved_command(cx: &Cx, need: &Need) -> bool {
+    need.of_command.as_deref().is_some_and(|command| cx.is_approved_command(command))
+        && cx.engine.policy.load().protected_write(cx.session.project(), need).is_none()
 }
 
 /// The policy's word alone, with nobody asked.
@@ -84,6 +107,7 @@ pub(crate) fn judge_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &[Strin
         roots: &places,
         project: session.project(),
         chain,
+        made: &session.made(),
     };
     decide(&cx.engine.policy.load(), &cx.engine.grants.snapshot(), &subject, need)
 }

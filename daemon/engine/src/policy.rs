@@ -51,6 +51,21 @@ pub struct Policy {
     pub state: Option<PathBuf>,
     /// The home folder: a session there, or above it, may not read all of it without being asked.
     pub home: Option<PathBuf>,
+    /// Commands that only read are asked about as any others: everywhere, or in sessions of these projects.
+    pub asks_for_reading: AsksFor,
+}
+
+/// Where something is asked about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AsksFor {
+    pub everywhere: bool,
+    pub projects: Vec<PathBuf>,
+}
+
+impl AsksFor {
+    fn holds_in(&self, project: &Path) -> bool {
+        self.everywhere || self.projects.iter().any(|of| of == project)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -127,6 +142,8 @@ pub struct Subject<'a> {
     pub project: &'a Path,
     /// The plugins between the caller and the need, the outermost first.
     pub chain: &'a [String],
+    /// Files below the folder for temporary files that were made with a permission of the session.
+    pub made: &'a [PathBuf],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,11 +151,17 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The rule that decided, in words that name where it stands.
     pub rule: String,
+    /// It is a rule for exactly this need, or one for everything: the files that a command names are covered as well.
+    pub covers_all: bool,
 }
 
 impl Decision {
     fn new(verdict: Verdict, rule: impl Into<String>) -> Self {
-        Self { verdict, rule: rule.into() }
+        Self { verdict, rule: rule.into(), covers_all: false }
+    }
+
+    fn by(pattern: &Pattern, verdict: Verdict, rule: impl Into<String>) -> Self {
+        Self { covers_all: pattern.is_exact() || pattern.is_any(), ..Self::new(verdict, rule) }
     }
 }
 
@@ -152,7 +175,7 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
     }
     // 2. Explicit denials.
     let rules = || policy.rules.iter().filter(|rule| rule.concerns(subject, need));
-    if let Some(rule) = rules().find(|rule| rule.action == Verdict::Deny && rule.pattern.matches_to_deny(need)) {
+    if let Some(rule) = rules().find(|rule| rule.action == Verdict::Deny && rule.pattern.may_match(need).is_some()) {
         return Decision::new(Verdict::Deny, rule.name());
     }
     if let Some(grant) = grants.iter().find(|grant| grant.denies(subject, need)) {
@@ -175,8 +198,11 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
     let covers = |pattern: &Pattern| protected.is_none() || pattern.is_exact();
     let strict = |rule: &Rule| rule.action == Verdict::Ask;
     let nearest = rules()
-        .filter(|rule| rule.action == Verdict::Ask || rule.action == Verdict::Allow && covers(&rule.pattern))
-        .filter_map(|rule| rule.pattern.matches(need).map(|fits| (rule, fits)))
+        .filter(|rule| strict(rule) || rule.action == Verdict::Allow && covers(&rule.pattern))
+        .filter_map(|rule| {
+            let fits = if strict(rule) { rule.pattern.may_match(need) } else { rule.pattern.matches(need) };
+            fits.map(|fits| (rule, fits))
+        })
         .max_by_key(|(rule, fits)| (*fits, rule.project.is_some(), strict(rule)));
     let granted = grants
         .iter()
@@ -184,24 +210,46 @@ pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need)
         .filter_map(|grant| grant.matches(subject, need).map(|fits| (grant, fits)))
         .max_by_key(|(_, fits)| *fits);
     match (nearest, granted) {
-        (Some((rule, _)), _) if rule.action == Verdict::Allow => Decision::new(Verdict::Allow, rule.name()),
+        (Some((rule, _)), _) if rule.action == Verdict::Allow => {
+            Decision::by(&rule.pattern, Verdict::Allow, rule.name())
+        }
         (Some((rule, asks)), granted) => match granted.filter(|(_, allows)| *allows >= asks) {
-            Some((grant, _)) => Decision::new(Verdict::Allow, grant.describe()),
+            Some((grant, _)) => Decision::by(&grant.pattern, Verdict::Allow, grant.describe()),
             None => Decision::new(Verdict::Ask, rule.name()),
         },
-        (None, Some((grant, _))) => Decision::new(Verdict::Allow, grant.describe()),
+        (None, Some((grant, _))) => Decision::by(&grant.pattern, Verdict::Allow, grant.describe()),
         // 6. and 7. The default, which may be to ask.
         (None, None) => match protected {
             Some(protected) => Decision::new(Verdict::Ask, protected),
-            None => Decision::new(default, ["default of ", need.category.as_str()].concat()),
+            None => Decision::new(default, default_name(need, default)),
         },
     }
 }
 
 /// What would happen to these needs, and by which rules, with nobody asked: the strictest decides.
 pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need]) -> CheckedPermission {
-    let judged: Vec<(Decision, &Need)> =
-        needs.iter().map(|need| (decide(policy, grants, subject, need), need)).collect();
+    let mut made = subject.made.to_vec();
+    let mut judged: Vec<(Decision, &Need)> = Vec::new();
+    for need in needs {
+        let decision = decide(policy, grants, &Subject { made: &made, ..subject.clone() }, need);
+        if decision.verdict == Verdict::Allow && makes_temporary(need) {
+            made.push(PathBuf::from(&need.target));
+        }
+        judged.push((decision, need));
+    }
+    let exact = |(decision, need): &(Decision, &Need)| {
+        (need.category == Category::Shell && decision.verdict == Verdict::Allow && decision.covers_all)
+            .then(|| need.target.clone())
+    };
+    let commands: Vec<String> = judged.iter().filter_map(exact).collect();
+    for (decision, need) in &mut judged {
+        let command = need.of_command.as_ref().filter(|command| commands.contains(command));
+        if let Some(command) = command
+            .filter(|_| decision.verdict == Verdict::Ask && policy.protected_write(subject.project, need).is_none())
+        {
+            *decision = Decision::new(Verdict::Allow, of_approved_command(command));
+        }
+    }
     let strictness = |verdict: Verdict| match verdict {
         Verdict::Allow => 0,
         Verdict::Ask => 1,
@@ -221,7 +269,7 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
         rule: decision.rule.clone(),
     };
     let parts = if judged.len() > 1 { judged.iter().map(part).collect() } else { Vec::new() };
-    CheckedPermission { verdict, rule, parts }
+    CheckedPermission { verdict, rule, parts, commands: Vec::new() }
 }
 
 impl Rule {
@@ -251,8 +299,14 @@ fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> 
     if !matches!(need.category, Category::FileRead | Category::FileWrite) {
         return None;
     }
-    let mut path = Cow::Borrowed(Path::new(&need.target));
-    if !is_in_one_form(&need.target) {
+    let of = |target: &String| hard_deny_of(policy, subject, need.category, target);
+    // What is used with it is named, since the target does not show it.
+    of(&need.target).or_else(|| need.covers.iter().find_map(|target| Some(format!("{}: {target}", of(target)?))))
+}
+
+fn hard_deny_of(policy: &Policy, subject: &Subject, category: Category, target: &str) -> Option<String> {
+    let mut path = Cow::Borrowed(Path::new(target));
+    if !is_in_one_form(target) {
         let resolved = |part: Component| matches!(part, Component::RootDir | Component::Normal(_));
         if !path.is_absolute() || !path.components().all(resolved) {
             return Some("a path that is not resolved".to_owned());
@@ -263,7 +317,7 @@ fn hard_deny(policy: &Policy, subject: &Subject, need: &Need) -> Option<String> 
     if let Some(private) = policy.private.holding(path) {
         return Some(format!("the daemon's own files ({})", private.display()));
     }
-    if need.category == Category::FileWrite && !(keeps_memories(subject) && secrets::is_memory(path)) {
+    if category == Category::FileWrite && !(keeps_memories(subject) && secrets::is_memory(path)) {
         if let Some(control) = policy.control.holding(path) {
             return Some(format!("control files ({})", control.display()));
         }
@@ -309,12 +363,52 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
 fn default_of(policy: &Policy, subject: &Subject, need: &Need) -> Verdict {
     match need.category {
         Category::FileRead if is_inside(policy, subject, need) => Verdict::Allow,
+        Category::FileRead if need.is_public || was_made(subject, need) => Verdict::Allow,
+        // The command has an approval of its own, which is for writing the files of the session's folders as well.
+        Category::FileWrite if need.of_command.is_some() && is_inside(policy, subject, need) => Verdict::Allow,
+        Category::FileRead | Category::FileWrite if need.of_command.is_some() && need.harmless => Verdict::Allow,
+        // While a part of the configuration cannot be read, it may be the part that says otherwise.
+        Category::Shell
+            if need.reads_only && policy.broken.is_empty() && !policy.asks_for_reading.holds_in(subject.project) =>
+        {
+            Verdict::Allow
+        }
         Category::Plugin if matches!(subject.origin, Origin::Builtin | Origin::UserPlugin) => Verdict::Allow,
         Category::Agent => Verdict::Allow,
         Category::Shell if need.harmless => Verdict::Allow,
         Category::Network => Verdict::Deny,
         Category::FileRead | Category::FileWrite | Category::Shell | Category::Mcp | Category::Plugin => Verdict::Ask,
     }
+}
+
+/// The default that decided, in words.
+fn default_name(need: &Need, default: Verdict) -> String {
+    match (need.category, &need.of_command) {
+        (Category::Shell, _) if need.reads_only && default == Verdict::Allow => {
+            "it only reads (permission.read_only_commands)".to_owned()
+        }
+        (_, Some(command)) if need.category == Category::FileWrite && default == Verdict::Allow => {
+            of_approved_command(command)
+        }
+        _ => ["default of ", need.category.as_str()].concat(),
+    }
+}
+
+pub(crate) fn of_approved_command(command: &str) -> String {
+    format!("approved with the command that names it: {command}")
+}
+
+/// Whether it makes a file below the folder for temporary files that is not there yet.
+pub(crate) fn makes_temporary(need: &Need) -> bool {
+    let path = Path::new(&need.target);
+    need.category == Category::FileWrite
+        && path.starts_with("/tmp")
+        && path.parent().is_some_and(|above| above.parent().is_some())
+        && path.symlink_metadata().is_err()
+}
+
+fn was_made(subject: &Subject, need: &Need) -> bool {
+    subject.made.iter().any(|made| Path::new(&need.target).starts_with(made))
 }
 
 /// Whether it lies in a folder that the session works in. `/`, the home folder and what lies above it are

@@ -21,6 +21,9 @@ use crate::lanes::Lane;
 use crate::tool::ToolSpec;
 use crate::workspace::Workspace;
 
+/// No more files than these are remembered as made by a session.
+const MAX_MADE: usize = 1_000;
+
 /// What a session is made of. Paths are real: the opener resolved them.
 pub struct NewSession {
     pub id: SessionId,
@@ -94,6 +97,8 @@ pub struct Session {
     last_use: Mutex<Instant>,
     /// What tools keep for a session: read stamps, shells, lists. Keyed by type.
     slots: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// See [`Session::made`].
+    made: Mutex<Vec<PathBuf>>,
     /// Fires when the session is closed.
     pub closed: CancellationToken,
 }
@@ -172,6 +177,7 @@ impl Session {
             connections: AtomicU64::new(0),
             last_use: Mutex::new(Instant::now()),
             slots: Mutex::default(),
+            made: Mutex::default(),
             closed: CancellationToken::new(),
         }
     }
@@ -208,6 +214,21 @@ impl Session {
             above.push(&session.id);
         }
         above
+    }
+
+    /// Files and folders below the folder for temporary files that did not exist when the session was permitted to make them.
+    pub fn made(&self) -> Vec<PathBuf> {
+        self.topmost().made.lock().map(|made| made.clone()).unwrap_or_default()
+    }
+
+    /// This file below the folder for temporary files will be made.
+    pub(crate) fn note_made(&self, path: &Path) {
+        if let Ok(mut made) = self.topmost().made.lock()
+            && made.len() < MAX_MADE
+            && !made.iter().any(|before| path.starts_with(before))
+        {
+            made.push(path.to_owned());
+        }
     }
 
     /// The session that holds all others above this one, or this one.

@@ -99,6 +99,7 @@ impl Judge {
             roots: &self.places,
             project: self.session.project(),
             chain: &self.chain,
+            made: &self.session.made(),
         };
         let need = seen_need(resolved, is_folder, exclusions);
         decide(&self.policy, &self.grants, &subject, &need)

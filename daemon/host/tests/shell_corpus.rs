@@ -4,11 +4,20 @@ use std::path::Path;
 
 use toold_engine::need::Need;
 use toold_engine::policy::targets::begins_command;
-use toold_host::shell_grammar::needs;
+use toold_host::environment::Environment;
+use toold_host::shell_grammar::Surroundings;
 use toold_proto::tool::Category;
 
+fn needs(line: &str, cwd: &Path) -> Vec<Need> {
+    let environment = Environment::default().with([("HOME", "/nowhere")]);
+    toold_host::shell_grammar::needs(
+        line,
+        &mut Surroundings { cwd, environment: &environment, may_read: &mut |_| true },
+    )
+}
+
 /// `LINE => NEED ∥ NEED`; `⏎` and `⇥` stand for a newline and a tab. A need is the words of a command
-/// with those that are not literal in `‹›`, `? text` for what cannot be told, `> path` and `< path` for
+/// with those that are not literal in `‹›`, behind `?!` when it is unsure what they do, `? text` for what cannot be told, `> path` and `< path` for
 /// files, `@ host:port` for the network.
 fn shown(need: &Need) -> String {
     let target = need.target.replace('\n', "⏎").replace('\t', "⇥");
@@ -20,7 +29,8 @@ fn shown(need: &Need) -> String {
                 true => word.text.clone(),
                 false => format!("‹{}›", word.text),
             });
-            words.collect::<Vec<_>>().join(" ").replace('\n', "⏎").replace('\t', "⇥")
+            let words = words.collect::<Vec<_>>().join(" ").replace('\n', "⏎").replace('\t', "⇥");
+            if need.unsure.is_some() { format!("?! {words}") } else { words }
         }
         (Category::FileRead, _) => format!("< {target}"),
         (Category::FileWrite, _) => format!("> {target}"),

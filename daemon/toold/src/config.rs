@@ -107,6 +107,19 @@ pub struct PermissionConfig {
     /// begins with neither `/` nor `~/` counts in any folder. They add to the built-in list (PROTECTED_WRITES.md).
     #[schemars(with = "Vec<String>")]
     pub protected_writes: Vec<Spanned<String>>,
+    /// What happens to commands that only read, such as `git status` or `ls`: `allow` runs them without an approval of
+    /// their own, `ask` asks as for any others. The files that they name need permission either way, and rules that deny
+    /// or ask count before this. A project can set it to `ask` only.
+    pub read_only_commands: ReadOnlyCommands,
+}
+
+/// What happens to commands that only read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadOnlyCommands {
+    #[default]
+    Allow,
+    Ask,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -248,6 +261,7 @@ pub fn load(options: &Options) -> Loaded {
         (rule.get_ref().clone(), place)
     });
     let mut policy = base_policy(&options.places).with_rules(rules);
+    policy.asks_for_reading.everywhere = config.permission.read_only_commands == ReadOnlyCommands::Ask;
     for pattern in &config.permission.protected_writes {
         policy.protect(pattern.get_ref(), &source.place(Some(pattern.span())), None);
     }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use toold_engine::asks::grant_command;
-use toold_engine::need::Need;
+use toold_engine::asks::workspace_command;
 use toold_engine::policy::Grant;
 use toold_proto::permission::{Action, Verdict};
 use toold_proto::tool::{Category, SessionId};
@@ -130,7 +129,7 @@ impl State {
             subject: format!("{client} worked in {folder}"),
             now: "a person is asked once before an agent works there; a person's frontend works there as before"
                 .to_owned(),
-            replacement: grant_command(&[], &Need { workspace: true, ..Need::new(Category::FileRead, folder) }),
+            replacement: workspace_command(&folder),
         };
         folders.into_iter().map(change).collect()
     }

@@ -6,7 +6,8 @@ use toold_tests::{Setup, TestDaemon, toold, until};
 
 use crate::peers::{GRANT, Speaker, grant_everything, is_refused, nothing_is_granted};
 
-const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n";
+const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n\
+                     [[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n";
 
 /// A process that a command leaves behind, as far from it as it can: without parents, session, and variables. It speaks
 /// once the file `go` is there.

@@ -91,11 +91,13 @@ fn a_program_that_starts_in_a_folder_that_is_kept_cannot_change_it() {
 
 #[test]
 fn the_daemons_own_files_are_hidden() {
-    let Some(daemon) = guarded(Setup::new()) else { return };
+    let setup = Setup::new();
+    let look = format!("cat {0}/toold.db; ls -A {0}/log\n", setup.path("state/toold").display());
+    let Some(daemon) = guarded(setup.file("look.sh", look)) else { return };
     let mut wire = daemon.connect();
     let state = daemon.state().display().to_string();
     assert!(std::fs::read(daemon.state().join("toold.db")).unwrap().starts_with(b"SQLite"));
-    assert_eq!(run(&mut wire, &format!("cat {state}/toold.db; ls -A {state}/log")), "[no output]");
+    assert_eq!(run(&mut wire, "sh look.sh"), "[no output]");
     let socket = daemon.socket().display().to_string();
     let pid = wire.result("daemon.status", json!({}))["pid"].to_string();
     for command in [
@@ -111,7 +113,8 @@ fn the_daemons_own_files_are_hidden() {
 
 #[test]
 fn all_else_is_as_without_a_sandbox() {
-    let setup = Setup::new().file(".env", "SECRET=1\n").file("f", "x\n");
+    // A script, since `cat .env` is refused before it runs.
+    let setup = Setup::new().file(".env", "SECRET=1\n").file("f", "x\n").file("look.sh", "cat .env\n");
     let Some(daemon) = guarded(setup) else { return };
     let mut wire = daemon.connect();
     let home = daemon.setup.path("home");
@@ -124,8 +127,8 @@ fn all_else_is_as_without_a_sandbox() {
     );
     std::fs::write(daemon.work().join("reach.py"), reach).unwrap();
     let home = home.display();
-    let command = format!("cat .env; echo y > {home}/new && cat {home}/new && mv f {home}/f && ls; python3 reach.py");
-    assert_eq!(run(&mut wire, &command), "SECRET=1\ny\nreach.py\n");
+    let command = format!("sh look.sh; echo y > {home}/new && cat {home}/new && mv f {home}/f && ls; python3 reach.py");
+    assert_eq!(run(&mut wire, &command), "SECRET=1\ny\nlook.sh\nreach.py\n");
     drop((unix, tcp));
     // Files that the daemon puts there for commands to read stay readable.
     let state = daemon.state().display().to_string();

@@ -108,7 +108,8 @@ fn workspace_write_writes_in_the_workspace_alone() {
     }
     assert_eq!(std::fs::read_to_string(daemon.work().join(".toold/config.toml")).unwrap(), "");
     // Secrets are empty: those by name, those of the home folder, and what the project keeps from tools.
-    assert_eq!(run(&mut wire, &format!("cat .env kept; ls -A {home}/.ssh")), "[no output]");
+    std::fs::write(daemon.work().join("look.sh"), format!("cat .env kept; ls -A {home}/.ssh\n")).unwrap();
+    assert_eq!(run(&mut wire, "sh look.sh"), "[no output]");
     let state = daemon.state().display().to_string();
     assert!(!run(&mut wire, &format!("cat {state}/toold.db")).contains("SQLite"));
 }

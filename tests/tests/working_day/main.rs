@@ -141,7 +141,6 @@ fn check(step: &Step, seen: &Seen) -> Result<(), String> {
     let (failed, text) = match step.ends {
         Ends::Well(text) => (false, text),
         Ends::Badly(text) | Ends::Refused(text) => (true, text),
-        Ends::Leaks => (false, SECRET),
     };
     let wrong = |why: &str| Err(format!("{}: {why}: {}", step.text(), seen.text));
     if seen.failed != failed {
@@ -153,7 +152,7 @@ fn check(step: &Step, seen: &Seen) -> Result<(), String> {
     if matches!(step.ends, Ends::Badly(_)) && seen.text.contains("not allowed") {
         return wrong("it was refused");
     }
-    if !matches!(step.ends, Ends::Leaks) && seen.text.contains(SECRET) {
+    if seen.text.contains(SECRET) {
         return wrong("it shows what nobody may see");
     }
     Ok(())
@@ -224,8 +223,7 @@ fn a_working_day_takes_few_approvals() {
     assert!(!project.folder.join(".git/hooks/pre-commit").exists());
     assert!(grants.is_empty(), "only sessions were given something: {grants:?}");
     insta::assert_snapshot!("asks", lines(&names, &asked).join("\n"));
-    // FIXME: all approvals are at most so many, once commands that only read need none.
-    assert!(counted.changes <= ENOUGH, "{counted} are more than {ENOUGH} for what changes something");
+    assert!(counted.approvals <= ENOUGH, "{counted} are more than {ENOUGH}");
     let document = include_str!("../../../daemon/SECURITY.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(document.contains(&counted.to_string()), "daemon/SECURITY.md does not say {counted:?}: {counted}");
 }

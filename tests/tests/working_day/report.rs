@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::Names;
 use crate::person::Asked;
-use crate::script::only_reads;
 
 pub(crate) struct Done {
     pub(crate) who: &'static str,
@@ -19,16 +18,13 @@ pub(crate) struct Done {
 #[derive(Debug)]
 pub(crate) struct Counted {
     steps: usize,
-    /// Of commands that only read.
-    reads: usize,
-    pub(crate) changes: usize,
+    pub(crate) approvals: usize,
 }
 
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { steps, reads, changes } = self;
-        let all = reads + changes;
-        write!(f, "{all} approvals in {steps} steps, {reads} of them for commands that only read")
+        let Self { steps, approvals } = self;
+        write!(f, "{approvals} approvals in {steps} steps")
     }
 }
 
@@ -46,16 +42,10 @@ pub(crate) fn print(names: &Names, done: &[Done], asked: &[Asked], took: Duratio
     for line in lines(names, asked) {
         println!("  {line}");
     }
-    let allowed = || asked.iter().filter(|ask| ask.allowed);
-    let reads = allowed().filter(|ask| only_reads(&ask.category, &ask.target)).count();
-    let counted = Counted { steps: done.len(), reads, changes: allowed().count() - reads };
-    let (approvals, denied) = (allowed().count(), asked.len() - allowed().count());
-    let _ = writeln!(
-        stderr(),
-        "approvals: {approvals} of {} steps ({reads} for commands that only read; {denied} more asks were denied), in {} s",
-        done.len(),
-        took.as_secs()
-    );
+    let approvals = asked.iter().filter(|ask| ask.allowed).count();
+    let counted = Counted { steps: done.len(), approvals };
+    let denied = asked.len() - approvals;
+    let _ = writeln!(stderr(), "{counted}; {denied} more asks were denied; in {} s", took.as_secs());
     counted
 }
 

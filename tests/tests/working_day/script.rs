@@ -21,7 +21,7 @@ pub(crate) const RULES: [(&str, &str); 10] = [
     ("shell", "python3 -m textstats *"),
 ];
 
-/// At most so many approvals in the whole day, for what changes something.
+/// At most so many approvals in the whole day.
 pub(crate) const ENOUGH: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,28 +33,7 @@ pub(crate) enum Answer {
 }
 
 /// Commands that the person allows with any arguments for the session, once they are asked about one.
-const HARMLESS: &[&str] = &[
-    "ls",
-    "cat",
-    "head",
-    "tail",
-    "sort",
-    "uniq",
-    "cut",
-    "wc",
-    "grep",
-    "cd",
-    "echo",
-    "printf",
-    "diff",
-    "pwd",
-    "git branch",
-    "git show",
-    "git ls-files",
-    "git rev-parse",
-    "git stash",
-    "git fetch",
-];
+const HARMLESS: &[&str] = &["git branch", "git stash", "git fetch"];
 
 /// How the person answers: as they would in any frontend, by a choice that is offered there.
 pub(crate) fn answer_to(category: &str, target: &str, offered: &[&str]) -> Answer {
@@ -75,33 +54,6 @@ pub(crate) fn answer_to(category: &str, target: &str, offered: &[&str]) -> Answe
         },
         _ => Answer::Once,
     }
-}
-
-/// Commands of the day that only read, or set a variable for the command behind it.
-const ONLY_READS: &[&str] = &[
-    "ls",
-    "cat",
-    "head",
-    "tail",
-    "sort",
-    "uniq",
-    "wc",
-    "grep",
-    "cd",
-    "echo",
-    "find",
-    "sed -n",
-    "xargs wc",
-    "git branch --show-current",
-    "git show",
-    "git ls-files",
-    "git rev-parse",
-    "PYTHONUNBUFFERED=1",
-];
-
-/// Whether it is a command that changes nothing.
-pub(crate) fn only_reads(category: &str, target: &str) -> bool {
-    category == "shell" && ONLY_READS.iter().any(|known| begins(target, known))
 }
 
 fn begins(target: &str, command: &str) -> bool {
@@ -140,8 +92,6 @@ pub(crate) enum Ends {
     Badly(&'static str),
     /// The agent may not, and learns why.
     Refused(&'static str),
-    /// It works and shows what nobody may see, and should be refused.
-    Leaks,
 }
 
 impl Step {
@@ -155,10 +105,6 @@ impl Step {
 
     fn fails(self, text: &'static str) -> Self {
         Self { ends: Ends::Badly(text), ..self }
-    }
-
-    fn leaks(self) -> Self {
-        Self { ends: Ends::Leaks, ..self }
     }
 
     fn refused(self, text: &'static str) -> Self {

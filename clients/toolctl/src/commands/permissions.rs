@@ -73,11 +73,13 @@ enum What {
 
 #[derive(Debug, Args)]
 struct Check {
-    /// file.read, file.write, shell, network, mcp, agent or plugin
-    #[arg(value_parser = category)]
-    category: Category,
-    /// A path, a command line, a host and port, or a name
-    target: String,
+    /// A command line; or a category (file.read, file.write, shell, network, mcp, agent or plugin) and a path, a command
+    /// line, a host and port, or a name
+    #[arg(value_names = ["CATEGORY", "TARGET"], num_args = 1..=2, required = true)]
+    what: Vec<String>,
+    /// Tell how a command line was read: programs, options, files, what is not certain, and which rule decides each
+    #[arg(long)]
+    explain: bool,
     /// The tool that would need it
     #[arg(long)]
     tool: Option<String>,
@@ -208,9 +210,18 @@ async fn carry_out(client: &Client, what: What, json: bool) -> anyhow::Result<u8
 }
 
 async fn run_check(client: &Client, check: Check, json: bool) -> anyhow::Result<u8> {
+    let (category, target) = match check.what.as_slice() {
+        [line] => (Category::Shell, line.clone()),
+        [name, target, ..] => {
+            (category(name).map_err(|error| anyhow::anyhow!("{name:?} is no category: {error}"))?, target.clone())
+        }
+        [] => anyhow::bail!("expected a command line, or a category and a target"),
+    };
+    anyhow::ensure!(!check.explain || category == Category::Shell, "--explain is for command lines: category shell");
     let params = CheckPermission {
-        category: check.category,
-        target: check.target,
+        category,
+        target,
+        explain: check.explain,
         cwd: Some(folder(check.cwd)?),
         session_id: None,
         tool: check.tool,
@@ -219,7 +230,7 @@ async fn run_check(client: &Client, check: Check, json: bool) -> anyhow::Result<
     if json {
         print_json(&checked)?
     } else {
-        write_out(&show::check(&checked))?
+        write_out(&show::check(&checked, table::terminal_width()))?
     }
     Ok(if checked.verdict == Verdict::Allow { OK } else { TOOL_ERROR })
 }

@@ -157,10 +157,10 @@ async fn a_shell_can_be_attached_to() {
 #[tokio::test]
 async fn starting_and_killing_need_leave() {
     let house = House::strict();
-    let result = house.call("bash", json!({"command": "sleep 1000", "background": true})).await;
-    assert_eq!(result.metadata["permission"]["target"], json!("sleep 1000"));
-    house.rule(Category::Shell, "sleep *", Verdict::Allow);
-    let id = start(&house, "sleep 1000").await;
+    let result = house.call("bash", json!({"command": "sh -c 'sleep 1000'", "background": true})).await;
+    assert_eq!(result.metadata["permission"]["target"], json!("sh -c 'sleep 1000'"));
+    house.rule(Category::Shell, "sh *", Verdict::Allow);
+    let id = start(&house, "sh -c 'sleep 1000'").await;
     let result = house.call("kill_shell", json!({"shell_id": id})).await;
     assert_eq!(result.metadata["permission"]["category"], json!("shell"));
     house.rule(Category::Shell, "kill_shell *", Verdict::Allow);

@@ -11,12 +11,12 @@ use toold_proto::tool::Category;
 use crate::need::{Need, Word};
 use crate::policy::pattern::{Pattern, escape_glob, escape_word};
 
-/// Programs that do whatever their arguments say: `name *` would allow everything.
-const RUN_ANYTHING: &[&str] = &[
+/// Programs that do whatever their arguments say, or that destroy: `name *` would allow what nobody has seen.
+const NO_WILDCARD: &[&str] = &[
     "sudo", "doas", "su", "env", "sh", "bash", "dash", "zsh", "fish", "ksh", "eval", "exec", "command", "builtin",
     "xargs", "python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "ssh", "nohup",
-    "timeout", "nice", "time", "watch", "find", "rm", "dd", "mkfs", "chmod", "chown", "curl", "wget", "source", ".",
-    "trap", "npx", "uvx", "docker", "podman", "kubectl",
+    "timeout", "nice", "time", "watch", "find", "rm", "rmdir", "shred", "mv", "dd", "mkfs", "chmod", "chown", "curl",
+    "wget", "source", ".", "trap", "npx", "uvx", "docker", "podman", "kubectl", "kill", "pkill", "killall", "git",
 ];
 
 /// The pattern that matches this need and no other; `None` when there is none, as for what the shell
@@ -43,7 +43,7 @@ pub fn exact_pattern(need: &Need) -> Option<String> {
 /// From narrow to wide. Empty for what no pattern but `**` matches.
 pub fn suggestions(need: &Need, home: Option<&Path>) -> Vec<Suggestion> {
     let wider = match need.category {
-        Category::Shell => need.words.as_deref().map(commands).unwrap_or_default(),
+        Category::Shell => commands(need),
         Category::FileRead | Category::FileWrite => folders(&need.target, home),
         Category::Network => hosts(&need.target),
         Category::Mcp | Category::Agent | Category::Plugin => Vec::new(),
@@ -67,22 +67,52 @@ fn in_words(words: &[Word]) -> String {
     words.join(" ")
 }
 
-fn commands(words: &[Word]) -> Vec<String> {
+/// From narrow to wide: the command with its file operands as patterns, then the command with any further words.
+fn commands(need: &Need) -> Vec<String> {
+    let Some(words) = need.words.as_deref() else { return Vec::new() };
     let mut patterns = vec![in_words(words)];
     let Some(name) = words.first().filter(|name| name.literal) else { return Vec::new() };
-    let is_plain = |word: &Word| word.literal && !word.text.starts_with('-') && !word.text.contains(['/', '=']);
-    let runs_anything = RUN_ANYTHING.contains(&name.text.rsplit('/').next().unwrap_or_default());
-    if runs_anything {
-        return patterns;
+    if !need.operands.is_empty() && words.iter().all(|word| word.literal) {
+        let word = |(at, word): (usize, &Word)| match need.operands.contains(&at) {
+            true => like(&word.text),
+            false => escape_word(&word.text),
+        };
+        patterns.push(words.iter().enumerate().map(word).collect::<Vec<_>>().join(" "));
     }
+    let is_plain = |word: &Word| {
+        word.literal
+            && !word.text.starts_with('-')
+            && word.text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:".contains(&b))
+    };
+    let base = name.text.rsplit('/').next().unwrap_or_default();
     // As `git commit *`, where the second word says what is done.
-    if words.len() > 2 && is_plain(&words[1]) {
-        patterns.push(format!("{} {} *", escape_word(&name.text), escape_word(&words[1].text)));
-    }
-    if words.len() > 1 {
-        patterns.push(format!("{} *", escape_word(&name.text)));
+    let head = match need.head {
+        Some(head) => head,
+        None if words.get(1).is_some_and(is_plain) && words.len() > 2 => 2,
+        None => 1,
+    };
+    let shows_command = head > 1 || !NO_WILDCARD.contains(&base) && !need.head.is_some_and(|_| names_only_files(need));
+    if shows_command && words.len() > head && words[..head].iter().all(|word| word.literal) {
+        patterns.push(format!("{} *", in_words(&words[..head])));
     }
     patterns
+}
+
+/// A command of files alone, such as `cp a b`: with any further words it would be about any files.
+fn names_only_files(need: &Need) -> bool {
+    !need.reads_only && !need.operands.is_empty()
+}
+
+/// Files of the same folder and kind.
+fn like(file: &str) -> String {
+    let (folder, name) = file.rsplit_once('/').map_or(("", file), |(folder, name)| (folder, name));
+    let ending = name.rsplit_once('.').filter(|(start, _)| !start.is_empty()).map(|(_, ending)| ending);
+    let folder = if folder.is_empty() { String::new() } else { escape_word(&format!("{folder}/")) };
+    match ending {
+        Some(ending) => format!("{folder}*{}", escape_word(&format!(".{ending}"))),
+        None if folder.is_empty() => escape_word(file),
+        None => format!("{folder}*"),
+    }
 }
 
 fn folders(target: &str, home: Option<&Path>) -> Vec<String> {
@@ -124,7 +154,20 @@ mod tests {
 
     #[test]
     fn suggestions_go_from_narrow_to_wide() {
-        check(&shell(&["git", "commit", "-m", "a b"]), &["git commit -m 'a b'", "git commit *", "git *"]);
+        check(&shell(&["git", "commit", "-m", "a b"]), &["git commit -m 'a b'", "git commit *"]);
+        check(&shell(&["git", "status"]), &["git status"]);
+        check(&shell(&["rm", "-rf", "x"]), &["rm -rf x"]);
+        check(
+            &Need { head: Some(3), ..shell(&["npm", "run", "build", "--", "-v"]) },
+            &["npm run build -- -v", "npm run build *"],
+        );
+        let files =
+            |words: &[&str], operands: &[usize]| Need { head: Some(1), operands: operands.to_vec(), ..shell(words) };
+        check(&files(&["cp", "src/a.rs", "b c/d.rs"], &[1, 2]), &["cp src/a.rs 'b c/d.rs'", "cp src/*.rs 'b c/'*.rs"]);
+        check(
+            &Need { reads_only: true, ..files(&["wc", "-l", "src/a"], &[2]) },
+            &["wc -l src/a", "wc -l src/*", "wc *"],
+        );
         check(&shell(&["ls", "-la"]), &["ls -la", "ls *"]);
         check(&shell(&["ls"]), &["ls"]);
         check(&shell(&["cat", "$x"]), &["cat *"]);

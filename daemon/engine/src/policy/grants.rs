@@ -58,7 +58,7 @@ impl Grant {
     }
 
     pub(super) fn denies(&self, subject: &Subject, need: &Need) -> bool {
-        self.action == Action::Deny && self.concerns(subject, need) && self.pattern.matches_to_deny(need)
+        self.action == Action::Deny && self.concerns(subject, need) && self.pattern.may_match(need).is_some()
     }
 
     fn concerns(&self, subject: &Subject, need: &Need) -> bool {

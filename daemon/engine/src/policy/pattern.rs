@@ -113,6 +113,11 @@ impl Pattern {
         &self.text
     }
 
+    /// `**`, which stands for every target.
+    pub fn is_any(&self) -> bool {
+        matches!(self.kind, Kind::Any)
+    }
+
     /// Whether it stands for one target, having no wildcard.
     pub fn is_exact(&self) -> bool {
         self.specificity.exact
@@ -126,22 +131,35 @@ impl Pattern {
                 glob.is_match(&need.target) || folder.as_ref().is_some_and(|folder| folder.is_match(&need.target))
             }
             Kind::Host(host) => host.matches(&need.target),
-            Kind::Words(words) => need.words.as_deref().is_some_and(|given| words.matches(given)),
+            // What is unsure is covered by its own words alone.
+            Kind::Words(words) => {
+                (need.unsure.is_none() || self.is_exact())
+                    && need.words.as_deref().is_some_and(|given| words.matches(given))
+            }
         };
         matches.then_some(self.specificity)
     }
 
-    /// Whether a need is to be denied by this pattern: where it cannot be told for certain, it is. A program
-    /// counts by its name, wherever it lies, and a line that could not be read by the names in it.
-    pub fn matches_to_deny(&self, need: &Need) -> bool {
-        if self.matches(need).is_some() {
-            return true;
-        }
-        match (&self.kind, need.words.as_deref()) {
-            (Kind::Words(words), Some(given)) => words.matches_by_name(given),
-            (Kind::Words(words), None) => words.may_occur_in(&need.target),
-            (Kind::Any | Kind::Glob { .. } | Kind::Host(_), _) => false,
-        }
+    /// How specifically it may be about a need that cannot be told for certain: for rules that deny or ask. A program
+    /// counts by its name, wherever it lies; a word that the shell still changes may become any words; and a command
+    /// that is not understood is about each rule whose words occur in it, or about all when it may run anything.
+    pub fn may_match(&self, need: &Need) -> Option<Specificity> {
+        let may = match &self.kind {
+            Kind::Words(words) => {
+                need.may_run_any
+                    || need.words.as_deref().is_some_and(|given| words.may_match(given))
+                    || need.script.as_deref().is_some_and(|script| words.may_occur_in(script))
+                    || (need.unsure.is_some() || need.words.is_none()) && words.may_occur_in(&need.target)
+            }
+            Kind::Any | Kind::Glob { .. } | Kind::Host(_) => false,
+        };
+        let covers = |target: &String| match &self.kind {
+            Kind::Glob { glob, folder } => {
+                glob.is_match(target) || folder.as_ref().is_some_and(|folder| folder.is_match(target))
+            }
+            Kind::Any | Kind::Words(_) | Kind::Host(_) => false,
+        };
+        self.matches(need).or_else(|| (may || need.covers.iter().any(covers)).then_some(self.specificity))
     }
 }
 

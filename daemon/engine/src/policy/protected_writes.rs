@@ -138,11 +138,14 @@ impl Policy {
         if need.category != Category::FileWrite {
             return None;
         }
-        let names = names_of(&need.target);
         let home = self.home.as_deref().map(|home| names_of(&home.to_string_lossy()));
         let of_project = |place: &&ProtectedWrite| place.project.as_deref().is_none_or(|of| of == project);
         let all = BUILT_IN.iter().chain(self.protected_writes.iter().filter(of_project));
-        all.into_iter().find(|place| place.matches(&names, home.as_deref())).map(ProtectedWrite::describe)
+        let all: Vec<&ProtectedWrite> = all.into_iter().collect();
+        std::iter::once(&need.target).chain(&need.covers).find_map(|target| {
+            let names = names_of(target);
+            all.iter().find(|place| place.matches(&names, home.as_deref())).map(|place| place.describe())
+        })
     }
 
     /// Adds a pattern that the configuration names. One that can match nothing denies, as a rule that cannot be read.

@@ -117,6 +117,7 @@ impl Case {
             roots: &roots,
             project: Path::new(PROJECT),
             chain: &self.chain,
+            made: &[],
         };
         decide(&self.policy, &self.grants, &subject, need)
     }
@@ -496,6 +497,7 @@ fn a_check_names_the_strictest_part() {
         roots: &[],
         project: Path::new(PROJECT),
         chain: &[],
+        made: &[],
     };
     let needs = [shell("git status"), shell("ls"), shell("rm x")];
     let checked = check(&case.policy, &[], &subject, &needs);

@@ -49,13 +49,18 @@ fn gaps_inside(node: Node, source: &str) -> bool {
             let gap = source.get(at..child.start_byte()).unwrap_or("?");
             // The grammar passes over the last word of `python3 - <<EOF`. Whoever reads the command does not.
             let lost_word = gap.trim() == "-" && gap.len() > 2 && child.kind() == "heredoc_redirect";
-            let of_command = children.first().is_some_and(|body| body.kind() == "command" && body.end_byte() == at);
+            let ends_with_command = |body: &Node| ["command", "list", "pipeline"].contains(&body.kind());
+            let of_command = children.first().is_some_and(|body| ends_with_command(body) && body.end_byte() == at);
             let ends_command = LINES.contains(&node.kind()) && gap.replace("\\\n", "").contains('\n');
             if ends_command || !(opaque || is_blank(gap) || lost_word && of_command) {
                 return false;
             }
-            // A token of another text than its own has swallowed a part of a word.
-            if !child.is_named() && child.kind() != &source[child.byte_range()] {
+            // A token of another text than its own has swallowed a part of a word. Behind another expansion in a string
+            // the blanks before a substitution are taken into its token: whoever reads the string gives them back.
+            let text = &source[child.byte_range()];
+            let is_in_string = child.kind() == "$(" && node.parent().is_some_and(|parent| parent.kind() == "string");
+            let own = if is_in_string { text.trim_start_matches([' ', '\t', '\n']) } else { text };
+            if !child.is_named() && child.kind() != own {
                 return false;
             }
             at = child.end_byte();
@@ -157,11 +162,17 @@ pub(super) fn heredoc_ends_where_it_says(node: Node, source: &str, substitutions
         return Err(Lost);
     }
     let tabs = source[next_line..].bytes().take_while(|b| strips && *b == b'\t').count();
-    if !is_plain(delimiter) || body.start_byte() > next_line + tabs || body.start_byte() + 1 < next_line {
+    // The grammar leaves blank lines at its start out.
+    let skipped = source.get(next_line + tabs..body.start_byte()).unwrap_or_default();
+    if !is_plain(delimiter) || !skipped.trim().is_empty() || body.start_byte() + 1 < next_line {
         return Err(Lost);
     }
     let mut at = next_line;
     for line in source[next_line..].split('\n') {
+        // The shell joins it to the next line before it looks for the end.
+        if quoted.is_none() && line.ends_with('\\') {
+            return Err(Lost);
+        }
         let text = if strips { line.trim_start_matches('\t') } else { line };
         let line_end = at + line.len();
         if text == delimiter {
@@ -203,6 +214,17 @@ pub(super) fn expands_simply(raw: &str) -> bool {
         0 => return false,
         _ => &body[name..],
     };
+    // An index of digits, or all of them, evaluates nothing.
+    let index = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let rest = match index {
+        Some((index, rest))
+            if matches!(index, "@" | "*") || index.bytes().all(|b| b.is_ascii_digit()) && !index.is_empty() =>
+        {
+            rest
+        }
+        Some(_) => return false,
+        None => rest,
+    };
     let operators = [":-", "-", ":+", "+", ":?", "?", "##", "#", "%%", "%", "//", "/", "^^", "^", ",,", ","];
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+,#*?-= ".contains(c);
     rest.is_empty() || (operators.iter().any(|operator| rest.starts_with(operator)) && rest.chars().all(plain))
@@ -212,6 +234,14 @@ pub(super) fn expands_simply(raw: &str) -> bool {
 pub(super) fn is_name(text: &str) -> bool {
     let letters = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     letters && text.starts_with(|c: char| !c.is_ascii_digit())
+}
+
+/// As `is_harmless_name`, of a word that must be a name.
+pub(super) fn is_harmless_name_of_variable(name: &str) -> bool {
+    is_name(name)
+        && (is_harmless_name(name)
+            || name == "REPLY"
+            || name.chars().all(|c| c.is_ascii_uppercase() || c == '_') && name.len() < 3)
 }
 
 /// A variable that no program looks at: changing it changes nothing but this line.
@@ -269,7 +299,6 @@ pub(super) fn evaluates_its_words(words: &[Word]) -> bool {
             rest.first().is_some_and(|first| !first.literal)
                 || at.is_some_and(|at| rest[at..].iter().take(2).any(|word| !word.literal || word.text.contains('[')))
         }
-        "test" => test_evaluates(words, false),
         "read" | "unset" | "mapfile" | "readarray" | "getopts" => {
             option_with("C") || rest.iter().any(|word| !word.literal || word.text.contains('['))
         }

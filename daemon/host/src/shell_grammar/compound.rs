@@ -1,23 +1,24 @@
 //! Commands with a grammar of their own: tests, loops, cases.
 
-use toold_engine::need::Word;
 use tree_sitter::Node;
 
-use super::{Found, Lost, MAX_DEPTH, Walk, Walked, all, check, children_of_field, named, with_fields};
+use super::arg::{Arg, Piece};
+use super::{Found, Lost, MAX_DEPTH, Walk, Walked, all, check, children_of_field, named, variables, with_fields};
 
-impl Walk<'_> {
-    pub(super) fn test(&mut self, node: Node) -> Walked {
+/// A loop over more values than these is read once, for any value.
+const MAX_VALUES: usize = 8;
+
+impl<'t> Walk<'_, '_, '_> {
+    pub(super) fn test(&mut self, node: Node<'t>) -> Walked {
         if !check::word_ends(self.source, node.end_byte()) {
             return Err(Lost);
         }
         let mut words = Vec::new();
         let doubt = self.doubting(|walk| walk.test_words(node, &mut words))?;
-        let double = words.first().is_some_and(|word| word.text == "[[");
-        let doubt = doubt || check::test_evaluates(&words, double);
         self.simple(words, doubt, self.text(node))
     }
 
-    fn test_words(&mut self, node: Node, words: &mut Vec<Word>) -> Walked {
+    fn test_words(&mut self, node: Node<'t>, words: &mut Vec<Arg>) -> Walked {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(Lost);
@@ -31,46 +32,93 @@ impl Walk<'_> {
                 }
                 "regex" | "extglob_pattern" => {
                     check::holds_no_substitution(self.text(child))?;
-                    words.push(Word { text: self.text(child).to_owned(), literal: false });
+                    words
+                        .push(Arg { pieces: vec![Piece::Unknown { splits: false }], raw: self.text(child).to_owned() });
                 }
-                "test_operator" => words.push(Word { text: self.text(child).to_owned(), literal: true }),
-                _ if child.is_named() => words.push(self.word(child)?),
+                "test_operator" => words.push(Arg::text(self.text(child))),
+                _ if child.is_named() => words.extend(self.word(child)?),
                 // Inside `[` these are the shell's own: redirects and the like.
-                "<" | ">" | "(" | ")" | "&&" | "||" if words.first().is_some_and(|word| word.text == "[") => {
+                "<" | ">" | "(" | ")" | "&&" | "||" if words.first().is_some_and(|word| word.is("[")) => {
                     return Err(Lost);
                 }
-                _ => words.push(Word { text: self.text(child).to_owned(), literal: true }),
+                _ => words.push(Arg::text(self.text(child))),
             }
         }
         self.depth -= 1;
         Ok(())
     }
 
-    pub(super) fn for_loop(&mut self, node: Node) -> Walked {
-        let name = node.child_by_field_name("variable").ok_or(Lost)?;
-        if !check::is_harmless_name(self.text(name)) {
-            let target = self.source[node.start_byte()..name.end_byte()].to_owned();
-            self.found.push(Found::Command { target, words: None });
+    pub(super) fn for_loop(&mut self, node: Node<'t>) -> Walked {
+        let name = self.text(node.child_by_field_name("variable").ok_or(Lost)?).to_owned();
+        if !variables::is_the_shells_own(&name, self.surroundings.environment) {
+            self.unsure(node, "the loop sets a variable that programs look at")?;
         }
         let values = children_of_field(node, "value");
-        let doubt = self.doubting(|walk| values.iter().try_for_each(|value| walk.word(*value).map(drop)))?;
+        let mut found = Vec::new();
+        let doubt = self.doubting(|walk| {
+            for value in &values {
+                found.extend(walk.word(*value)?);
+            }
+            Ok(())
+        })?;
+        let doubt = doubt || variables::is_integer(&name);
         if doubt {
-            self.found.push(Found::Command { target: self.text(node).to_owned(), words: None });
+            self.unsure(node, "what its values become may be evaluated")?;
         }
-        self.statement(node.child_by_field_name("body").ok_or(Lost)?)
+        let body = node.child_by_field_name("body").ok_or(Lost)?;
+        // `break` and `continue` leave a round in the middle.
+        let text = self.text(body);
+        let jumps = text.contains("break") || text.contains("continue");
+        if !doubt
+            && !jumps
+            && !found.is_empty()
+            && found.len() <= MAX_VALUES
+            && found.iter().all(|arg| arg.literal().is_some())
+        {
+            let mut rounds: Vec<Vec<Found>> = Vec::new();
+            let outer = std::mem::take(&mut self.found);
+            for value in found {
+                self.state.set(&name, Some(value.pieces));
+                self.statement(body)?;
+                self.settle();
+                self.land();
+                rounds.push(std::mem::take(&mut self.found));
+            }
+            self.found = outer;
+            merge(rounds, &mut self.found);
+            return Ok(());
+        }
+        let value = common(&found, doubt).and_then(|value| self.found_by(value));
+        self.repeat(|walk| {
+            walk.state.set(&name, value.clone());
+            walk.statement(body)
+        })
     }
 
-    pub(super) fn case(&mut self, node: Node) -> Walked {
-        let mut statements = Vec::new();
+    /// What a variable holds that goes through what a wildcard finds: one name each time.
+    fn found_by(&mut self, value: Vec<Piece>) -> Option<Vec<Piece>> {
+        let word = Arg { pieces: value, raw: String::new() };
+        if !word.has_glob() {
+            return Some(word.pieces);
+        }
+        let folders = self.state.folders()?.to_vec();
+        let [folder] = folders.as_slice() else { return None };
+        let names = super::names::expand(&word, folder, self.surroundings.may_read)?;
+        match names.files.is_empty() {
+            // Then the wildcard is a character like others.
+            true => Some(vec![Piece::Text(word.pattern())]),
+            false => Some(vec![Piece::Names(names.into())]),
+        }
+    }
+
+    pub(super) fn case(&mut self, node: Node<'t>) -> Walked {
+        let items: Vec<Node> = named(node).into_iter().filter(|child| child.kind() == "case_item").collect();
         let doubt = self.doubting(|walk| {
-            let items: Vec<Node> = named(node).into_iter().filter(|child| child.kind() == "case_item").collect();
-            for part in std::iter::once(node).chain(items) {
+            for part in std::iter::once(node).chain(items.iter().copied()) {
                 for (child, field) in with_fields(part) {
                     match (child.kind(), field) {
                         ("extglob_pattern", _) => check::holds_no_substitution(walk.text(child))?,
                         (_, Some("value")) => drop(walk.word(child)?),
-                        ("case_item", _) => {}
-                        _ if child.is_named() => statements.push(child),
                         _ => {}
                     }
                 }
@@ -78,8 +126,89 @@ impl Walk<'_> {
             Ok(())
         })?;
         if doubt {
-            self.unsure(node)?;
+            self.unsure(node, "what the word becomes may be evaluated")?;
         }
-        statements.into_iter().try_for_each(|statement| self.statement(statement))
+        // Each item may be the one, and may be entered from the one before (`;&`).
+        let mut end = self.state.clone();
+        for item in items {
+            self.state = end.clone();
+            let is_pattern =
+                |(child, field): &(Node, Option<&str>)| child.kind() == "extglob_pattern" || *field == Some("value");
+            let body: Vec<Node> =
+                with_fields(item).into_iter().filter(|part| !is_pattern(part)).map(|(child, _)| child).collect();
+            self.sequence(&body)?;
+            self.settle();
+            end.or(&self.state);
+        }
+        self.state = end;
+        Ok(())
     }
+}
+
+/// One description of many values.
+fn common(values: &[Arg], doubt: bool) -> Option<Vec<Piece>> {
+    let is_plain = |arg: &Arg| !doubt && arg.literal().is_some_and(is_plain_name);
+    match values {
+        [only] if !doubt => Some(only.pieces.clone()),
+        [_, ..] if values.iter().all(is_plain) => Some(vec![Piece::Plain]),
+        _ => None,
+    }
+}
+
+/// One word that is no option, and stays one without quotes.
+fn is_plain_name(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_alphanumeric() || "_./:@%+,=-".contains(c))
+}
+
+/// Puts rounds that do the same with other words together: the words that differ are not known.
+fn merge(rounds: Vec<Vec<Found>>, into: &mut Vec<Found>) {
+    let same = |one: &Found, other: &Found| match (one, other) {
+        (Found::Command(one), Found::Command(other)) => {
+            let name = |command: &super::Command| command.words.as_ref().and_then(|words| words.first().cloned());
+            one.raw == other.raw && one.words.is_some() == other.words.is_some() && name(one) == name(other)
+        }
+        (Found::Redirect(_), Found::Redirect(_)) | (Found::File(_), Found::File(_)) => true,
+        _ => false,
+    };
+    let commands = |round: &[Found]| round.iter().filter(|found| matches!(found, Found::Command(_))).count();
+    let mut rounds = rounds.into_iter();
+    let Some(mut first) = rounds.next() else { return };
+    for round in rounds {
+        let alike = commands(&first) == commands(&round) && {
+            let of = |found: &&Found| matches!(found, Found::Command(_));
+            first.iter().filter(of).zip(round.iter().filter(of)).all(|(one, other)| same(one, other))
+        };
+        if !alike {
+            first.extend(round);
+            continue;
+        }
+        let mut others = Vec::new();
+        let mut commands = Vec::new();
+        for found in round {
+            match found {
+                Found::Command(command) => commands.push(command),
+                other => others.push(other),
+            }
+        }
+        let mine = first.iter_mut().filter_map(|found| match found {
+            Found::Command(command) => Some(command),
+            Found::Redirect(_) | Found::File(_) => None,
+        });
+        let mut targets = Vec::new();
+        for (one, other) in mine.zip(commands) {
+            let before = (one.target.clone(), other.target.clone());
+            one.join(other);
+            targets.push((before, one.target.clone()));
+        }
+        first.extend(others);
+        for found in &mut first {
+            if let Found::File(file) = found
+                && let Some((_, target)) =
+                    targets.iter().find(|((one, other), _)| file.command == *one || file.command == *other)
+            {
+                file.command.clone_from(target);
+            }
+        }
+    }
+    into.extend(first);
 }

@@ -6,7 +6,8 @@ use toold_engine::need::Need;
 use toold_engine::policy::pattern::Pattern;
 use toold_proto::tool::Category;
 
-use super::needs;
+use super::{Surroundings, needs};
+use crate::environment::Environment;
 
 /// Rules, and lines that they allow.
 const ALLOWED: &[(&str, &str)] = &[
@@ -79,7 +80,7 @@ const PLAIN: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789-_./,:@%+ ";
 
 /// Takes any bytes; panics when a rule allows more than it shows.
 pub fn fuzz_one(data: &[u8]) {
-    needs(&String::from_utf8_lossy(data), Path::new("/nowhere"));
+    needs_nowhere(&String::from_utf8_lossy(data));
     let [rule, addition, at, noise @ ..] = data else { return };
     let (pattern, line) = ALLOWED[usize::from(*rule) % ALLOWED.len()];
     let addition = ADDITIONS[usize::from(*addition) % ADDITIONS.len()];
@@ -100,6 +101,15 @@ pub fn fuzz_one(data: &[u8]) {
 
 /// As a policy of this one rule would decide.
 fn is_allowed(pattern: &Pattern, line: &str) -> bool {
-    let allows = |need: &Need| need.category == Category::Shell && pattern.matches(need).is_some();
-    needs(line, Path::new("/nowhere")).iter().all(allows)
+    let is_operand = |need: &Need| need.of_command.is_some() && need.target.starts_with("/nowhere");
+    let allows = |need: &Need| match need.category {
+        Category::Shell => pattern.matches(need).is_some(),
+        _ => is_operand(need),
+    };
+    needs_nowhere(line).iter().all(allows)
+}
+
+fn needs_nowhere(line: &str) -> Vec<Need> {
+    let environment = Environment::default();
+    needs(line, &mut Surroundings { cwd: Path::new("/nowhere"), environment: &environment, may_read: &mut |_| true })
 }

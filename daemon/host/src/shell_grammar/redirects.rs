@@ -1,13 +1,14 @@
 //! The files that redirects open.
 
 use std::net::Ipv6Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toold_engine::need::{Need, Word};
 use toold_engine::policy::targets::check_target;
 use toold_proto::tool::Category;
 
-use super::shell;
+use super::Command;
+use super::files::is_public;
 use crate::exclude::Exclusions;
 use crate::files::{Resolved, read_need, resolve_for, write_need};
 
@@ -17,6 +18,8 @@ pub(super) struct Redirected {
     path: String,
     /// As it was written.
     shown: String,
+    /// Where the shell may be; `None` when that is not known.
+    folders: Option<Vec<PathBuf>>,
 }
 
 pub(super) enum Target {
@@ -28,7 +31,8 @@ pub(super) enum Target {
 }
 
 impl Redirected {
-    pub(super) fn target(operator: &str, word: Word, raw: &str) -> Target {
+    pub(super) fn target(operator: &str, word: Word, raw: &str, folders: Option<&[PathBuf]>) -> Target {
+        let folders = folders.map(<[PathBuf]>::to_vec);
         let harmless = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
         let descriptor = operator.ends_with('&');
         let number = word.text.strip_suffix('-').unwrap_or(&word.text);
@@ -54,42 +58,47 @@ impl Redirected {
                 category: Category::Network,
                 path: requested(address),
                 shown: format!("{operator} {raw}"),
+                folders,
             });
         }
-        Target::File(Self { category, path: word.text, shown: format!("{operator} {raw}") })
+        Target::File(Self { category, path: word.text, shown: format!("{operator} {raw}"), folders })
     }
 
-    /// A file that a program writes because an argument says so.
-    pub(super) fn written_by_argument(path: String) -> Self {
-        Self { category: Category::FileWrite, shown: path.clone(), path }
-    }
-
-    /// `cwd` is `None` when the line changes folders. A place on the way that needs permission comes before the file.
+    /// A place on the way that needs permission comes before the file.
     pub(super) fn needs(
-        self,
+        &self,
         line: &str,
-        cwd: Option<&Path>,
         may_read: &mut dyn FnMut(&Path) -> bool,
         exclusions: &mut Exclusions,
     ) -> Vec<Need> {
-        let path = Path::new(&self.path);
-        let resolved = match (path.is_absolute(), cwd) {
-            (true, _) => resolve_for(path, Path::new("/"), may_read),
-            (false, Some(cwd)) => resolve_for(path, cwd, may_read),
-            (false, None) => return vec![shell(line, self.shown, None)],
-        };
         let on_file = match self.category {
             Category::FileRead => read_need,
             Category::FileWrite => write_need,
             other => {
                 // A name of a port, or a host that no request could name: no rule could be about it.
                 let forbidden = check_target(other, &self.path).err();
-                return vec![Need { forbidden, command: Some(line.to_owned()), ..Need::new(other, self.path) }];
+                return vec![Need { forbidden, command: Some(line.to_owned()), ..Need::new(other, self.path.clone()) }];
             }
         };
-        let Ok(Resolved { path, veil }) = resolved else { return vec![shell(line, self.shown, None)] };
-        let mut on = |path: &Path| Need { command: Some(line.to_owned()), ..on_file(path, exclusions) };
-        veil.iter().chain([&path]).map(|path| on(path)).collect()
+        let not_known = |why: &str| Command::not_understood(&self.shown, why).need(line);
+        let root = [PathBuf::from("/")];
+        let folders = match (Path::new(&self.path).is_absolute(), &self.folders) {
+            (true, _) => root.as_slice(),
+            (false, Some(folders)) => folders,
+            (false, None) => return vec![not_known("the folder that it runs in is not known")],
+        };
+        let mut needs = Vec::new();
+        for folder in folders {
+            let Ok(Resolved { path, veil }) = resolve_for(Path::new(&self.path), folder, may_read) else {
+                needs.push(not_known("a ring of links"));
+                continue;
+            };
+            for path in veil.iter().chain([&path]) {
+                let is_public = self.category == Category::FileRead && is_public(path);
+                needs.push(Need { command: Some(line.to_owned()), is_public, ..on_file(path, exclusions) });
+            }
+        }
+        needs
     }
 }
 

@@ -1,100 +1,99 @@
-//! Words: quotes removed as the shell does it, and told apart whether the shell would expand them.
+//! Words: quotes removed as the shell does it, and told apart what the shell would expand.
 
-use toold_engine::need::Word;
 use tree_sitter::Node;
 
+use super::arg::{self, Arg, Piece, Token};
+use super::programs::Output;
 use super::{Lost, Walk, Walked, all, check, named};
 
-/// A word while it is put together.
-struct Built {
-    text: String,
-    literal: bool,
-}
-
-impl Walk<'_> {
-    /// A word of a command. What it substitutes is walked too; a word that is not literal keeps the text
-    /// that was written.
-    pub(super) fn word(&mut self, node: Node) -> Walked<Word> {
-        let mut built = Built { text: String::new(), literal: true };
-        self.append(node, &mut built)?;
-        let text = if built.literal { built.text } else { self.text(node).to_owned() };
-        Ok(Word { text, literal: built.literal })
+impl<'t> Walk<'_, '_, '_> {
+    /// A word of a command: the words that it becomes. The commands that it substitutes are walked too.
+    pub(super) fn word(&mut self, node: Node<'t>) -> Walked<Vec<Arg>> {
+        let tokens = self.tokens(node)?;
+        let home = self.home();
+        Ok(arg::words(&tokens, self.text(node), home.as_deref()))
     }
 
-    fn append(&mut self, node: Node, built: &mut Built) -> Walked {
+    pub(super) fn tokens(&mut self, node: Node<'t>) -> Walked<Vec<Token>> {
+        let mut tokens = Vec::new();
+        self.append(node, &mut tokens)?;
+        Ok(tokens)
+    }
+
+    fn append(&mut self, node: Node<'t>, tokens: &mut Vec<Token>) -> Walked {
         let raw = self.text(node);
         match node.kind() {
-            "word" | "test_operator" | "variable_name" => unquoted(raw, built),
-            "number" if node.child_count() == 0 => unquoted(raw, built),
+            "word" | "test_operator" | "variable_name" => unquoted(raw, tokens),
+            "number" if node.child_count() == 0 => unquoted(raw, tokens),
             "raw_string" => {
                 let inner = raw.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).ok_or(Lost)?;
                 if inner.contains('\'') {
                     return Err(Lost);
                 }
-                built.text.push_str(inner);
+                tokens.push(Token::Empty);
+                tokens.extend(inner.chars().map(Token::Quoted));
                 Ok(())
             }
-            "string" => self.double_quoted(node, built),
-            "ansi_c_string" => ansi_quoted(raw, built),
+            "string" => self.double_quoted(node, tokens),
+            "ansi_c_string" => ansi_quoted(raw, tokens),
             "translated_string" => {
-                built.literal = false;
+                // What it is translated to is not known.
                 let string = node.named_child(0).filter(|child| child.kind() == "string").ok_or(Lost)?;
-                self.double_quoted(string, built)
+                self.double_quoted(string, &mut Vec::new())?;
+                tokens.push(Token::Whole(Piece::Unknown { splits: false }));
+                Ok(())
             }
             "simple_expansion"
             | "expansion"
             | "command_substitution"
             | "process_substitution"
             | "arithmetic_expansion" => {
-                built.literal = false;
-                self.expanded(node)
+                let pieces = self.expanded(node, false)?;
+                tokens.push(Token::Value(pieces));
+                Ok(())
             }
             "brace_expression" => {
-                built.literal = false;
+                tokens.extend(raw.chars().map(Token::Bare));
                 Ok(())
             }
             "concatenation" => {
                 let mut at = node.start_byte();
-                let parts = all(node);
-                for (index, part) in parts.iter().enumerate() {
+                for part in all(node) {
                     if part.start_byte() != at {
                         return Err(Lost);
                     }
                     at = part.end_byte();
-                    // `{}` is no brace expansion.
-                    let closed = parts.get(index + 1).is_some_and(|next| self.text(*next).starts_with('}'));
-                    if self.text(*part) == "{" && closed {
-                        built.text.push('{');
-                    } else {
-                        self.append(*part, built)?;
-                    }
+                    self.append(part, tokens)?;
                 }
                 if at == node.end_byte() { Ok(()) } else { Err(Lost) }
             }
             "==" | "=~" => {
-                built.text.push_str(raw);
+                tokens.extend(raw.chars().map(Token::Quoted));
                 Ok(())
             }
             "$" => {
-                built.literal = false;
+                tokens.push(Token::Whole(Piece::Unknown { splits: true }));
                 Ok(())
             }
             _ => Err(Lost),
         }
     }
 
-    fn double_quoted(&mut self, node: Node, built: &mut Built) -> Walked {
+    fn double_quoted(&mut self, node: Node<'t>, tokens: &mut Vec<Token>) -> Walked {
         let inner = node.start_byte() + 1..node.end_byte() - 1;
         let raw = self.text(node);
         if raw.len() < 2 || !raw.starts_with('"') || !raw.ends_with('"') {
             return Err(Lost);
         }
         let expansions = self.expansions_in(node);
+        tokens.push(Token::Empty);
         let mut at = inner.start;
         while at < inner.end {
             if let Some(expansion) = expansions.iter().find(|expansion| expansion.start_byte() == at) {
-                built.literal = false;
-                self.expanded(*expansion)?;
+                let raw = self.text(*expansion);
+                tokens.extend(raw[..raw.len() - raw.trim_start().len()].chars().map(Token::Quoted));
+                let pieces = self.expanded(*expansion, true)?;
+                tokens.extend(pieces.into_iter().map(Token::Whole));
                 at = expansion.end_byte();
                 continue;
             }
@@ -104,26 +103,27 @@ impl Walk<'_> {
             let next = chars.next();
             at += c.len_utf8();
             match (c, next) {
-                ('\\', Some('\n')) => at += 1,
+                // The shell joins the lines first, so what stands around it may be one expansion.
+                ('\\', Some('\n')) => return Err(Lost),
                 ('\\', Some(escaped @ ('$' | '`' | '"' | '\\'))) => {
-                    built.text.push(escaped);
+                    tokens.push(Token::Quoted(escaped));
                     at += 1;
                 }
                 ('\\', None) | ('`' | '"', _) => return Err(Lost),
                 ('$', Some(next)) if check::begins_expansion(next) => return Err(Lost),
-                _ => built.text.push(c),
+                _ => tokens.push(Token::Quoted(c)),
             }
         }
         if at == inner.end { Ok(()) } else { Err(Lost) }
     }
 
     /// The body of a heredoc whose delimiter is not quoted.
-    pub(super) fn heredoc_body(&mut self, node: Node) -> Walked {
+    pub(super) fn heredoc_body(&mut self, node: Node<'t>) -> Walked {
         let expansions = self.expansions_in(node);
         let mut at = node.start_byte();
         while at < node.end_byte() {
             if let Some(expansion) = expansions.iter().find(|expansion| expansion.start_byte() == at) {
-                self.expanded(*expansion)?;
+                self.expanded(*expansion, true)?;
                 at = expansion.end_byte();
                 continue;
             }
@@ -132,6 +132,7 @@ impl Walk<'_> {
             let next = chars.next();
             at += c.len_utf8();
             match (c, next) {
+                ('\\', Some('\n')) => return Err(Lost),
                 ('\\', Some(escaped)) => at += escaped.len_utf8(),
                 ('`', _) | ('$', Some('(' | '{' | '[' | '`')) => return Err(Lost),
                 _ => {}
@@ -140,34 +141,213 @@ impl Walk<'_> {
         if at == node.end_byte() { Ok(()) } else { Err(Lost) }
     }
 
-    fn expansions_in<'t>(&self, node: Node<'t>) -> Vec<Node<'t>> {
+    fn expansions_in(&self, node: Node<'t>) -> Vec<Node<'t>> {
         let kinds = ["simple_expansion", "expansion", "command_substitution", "arithmetic_expansion"];
         named(node).into_iter().filter(|child| kinds.contains(&child.kind())).collect()
     }
 
-    /// What the shell would expand: walks the commands in it, doubts what it cannot tell.
-    fn expanded(&mut self, node: Node) -> Walked {
+    /// What the shell would expand: walks the commands in it, doubts what it cannot tell, and gives what it becomes as
+    /// far as that is known.
+    fn expanded(&mut self, node: Node<'t>, is_quoted: bool) -> Walked<Vec<Piece>> {
         let raw = self.text(node);
         match node.kind() {
             // The grammar passes over blanks behind the `$`, which for the shell is text then.
             "simple_expansion" if !check::is_variable(raw) => Err(Lost),
-            "simple_expansion" => Ok(()),
+            "simple_expansion" => Ok(self.variable(&raw[1..], is_quoted)),
             "expansion" => {
                 // Nested quotes and the operators that evaluate are where grammars and shells part.
-                self.doubt |= !check::expands_simply(raw);
-                self.inner_expansions(node)
+                let is_simple = check::expands_simply(raw);
+                self.doubt |= !is_simple;
+                self.inner_expansions(node)?;
+                Ok(if is_simple {
+                    self.changed_variable(raw, is_quoted)
+                } else {
+                    vec![Piece::Unknown { splits: true }]
+                })
             }
             "arithmetic_expansion" => {
                 // A variable in arithmetic is evaluated, and its value may hold a command.
-                self.doubt |= !raw.chars().all(|c| c.is_ascii_digit() || "$()+-*/% \t".contains(c));
-                self.inner_expansions(node)
+                self.doubt |= !self.is_plain_arithmetic(raw);
+                self.inner_expansions(node)?;
+                Ok(vec![Piece::Number])
             }
-            "command_substitution" | "process_substitution" => self.substitution(node),
+            "process_substitution" => {
+                self.substitution(node)?;
+                Ok(vec![Piece::Pipe])
+            }
+            "command_substitution" => {
+                self.substitution(node)?;
+                Ok(match std::mem::take(&mut self.output) {
+                    // The command may fail, and then there is nothing.
+                    Output::Pieces(pieces) if pieces == [Piece::Number] && !is_quoted => vec![Piece::Maybe],
+                    Output::Pieces(pieces) => pieces,
+                    Output::Lines(names) if !is_quoted && names.is_plain => vec![Piece::Names(names)],
+                    _ => match self.text_of_heredoc(node) {
+                        Some(text) => vec![Piece::Text(text)],
+                        None => vec![Piece::Unknown { splits: !is_quoted }],
+                    },
+                })
+            }
             _ => Err(Lost),
         }
     }
 
-    fn inner_expansions(&mut self, node: Node) -> Walked {
+    /// What a variable holds, by its name.
+    fn variable(&self, name: &str, is_quoted: bool) -> Vec<Piece> {
+        let unknown = vec![Piece::Unknown { splits: !is_quoted }];
+        match name {
+            "?" | "#" | "$" | "RANDOM" | "SECONDS" | "LINENO" | "BASHPID" | "EPOCHSECONDS" | "UID" | "EUID"
+            | "PPID"
+                if !self.state.is_set(name) && !self.state.is_lost() =>
+            {
+                return vec![Piece::Digits];
+            }
+            "@" | "*" => return vec![Piece::Unknown { splits: true }],
+            _ => {}
+        }
+        match self.state.variable(name) {
+            Some(Some(value)) => value.to_vec(),
+            Some(None) => unknown,
+            None => {
+                let of_environment = |name: &str| self.surroundings.environment.get(name)?.to_str().map(str::to_owned);
+                let value = match name {
+                    "HOME" | "TMPDIR" => of_environment(name),
+                    "PWD" => match self.state.folders() {
+                        Some([folder]) => folder.to_str().map(str::to_owned),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                value.map_or(unknown, |value| vec![Piece::Text(value)])
+            }
+        }
+    }
+
+    /// `${name}`, or with an operator that changes the value.
+    fn changed_variable(&self, raw: &str, is_quoted: bool) -> Vec<Piece> {
+        let unknown = vec![Piece::Unknown { splits: !is_quoted || raw.contains(['@', '*']) }];
+        let body = &raw[2..raw.len() - 1];
+        if body.len() > 1 && body.starts_with('#') {
+            return vec![Piece::Number];
+        }
+        let name_end = body.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(body.len());
+        let (name, operator) = body.split_at(name_end);
+        if operator.starts_with('[') {
+            return unknown;
+        }
+        if operator.is_empty() {
+            return self.variable(name, is_quoted);
+        }
+        let value = self.variable(name, is_quoted);
+        let [Piece::Text(text)] = value.as_slice() else { return unknown };
+        let is_plain = |pattern: &str| !pattern.is_empty() && !pattern.contains(['*', '?', '%', '#', '/', '\\', '[']);
+        let changed = if let Some(pattern) = operator.strip_prefix('%').filter(|pattern| is_plain(pattern)) {
+            text.strip_suffix(pattern).unwrap_or(text)
+        } else if let Some(pattern) = operator.strip_prefix('#').filter(|pattern| is_plain(pattern)) {
+            text.strip_prefix(pattern).unwrap_or(text)
+        } else if operator == "##*/" {
+            text.rsplit('/').next().unwrap_or_default()
+        } else if operator == "%/*" {
+            text.rsplit_once('/').map_or(text.as_str(), |(folder, _)| folder)
+        } else if operator.starts_with([':', '-'])
+            && !text.is_empty()
+            && (operator.starts_with(":-") || operator.starts_with('-'))
+        {
+            text
+        } else {
+            return unknown;
+        };
+        vec![Piece::Text(changed.to_owned())]
+    }
+
+    /// Digits, operators, and variables that hold digits: nothing in it can hold a command. An expression that is none, or
+    /// a division by zero, would end the line, so that what follows is not what it seems.
+    fn is_plain_arithmetic(&self, raw: &str) -> bool {
+        let inside = raw.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));
+        let inside = inside.or_else(|| raw.strip_prefix("$[").and_then(|rest| rest.strip_suffix(']')));
+        let is_digits = |text: &str| !text.is_empty() && text.len() < 18 && text.bytes().all(|b| b.is_ascii_digit());
+        let is_decimal = |text: &str| is_digits(text) && (text == "0" || !text.starts_with('0'));
+        let is_number = |name: &str| match self.variable(name, true).as_slice() {
+            [Piece::Number | Piece::Digits] => true,
+            [Piece::Text(text)] => is_decimal(text),
+            _ => false,
+        };
+        let Some(mut rest) = inside.map(str::trim) else { return false };
+        let (mut wants_value, mut depth) = (true, 0_i32);
+        while let Some(c) = rest.chars().next() {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            if end > 0 || c == '$' {
+                let (word, after) = match c {
+                    '$' => {
+                        let named = &rest[1..];
+                        let end = named.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(named.len());
+                        (&named[..end], &named[end..])
+                    }
+                    _ => rest.split_at(end),
+                };
+                let is_value =
+                    if c.is_ascii_digit() { is_decimal(word) } else { check::is_name(word) && is_number(word) };
+                if !wants_value || !is_value {
+                    return false;
+                }
+                (wants_value, rest) = (false, after.trim_start());
+                continue;
+            }
+            let operators = ["<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "<", ">"];
+            let length = match c {
+                '(' if wants_value => {
+                    depth += 1;
+                    1
+                }
+                ')' if !wants_value && depth > 0 => {
+                    depth -= 1;
+                    1
+                }
+                // A sign.
+                '-' if wants_value => 1,
+                // By what is surely not zero.
+                '/' | '%' if !wants_value && rest[1..].trim_start().starts_with(|c: char| ('1'..='9').contains(&c)) => {
+                    1
+                }
+                _ if wants_value => return false,
+                _ => match operators.iter().find(|operator| rest.starts_with(**operator)) {
+                    Some(operator) => operator.len(),
+                    None => return false,
+                },
+            };
+            wants_value = c != ')';
+            rest = rest[length..].trim_start();
+        }
+        !wants_value && depth == 0
+    }
+
+    /// `$(cat <<'EOF' ... EOF)`: the text, without the newlines at its end.
+    fn text_of_heredoc(&self, node: Node<'t>) -> Option<String> {
+        let [statement] = named(node).try_into().ok()?;
+        if statement.kind() != "redirected_statement" {
+            return None;
+        }
+        let body = statement.child_by_field_name("body")?;
+        let [redirect] =
+            named(statement).into_iter().filter(|child| *child != body).collect::<Vec<_>>().try_into().ok()?;
+        if self.text(body) != "cat"
+            || redirect.kind() != "heredoc_redirect"
+            || all(redirect).iter().any(|child| child.kind() == "<<-")
+        {
+            return None;
+        }
+        let part = |kind: &str| all(redirect).into_iter().find(|child| child.kind() == kind);
+        let only = all(redirect)
+            .iter()
+            .all(|child| matches!(child.kind(), "<<" | "heredoc_start" | "heredoc_body" | "heredoc_end"));
+        let (start, body) = (part("heredoc_start")?, part("heredoc_body")?);
+        let text = self.text(body);
+        // Without quotes around its delimiter the shell expands it.
+        let is_text = self.text(start).starts_with(['\'', '"']) || !text.contains(['$', '`', '\\']);
+        (only && is_text).then(|| text.trim_end_matches('\n').to_owned())
+    }
+
+    fn inner_expansions(&mut self, node: Node<'t>) -> Walked {
         self.depth += 1;
         if self.depth > super::MAX_DEPTH {
             return Err(Lost);
@@ -185,71 +365,114 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn substitution(&mut self, node: Node) -> Walked {
-        let raw = self.text(node);
+    fn substitution(&mut self, node: Node<'t>) -> Walked {
+        let raw = self.text(node).trim_start();
         if raw.starts_with('`') && raw.contains('\\') {
             // Its inside is unescaped once before it is read.
             self.doubt = true;
+            self.state.lose();
+            self.output = Output::Unknown;
             return Ok(());
         }
         if !["$(", "`", "<(", ">("].iter().any(|start| raw.starts_with(start)) || raw.starts_with("$((") {
             return Err(Lost);
         }
         let outer = std::mem::replace(&mut self.doubt, false);
+        let input = std::mem::take(&mut self.input);
+        let failed = self.failed.take();
         self.substitutions += 1;
-        for child in named(node) {
-            match child.kind() {
-                "file_redirect" => {
-                    if !self.redirect(child)?.is_empty() {
-                        return Err(Lost);
+        let parts = all(node);
+        let has_several = named(node).len() != 1;
+        self.aside(|walk| {
+            let mut statements = Vec::new();
+            for child in parts {
+                match child.kind() {
+                    "file_redirect" => {
+                        if !walk.redirect(child)?.is_empty() {
+                            return Err(Lost);
+                        }
                     }
+                    _ => statements.push(child),
                 }
-                _ => self.statement(child)?,
             }
-        }
+            walk.output = Output::Unknown;
+            walk.sequence(&statements)
+        })?;
         self.substitutions -= 1;
+        self.input = input;
+        self.failed = failed;
+        if has_several {
+            self.output = Output::Unknown;
+        }
         self.doubt |= outer;
         Ok(())
     }
 }
 
-fn unquoted(raw: &str, built: &mut Built) -> Walked {
-    let mut chars = raw.chars().peekable();
+fn unquoted(raw: &str, tokens: &mut Vec<Token>) -> Walked {
+    let mut chars = raw.chars();
     while let Some(c) = chars.next() {
         match c {
             '\\' => match chars.next() {
-                Some('\n') => {}
-                Some(escaped) => built.text.push(escaped),
+                Some('\n') => return Err(Lost),
+                Some(escaped) => tokens.push(Token::Quoted(escaped)),
                 None => return Err(Lost),
             },
-            '*' | '?' | '[' => built.literal = false,
-            '{' if chars.peek() == Some(&'}') => built.text.push(c),
-            '{' => built.literal = false,
-            '~' if built.text.is_empty() || built.text.ends_with([':', '=']) => built.literal = false,
             '$' | '`' | '"' | '\'' | '(' | ')' | '<' | '>' | '|' | '&' | ';' => return Err(Lost),
             c if c.is_whitespace() || c.is_control() => return Err(Lost),
-            c => built.text.push(c),
+            c => tokens.push(Token::Bare(c)),
         }
     }
     Ok(())
 }
 
-/// `$'...'`. The grammar lets it end later than the shell does.
-fn ansi_quoted(raw: &str, built: &mut Built) -> Walked {
+/// `$'...'` (Bash manual, section 3.1.2.4). The grammar lets it end later than the shell does.
+fn ansi_quoted(raw: &str, tokens: &mut Vec<Token>) -> Walked {
     let inner = raw.strip_prefix("$'").and_then(|rest| rest.strip_suffix('\'')).ok_or(Lost)?;
-    let mut chars = inner.chars();
+    let mut chars = inner.chars().peekable();
+    tokens.push(Token::Empty);
     while let Some(c) = chars.next() {
-        match c {
-            '\'' => return Err(Lost),
-            '\\' => match chars.next().ok_or(Lost)? {
-                'n' => built.text.push('\n'),
-                't' => built.text.push('\t'),
-                'r' => built.text.push('\r'),
-                same @ ('\\' | '\'' | '"') => built.text.push(same),
-                _ => built.literal = false,
-            },
-            c => built.text.push(c),
+        if c == '\'' {
+            return Err(Lost);
         }
+        if c != '\\' {
+            tokens.push(Token::Quoted(c));
+            continue;
+        }
+        // Bytes above 127 are parts of characters, and a NUL ends the word.
+        let ascii = |value: Option<u32>| value.filter(|value| (1..128).contains(value)).and_then(char::from_u32);
+        let escape = chars.next().ok_or(Lost)?;
+        let mut number = |radix: u32, most: usize, first: Option<u32>| {
+            let (mut value, mut digits) = (first, usize::from(first.is_some()));
+            while digits < most
+                && let Some(digit) = chars.peek().and_then(|c| c.to_digit(radix))
+            {
+                value = Some(value.unwrap_or_default() * radix + digit);
+                digits += 1;
+                chars.next();
+            }
+            value
+        };
+        let decoded = match escape {
+            'n' => Some('\n'),
+            't' => Some('\t'),
+            'r' => Some('\r'),
+            'a' => Some('\x07'),
+            'b' => Some('\x08'),
+            'e' | 'E' => Some('\x1b'),
+            'f' => Some('\x0c'),
+            'v' => Some('\x0b'),
+            same @ ('\\' | '\'' | '"' | '?') => Some(same),
+            'x' => ascii(number(16, 2, None)),
+            'u' => ascii(number(16, 4, None)),
+            'U' => ascii(number(16, 8, None)),
+            digit @ '0'..='7' => ascii(number(8, 3, digit.to_digit(8))),
+            _ => None,
+        };
+        tokens.push(match decoded {
+            Some(c) => Token::Quoted(c),
+            None => Token::Whole(Piece::Unknown { splits: false }),
+        });
     }
     Ok(())
 }

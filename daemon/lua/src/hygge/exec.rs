@@ -13,7 +13,7 @@ use toold_host::exclude::Exclusions;
 use toold_host::files::{self, Resolved};
 use toold_host::process::{Command, Ending, Finished, run};
 use toold_host::sandbox::Sandbox;
-use toold_host::shell_grammar;
+use toold_host::shell_grammar::{self, Surroundings};
 use toold_host::started::StartedFor;
 use toold_proto::call::Stream;
 use toold_proto::tool::Category;
@@ -161,7 +161,16 @@ impl Program {
         }
         let rules = self.sandbox.rules_in(self.cx.session.project());
         let mut is_known = |place: &Path| knows(&self.call, &self.plugin, place);
-        for mut need in shell_grammar::needs_for(&self.line, &self.command.cwd, &mut is_known) {
+        let (cwd, environment) = (&self.command.cwd, &self.command.environment);
+        let needs = shell_grammar::needs(&self.line, &mut Surroundings { cwd, environment, may_read: &mut is_known });
+        for mut need in needs {
+            let owned = || self.plugin.owns(Path::new(&need.target));
+            if need.category == Category::FileRead && need.forbidden.is_none() && owned() {
+                continue;
+            }
+            if need.of_command.is_some() {
+                need.harmless = rules.describe().is_some() && rules.eases();
+            }
             if need.category == Category::Shell
                 && let Some(confined) = rules.describe()
             {

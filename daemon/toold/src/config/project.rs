@@ -10,8 +10,8 @@ use toold_host::files;
 use toold_proto::config::ConfigEntry;
 use toold_proto::permission::{RuleInfo, Verdict};
 
-use crate::config::Config;
 use crate::config::read::{Read, Text, read};
+use crate::config::{Config, ReadOnlyCommands};
 
 /// What a project may configure. All but rules that deny or ask counts only once a person trusts it.
 pub const SECTIONS: &[&str] = &["permission", "hooks", "plugins", "mcp", "sandbox", "subagents"];
@@ -94,6 +94,9 @@ impl ProjectFile {
         for pattern in &self.config.permission.protected_writes {
             let origin = format!("{}:{}", self.path.display(), self.line_of(pattern));
             policy.protect(pattern.get_ref(), &origin, Some(&self.project));
+        }
+        if self.config.permission.read_only_commands == ReadOnlyCommands::Ask {
+            policy.asks_for_reading.projects.push(self.project.clone());
         }
         self.problems.iter().for_each(|problem| policy.close_project(&self.project, problem));
         policy

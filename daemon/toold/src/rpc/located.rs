@@ -29,7 +29,7 @@ pub(super) fn knows(engine: &Engine, session: &Session, place: &Path) -> bool {
 /// Whether the session may read a place, with nobody asked.
 pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verdict {
     let tool = ToolName::parse("read").expect("small letters are a name");
-    let (places, above, chain) = (session.places(), session.above(), session.chain());
+    let (places, above, chain, made) = (session.places(), session.above(), session.chain(), session.made());
     let subject = Subject {
         tool: &tool,
         origin: Origin::Builtin,
@@ -40,6 +40,7 @@ pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verd
         roots: &places,
         project: session.project(),
         chain: &chain,
+        made: &made,
     };
     let need = seen_need(place, true, &mut Exclusions::default());
     decide(&engine.policy.load(), &engine.grants.snapshot(), &subject, &need).verdict

@@ -12,9 +12,10 @@ use toold_engine::permit::{GrantError, grant, revoke};
 use toold_engine::policy::{GrantScope, Subject, check};
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
+use toold_host::environment::Environment;
 use toold_host::exclude::Exclusions;
 use toold_host::files::{read_need, write_need};
-use toold_host::shell_grammar;
+use toold_host::shell_grammar::{self, Explained, Surroundings};
 use toold_proto::daemon::Done;
 use toold_proto::event::What;
 use toold_proto::method::{
@@ -22,8 +23,9 @@ use toold_proto::method::{
     PermissionsSetMode, PermissionsSubscribe, Subscription,
 };
 use toold_proto::permission::{
-    Answerer, CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent,
-    PermissionList, ReplyPermission, RevokePermission, Scope, SetMode, SubscribePrompts,
+    Answerer, CheckPermission, CheckedPart, CheckedPermission, ExplainedCommand, ExplainedWord, GrantInfo,
+    GrantPermission, KnownProgram, PendingAsks, PermissionEvent, PermissionList, ReplyPermission, RevokePermission,
+    Scope, SetMode, SubscribePrompts,
 };
 use toold_proto::tool::{Category, SessionId, ToolName};
 
@@ -188,9 +190,11 @@ async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermi
     let (category, target, place) = (params.category, params.target.clone(), cwd.clone());
     let (engine, of) = (request.state.engine.clone(), session.clone());
     // Paths are resolved and ignore files read.
-    let needs = blocking(move || needs_of(&engine, &of, category, &target, &place)).await??;
+    let environment = request.state.options.of_children().with(&session.env);
+    let explained = blocking(move || explain(&engine, &of, &environment, category, &target, &place)).await??;
+    let needs: Vec<Need> = explained.iter().flat_map(|part| part.needs.iter().cloned()).collect();
     let engine = &request.state.engine;
-    let (places, above, chain) = (session.places(), session.above(), session.chain());
+    let (places, above, chain, made) = (session.places(), session.above(), session.chain(), session.made());
     let subject = Subject {
         tool: &tool,
         origin,
@@ -201,8 +205,40 @@ async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermi
         roots: &places,
         project: session.project(),
         chain: &chain,
+        made: &made,
     };
-    Ok(check(&engine.policy.load(), &engine.grants.snapshot(), &subject, &needs))
+    let mut checked = check(&engine.policy.load(), &engine.grants.snapshot(), &subject, &needs);
+    if params.explain && category == Category::Shell {
+        checked.commands = commands(explained, &checked);
+    }
+    Ok(checked)
+}
+
+/// How the line was read, with what was decided of each part.
+fn commands(explained: Vec<Explained>, checked: &CheckedPermission) -> Vec<ExplainedCommand> {
+    let mut parts = checked.parts.iter().cloned();
+    let mut part = |need: Need| {
+        // The parts are told only when there are several.
+        parts.next().unwrap_or_else(|| CheckedPart {
+            category: need.category,
+            target: need.target,
+            verdict: checked.verdict,
+            rule: checked.rule.clone(),
+        })
+    };
+    let command = |explained: Explained| ExplainedCommand {
+        command: (!explained.command.is_empty()).then_some(explained.command),
+        known: explained.program.map(|(name, version)| KnownProgram { name, version }),
+        words: explained
+            .notes
+            .into_iter()
+            .map(|note| ExplainedWord { text: note.text, meaning: note.meaning })
+            .collect(),
+        unsure: explained.unsure,
+        reads_only: explained.reads_only,
+        parts: explained.needs.into_iter().map(&mut part).collect(),
+    };
+    explained.into_iter().map(command).collect()
 }
 
 async fn set_mode(request: Request, params: SetMode) -> Result<Done, ErrorObjectOwned> {
@@ -251,25 +287,30 @@ fn mounted_name(target: &str) -> String {
     own.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect()
 }
 
-fn needs_of(
+fn explain(
     engine: &Engine,
     session: &Session,
+    environment: &Environment,
     category: Category,
     target: &str,
     cwd: &Path,
-) -> Result<Vec<Need>, ErrorObjectOwned> {
+) -> Result<Vec<Explained>, ErrorObjectOwned> {
     let resolved = || {
         let found = located(engine, session, &cwd.join(target));
         let found = found.map_err(|error| invalid_params(&format!("target: {target}: {error}")))?;
         Ok::<PathBuf, ErrorObjectOwned>(found.veil.unwrap_or(found.path))
     };
     let mut exclusions = Exclusions::default();
-    Ok(match category {
+    let needs = match category {
         Category::FileRead => vec![read_need(&resolved()?, &mut exclusions)],
         Category::FileWrite => vec![write_need(&resolved()?, &mut exclusions)],
-        Category::Shell => shell_grammar::needs_for(target, cwd, &mut |place| knows(engine, session, place)),
+        Category::Shell => {
+            let may_read = &mut |place: &Path| knows(engine, session, place);
+            return Ok(shell_grammar::explain(target, &mut Surroundings { cwd, environment, may_read }));
+        }
         Category::Network | Category::Mcp | Category::Agent | Category::Plugin => vec![Need::new(category, target)],
-    })
+    };
+    Ok(vec![Explained::of_needs(needs)])
 }
 
 fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {

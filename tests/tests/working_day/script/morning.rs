@@ -169,8 +169,8 @@ fn what_is_refused() -> Vec<Step> {
     vec![
         read(".env").refused("not allowed"),
         bash("while read -r line; do echo \"$line\"; done < .env").refused("not allowed"),
-        // FIXME: refused, as the reading tools and redirects are; `cat` was allowed with any file.
-        bash("cat .env").leaks(),
+        bash("cat .env").refused("not allowed"),
+        bash("cat .e*").refused("not allowed"),
         tool("grep", json!({"pattern": "API_TOKEN", "path": ".env"})).refused("not allowed"),
         write(".git/hooks/pre-commit", "#!/bin/sh\ntouch /tmp/ran\n").refused("not allowed"),
         bash("printf '#!/bin/sh\\n' > .git/hooks/pre-commit").refused("not allowed"),

@@ -1,7 +1,9 @@
 //! Rules, grants and checks as a person reads them.
 
 use comfy_table::{Cell, Color};
-use toold_proto::permission::{Action, CheckedPermission, GrantInfo, PermissionList, Scope, Verdict};
+use toold_proto::permission::{
+    Action, CheckedPart, CheckedPermission, ExplainedCommand, GrantInfo, PermissionList, Scope, Verdict,
+};
 use toold_proto::tool::SessionId;
 
 use crate::output::{BAD, BOLD, DIM, GOOD, WARN, one_line, plain};
@@ -97,24 +99,67 @@ pub(super) fn grant(grant: &GrantInfo) -> String {
 }
 
 /// What would happen, and the parts that were judged.
-pub(super) fn check(checked: &CheckedPermission) -> String {
-    let style = |verdict| match verdict {
+pub(super) fn check(checked: &CheckedPermission, width: Option<u16>) -> String {
+    let s = style(checked.verdict);
+    let mut text = format!("{s}{}{s:#} by {}\n", checked.verdict.as_str(), one_line(&checked.rule));
+    if checked.commands.is_empty() {
+        checked.parts.iter().for_each(|part| text.push_str(&format!("  {}", decided(part))));
+    }
+    for command in &checked.commands {
+        text.push('\n');
+        text.push_str(&explained(command, width));
+    }
+    text
+}
+
+fn style(verdict: Verdict) -> anstyle::Style {
+    match verdict {
         Verdict::Allow => GOOD,
         Verdict::Ask => WARN,
         Verdict::Deny => BAD,
-    };
-    let s = style(checked.verdict);
-    let mut text = format!("{s}{}{s:#} by {}\n", checked.verdict.as_str(), one_line(&checked.rule));
-    for part in &checked.parts {
-        let s = style(part.verdict);
-        text.push_str(&format!(
-            "  {s}{:<5}{s:#} {} {} {DIM}by {}{DIM:#}\n",
-            part.verdict.as_str(),
-            part.category,
-            plain(&part.target),
-            one_line(&part.rule)
-        ));
     }
+}
+
+fn decided(part: &CheckedPart) -> String {
+    let s = style(part.verdict);
+    format!(
+        "{s}{:<5}{s:#} {} {} {DIM}by {}{DIM:#}\n",
+        part.verdict.as_str(),
+        part.category,
+        plain(&part.target),
+        one_line(&part.rule)
+    )
+}
+
+/// How one command of a line was read, and what decides it.
+fn explained(command: &ExplainedCommand, width: Option<u16>) -> String {
+    let mut text = String::new();
+    let Some(line) = &command.command else {
+        command.parts.iter().for_each(|part| text.push_str(&format!("{BOLD}redirect{BOLD:#} {}", decided(part))));
+        return text;
+    };
+    text.push_str(&format!("{BOLD}{}{BOLD:#}\n", plain(line)));
+    let is_variable = command.words.len() == 1 && command.words[0].text == *line;
+    let program = match &command.known {
+        None if is_variable => one_line(&command.words[0].meaning),
+        Some(known) => format!("{} ({})", one_line(&known.name), one_line(&known.version)),
+        None => "no table knows it".to_owned(),
+    };
+    let reads = if command.reads_only { ", only reads" } else { "" };
+    let noun = if is_variable { "assignment" } else { "program" };
+    text.push_str(&format!("  {DIM}{noun}{DIM:#} {program}{reads}\n"));
+    if !command.words.is_empty() && !is_variable {
+        let mut rows = table::new(width);
+        for word in &command.words {
+            rows.add_row([Cell::new(format!("  {}", one_line(&word.text))), Cell::new(one_line(&word.meaning))]);
+        }
+        text.push_str(&table::render(&rows));
+    }
+    if let Some(why) = &command.unsure {
+        text.push_str(&format!("  {WARN}not certain{WARN:#} {}\n", one_line(why)));
+        text.push_str("    a rule for exactly this command covers it, and none with a wildcard\n");
+    }
+    command.parts.iter().for_each(|part| text.push_str(&format!("  {}", decided(part))));
     text
 }
 
@@ -153,7 +198,7 @@ mod tests {
             {"category": "shell", "target": "rm -rf x", "verdict": "ask", "rule": "the default of shell"}
         ]}))
         .unwrap();
-        insta::assert_snapshot!(anstream::adapter::strip_str(&check(&checked)).to_string(), @r"
+        insta::assert_snapshot!(anstream::adapter::strip_str(&check(&checked, None)).to_string(), @r"
         ask by the default of shell
           allow shell git status by /c.toml:3
           ask   shell rm -rf x by the default of shell

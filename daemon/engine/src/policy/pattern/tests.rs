@@ -82,7 +82,7 @@ fn patterns_of_more_than_a_command_are_refused() {
 
 #[test]
 fn denials_see_through_folders_and_quotes() {
-    let deny = |pattern: &str, need: &Need| Pattern::parse(Category::Shell, pattern).unwrap().matches_to_deny(need);
+    let deny = |pattern: &str, need: &Need| Pattern::parse(Category::Shell, pattern).unwrap().may_match(need).is_some();
     assert!(deny("rm *", &shell(&["/bin/rm", "-rf", "x"])));
     assert!(!deny("rm *", &shell(&["/bin/rmdir", "x"])));
     assert!(deny("rm *", &Need::new(Category::Shell, "r'm' -rf $((x))")));

@@ -45,20 +45,22 @@ impl Words {
     }
 
     pub(super) fn matches(&self, given: &[Word]) -> bool {
-        self.matches_from(0, given)
-    }
-
-    /// As `matches`, but the folder of the program does not count.
-    pub(super) fn matches_by_name(&self, given: &[Word]) -> bool {
-        let (Some(pattern), Some(program)) = (self.words.first(), given.first()) else { return false };
-        let name = program.text.rsplit('/').next().unwrap_or_default();
-        pattern.matches(name) && self.matches_from(1, given)
-    }
-
-    fn matches_from(&self, from: usize, given: &[Word]) -> bool {
         let fits = if self.more { given.len() >= self.words.len() } else { given.len() == self.words.len() };
-        let mut pairs = self.words.iter().zip(given).skip(from);
+        let mut pairs = self.words.iter().zip(given);
         fits && pairs.all(|(pattern, word)| if word.literal { pattern.matches(&word.text) } else { pattern.is_any() })
+    }
+
+    /// Whether the command may turn out to be one that the pattern matches. The folder of the program does not count.
+    pub(super) fn may_match(&self, given: &[Word]) -> bool {
+        let Some((first, rest)) = given.split_first() else { return false };
+        let name = first.text.rsplit('/').next().unwrap_or_default();
+        match self.words.split_first() {
+            None => true,
+            Some((pattern, _)) if first.literal && !pattern.matches(name) && !pattern.matches(&first.text) => false,
+            Some((_, patterns)) if first.literal => may_become(rest, patterns, self.more),
+            // The name may become any words, options of a wrapper among them.
+            Some(_) => true,
+        }
     }
 
     /// Whether the words that the pattern begins with occur in a line that could not be read.
@@ -71,6 +73,27 @@ impl Words {
         let mut found = plain.split(|c: char| c.is_whitespace() || ";|&()<>{}`$/=".contains(c));
         names.iter().all(|name| found.any(|word| word == name.rsplit('/').next().unwrap_or_default()))
     }
+}
+
+/// Whether words can become such that the patterns match: one that the shell still changes, any number of words.
+fn may_become(given: &[Word], patterns: &[Wild], more: bool) -> bool {
+    // `reachable[n]`: the words so far can become what the first n patterns match.
+    let mut reachable = vec![false; patterns.len() + 1];
+    reachable[0] = true;
+    for word in given {
+        let mut next = vec![false; patterns.len() + 1];
+        for at in (0..=patterns.len()).filter(|at| reachable[*at]) {
+            if at == patterns.len() {
+                next[at] |= more || !word.literal;
+            } else if !word.literal {
+                next[at..].fill(true);
+            } else if patterns[at].matches(&word.text) {
+                next[at + 1] = true;
+            }
+        }
+        reachable = next;
+    }
+    reachable[patterns.len()]
 }
 
 fn split(text: &str) -> Result<Vec<Wild>, String> {

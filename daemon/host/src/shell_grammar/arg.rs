@@ -1,0 +1,435 @@
+//! Words as a program gets them: what is known of each after the shell has expanded it.
+//!
+//! The order is that of the shell (Bash manual, section 3.5): brace lists, tildes and variables, splitting, file names.
+
+use std::rc::Rc;
+
+use super::names::Names;
+
+/// More words than these no brace list makes here.
+const MAX_WORDS: usize = 64;
+
+/// A part of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    /// `*`, `?` or a bracket expression that the shell compares with names of files.
+    Glob(String),
+    /// Digits, perhaps behind a minus sign.
+    Number,
+    /// Digits.
+    Digits,
+    /// A name that holds no blank and begins with no dash, such as a commit.
+    Plain,
+    /// Such a name, or no word at all.
+    Maybe,
+    /// Any number of these names, each a word of its own.
+    Names(Rc<Names>),
+    /// The name of a pipe (`<(...)`).
+    Pipe,
+    Unknown {
+        /// It may become no word, or several.
+        splits: bool,
+    },
+}
+
+/// A word behind the shell's expansions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Arg {
+    pub(super) pieces: Vec<Piece>,
+    /// As it was written.
+    pub(super) raw: String,
+}
+
+impl Arg {
+    pub(super) fn text(text: &str) -> Self {
+        Self { pieces: vec![Piece::Text(text.to_owned())], raw: text.to_owned() }
+    }
+
+    pub(super) fn unknown(raw: &str) -> Self {
+        Self { pieces: vec![Piece::Unknown { splits: true }], raw: raw.to_owned() }
+    }
+
+    /// The word, when all of it is known.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [] => Some(""),
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.literal() == Some(text)
+    }
+
+    /// The known text that it begins with.
+    pub(super) fn start(&self) -> &str {
+        match self.pieces.first() {
+            Some(Piece::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// Whether a program might take it for an option.
+    pub(super) fn may_be_option(&self) -> bool {
+        match self.pieces.first() {
+            None => false,
+            Some(Piece::Text(text)) => text.starts_with(['-', '+']),
+            Some(Piece::Plain | Piece::Maybe | Piece::Digits | Piece::Pipe) => false,
+            Some(Piece::Names(names)) => names.has_dash,
+            Some(Piece::Glob(_) | Piece::Number | Piece::Unknown { .. }) => true,
+        }
+    }
+
+    /// Whether it is one word, and not none or several.
+    pub(super) fn is_one(&self) -> bool {
+        let splits =
+            |piece: &Piece| matches!(piece, Piece::Glob(_) | Piece::Names(_) | Piece::Unknown { splits: true });
+        let vanishes = !self.pieces.is_empty() && self.pieces.iter().all(|piece| *piece == Piece::Maybe);
+        !vanishes && !self.pieces.iter().any(splits)
+    }
+
+    pub(super) fn has_glob(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)))
+    }
+
+    /// Its known text, with wildcards as they were written.
+    pub(super) fn pattern(&self) -> String {
+        let text = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) | Piece::Glob(text) => text.as_str(),
+            Piece::Number
+            | Piece::Digits
+            | Piece::Plain
+            | Piece::Maybe
+            | Piece::Names(_)
+            | Piece::Pipe
+            | Piece::Unknown { .. } => "",
+        });
+        text.collect()
+    }
+
+    /// Without the first bytes of its known text.
+    pub(super) fn without_start(&self, bytes: usize) -> Self {
+        let mut arg = self.clone();
+        if let Some(Piece::Text(text)) = arg.pieces.first_mut() {
+            *text = text[bytes..].to_owned();
+            if text.is_empty() && arg.pieces.len() > 1 {
+                arg.pieces.remove(0);
+            }
+        }
+        arg
+    }
+
+    /// The words that it stands for, as the engine compares them with patterns.
+    pub(super) fn word(&self) -> toold_engine::need::Word {
+        match self.literal() {
+            Some(text) => toold_engine::need::Word { text: text.to_owned(), literal: true },
+            None => toold_engine::need::Word { text: self.raw.clone(), literal: false },
+        }
+    }
+}
+
+/// A word while it is put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A character that the shell may give a meaning.
+    Bare(char),
+    Quoted(char),
+    /// Quotes with nothing in them: the word is there even if it is empty.
+    Empty,
+    /// Within quotes, or of a form that splits nowhere.
+    Whole(Piece),
+    /// What a variable holds, without quotes around it.
+    Value(Vec<Piece>),
+}
+
+/// The words that the tokens of one word become.
+pub(super) fn words(tokens: &[Token], raw: &str, home: Option<&str>) -> Vec<Arg> {
+    let Some(lists) = braces(tokens) else { return vec![Arg::unknown(raw)] };
+    // Lists come before variables, so letters of a list may belong to the name of one.
+    if lists.len() > 1 && tokens.iter().any(|token| matches!(token, Token::Value(_))) {
+        return vec![Arg::unknown(raw)];
+    }
+    let written = if lists.len() == 1 { Some(raw) } else { None };
+    lists.iter().flat_map(|tokens| Words::of(tokens, written.unwrap_or(raw), home)).collect()
+}
+
+/// The value that an assignment gives: not split, with no names of files and no brace lists.
+pub(super) fn value(tokens: &[Token], home: Option<&str>) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut tokens = tokens.iter().peekable();
+    let mut previous = None;
+    while let Some(token) = tokens.next() {
+        match token {
+            Token::Bare('~') if matches!(previous, None | Some(&Token::Bare(':'))) => {
+                let ends = matches!(tokens.peek(), None | Some(Token::Bare('/' | ':')));
+                match home.filter(|_| ends) {
+                    Some(home) => push_text(&mut pieces, home),
+                    None => pieces.push(Piece::Unknown { splits: false }),
+                }
+            }
+            Token::Bare(c) | Token::Quoted(c) => push_text(&mut pieces, c.encode_utf8(&mut [0; 4])),
+            Token::Empty => {}
+            Token::Whole(piece) => push(&mut pieces, piece.clone()),
+            Token::Value(value) => value.iter().for_each(|piece| push(&mut pieces, piece.clone())),
+        }
+        previous = Some(token);
+    }
+    pieces
+}
+
+pub(super) fn push(pieces: &mut Vec<Piece>, piece: Piece) {
+    match piece {
+        Piece::Text(text) => push_text(pieces, &text),
+        other => pieces.push(other),
+    }
+}
+
+fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+    match pieces.last_mut() {
+        Some(Piece::Text(last)) => last.push_str(text),
+        _ => pieces.push(Piece::Text(text.to_owned())),
+    }
+}
+
+/// The words of which one is being put together.
+struct Words<'a> {
+    done: Vec<Arg>,
+    pieces: Vec<Piece>,
+    /// There is a word, if an empty one.
+    is_there: bool,
+    raw: &'a str,
+}
+
+impl<'a> Words<'a> {
+    fn of(tokens: &[Token], raw: &'a str, home: Option<&str>) -> Vec<Arg> {
+        let mut words = Self { done: Vec::new(), pieces: Vec::new(), is_there: false, raw };
+        let mut at = 0;
+        while let Some(token) = tokens.get(at) {
+            at += 1;
+            match token {
+                Token::Bare('~') if at == 1 => {
+                    let ends = matches!(tokens.get(at), None | Some(Token::Bare('/')));
+                    match home.filter(|_| ends) {
+                        Some(home) => words.text(home),
+                        None => words.push(Piece::Unknown { splits: false }),
+                    }
+                }
+                // Behind `NAME=` and `:` the shell may expand it as well.
+                Token::Bare('~') if matches!(tokens[at - 2], Token::Bare('=' | ':')) => {
+                    words.push(Piece::Unknown { splits: false });
+                }
+                Token::Bare(c @ ('*' | '?')) => words.push(Piece::Glob(c.to_string())),
+                Token::Bare('[') => match bracket(&tokens[at - 1..]) {
+                    Some((glob, length)) => {
+                        words.push(glob);
+                        at += length - 1;
+                    }
+                    None => words.text("["),
+                },
+                Token::Bare(c) | Token::Quoted(c) => words.text(c.encode_utf8(&mut [0; 4])),
+                Token::Empty => words.is_there = true,
+                Token::Whole(piece) => words.push(piece.clone()),
+                Token::Value(value) => words.value(value),
+            }
+        }
+        words.end();
+        words.done
+    }
+
+    fn text(&mut self, text: &str) {
+        self.is_there = true;
+        push_text(&mut self.pieces, text);
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.is_there = true;
+        push(&mut self.pieces, piece);
+    }
+
+    fn end(&mut self) {
+        if std::mem::take(&mut self.is_there) {
+            self.done.push(Arg { pieces: std::mem::take(&mut self.pieces), raw: self.raw.to_owned() });
+        }
+    }
+
+    /// Without quotes: blanks in it end words, and wildcards in it are compared with names of files.
+    fn value(&mut self, value: &[Piece]) {
+        for piece in value {
+            let Piece::Text(text) = piece else {
+                match piece {
+                    Piece::Unknown { .. } => self.push(Piece::Unknown { splits: true }),
+                    Piece::Plain => self.push(Piece::Maybe),
+                    // The names that a wildcard has found are split like any text.
+                    Piece::Names(names) if !names.is_plain => self.push(Piece::Unknown { splits: true }),
+                    other => self.push(other.clone()),
+                }
+                continue;
+            };
+            // A backslash keeps its neighbour from being a wildcard, and stays where there is none.
+            if text.contains('\\') {
+                self.push(Piece::Unknown { splits: true });
+                continue;
+            }
+            for c in text.chars() {
+                match c {
+                    ' ' | '\t' | '\n' => self.end(),
+                    '*' | '?' => self.push(Piece::Glob(c.to_string())),
+                    '[' => self.push(Piece::Unknown { splits: true }),
+                    c => self.text(c.encode_utf8(&mut [0; 4])),
+                }
+            }
+        }
+    }
+}
+
+/// A bracket expression at the start of the tokens, and how many tokens it takes; `None` when `[` is only a character.
+fn bracket(tokens: &[Token]) -> Option<(Piece, usize)> {
+    let end = tokens.iter().skip(2).position(|token| *token == Token::Bare(']'))? + 2;
+    let mut text = String::new();
+    for token in &tokens[..=end] {
+        match token {
+            Token::Bare(c) if !matches!(c, '\\' | '/') => text.push(*c),
+            // Quotes and classes within brackets: which names match is not known.
+            _ => return Some((Piece::Unknown { splits: true }, end + 1)),
+        }
+    }
+    let is_plain = !text[1..].contains('[');
+    let piece = if is_plain { Piece::Glob(text) } else { Piece::Unknown { splits: true } };
+    Some((piece, end + 1))
+}
+
+/// Expands the brace lists; `None` when what they become is not known here.
+fn braces(tokens: &[Token]) -> Option<Vec<Vec<Token>>> {
+    let Some(open) = tokens.iter().position(|token| *token == Token::Bare('{')) else {
+        return Some(vec![tokens.to_vec()]);
+    };
+    let mut depth = 0_usize;
+    let mut commas = Vec::new();
+    let mut close = None;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token {
+            Token::Bare('{') => depth += 1,
+            Token::Bare('}') => {
+                depth -= 1;
+                if depth == 0 {
+                    close = Some(at);
+                    break;
+                }
+            }
+            Token::Bare(',') if depth == 1 => commas.push(at),
+            _ => {}
+        }
+    }
+    // Without its other half a brace is a character, but which characters behind it still form lists is not sure.
+    let Some(close) = close else {
+        let rest = &tokens[open + 1..];
+        let has_more = rest.iter().any(|token| matches!(token, Token::Bare('{' | '}')));
+        return (!has_more).then(|| vec![tokens.to_vec()]);
+    };
+    let inside = &tokens[open + 1..close];
+    let alternatives: Vec<Vec<Token>> = if commas.is_empty() {
+        match sequence(inside) {
+            Sequence::Words(words) => words,
+            Sequence::Unknown => return None,
+            // `{}`, and the like of `stash@{0}`, are characters.
+            Sequence::None => {
+                if inside.iter().any(|token| matches!(token, Token::Bare('{' | '}'))) {
+                    return None;
+                }
+                let rest = braces(&tokens[close + 1..])?;
+                let start = &tokens[..=close];
+                return Some(rest.into_iter().map(|rest| [start, &rest].concat()).collect());
+            }
+        }
+    } else {
+        let mut alternatives = Vec::new();
+        let mut from = open + 1;
+        for end in commas.into_iter().chain([close]) {
+            alternatives.extend(braces(&tokens[from..end])?);
+            from = end + 1;
+        }
+        alternatives
+    };
+    let mut words = Vec::new();
+    let rest = braces(&tokens[close + 1..])?;
+    for alternative in &alternatives {
+        for rest in &rest {
+            words.push([&tokens[..open], alternative, rest].concat());
+        }
+    }
+    (words.len() <= MAX_WORDS).then_some(words)
+}
+
+enum Sequence {
+    Words(Vec<Vec<Token>>),
+    None,
+    Unknown,
+}
+
+/// `1..5`
+fn sequence(inside: &[Token]) -> Sequence {
+    let mut text = String::new();
+    for token in inside {
+        match token {
+            Token::Bare(c) => text.push(*c),
+            // With `..` from elsewhere it might be a sequence.
+            _ => return if text.contains('.') || inside.len() > 1 { Sequence::Unknown } else { Sequence::None },
+        }
+    }
+    let Some((first, last)) = text.split_once("..") else { return Sequence::None };
+    let is_number = |text: &str| !text.is_empty() && text.len() < 6 && text.bytes().all(|b| b.is_ascii_digit());
+    let has_zeros = |text: &str| text.len() > 1 && text.starts_with('0');
+    match (first.parse::<i64>(), last.parse::<i64>()) {
+        (Ok(a), Ok(b)) if is_number(first) && is_number(last) && !has_zeros(first) && !has_zeros(last) => {
+            let numbers: Vec<i64> = if a <= b { (a..=b).collect() } else { (b..=a).rev().collect() };
+            if numbers.len() > MAX_WORDS {
+                return Sequence::Unknown;
+            }
+            let tokens = |number: &i64| number.to_string().chars().map(Token::Quoted).collect();
+            Sequence::Words(numbers.iter().map(tokens).collect())
+        }
+        _ => Sequence::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bare(text: &str) -> Vec<Token> {
+        text.chars().map(Token::Bare).collect()
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let found = words(&bare(text), text, Some("/home/u"));
+        let shown: Vec<String> = found
+            .iter()
+            .map(|arg| match arg.literal() {
+                Some(text) => text.to_owned(),
+                None => format!("{:?}", arg.pieces),
+            })
+            .collect();
+        assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn brace_lists_become_words() {
+        check("a{b,c}d", &["abd", "acd"]);
+        check("{a,b}{c,d}", &["ac", "ad", "bc", "bd"]);
+        check("{a,b{c,d}}", &["a", "bc", "bd"]);
+        check("{1..3}", &["1", "2", "3"]);
+        check("stash@{0}", &["stash@{0}"]);
+        check("{}", &["{}"]);
+        check("{-exec,touch,P}", &["-exec", "touch", "P"]);
+        check("~/x", &["/home/u/x"]);
+        check("a~", &["a~"]);
+        check("[", &["["]);
+        for unknown in ["{a..z}", "{01..03}", "{a,b", "{1..99999}", "{{a}"] {
+            let found = words(&bare(unknown), unknown, None);
+            assert!(found.iter().all(|arg| arg.literal().is_none()) || unknown == "{a,b", "{unknown}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! How a line was read, for people.
+
+use toold_engine::need::Need;
+
+use super::{Found, Note, Surroundings, read};
+
+/// One command of a line, or one file that it redirects to, and what it needs.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// The command as it was understood; empty for a redirect.
+    pub command: String,
+    /// The program and the version that the table was written for; `None` for a program that no table knows.
+    pub program: Option<(String, String)>,
+    /// The words that mean something to the program.
+    pub notes: Vec<Note>,
+    pub unsure: Option<String>,
+    pub reads_only: bool,
+    /// The command's own need first, then the files that it names.
+    pub needs: Vec<Need>,
+}
+
+impl Explained {
+    /// Of what is no command.
+    pub fn of_needs(needs: Vec<Need>) -> Self {
+        Self { command: String::new(), program: None, notes: Vec::new(), unsure: None, reads_only: false, needs }
+    }
+}
+
+/// Reads a line as [`needs`](super::needs) does, and tells what it saw.
+pub fn explain(line: &str, surroundings: &mut Surroundings) -> Vec<Explained> {
+    let mut all: Vec<Explained> = Vec::new();
+    for (found, needs) in read(line, surroundings) {
+        match found {
+            Found::File(_) if !all.is_empty() => {
+                if let Some(last) = all.last_mut() {
+                    last.needs.extend(needs);
+                }
+            }
+            Found::Command(command) => all.push(Explained {
+                command: command.target.clone(),
+                program: command.known.map(|known| (known.name.clone(), known.version.clone())),
+                notes: command.notes,
+                unsure: command.unsure,
+                reads_only: command.reads_only,
+                needs,
+            }),
+            Found::File(_) | Found::Redirect(_) => all.push(Explained::of_needs(needs)),
+        }
+    }
+    all
+}

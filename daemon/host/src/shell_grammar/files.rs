@@ -1,0 +1,332 @@
+//! The files that commands name: which they are, and the permission to read or write them.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use toold_engine::need::Need;
+use toold_engine::policy::is_secret;
+use toold_proto::tool::Category;
+
+use super::arg::{Arg, Piece};
+use super::names::{self, Entry, Names};
+use super::programs::{FileUse, How, Reading};
+use super::trees::Filter;
+use super::{Command, Walk};
+use crate::exclude::Exclusions;
+use crate::files::{Resolved, read_need, resolve_for, write_need};
+
+/// So many files are judged one by one; more of them as what their folder covers.
+const MAX_SINGLE: usize = 16;
+/// Reading and writing these does nothing else.
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/stdin",
+    "/dev/stdout",
+    "/dev/stderr",
+    "/dev/zero",
+    "/dev/urandom",
+    "/dev/random",
+    "/dev/full",
+    "/dev/tty",
+];
+
+/// A file or folder that a command names.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    how: How,
+    /// Absolute, but links are not followed yet.
+    path: PathBuf,
+    /// What is used with it, where that is not all that lies in it.
+    covers: Option<Rc<Names>>,
+    filter: Option<Rc<Filter>>,
+    /// The target of the command.
+    pub(super) command: String,
+    is_operand: bool,
+    /// How many links led here.
+    depth: usize,
+}
+
+pub(super) fn is_device(path: &str) -> bool {
+    let descriptor = path.strip_prefix("/dev/fd/");
+    DEVICES.contains(&path)
+        || descriptor.is_some_and(|number| number.len() < 4 && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+impl Walk<'_, '_, '_> {
+    /// Looks up which names the wildcards at the start of words find, where the program might take one for an option.
+    /// True when that was looked up.
+    pub(super) fn look_up_wildcards(&mut self, words: &[Arg], reading: &mut Reading) -> bool {
+        if reading.known.is_none_or(|known| known.closed && !known.has_choosing_options()) {
+            return false;
+        }
+        let mut looked_up = false;
+        for word in words.iter().skip(1).filter(|word| matches!(word.pieces.first(), Some(Piece::Glob(_)))) {
+            looked_up = true;
+            let folders = self.state.folders().map(<[PathBuf]>::to_vec).unwrap_or_default();
+            let found: Option<Vec<Names>> =
+                folders.iter().map(|folder| names::expand(word, folder, self.surroundings.may_read)).collect();
+            let is_option =
+                |file: &PathBuf| file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"-"));
+            match found.filter(|found| !found.is_empty()) {
+                None => reading.doubt(format!("which names {} finds is not known", word.raw)),
+                Some(found) if found.iter().flat_map(|names| &names.files).any(is_option) => {
+                    reading.doubt(format!("{} finds a file whose name is an option", word.raw));
+                }
+                Some(_) => {}
+            }
+        }
+        looked_up
+    }
+
+    /// The files of a command. Where one is not known, neither is what the command does.
+    pub(super) fn named_files(&mut self, reading: &mut Reading) -> Vec<Named> {
+        let mut found = Vec::new();
+        for file in std::mem::take(&mut reading.files) {
+            if let Err(why) = self.named_file(&file, &mut found) {
+                reading.doubt(why);
+            }
+        }
+        found
+    }
+
+    fn named_file(&mut self, file: &FileUse, found: &mut Vec<Named>) -> Result<(), String> {
+        let unknown = || format!("which file {} is, is not known", file.arg.raw);
+        let named = |path: PathBuf| Named {
+            how: file.how,
+            path,
+            covers: None,
+            filter: file.filter.clone(),
+            command: String::new(),
+            is_operand: file.is_operand,
+            depth: 0,
+        };
+        match file.arg.pieces.as_slice() {
+            [] | [Piece::Pipe] => return Ok(()),
+            [Piece::Names(names)] => {
+                // Relative names, read in another folder.
+                if self.state.folders() != Some(std::slice::from_ref(&names.base)) {
+                    return Err(unknown());
+                }
+                // A folder among them is read with all that is in it.
+                if file.how == How::Tree {
+                    found.push(Named { filter: None, ..named(names.folder.clone()) });
+                    return Ok(());
+                }
+                if names.files.len() <= MAX_SINGLE {
+                    found.extend(names.files.iter().cloned().map(named));
+                } else {
+                    found.push(Named { covers: Some(names.clone()), ..named(names.folder.clone()) });
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        if file.arg.literal().is_some_and(is_device) {
+            return Ok(());
+        }
+        let folders = self.folders_of(file)?;
+        for folder in folders {
+            if let Some(text) = file.arg.literal() {
+                found.push(named(folder.join(text)));
+                continue;
+            }
+            if !file.arg.has_glob() {
+                return Err(unknown());
+            }
+            let names = names::expand(&file.arg, &folder, self.surroundings.may_read).ok_or_else(unknown)?;
+            match names.files.len() {
+                // Then the wildcard is a character like others.
+                0 => found.push(named(folder.join(file.arg.pattern()))),
+                1..=MAX_SINGLE => found.extend(names.files.into_iter().map(named)),
+                _ => found.push(Named { covers: Some(Rc::new(names.clone())), ..named(names.folder) }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Where relative names of a use begin.
+    fn folders_of(&self, file: &FileUse) -> Result<Vec<PathBuf>, String> {
+        let below = match &file.folder {
+            None => None,
+            Some(folder) => {
+                Some(folder.literal().ok_or_else(|| format!("which folder {} is, is not known", folder.raw))?)
+            }
+        };
+        if file.arg.start().starts_with('/') {
+            return Ok(vec![PathBuf::from("/")]);
+        }
+        if let Some(absolute) = below.filter(|below| below.starts_with('/')) {
+            return Ok(vec![absolute.into()]);
+        }
+        let folders = self.state.folders().ok_or_else(|| "the folder that it runs in is not known".to_owned())?;
+        Ok(folders.iter().map(|folder| below.map_or_else(|| folder.clone(), |below| folder.join(below))).collect())
+    }
+
+    /// The names that a program prints of these; `None` when they are not known, or not each one word.
+    pub(super) fn names_of(&mut self, uses: &[FileUse]) -> Option<Rc<Names>> {
+        let mut reading = Reading { files: uses.to_vec(), ..Reading::default() };
+        let named = self.named_files(&mut reading);
+        if reading.unsure.is_some() {
+            return None;
+        }
+        let base = match self.state.folders() {
+            Some([folder]) => folder.clone(),
+            _ => return None,
+        };
+        let (first, mut files) = (named.first()?.path.clone(), Vec::new());
+        for named in named {
+            let Resolved { path, veil } = resolve_for(&named.path, Path::new("/"), self.surroundings.may_read).ok()?;
+            if veil.is_some() || !(self.surroundings.may_read)(&path) {
+                return None;
+            }
+            match (&named.covers, path.is_dir()) {
+                (Some(names), _) => files.extend(names.files.iter().cloned()),
+                // `ls` shows what is in a folder.
+                (None, true) if named.how == How::List => return None,
+                (None, true) if named.how == How::Tree => {
+                    let (enters, takes) = (enters(named.filter.as_deref()), takes(named.filter.as_deref()));
+                    let found = names::tree(&path, enters, takes)?;
+                    // As they are printed: behind the name that was given.
+                    let as_printed = |file: &PathBuf| {
+                        named.path.join(file.strip_prefix(&path).unwrap_or(file)).components().collect()
+                    };
+                    files.extend(found.iter().map(as_printed));
+                }
+                (None, _) => files.push(named.path),
+            }
+        }
+        let printed = Names::printed(first, files, &base);
+        // Behind the start that was given, such as `.`, no name begins with a dash.
+        let has_dash = printed.has_dash && uses.iter().any(|file| file.how != How::Tree);
+        Some(Rc::new(Names { has_dash, ..printed }))
+    }
+}
+
+fn enters(filter: Option<&Filter>) -> impl FnMut(&Entry) -> bool {
+    // What Git packs there is no file of the project.
+    move |entry| {
+        !(entry.name == "objects" && entry.path.parent().is_some_and(|folder| folder.ends_with(".git")))
+            && filter.is_none_or(|filter| filter.enters(entry))
+    }
+}
+
+fn takes(filter: Option<&Filter>) -> impl FnMut(&Entry) -> bool {
+    move |entry| filter.is_none_or(|filter| filter.takes(entry))
+}
+
+impl Named {
+    /// A place on the way that needs permission comes before the file.
+    pub(super) fn needs(
+        &self,
+        line: &str,
+        may_read: &mut dyn FnMut(&Path) -> bool,
+        exclusions: &mut Exclusions,
+    ) -> Vec<Need> {
+        let not_known = |why: &str| {
+            let target = format!("{} {}", self.command, self.path.display());
+            vec![Command::not_understood(&target, why).need(line)]
+        };
+        let Ok(Resolved { mut path, veil }) = resolve_for(&self.path, Path::new("/"), may_read) else {
+            return not_known("a ring of links");
+        };
+        // Only names are shown, and those are the folder's.
+        if self.how == How::List
+            && (is_secret(&path) && !path.is_dir() || !path.is_dir())
+            && let Some(folder) = path.parent()
+        {
+            path = folder.to_owned();
+        }
+        let category = match self.how {
+            How::Write => Category::FileWrite,
+            How::Read | How::Tree | How::List => Category::FileRead,
+        };
+        let mut on = |path: &Path| {
+            let need = match category {
+                Category::FileWrite => write_need(path, exclusions),
+                _ => read_need(path, exclusions),
+            };
+            let is_public = category == Category::FileRead && is_public(path);
+            let of_command = self.is_operand.then(|| self.command.clone());
+            Need { command: Some(line.to_owned()), of_command, is_public, ..need }
+        };
+        if let Some(veil) = veil {
+            return vec![on(&veil), on(&path)];
+        }
+        let mut needs = vec![on(&path)];
+        if self.how == How::Tree && !may_read(&path) {
+            // What is in it is not looked at, so it is not known whether all may read it.
+            needs[0].is_public &= !path.is_dir();
+            return needs;
+        }
+        let folders: Vec<PathBuf> = match (&self.covers, self.how == How::Tree && path.is_dir()) {
+            (Some(_), _) if self.how != How::Tree => Vec::new(),
+            (Some(names), _) => {
+                names.files.iter().filter(|file| file.is_dir() && !file.is_symlink()).cloned().collect()
+            }
+            (None, true) => vec![path.clone()],
+            (None, false) => return needs,
+        };
+        let filter = self.filter.as_deref();
+        let shows_hidden =
+            filter.is_some_and(|filter| filter.skips_hidden) && folders.iter().any(|folder| brings_back_hidden(folder));
+        let filter = filter.filter(|_| !shows_hidden);
+        let mut covers = self.covers.as_ref().map(|names| names.files.clone()).unwrap_or_default();
+        for folder in &folders {
+            match names::tree(folder, enters(filter), takes(filter)) {
+                Some(found) => covers.extend(found),
+                None => return not_known("there are too many files in it to look through"),
+            }
+        }
+        let mut links = Vec::new();
+        for file in &covers {
+            if file.is_symlink()
+                && let Ok(Resolved { path: target, .. }) = resolve_for(file, Path::new("/"), may_read)
+                && !target.starts_with(&path)
+                && !links.contains(&target)
+            {
+                links.push(target);
+            }
+            if needs[0].forbidden.is_none() {
+                needs[0].forbidden = exclusions.reason(file, false);
+            }
+        }
+        needs[0].covers = covers.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+        for target in links {
+            let how = if self.how == How::Tree { How::Tree } else { How::Read };
+            // Links in there lead to further places; nobody looks at them all.
+            if self.depth > 0 {
+                return not_known("links in it lead to folders with links");
+            }
+            let linked = Self { how, path: target, covers: None, depth: self.depth + 1, ..self.clone() };
+            needs.extend(linked.needs(line, may_read, exclusions));
+        }
+        needs
+    }
+}
+
+/// Whether an ignore file in the folder, or above it, brings hidden files back for `rg`.
+fn brings_back_hidden(folder: &Path) -> bool {
+    let is_ignore_file = |name: &str| matches!(name, ".ignore" | ".rgignore" | ".gitignore");
+    let brings_back = |file: &Path| {
+        let Ok(file) = crate::files::open(file) else { return false };
+        let mut text = Vec::new();
+        let read = std::io::Read::read_to_end(&mut std::io::Read::take(file, 1 << 20), &mut text);
+        read.is_err() || text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"!"))
+    };
+    let above = folder
+        .ancestors()
+        .flat_map(|above| [".ignore", ".rgignore", ".gitignore", ".git/info/exclude"].map(|name| above.join(name)));
+    let inside = names::tree(folder, |_| true, |entry| is_ignore_file(entry.name)).unwrap_or_default();
+    above.chain(inside).any(|file| brings_back(&file))
+}
+
+/// Whether the system lets all its users read this file or folder, below the folders that are there for that.
+pub(super) fn is_public(path: &Path) -> bool {
+    let of_system = ["/proc/cpuinfo", "/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/version"];
+    let below = ["/etc", "/usr"].iter().any(|folder| path.starts_with(folder))
+        || of_system.iter().any(|file| path == Path::new(file));
+    let readable =
+        |path: &Path, mode: u32| path.symlink_metadata().is_ok_and(|metadata| metadata.mode() & mode == mode);
+    below && readable(path, 0o004) && path.ancestors().skip(1).all(|folder| readable(folder, 0o001))
+}

@@ -1,0 +1,360 @@
+//! Statements in the order in which the shell runs them: what each leaves known of folders and variables.
+
+use tree_sitter::Node;
+
+use super::arg::Piece;
+use super::programs::Output;
+use super::state::{State, is_number};
+use super::{
+    Lost, MAX_DEPTH, MAX_NEEDS, MAX_STATEMENTS, Walk, Walked, all, check, children_of_field, named, variables,
+    with_fields,
+};
+
+impl<'t> Walk<'_, '_, '_> {
+    pub(super) fn statement(&mut self, node: Node<'t>) -> Walked {
+        self.depth += 1;
+        self.statements += 1;
+        if self.depth > MAX_DEPTH || self.found.len() > MAX_NEEDS || self.statements > MAX_STATEMENTS {
+            return Err(Lost);
+        }
+        self.failed = None;
+        self.output = Output::Unknown;
+        self.statement_of_kind(node)?;
+        // What several commands print is not known.
+        if !matches!(node.kind(), "command" | "redirected_statement" | "pipeline" | "declaration_command") {
+            self.output = Output::Unknown;
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn statement_of_kind(&mut self, node: Node<'t>) -> Walked {
+        match node.kind() {
+            "compound_statement" if self.only_counts(node) => Ok(()),
+            "compound_statement" if self.text(node).starts_with("((") => {
+                self.state.lose();
+                self.unsure(node, "arithmetic evaluates what variables hold")
+            }
+            "compound_statement" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Lost),
+            "negated_command" if !check::blank_follows(self.source, node.start_byte() + 1) => Err(Lost),
+            "program" | "compound_statement" | "do_group" => self.sequence(&all(node)),
+            "negated_command" => {
+                self.sequence(&all(node))?;
+                let failed = self.failed.take();
+                let succeeded = self.state.clone();
+                self.state = failed.unwrap_or_else(|| succeeded.clone());
+                self.failed = Some(succeeded);
+                Ok(())
+            }
+            "subshell" => self.aside(|walk| walk.sequence(&all(node))),
+            "pipeline" => self.pipeline(node, &[]),
+            "list" => self.list(node, &[]),
+            "if_statement" => self.condition(node),
+            "while_statement" => self.while_loop(node),
+            "comment" if self.substitutions > 0 || !check::comment_is_one(node, self.source) => Err(Lost),
+            "comment" => Ok(()),
+            "command" => self.command(node, &[]),
+            "redirected_statement" => self.redirected(node),
+            "declaration_command" | "unset_command" => self.declaration(node),
+            "test_command" => self.test(node),
+            "variable_assignment" => self.assignment(node, true),
+            "variable_assignments" => named(node).into_iter().try_for_each(|child| self.assignment(child, true)),
+            "for_statement" => self.for_loop(node),
+            "case_statement" => self.case(node),
+            "c_style_for_statement" if self.counts(node) => {
+                let body = node.child_by_field_name("body").ok_or(Lost)?;
+                self.repeat(|walk| walk.statement(body))
+            }
+            "function_definition" | "c_style_for_statement" => {
+                // What it runs is known, when and with what is not.
+                self.unsure(node, "when and with which variables it runs is not known")?;
+                self.state.lose();
+                let bodies: Vec<Node> = children_of_field(node, "body");
+                bodies.into_iter().try_for_each(|body| self.statement(body))?;
+                self.failed = None;
+                Ok(())
+            }
+            _ => Err(Lost),
+        }
+    }
+
+    /// `((i++))`, `((n += 2))`: of one variable that holds a number.
+    fn only_counts(&mut self, node: Node<'t>) -> bool {
+        let inside = self.text(node).strip_prefix("((").and_then(|rest| rest.strip_suffix("))"));
+        let Some(inside) = inside.map(str::trim) else { return false };
+        let name_end = inside.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(inside.len());
+        let (name, rest) = inside.split_at(name_end);
+        let rest = rest.trim();
+        let amount = rest.strip_prefix("+=").or_else(|| rest.strip_prefix("-=")).map(str::trim);
+        let is_amount = amount.is_some_and(|amount| !amount.is_empty() && amount.bytes().all(|b| b.is_ascii_digit()));
+        let holds_number = matches!(self.state.variable(name), Some(Some(value)) if is_number(value));
+        let counts = check::is_name(name) && holds_number && (is_amount || matches!(rest, "++" | "--"));
+        if counts {
+            self.state.set(name, Some(vec![Piece::Number]));
+        }
+        counts
+    }
+
+    /// Whether the head of a loop such as `for ((i=0; i<3; i++))` only counts: all its variables begin as digits in it.
+    fn counts(&mut self, node: Node<'t>) -> bool {
+        let Some(body) = node.child_by_field_name("body") else { return false };
+        let head = &self.source[node.start_byte()..body.start_byte()];
+        let Some(head) = head.strip_prefix("for").map(str::trim_start).and_then(|head| head.strip_prefix("((")) else {
+            return false;
+        };
+        let Some((head, _)) = head.split_once("))") else { return false };
+        let [start, rest @ ..] = head.split(';').collect::<Vec<_>>().try_into().unwrap_or([""; 3]);
+        let Some((name, first)) = start.split_once('=').map(|(name, first)| (name.trim(), first.trim())) else {
+            return false;
+        };
+        let words = rest.iter().flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+        let is_known = |word: &str| word.is_empty() || word == name || word.bytes().all(|b| b.is_ascii_digit());
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_ <>=+-*/%".contains(c);
+        let counts = check::is_name(name)
+            && variables::is_the_shells_own(name, self.surroundings.environment)
+            && !first.is_empty()
+            && first.bytes().all(|b| b.is_ascii_digit())
+            && rest.iter().all(|part| part.chars().all(plain))
+            && words.into_iter().all(is_known);
+        if counts {
+            self.state.set(name, Some(vec![Piece::Number]));
+        }
+        counts
+    }
+
+    /// One after the other. Where one fails the next still runs, but for the last: who comes behind it decides.
+    pub(super) fn sequence(&mut self, nodes: &[Node<'t>]) -> Walked {
+        for (at, node) in nodes.iter().enumerate().filter(|(_, node)| node.is_named()) {
+            if let Some(failed) = self.failed.take() {
+                self.state.or(&failed);
+            }
+            let is_background =
+                nodes[at + 1..].iter().find(|next| next.kind() != "comment").is_some_and(|next| next.kind() == "&");
+            match is_background {
+                true => self.aside(|walk| walk.statement(*node))?,
+                false => self.statement(*node)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// In a process of its own: what it changes is gone with it.
+    pub(super) fn aside(&mut self, run: impl FnOnce(&mut Self) -> Walked) -> Walked {
+        let before = self.state.clone();
+        run(self)?;
+        self.state = before;
+        self.failed = None;
+        Ok(())
+    }
+
+    /// `redirects` are those of the last command.
+    pub(super) fn pipeline(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
+        let outer = std::mem::replace(&mut self.input, Output::Unknown);
+        let parts = named(node);
+        for (at, part) in parts.iter().enumerate() {
+            if at > 0 {
+                self.input = std::mem::take(&mut self.output);
+            }
+            let redirects = if at + 1 == parts.len() { redirects } else { &[] };
+            self.aside(|walk| walk.with_redirects(*part, redirects))?;
+        }
+        self.input = outer;
+        Ok(())
+    }
+
+    /// `a && b`, `a || b`; `redirects` are those of the last command.
+    pub(super) fn list(&mut self, node: Node<'t>, redirects: &[Node<'t>]) -> Walked {
+        let children = all(node);
+        let [left, operator, right] = children.as_slice() else {
+            // Comments between them.
+            return Err(Lost);
+        };
+        self.statement(*left)?;
+        let failed = self.failed.take().unwrap_or_else(|| self.state.clone());
+        let succeeded = self.state.clone();
+        match operator.kind() {
+            "&&" => {
+                self.with_redirects(*right, redirects)?;
+                let mut either = self.failed.take().unwrap_or_else(|| self.state.clone());
+                either.or(&failed);
+                self.failed = Some(either);
+            }
+            "||" => {
+                self.state = failed;
+                self.with_redirects(*right, redirects)?;
+                self.state.or(&succeeded);
+            }
+            _ => return Err(Lost),
+        }
+        Ok(())
+    }
+
+    fn condition(&mut self, node: Node<'t>) -> Walked {
+        let mut ends: Vec<State> = Vec::new();
+        self.branch(node, &mut ends)?;
+        let mut end = ends.pop().ok_or(Lost)?;
+        ends.iter().for_each(|other| end.or(other));
+        self.state = end;
+        self.failed = None;
+        Ok(())
+    }
+
+    /// A condition, what it guards, and what stands behind it; the states in which it can end.
+    fn branch(&mut self, node: Node<'t>, ends: &mut Vec<State>) -> Walked {
+        let children: Vec<_> = with_fields(node);
+        let (conditions, bodies): (Vec<_>, Vec<_>) = match node.kind() {
+            "else_clause" => (Vec::new(), children),
+            // The grammar gives the condition of an `elif` no field: it stands before `then`.
+            _ => {
+                let then = all(node).into_iter().find(|child| child.kind() == "then").ok_or(Lost)?;
+                children
+                    .into_iter()
+                    .filter(|(child, _)| *child != then)
+                    .partition(|(child, _)| child.end_byte() <= then.start_byte())
+            }
+        };
+        let is_clause = |node: &Node| matches!(node.kind(), "elif_clause" | "else_clause");
+        let conditions: Vec<Node> = conditions.into_iter().map(|(node, _)| node).collect();
+        let has_condition = node.kind() != "else_clause";
+        self.sequence(&conditions)?;
+        let failed = self.failed.take().unwrap_or_else(|| self.state.clone());
+        let (clauses, bodies): (Vec<Node>, Vec<Node>) = bodies.into_iter().map(|(node, _)| node).partition(is_clause);
+        self.sequence(&bodies)?;
+        self.settle();
+        ends.push(self.state.clone());
+        if !has_condition {
+            return Ok(());
+        }
+        self.state = failed.clone();
+        let mut is_covered = false;
+        for clause in clauses {
+            self.depth += 1;
+            if self.depth > MAX_DEPTH {
+                return Err(Lost);
+            }
+            is_covered |= clause.kind() == "else_clause";
+            self.branch(clause, ends)?;
+            self.depth -= 1;
+        }
+        if !is_covered {
+            ends.push(failed);
+        }
+        Ok(())
+    }
+
+    /// Whether the last statement failed does not matter any more.
+    pub(super) fn settle(&mut self) {
+        if let Some(failed) = self.failed.take() {
+            self.state.or(&failed);
+        }
+    }
+
+    /// At the end of a round of a loop: `break` and `continue` lead here as well.
+    pub(super) fn land(&mut self) {
+        if let Some(jumped) = self.jumped.take() {
+            self.state.or(&jumped);
+        }
+    }
+
+    fn while_loop(&mut self, node: Node<'t>) -> Walked {
+        let fields = with_fields(node);
+        let body = node.child_by_field_name("body").ok_or(Lost)?;
+        // With what stands between them, such as `&`; the first is `while` or `until`.
+        let conditions: Vec<Node> = fields
+            .iter()
+            .skip(1)
+            .map(|(child, _)| *child)
+            .filter(|child| child.end_byte() <= body.start_byte())
+            .collect();
+        let is_until = self.text(node).starts_with("until");
+        // A command that reads a part of the lines would leave the next `read` the rest of one.
+        let input = std::mem::take(&mut self.input);
+        let only_reads = matches!(conditions.as_slice(), [read] | [read, _] if read.kind() == "command" && read.child_by_field_name("name").is_some_and(|name| self.text(name) == "read"));
+        self.input = if only_reads && self.leaves_input(body) { input.clone() } else { Output::Unknown };
+        self.repeat(|walk| {
+            walk.sequence(&conditions)?;
+            if is_until {
+                let failed = walk.failed.take().unwrap_or_else(|| walk.state.clone());
+                walk.state = failed;
+            }
+            let ends = walk.failed.take().unwrap_or_else(|| walk.state.clone());
+            walk.statement(body)?;
+            walk.settle();
+            walk.state.or(&ends);
+            Ok(())
+        })?;
+        self.input = input;
+        Ok(())
+    }
+
+    /// Whether no command in the body of a loop reads the loop's own input: each either reads none, or is given a file by
+    /// a quoted variable.
+    fn leaves_input(&self, node: Node<'t>) -> bool {
+        if node.kind() == "command" {
+            let name = node.child_by_field_name("name").map(|name| self.text(name)).unwrap_or_default();
+            let reads_none = matches!(
+                name,
+                "echo"
+                    | "printf"
+                    | "["
+                    | "test"
+                    | "true"
+                    | ":"
+                    | "basename"
+                    | "dirname"
+                    | "mkdir"
+                    | "touch"
+                    | "rm"
+                    | "mv"
+                    | "cp"
+                    | "git"
+                    | "continue"
+                    | "break"
+                    | "ls"
+                    | "stat"
+            );
+            let has_file =
+                named(node).iter().any(|child| self.text(*child).starts_with("\"$") && self.text(*child).len() > 3);
+            let is_reader = matches!(
+                name,
+                "wc" | "cat" | "head" | "tail" | "grep" | "sed" | "sort" | "uniq" | "cut" | "tr" | "awk"
+            );
+            let names_input = named(node)
+                .iter()
+                .any(|child| matches!(self.text(*child), "-" | "--") || self.text(*child).contains("/dev/"));
+            let has_file = has_file && !names_input;
+            let is_piped =
+                node.parent().is_some_and(|parent| parent.kind() == "pipeline" && named(parent).first() != Some(&node));
+            if !reads_none && !(is_reader && (has_file || is_piped)) {
+                return false;
+            }
+        }
+        // A redirect gives a command another input.
+        if node.kind() == "redirected_statement" && all(node).iter().any(|child| self.text(*child).starts_with("< ")) {
+            return true;
+        }
+        named(node).into_iter().all(|child| self.leaves_input(child))
+    }
+
+    /// As often as it takes until another round would tell nothing new.
+    pub(super) fn repeat(&mut self, mut round: impl FnMut(&mut Self) -> Walked) -> Walked {
+        for at in 0.. {
+            let before = self.state.clone();
+            let first = self.found.len();
+            if at > 3 {
+                self.state.lose();
+            }
+            round(self)?;
+            self.settle();
+            self.land();
+            self.state.or(&before);
+            if self.state == before || self.state.is_lost() && at > 4 {
+                break;
+            }
+            // The next round is more general, and says the same again.
+            self.found.truncate(first);
+        }
+        self.failed = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,265 @@
+//! What is known of programs, from the tables in `programs`: see the README there.
+
+mod awk;
+mod find;
+mod git;
+mod known;
+mod options;
+mod repository;
+mod sed;
+mod shell;
+mod special;
+mod tar;
+mod xargs;
+
+use std::rc::Rc;
+
+use super::arg::Arg;
+use super::names::Names;
+use super::trees::Filter;
+
+pub(super) use known::Known;
+pub(super) use options::{Parsed, parse};
+
+/// What a command does with a file that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Read,
+    /// And all that lies in it.
+    Tree,
+    /// Shows names only.
+    List,
+    Write,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct FileUse {
+    pub(super) how: How,
+    pub(super) arg: Arg,
+    /// Where relative names begin, if not in the folder of the command.
+    pub(super) folder: Option<Arg>,
+    pub(super) filter: Option<Rc<Filter>>,
+    /// Whoever allows the command allows this; false for a file that an option makes it write.
+    pub(super) is_operand: bool,
+}
+
+impl FileUse {
+    pub(super) fn new(how: How, arg: Arg) -> Self {
+        Self { how, arg, folder: None, filter: None, is_operand: true }
+    }
+}
+
+/// What a command prints.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Output {
+    #[default]
+    Unknown,
+    /// One word of this kind, or this text.
+    Pieces(Vec<super::arg::Piece>),
+    /// The names of these files, each on a line.
+    Names(Vec<FileUse>),
+    /// The same, but each ends with a NUL.
+    EndedNames(Vec<FileUse>),
+    /// The same two, once the files were looked up.
+    Lines(Rc<Names>),
+    Ended(Rc<Names>),
+    /// Lines of what it reads from its standard input.
+    Input,
+}
+
+/// A word of the command, and what it means to the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub text: String,
+    pub meaning: String,
+}
+
+/// What a command does besides being itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reading {
+    pub(super) known: Option<&'static Known>,
+    /// What it runs.
+    pub(super) commands: Vec<Vec<Arg>>,
+    /// What it runs for each of these files, whose names stand where the command has `{}`.
+    pub(super) on_found: Vec<(Vec<Arg>, Vec<FileUse>)>,
+    /// What it gives to a shell.
+    pub(super) scripts: Vec<String>,
+    /// A file with commands that it reads.
+    pub(super) script_file: Option<Arg>,
+    /// `NAME=value` words that set variables for what it runs.
+    pub(super) assignments: Vec<Arg>,
+    pub(super) files: Vec<FileUse>,
+    /// Why nobody can say what it does.
+    pub(super) unsure: Option<String>,
+    /// It may run any program.
+    pub(super) may_run_any: bool,
+    /// What it runs comes from elsewhere, so that not even all of its words tell what it does.
+    pub(super) is_open: bool,
+    pub(super) reads_only: bool,
+    /// It works in the same shell, so what it runs changes that shell.
+    pub(super) same_shell: bool,
+    pub(super) output: Output,
+    pub(super) notes: Vec<Note>,
+}
+
+impl Reading {
+    pub(super) fn unsure(mut self, why: impl Into<String>) -> Self {
+        self.doubt(why);
+        self
+    }
+
+    /// Unsure, and what it runs might be anything.
+    pub(super) fn runs_any(mut self, why: impl Into<String>) -> Self {
+        self.may_run_any = true;
+        self.unsure(why)
+    }
+
+    /// What it runs is in none of its words.
+    pub(super) fn open(mut self, why: impl Into<String>) -> Self {
+        self.is_open = true;
+        self.runs_any(why)
+    }
+
+    pub(super) fn doubt(&mut self, why: impl Into<String>) {
+        self.unsure.get_or_insert_with(|| why.into());
+        self.reads_only = false;
+    }
+
+    pub(super) fn note(&mut self, word: &Arg, meaning: impl Into<String>) {
+        let text = word.literal().map_or_else(|| word.raw.clone(), str::to_owned);
+        self.notes.push(Note { text, meaning: meaning.into() });
+    }
+
+    fn command(&mut self, words: &[Arg]) {
+        if !words.is_empty() {
+            self.commands.push(words.to_vec());
+        }
+    }
+
+    /// A script in the words, as `eval` puts them together.
+    fn script(&mut self, words: &[Arg]) {
+        let texts: Option<Vec<&str>> = words.iter().map(Arg::literal).collect();
+        match texts {
+            None => {
+                self.may_run_any = true;
+                self.doubt("the shell still changes the script that it runs");
+            }
+            Some(texts) => {
+                let script = texts.join(" ");
+                if !script.trim().is_empty() {
+                    self.scripts.push(script);
+                }
+            }
+        }
+    }
+}
+
+/// Where the command would run: for what depends on more than its words.
+pub(super) struct Site<'a> {
+    pub(super) folders: Option<&'a [std::path::PathBuf]>,
+    pub(super) environment: &'a crate::environment::Environment,
+    /// What stands before it in the pipe.
+    pub(super) input: &'a Output,
+}
+
+/// Programs that say their version and do nothing else when that is all they are asked: no file of the folder has a say in
+/// which program that is, or in what it loads.
+const VERSIONED: &[&str] = &[
+    "bash",
+    "black",
+    "clang",
+    "cmake",
+    "curl",
+    "docker",
+    "g++",
+    "gcc",
+    "gem",
+    "gh",
+    "git",
+    "java",
+    "javac",
+    "jq",
+    "kubectl",
+    "make",
+    "mypy",
+    "node",
+    "npm",
+    "openssl",
+    "perl",
+    "php",
+    "pip",
+    "pip3",
+    "psql",
+    "python",
+    "python3",
+    "rg",
+    "ruby",
+    "ruff",
+    "sqlite3",
+    "tar",
+    "terraform",
+    "uv",
+];
+
+/// How some of them are asked in another way.
+const VERSION_WORDS: &[(&str, &[&str])] = &[
+    ("git", &["version"]),
+    ("docker", &["version"]),
+    ("openssl", &["version"]),
+    ("terraform", &["version"]),
+    ("java", &["-version"]),
+    ("javac", &["-version"]),
+    ("node", &["-v"]),
+    ("npm", &["-v"]),
+    ("php", &["-v"]),
+    ("ruby", &["-v"]),
+    ("perl", &["-v"]),
+    ("python", &["-V"]),
+    ("python3", &["-V"]),
+];
+
+/// Reads one command. Its first word is known.
+pub(super) fn read(words: &[Arg], site: &Site) -> Reading {
+    let Some((first, rest)) = words.split_first() else { return Reading::default() };
+    let Some(path) = first.literal() else { return Reading::default() };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let mut reading = match rest {
+        [only] if only.literal().is_some_and(|word| asks_version(name, word)) => {
+            let mut reading = Reading { reads_only: true, ..Reading::default() };
+            reading.note(only, "says its version");
+            reading
+        }
+        _ => special::read(name, rest, site).unwrap_or_else(|| from_table(name, rest)),
+    };
+    // Elsewhere another program may have the name.
+    reading.reads_only &= path == name
+        || ["/bin/", "/usr/bin/", "/usr/local/bin/"]
+            .iter()
+            .any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest == name));
+    reading
+}
+
+fn asks_version(name: &str, word: &str) -> bool {
+    word == "--version" && VERSIONED.contains(&name)
+        || VERSION_WORDS.iter().any(|(program, words)| *program == name && words.contains(&word))
+}
+
+/// By the table alone.
+fn from_table(name: &str, words: &[Arg]) -> Reading {
+    match known::find(name) {
+        Some(known) => parse(known, words).into_reading(),
+        None => own(words),
+    }
+}
+
+/// A program of the user's own: its words are known, and what the shell expands stands behind one of them.
+fn own(words: &[Arg]) -> Reading {
+    let reading = Reading::default();
+    match words.first() {
+        Some(first) if first.literal().is_none() => reading.unsure(format!(
+            "the shell still changes {}, the first word of a program that toold does not know",
+            first.raw
+        )),
+        Some(_) | None => reading,
+    }
+}

@@ -1,0 +1,134 @@
+//! `find`: the commands of `-exec`, and which names it prints.
+
+use std::rc::Rc;
+
+use super::known::find;
+use super::options::parse;
+use super::special::with_unknown;
+use super::{FileUse, How, Output, Reading, Site};
+use crate::shell_grammar::arg::Arg;
+use crate::shell_grammar::names::{leaves_out, wildcard};
+use crate::shell_grammar::trees::Filter;
+
+pub(super) fn read(words: &[Arg], _site: &Site) -> Option<Reading> {
+    let mut own: Vec<Arg> = Vec::new();
+    let mut commands: Vec<(Vec<Arg>, bool)> = Vec::new();
+    // Before the first command: what stands behind it has no say in what it is run for.
+    let mut expression: Vec<Arg> = Vec::new();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        let Some(option @ ("-exec" | "-execdir" | "-ok" | "-okdir")) = word.literal() else {
+            if commands.is_empty() {
+                expression.push(word.clone());
+            }
+            // Grouping is no operand, and `!` no name.
+            if !matches!(word.literal(), Some("(" | ")" | "!" | ",")) {
+                own.push(word.clone());
+            }
+            continue;
+        };
+        let rest = &words[at..];
+        let end = rest
+            .iter()
+            .enumerate()
+            .position(|(index, word)| word.is(";") || word.is("+") && index > 0 && rest[index - 1].is("{}"));
+        let Some(end) = end else {
+            return Some(Reading::default().runs_any("the command behind -exec does not end"));
+        };
+        // What the shell expands to no word, or several, could end the command elsewhere.
+        if rest[..end].iter().any(|word| !word.is_one()) {
+            return Some(Reading::default().runs_any("the shell still changes the command behind -exec"));
+        }
+        commands.push((rest[..end].to_vec(), option.ends_with("dir")));
+        at += end + 1;
+    }
+    let parsed = parse(find("find")?, &own);
+    let starts = match parsed.operands.as_slice() {
+        [] => vec![Arg::text(".")],
+        starts => starts.to_vec(),
+    };
+    let prints_otherwise = parsed.has(&["-printf", "-ls", "-fprint", "-fprint0", "-fls"]);
+    let (ends_with_nul, prints) = (parsed.has(&["-print0"]), parsed.has(&["-print"]));
+    let deletes = parsed.has(&["-delete"]);
+    let starts_here = starts.iter().all(|start| start.is("."));
+    let filter = filter(&expression, starts_here).map(Rc::new);
+    let follows = parsed.has(&["-L", "-H", "-follow"]);
+    let is_sure = parsed.is_sure();
+    let mut reading = parsed.into_reading();
+    let found: Vec<FileUse> = starts
+        .iter()
+        .map(|start| FileUse { filter: filter.clone(), ..FileUse::new(How::Tree, start.clone()) })
+        .collect();
+    if deletes {
+        reading.reads_only = false;
+        reading.files.extend(
+            starts.iter().map(|start| FileUse { is_operand: false, ..FileUse::new(How::Write, start.clone()) }),
+        );
+    }
+    if is_sure && !prints_otherwise && !follows && commands.is_empty() {
+        reading.output = match (ends_with_nul, prints) {
+            (false, _) => Output::Names(found.clone()),
+            (true, false) => Output::EndedNames(found.clone()),
+            (true, true) => Output::Unknown,
+        };
+    }
+    for (at, (command, in_folder)) in commands.into_iter().enumerate() {
+        if in_folder {
+            reading.doubt("-execdir runs its command in other folders");
+        }
+        if command.is_empty() {
+            continue;
+        }
+        let plain =
+            command.iter().skip(1).all(|word| word.literal().is_some_and(|text| text == "{}" || !text.contains("{}")));
+        if plain && is_sure && !follows && !command[0].start().contains("{}") {
+            // What stands before a later command is not looked at.
+            let found = match at {
+                0 => found.clone(),
+                _ => found.iter().map(|file| FileUse { filter: None, ..file.clone() }).collect(),
+            };
+            reading.on_found.push((command, found));
+        } else {
+            reading.command(&with_unknown(&command, |text| text.contains("{}")));
+        }
+    }
+    Some(reading)
+}
+
+/// What the expression says of names, when all of its parts must hold: `-name X -not -name Y`. `None` when it is not so
+/// simple, for then any file may be found.
+fn filter(words: &[Arg], starts_here: bool) -> Option<Filter> {
+    let mut filter = Filter::default();
+    let is = |at: usize, text: &str| words.get(at).is_some_and(|word| word.is(text));
+    for at in 0..words.len() {
+        if ["-o", "-or", ",", "("].iter().any(|text| is(at, text)) || is(at, "-prune") {
+            return None;
+        }
+        let pattern = words.get(at + 1).and_then(Arg::literal);
+        let negates = |at: usize| is(at, "!") || is(at, "-not");
+        if negates(at) && negates(at + 1) {
+            return None;
+        }
+        let negated = at > 0 && negates(at - 1);
+        match (words[at].literal(), pattern) {
+            // Any of several is enough here, which takes more files and not fewer.
+            (Some(name @ ("-name" | "-iname")), Some(pattern)) if !negated => {
+                filter.includes.push(wildcard(pattern, name == "-iname")?);
+            }
+            (Some("-name"), Some(pattern)) => filter.excludes.extend(leaves_out(pattern)),
+            (Some("-path"), Some(pattern)) if negated => {
+                // At any depth, or only at the top.
+                let folder = |start: &str| pattern.strip_prefix(start).and_then(|rest| rest.strip_suffix("/*"));
+                let is_name = |name: &&str| !name.contains(['/', '*', '?', '[', '\\']);
+                if let Some(name) = folder("*/").filter(is_name) {
+                    filter.excluded_folders.extend(leaves_out(name));
+                } else if let Some(name) = folder("./").filter(is_name).filter(|_| starts_here) {
+                    filter.excluded_at_top.push(name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(filter)
+}

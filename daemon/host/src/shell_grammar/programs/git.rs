@@ -1,0 +1,300 @@
+//! `git`: aliases, settings and subcommands that name commands, and the files that it shows.
+
+use super::known::find;
+use super::options::{Parsed, parse};
+use super::repository::{self, Problem, Repository};
+use super::{FileUse, How, Output, Reading, Site};
+use crate::shell_grammar::arg::{Arg, Piece};
+use crate::shell_grammar::names;
+
+/// Settings that name no command.
+const HARMLESS_SETTINGS: &[&str] = &[
+    "color.",
+    "user.",
+    "advice.",
+    "column.",
+    "core.quotepath",
+    "core.autocrlf",
+    "core.eol",
+    "core.abbrev",
+    "core.precomposeunicode",
+    "core.ignorecase",
+    "core.longpaths",
+    "core.filemode",
+    "init.defaultbranch",
+    "commit.gpgsign",
+    "tag.gpgsign",
+    "pull.rebase",
+    "pull.ff",
+    "push.default",
+    "push.autosetupremote",
+    "merge.conflictstyle",
+    "diff.renames",
+    "diff.algorithm",
+    "diff.context",
+    "diff.noprefix",
+    "diff.mnemonicprefix",
+    "log.date",
+    "log.decorate",
+    "log.abbrevcommit",
+    "log.follow",
+    "status.",
+    "rerere.enabled",
+    "fetch.prune",
+    "gc.auto",
+    "http.postbuffer",
+    "safe.directory",
+];
+
+pub(super) fn read(words: &[Arg], site: &Site) -> Option<Reading> {
+    let mut reading = Reading::default();
+    if words.iter().any(|word| word.start().starts_with("ext::")) {
+        return Some(reading.runs_any("an address of ext:: runs a command"));
+    }
+    let mut folder: Option<Arg> = None;
+    let mut is_elsewhere = false;
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        let Some(text) = word.literal() else {
+            return Some(reading.runs_any(format!("the shell still changes {}", word.raw)));
+        };
+        match text {
+            "-c" => {
+                let setting = words.get(at).and_then(Arg::literal);
+                at += 1;
+                let Some(setting) = setting else {
+                    return Some(reading.runs_any("the shell still changes the setting behind -c"));
+                };
+                let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+                let key = key.to_ascii_lowercase();
+                if key.starts_with("alias.") {
+                    reading.scripts.push(match value.trim_start().strip_prefix('!') {
+                        Some(script) => script.to_owned(),
+                        None => format!("git {value}"),
+                    });
+                } else if !HARMLESS_SETTINGS.iter().any(|harmless| key.starts_with(harmless)) {
+                    return Some(reading.runs_any(format!("the setting {key} is not known to be harmless")));
+                }
+            }
+            "-C" => {
+                // Each one begins where the one before leads.
+                folder = match (folder.take(), words.get(at)) {
+                    (Some(before), Some(next)) => {
+                        let joined = std::path::Path::new(before.start()).join(next.literal().unwrap_or_default());
+                        next.literal().map(|_| Arg::text(&joined.to_string_lossy()))
+                    }
+                    (_, next) => next.cloned(),
+                };
+                at += 1;
+                if folder.as_ref().is_none_or(|folder| folder.literal().is_none()) {
+                    return Some(reading.unsure("the folder behind -C is not known"));
+                }
+            }
+            "--git-dir" | "--work-tree" | "--namespace" => {
+                at += 1;
+                is_elsewhere = true;
+            }
+            "--help" | "-h" => {
+                // With a subcommand it runs a viewer.
+                return Some(match words.len() {
+                    1 => Reading { reads_only: true, ..reading },
+                    _ => reading.unsure("it shows a manual page in another program"),
+                });
+            }
+            "-p"
+            | "-P"
+            | "--paginate"
+            | "--no-pager"
+            | "--bare"
+            | "--no-replace-objects"
+            | "--literal-pathspecs"
+            | "--no-optional-locks"
+            | "--version"
+            | "-v"
+            | "--exec-path"
+            | "--html-path" => {
+                is_elsewhere |= text == "--bare";
+            }
+            _ if ["--git-dir=", "--work-tree=", "--namespace="].iter().any(|start| text.starts_with(start)) => {
+                is_elsewhere = true;
+            }
+            _ if text.starts_with('-') => {
+                return Some(reading.unsure(format!("{text} is not known to be harmless")));
+            }
+            name => {
+                let known = find("git")?;
+                let Some(known) = known.subcommands.get(name) else {
+                    return Some(
+                        reading.runs_any(format!("git {name} is no command that toold knows: it may be an alias")),
+                    );
+                };
+                let mut of = subcommand(name, known, &words[at..], folder.as_ref());
+                of.scripts.append(&mut reading.scripts);
+                of.note(word, "subcommand");
+                // Before its own words.
+                of.notes.rotate_right(1);
+                if is_elsewhere {
+                    of.doubt("an option names its repository, whose settings any tool could have written");
+                }
+                let repository = match is_elsewhere {
+                    true => Err(Problem::NotKnown("its repository is named by an option".to_owned())),
+                    false => repository::find(site, folder.as_ref()),
+                };
+                finish(name, &mut of, repository, &words[at..]);
+                of.files.extend(folder.map(|folder| FileUse::new(How::List, folder)));
+                return Some(of);
+            }
+        }
+    }
+    // Without a subcommand it says what there is.
+    Some(Reading { reads_only: reading.scripts.is_empty(), ..reading })
+}
+
+fn subcommand(name: &str, known: &'static super::Known, words: &[Arg], folder: Option<&Arg>) -> Reading {
+    if name == "bisect" && words.first().is_some_and(|word| word.is("run")) {
+        let mut reading = Reading::default();
+        reading.command(&words[1..]);
+        return reading;
+    }
+    if let ("submodule", Some(at)) = (name, words.iter().position(|word| word.is("foreach"))) {
+        let mut reading = Reading::default();
+        let flags = words[at + 1..].iter().take_while(|word| word.start().starts_with('-')).count();
+        reading.script(&words[at + 1 + flags..]);
+        return reading;
+    }
+    let parsed = parse(known, words);
+    // Signatures are looked at by another program.
+    let signs = |word: &&Arg| word.start().contains("%G") || word.start().contains("signature");
+    if let Some(word) = words.iter().find(signs) {
+        return parsed.into_reading().unsure(format!("{} runs the program that checks signatures", word.raw));
+    }
+    if words.iter().any(|word| word.is("--help")) {
+        return parsed.into_reading().unsure("it shows a manual page in another program");
+    }
+    let shows_contents = matches!(
+        name,
+        "show"
+            | "diff"
+            | "log"
+            | "blame"
+            | "annotate"
+            | "cat-file"
+            | "grep"
+            | "whatchanged"
+            | "diff-tree"
+            | "diff-index"
+            | "diff-files"
+            | "stash"
+            | "archive"
+            | "hash-object"
+    );
+    let files = if shows_contents { shown(&parsed, name) } else { Vec::new() };
+    let of_options = parsed.reading.files.clone();
+    let mut reading = parsed.into_reading();
+    if shows_contents {
+        reading.files = [of_options, files].concat();
+    }
+    for file in &mut reading.files {
+        file.folder = file.folder.take().or_else(|| folder.cloned());
+    }
+    reading
+}
+
+/// The files that are named: `REVISION:PATH`, or paths.
+///
+/// What is tracked is shown by the same command without operands, so one that is not known shows no more. But `diff` of two
+/// paths compares any files.
+fn shown(parsed: &Parsed, name: &str) -> Vec<FileUse> {
+    let skipped = usize::from(name == "grep" && !parsed.has(&["-e", "-f"]));
+    let is_head = |operand: &Arg| {
+        operand
+            .literal()
+            .and_then(|text| text.strip_prefix("HEAD"))
+            .is_some_and(|rest| rest.chars().all(|c| "~^0123456789".contains(c)))
+    };
+    let paths = parsed.operands.iter().filter(|operand| !is_head(operand)).count();
+    let how = if name == "diff" { How::Tree } else { How::Read };
+    let mut files = Vec::new();
+    for range in parsed.values(&["-L"]) {
+        if let Some(at) = range.start().rfind(':') {
+            files.push(FileUse::new(How::Read, range.without_start(at + 1)));
+        }
+    }
+    for operand in parsed.operands.iter().skip(skipped) {
+        let is_known =
+            operand.literal().is_some() || operand.has_glob() || matches!(operand.pieces.as_slice(), [Piece::Names(_)]);
+        let is_name =
+            (operand.is_one() || operand.pieces == [Piece::Maybe]) && !operand.start().starts_with(['/', '.']);
+        if !is_known && is_name && (name != "diff" || paths < 2) {
+            continue;
+        }
+        files.push(FileUse::new(how, operand.clone()));
+        // `REVISION:PATH`, where the revision may hold colons and slashes.
+        let text = operand.start();
+        let paths = text.match_indices(':').filter(|(at, _)| at + 1 < text.len());
+        files.extend(paths.map(|(at, _)| FileUse::new(How::Read, operand.without_start(at + 1))));
+    }
+    files
+}
+
+fn finish(name: &str, reading: &mut Reading, repository: Result<Repository, Problem>, words: &[Arg]) {
+    let repository = match repository {
+        Ok(repository) => repository,
+        Err(problem) => {
+            let only_reads = reading.reads_only;
+            reading.reads_only = false;
+            reading.output = Output::Unknown;
+            match problem {
+                Problem::Odd(why) => reading.doubt(why),
+                Problem::Runs(why) if only_reads => reading.doubt(why),
+                Problem::Runs(why) | Problem::NotKnown(why) => {
+                    if let Some(word) = words.first().filter(|_| only_reads) {
+                        reading.note(word, format!("not taken for a command that only reads: {why}"));
+                    }
+                }
+            }
+            return;
+        }
+    };
+    // Paths behind a revision begin at the top.
+    if let Some(top) = repository.top.to_str() {
+        let behind =
+            |file: &FileUse| words.iter().any(|word| word.start().ends_with(&format!(":{}", file.arg.start())));
+        let from_top: Vec<FileUse> =
+            reading.files.iter().filter(|file| file.how == How::Read && behind(file)).cloned().collect();
+        reading.files.extend(from_top.into_iter().map(|file| FileUse { folder: Some(Arg::text(top)), ..file }));
+    }
+    // Without a path it looks at all that is tracked.
+    if name == "grep" {
+        match repository.tracked() {
+            Some(names) => reading.files.push(FileUse::new(How::Read, names::arg(names, "tracked files"))),
+            None => reading.doubt("which files are tracked is not known"),
+        }
+    }
+    let texts: Vec<Option<&str>> = words.iter().map(Arg::literal).collect();
+    reading.output = match (name, texts.as_slice()) {
+        ("rev-parse", [Some("--show-toplevel")]) => match repository.top.to_str() {
+            Some(top) => Output::Pieces(vec![Piece::Text(top.to_owned())]),
+            None => Output::Unknown,
+        },
+        ("rev-parse", [Some("--abbrev-ref"), Some("HEAD")])
+        | ("branch", [Some("--show-current")])
+        | ("symbolic-ref", [Some("--short"), Some("HEAD")]) => match repository.branch() {
+            Some(branch) if name == "rev-parse" || branch != "HEAD" => Output::Pieces(vec![Piece::Text(branch)]),
+            Some(_) => Output::Unknown,
+            None => Output::Unknown,
+        },
+        ("rev-parse", [Some("HEAD")] | [Some("--short" | "--verify"), Some("HEAD")])
+        | ("rev-parse", [Some("--short=7" | "--short=8" | "--short=10" | "--short=12"), Some("HEAD")])
+        | ("merge-base", [Some(_), Some(_)]) => Output::Pieces(vec![Piece::Plain]),
+        ("rev-list", [Some("--count"), Some(_)]) => Output::Pieces(vec![Piece::Number]),
+        ("ls-files", _) if texts.iter().all(|text| text.is_some_and(|text| !text.starts_with('-'))) => {
+            match repository.tracked() {
+                Some(names) => Output::Lines(names),
+                None => Output::Unknown,
+            }
+        }
+        _ => Output::Unknown,
+    };
+}

@@ -1,0 +1,301 @@
+//! The tables, read once.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!($name))),*]
+    };
+}
+
+const FILES: &[(&str, &str)] = files![
+    "archives.toml",
+    "build.toml",
+    "coreutils.toml",
+    "deploy.toml",
+    "git.toml",
+    "network.toml",
+    "shell.toml",
+    "system.toml",
+    "text.toml",
+    "wrappers.toml"
+];
+
+/// What one file says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: String,
+    #[serde(default)]
+    #[expect(dead_code, reason = "for whoever reads the file")]
+    manual: Option<Manual>,
+    #[serde(default)]
+    options: Vec<Group>,
+    program: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "for whoever reads the file")]
+enum Manual {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// Options that several entries of a file share.
+#[derive(Deserialize)]
+struct Group {
+    name: String,
+    #[serde(flatten)]
+    lists: HashMap<String, toml::Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Entry {
+    names: Vec<String>,
+    version: Option<String>,
+    reads_only: bool,
+    closed: bool,
+    #[serde(rename = "use")]
+    uses: String,
+    flags: String,
+    values: String,
+    optional: String,
+    read: String,
+    write: String,
+    write_optional: String,
+    output: String,
+    folder: String,
+    changes: String,
+    lists_with: String,
+    unsure: HashMap<String, String>,
+    operands: String,
+    first_unless: String,
+    recursive: String,
+    number: bool,
+    one_dash: bool,
+    in_order: bool,
+    command: Option<usize>,
+    assignments: bool,
+    rest: String,
+    open: bool,
+    subcommand: Vec<Entry>,
+}
+
+/// What an option takes, and does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Nothing,
+    /// This many words.
+    Words(usize),
+    /// A value, only if it is attached.
+    Attached,
+    Read,
+    Write,
+    /// The file that it is there to write: who allows the command allows it.
+    Output,
+    /// A file that is written, only if it is attached.
+    WriteAttached,
+    Folder,
+    /// It is known to do more; what.
+    Unsure(String),
+}
+
+/// What an operand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
+    Text,
+    Read,
+    Tree,
+    List,
+    Write,
+}
+
+/// A program, or a subcommand of one.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) name: String,
+    /// The version that the entry was written for.
+    pub(crate) version: String,
+    pub(crate) reads_only: bool,
+    pub(crate) closed: bool,
+    pub(crate) options: HashMap<String, Takes>,
+    /// Options that change something in a program that else only reads.
+    pub(crate) changes: Vec<String>,
+    /// It reads only with one of these, or without operands.
+    pub(crate) lists_with: Vec<String>,
+    /// Kinds of operands; the flag is for the one that repeats.
+    pub(crate) operands: Vec<(Operand, bool)>,
+    pub(crate) first_unless: Vec<String>,
+    pub(crate) recursive: Vec<String>,
+    pub(crate) number: bool,
+    pub(crate) one_dash: bool,
+    pub(crate) in_order: bool,
+    pub(crate) command: Option<usize>,
+    pub(crate) assignments: bool,
+    pub(crate) rest_is_text: bool,
+    pub(crate) rest_is_unsure: bool,
+    pub(crate) open: bool,
+    pub(crate) subcommands: HashMap<String, Known>,
+}
+
+impl Known {
+    /// Whether one of its options chooses which files it reads or writes.
+    pub(crate) fn has_choosing_options(&self) -> bool {
+        let is_plain = |takes: &Takes| matches!(takes, Takes::Nothing | Takes::Words(_) | Takes::Attached);
+        !self.recursive.is_empty() || !self.first_unless.is_empty() || !self.options.values().all(is_plain)
+    }
+}
+
+static KNOWN: LazyLock<HashMap<String, Known>> = LazyLock::new(|| {
+    let mut known = HashMap::new();
+    for (file, text) in FILES {
+        // Tests read each file, so that this cannot happen in what is built; without a file its programs are unknown.
+        match read(text) {
+            Ok(programs) => known.extend(programs),
+            Err(error) => tracing::error!("the table {file} cannot be read: {error}"),
+        }
+    }
+    known
+});
+
+/// The entry of a program by its name.
+pub(crate) fn find(name: &str) -> Option<&'static Known> {
+    KNOWN.get(name)
+}
+
+fn read(text: &str) -> Result<Vec<(String, Known)>, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let mut groups = HashMap::new();
+    for group in file.options {
+        let mut entry = toml::Table::new();
+        entry.extend(group.lists);
+        let entry: Entry = entry.try_into().map_err(|error| format!("options {}: {error}", group.name))?;
+        groups.insert(group.name, entry);
+    }
+    let mut programs = Vec::new();
+    for entry in &file.program {
+        for name in &entry.names {
+            programs.push((name.clone(), known(name, entry, &file.version, &groups)?));
+        }
+    }
+    Ok(programs)
+}
+
+fn known(name: &str, entry: &Entry, version: &str, groups: &HashMap<String, Entry>) -> Result<Known, String> {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let version = entry.version.as_deref().unwrap_or(version);
+    let mut known = Known {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        reads_only: entry.reads_only,
+        closed: entry.closed,
+        changes: words(&entry.changes),
+        lists_with: words(&entry.lists_with),
+        first_unless: words(&entry.first_unless),
+        recursive: words(&entry.recursive),
+        number: entry.number,
+        one_dash: entry.one_dash,
+        in_order: entry.in_order || entry.command.is_some(),
+        command: entry.command,
+        assignments: entry.assignments,
+        rest_is_text: match entry.rest.as_str() {
+            "" | "unsure" => false,
+            "text*" => true,
+            other => return Err(format!("{name}: rest {other:?}: expected \"text*\" or \"unsure\"")),
+        },
+        rest_is_unsure: entry.rest == "unsure",
+        open: entry.open,
+        ..Known::default()
+    };
+    for group in entry.uses.split_whitespace() {
+        let group = groups.get(group).ok_or_else(|| format!("{name}: there is no [[options]] {group:?}"))?;
+        add_options(name, &mut known, group)?;
+    }
+    add_options(name, &mut known, entry)?;
+    for kind in entry.operands.split_whitespace() {
+        let (kind, repeats) = kind.strip_suffix('*').map_or((kind, false), |kind| (kind, true));
+        let kind = match kind {
+            "text" => Operand::Text,
+            "read" => Operand::Read,
+            "tree" => Operand::Tree,
+            "list" => Operand::List,
+            "write" => Operand::Write,
+            other => return Err(format!("{name}: there is no kind of operand {other:?}")),
+        };
+        known.operands.push((kind, repeats));
+    }
+    for subcommand in &entry.subcommand {
+        for sub in &subcommand.names {
+            let full = format!("{name} {sub}");
+            known.subcommands.insert(sub.clone(), self::known(&full, subcommand, version, groups)?);
+        }
+    }
+    Ok(known)
+}
+
+fn add_options(name: &str, known: &mut Known, entry: &Entry) -> Result<(), String> {
+    let lists = [
+        (&entry.flags, Takes::Nothing),
+        (&entry.values, Takes::Words(1)),
+        (&entry.optional, Takes::Attached),
+        (&entry.read, Takes::Read),
+        (&entry.write, Takes::Write),
+        (&entry.write_optional, Takes::WriteAttached),
+        (&entry.output, Takes::Output),
+        (&entry.folder, Takes::Folder),
+    ];
+    for (list, takes) in lists {
+        for option in list.split_whitespace() {
+            let (option, takes) = match option.rsplit_once(':') {
+                Some((option, count)) if takes == Takes::Words(1) => {
+                    let count = count.parse().map_err(|_| format!("{name}: {option}:{count}: expected a number"))?;
+                    (option, Takes::Words(count))
+                }
+                _ => (option, takes.clone()),
+            };
+            if !option.starts_with(['-', '+']) {
+                return Err(format!("{name}: {option:?} is no option"));
+            }
+            known.options.insert(option.to_owned(), takes);
+        }
+    }
+    for (option, why) in &entry.unsure {
+        known.options.insert(option.clone(), Takes::Unsure(why.clone()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_table_can_be_read_and_none_names_a_program_twice() {
+        let mut seen = HashMap::new();
+        for (file, text) in FILES {
+            for (name, known) in read(text).unwrap_or_else(|error| panic!("{file}: {error}")) {
+                assert!(!known.version.is_empty(), "{file}: {name} has no version");
+                assert_eq!(seen.insert(name.clone(), file), None, "{name} is in {file} too");
+            }
+        }
+        assert!(seen.len() > 100, "{}", seen.len());
+    }
+
+    #[test]
+    fn each_table_in_the_folder_is_built_in() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/shell_grammar/programs");
+        let mut there: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".toml"))
+            .collect();
+        there.sort();
+        let built_in: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(there, built_in);
+    }
+}

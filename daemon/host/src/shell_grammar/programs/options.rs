@@ -1,0 +1,486 @@
+//! A command's words as its program takes them apart (POSIX, utility conventions; `getopt_long` of GNU).
+
+use super::known::{Known, Operand, Takes};
+use super::{FileUse, How, Reading};
+use crate::shell_grammar::arg::{Arg, Piece};
+
+/// An option as it was given.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub(crate) name: String,
+    pub(crate) values: Vec<Arg>,
+}
+
+/// A command that was taken apart.
+pub(crate) struct Parsed {
+    pub(crate) known: &'static Known,
+    pub(crate) given: Vec<Given>,
+    pub(crate) operands: Vec<Arg>,
+    /// Behind `--`, where the program reads that otherwise.
+    pub(crate) rest: Vec<Arg>,
+    /// What it runs.
+    pub(crate) command: Vec<Arg>,
+    pub(crate) reading: Reading,
+}
+
+impl Parsed {
+    pub(crate) fn has(&self, names: &[&str]) -> bool {
+        self.given.iter().any(|given| names.contains(&given.name.as_str()))
+    }
+
+    pub(crate) fn values(&self, names: &[&str]) -> impl Iterator<Item = &Arg> {
+        self.given.iter().filter(move |given| names.contains(&given.name.as_str())).flat_map(|given| &given.values)
+    }
+}
+
+/// Takes the words behind the program's name apart. A subcommand is followed.
+pub(crate) fn parse(known: &'static Known, words: &[Arg]) -> Parsed {
+    let reading = Reading { known: Some(known), ..Reading::default() };
+    let mut parser = Parser {
+        parsed: Parsed {
+            known,
+            given: Vec::new(),
+            operands: Vec::new(),
+            rest: Vec::new(),
+            command: Vec::new(),
+            reading,
+        },
+        words,
+        at: 0,
+        uncertain: false,
+    };
+    parser.run();
+    parser.parsed
+}
+
+struct Parser<'a> {
+    parsed: Parsed,
+    words: &'a [Arg],
+    at: usize,
+    /// A word before may have been several, so which word is the value of which option is not known.
+    uncertain: bool,
+}
+
+impl<'a> Parser<'a> {
+    fn known(&self) -> &'static Known {
+        self.parsed.known
+    }
+
+    fn run(&mut self) {
+        while let Some(word) = self.words.get(self.at) {
+            self.at += 1;
+            if word.is("--") {
+                let rest = &self.words[self.at..];
+                if self.known().rest_is_unsure && !rest.is_empty() {
+                    self.parsed.reading.doubt("what stands behind -- is for another program");
+                }
+                match (self.known().rest_is_text, self.known().command.is_some()) {
+                    (true, _) => self.parsed.rest = rest.to_vec(),
+                    (_, true) => return self.command(),
+                    _ => self.parsed.operands.extend_from_slice(rest),
+                }
+                return;
+            }
+            let text = word.start();
+            if text.starts_with('+')
+                && self.known().options.contains_key("+")
+                && !self.known().options.contains_key(text)
+            {
+                let name = "+";
+                let takes = self.known().options[name].clone();
+                self.take(word, name, &takes, None);
+                continue;
+            }
+            if word.is("-") && self.known().options.contains_key("-") {
+                self.parsed.reading.note(word, "option");
+                continue;
+            }
+            let takes_files = self.known().operands.iter().any(|(kind, _)| *kind != Operand::Text);
+            if text.starts_with('+') && text[1..].starts_with(|c: char| c.is_ascii_digit()) && takes_files {
+                self.parsed.reading.doubt(format!("{} may be an option", word.raw));
+            }
+            let is_option = text.len() > 1 && text.starts_with('-')
+                || text.starts_with('+') && self.known().options.contains_key("+");
+            if is_option && (text.starts_with("--") || self.known().one_dash) {
+                self.long(word);
+            } else if is_option {
+                self.cluster(word);
+            } else if word.may_be_option() && word.literal().is_none() {
+                self.may_be_option(word);
+            } else if self.operand(word) {
+                return;
+            }
+        }
+    }
+
+    /// True when the options end here.
+    fn operand(&mut self, word: &Arg) -> bool {
+        let known = self.known();
+        if !known.subcommands.is_empty() && self.parsed.operands.is_empty() {
+            match word.literal().map(|text| (text, known.subcommands.get(text))) {
+                Some((_, Some(subcommand))) => {
+                    self.parsed.reading.note(word, "subcommand");
+                    self.parsed.known = subcommand;
+                    self.parsed.reading.known = Some(subcommand);
+                    self.parsed.operands.clear();
+                    return false;
+                }
+                Some((_, None)) if known.open => {
+                    let rest = &self.words[self.at..];
+                    if rest.first().is_some_and(|first| first.literal().is_none()) {
+                        self.parsed.reading.doubt(format!("the shell still changes {}", rest[0].raw));
+                    }
+                    self.parsed.operands.push(word.clone());
+                    self.parsed.operands.extend_from_slice(rest);
+                    self.at = self.words.len();
+                    return true;
+                }
+                Some((_, None)) if self.parsed.given.iter().any(|given| known.lists_with.contains(&given.name)) => {}
+                Some((text, None)) if !known.closed && known.operands.is_empty() => {
+                    self.parsed.reading.doubt(format!("toold does not know what {} {text} does", known.name));
+                }
+                None if !known.closed => self.parsed.reading.doubt(format!("the shell still changes {}", word.raw)),
+                _ => {}
+            }
+        }
+        if known.command.is_some() {
+            self.at -= 1;
+            self.command();
+            return true;
+        }
+        self.parsed.operands.push(word.clone());
+        if known.in_order {
+            self.parsed.operands.extend_from_slice(&self.words[self.at..]);
+            return true;
+        }
+        false
+    }
+
+    /// Assignments, the wrapper's own operands, and the command that it runs.
+    fn command(&mut self) {
+        let known = self.known();
+        while known.assignments && self.words.get(self.at).is_some_and(|word| word.start().contains('=')) {
+            self.parsed.reading.assignments.push(self.words[self.at].clone());
+            self.at += 1;
+        }
+        for _ in 0..known.command.unwrap_or_default() {
+            if let Some(word) = self.words.get(self.at) {
+                if !word.is_one() || word.may_be_option() {
+                    self.parsed.reading.doubt(format!("the shell still changes {}", word.raw));
+                    self.parsed.reading.may_run_any = true;
+                }
+                self.parsed.reading.note(word, "operand");
+                self.at += 1;
+            }
+        }
+        let command = self.words.get(self.at..).unwrap_or_default();
+        // What it expands to may be nothing, or an option.
+        if command.first().is_some_and(|name| !name.is_one() || name.may_be_option() && name.literal().is_none()) {
+            self.parsed.reading.may_run_any = true;
+            self.parsed.reading.doubt(format!("which program {} is, is not known", command[0].raw));
+        }
+        self.parsed.command = command.to_vec();
+        self.at = self.words.len();
+    }
+
+    /// A word that begins with what the shell still expands.
+    fn may_be_option(&mut self, word: &Arg) {
+        // A wildcard alone is looked up in the folder, and stays an operand when no name there begins with a dash.
+        if matches!(word.pieces.first(), Some(Piece::Glob(_)))
+            && !word.pieces.iter().any(|piece| matches!(piece, Piece::Unknown { .. }))
+        {
+            self.parsed.operands.push(word.clone());
+            return;
+        }
+        if self.known().closed {
+            self.doubt_option(word);
+            self.uncertain |= !word.is_one();
+            self.parsed.operands.push(word.clone());
+            return;
+        }
+        if self.known().command.is_some() {
+            // It may be the program that is run, too.
+            self.parsed.reading.may_run_any = true;
+            self.parsed.reading.is_open = true;
+        }
+        self.parsed.reading.doubt(format!("{} may become an option", word.raw));
+        self.parsed.operands.push(word.clone());
+    }
+
+    /// A word that may become any option of a program whose options do no harm: some still choose other files.
+    fn doubt_option(&mut self, word: &Arg) {
+        if self.known().has_choosing_options() {
+            self.parsed.reading.doubt(format!("{} may become an option that chooses other files", word.raw));
+        }
+    }
+
+    fn long(&mut self, word: &Arg) {
+        let text = word.start();
+        let (name, attached) = match text.split_once('=') {
+            Some((name, _)) => (name, Some(word.without_start(name.len() + 1))),
+            // The shell still changes the option's name.
+            None if word.literal().is_none() => return self.unlisted(word, text, None),
+            None => (text, None),
+        };
+        let takes = self.known().options.get(name).or_else(|| {
+            // A program that takes long options with one dash mostly takes two as well.
+            let short = name.strip_prefix('-').filter(|short| short.starts_with('-') && self.known().one_dash);
+            short.and_then(|short| self.known().options.get(short))
+        });
+        match takes {
+            None => {
+                let digits = &name[1..];
+                if self.known().number && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+                    self.parsed.reading.note(word, "number");
+                    return;
+                }
+                self.unlisted(word, name, attached);
+            }
+            Some(takes) => self.take(word, name, takes, attached),
+        }
+    }
+
+    /// `-abc`, where each letter is an option until one takes the rest as its value.
+    fn cluster(&mut self, word: &Arg) {
+        let text = word.start();
+        let digits = &text[1..];
+        if self.known().number && word.literal().is_some() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            self.parsed.reading.note(word, "number");
+            return;
+        }
+        // Some programs have options of one dash and several letters.
+        if word.literal().is_some()
+            && text.len() > 2
+            && let Some(takes) = self.known().options.get(text)
+        {
+            return self.take(word, text, takes, None);
+        }
+        let mut is_sure = true;
+        for (index, letter) in text.char_indices().skip(1) {
+            let name = format!("-{letter}");
+            let end = index + letter.len_utf8();
+            let is_last = end == text.len();
+            let rest = (!is_last || word.literal().is_none()).then(|| word.without_start(end));
+            match self.known().options.get(&name) {
+                None => {
+                    if self.known().number && letter.is_ascii_digit() {
+                        // Behind digits letters are units, and take no word.
+                        is_sure = false;
+                        self.parsed.given.push(Given { name: "?".to_owned(), values: Vec::new() });
+                        continue;
+                    }
+                    is_sure = false;
+                    if !self.known().closed {
+                        return self.unlisted(word, &name, None);
+                    }
+                    self.uncertain = true;
+                    self.parsed.given.push(Given { name: "?".to_owned(), values: Vec::new() });
+                }
+                Some(Takes::Nothing) => {
+                    self.parsed.given.push(Given { name, values: Vec::new() });
+                    if is_last && word.literal().is_none() {
+                        // What follows the letters is still changed by the shell.
+                        return self.unlisted(word, text, None);
+                    }
+                }
+                Some(Takes::Unsure(why)) => {
+                    let words = format!("{name} {why}");
+                    self.parsed.given.push(Given { name, values: Vec::new() });
+                    self.parsed.reading.may_run_any = true;
+                    self.parsed.reading.note(word, why.clone());
+                    return self.parsed.reading.doubt(words);
+                }
+                Some(takes) => {
+                    let attached = rest.map(|rest| match rest.start().strip_prefix('=') {
+                        // `-n=5` gives `=5` to GNU programs and `5` to others.
+                        Some(_) if self.known().one_dash => rest.without_start(1),
+                        _ => rest,
+                    });
+                    // Behind a letter that is not known the next word is an operand for all that can be told.
+                    let takes = match takes {
+                        Takes::Words(_) if !is_sure => &Takes::Attached,
+                        takes => takes,
+                    };
+                    return self.take(word, &name, takes, attached);
+                }
+            }
+        }
+        if is_sure {
+            self.parsed.reading.note(word, "option");
+        }
+    }
+
+    fn take(&mut self, word: &Arg, name: &str, takes: &Takes, attached: Option<Arg>) {
+        let mut values = Vec::new();
+        let has_value = attached.is_some();
+        let wanted = match takes {
+            Takes::Nothing | Takes::Attached | Takes::WriteAttached => 0,
+            Takes::Words(count) => count.saturating_sub(usize::from(has_value)),
+            Takes::Read | Takes::Write | Takes::Output | Takes::Folder => usize::from(!has_value),
+            Takes::Unsure(why) => {
+                self.parsed.reading.may_run_any = true;
+                self.parsed.reading.note(word, why.clone());
+                self.parsed.given.push(Given { name: name.to_owned(), values: attached.into_iter().collect() });
+                return self.parsed.reading.doubt(format!("{name} {why}"));
+            }
+        };
+        values.extend(attached);
+        self.parsed.reading.note(word, "option");
+        if *takes == Takes::Nothing && has_value && !self.known().closed {
+            self.parsed.reading.doubt(format!("{name} takes no value"));
+        }
+        for _ in 0..wanted {
+            let Some(value) = self.words.get(self.at) else { break };
+            self.at += 1;
+            self.parsed.reading.note(value, format!("value of {name}"));
+            // Some programs take such a word for the next option.
+            let is_number = value.start().len() > 1 && value.start()[1..].bytes().all(|b| b.is_ascii_digit());
+            if value.start().starts_with('-') && value.start() != "-" && !is_number && !self.known().closed {
+                self.parsed.reading.doubt(format!("{}, the value of {name}, may be an option itself", value.raw));
+            }
+            if !value.is_one() {
+                // It may be no word at all, and then the next one is the value.
+                if !self.known().closed {
+                    self.parsed.reading.doubt(format!("the shell still changes {}, the value of {name}", value.raw));
+                    // Then another word is the program that a wrapper runs.
+                    self.parsed.reading.may_run_any |= self.known().command.is_some();
+                }
+                self.uncertain = true;
+                self.parsed.operands.push(value.clone());
+            }
+            values.push(value.clone());
+        }
+        if *takes == Takes::Folder {
+            self.parsed.reading.files.extend(values.iter().map(|folder| FileUse::new(How::List, folder.clone())));
+        }
+        let how = match takes {
+            Takes::Read => Some(How::Read),
+            Takes::Output | Takes::Write | Takes::WriteAttached => Some(How::Write),
+            _ => None,
+        };
+        if let Some(how) = how {
+            for value in &values {
+                let is_operand = how == How::Read || *takes == Takes::Output;
+                self.parsed.reading.files.push(FileUse { is_operand, ..FileUse::new(how, value.clone()) });
+            }
+        }
+        self.parsed.given.push(Given { name: name.to_owned(), values });
+    }
+
+    fn unlisted(&mut self, word: &Arg, name: &str, attached: Option<Arg>) {
+        let known = self.known();
+        let is_abbreviated = |option: &String| option.len() > name.len() && option.starts_with(name);
+        if known.closed && name.starts_with("--") && known.options.keys().any(is_abbreviated) {
+            return self.parsed.reading.doubt(format!("{name} is the beginning of other options"));
+        }
+        if known.closed {
+            self.uncertain = true;
+            self.parsed.given.push(Given { name: "?".to_owned(), values: Vec::new() });
+            self.parsed.reading.note(word, "option");
+            if word.literal().is_none() {
+                self.doubt_option(word);
+            }
+            // It may name a file.
+            self.parsed.operands.extend(attached);
+            if word.literal().is_none() {
+                self.parsed.operands.push(Arg::unknown(&word.raw));
+            }
+            return;
+        }
+        // It may become one of those that are known to run a program.
+        let may_run = known.options.values().any(|takes| matches!(takes, Takes::Unsure(_)));
+        self.parsed.reading.may_run_any |= word.literal().is_none() && may_run;
+        let text = if word.literal().is_some() { name } else { &word.raw };
+        self.parsed.reading.note(word, "not known to be harmless");
+        self.parsed
+            .reading
+            .doubt(format!("{text} is not among the options of {} that are known to be harmless", known.name));
+    }
+}
+
+impl Parsed {
+    /// What the table says of the command.
+    pub(crate) fn into_reading(mut self) -> Reading {
+        self.add_operands();
+        let Self { known, given, operands, command, mut reading, .. } = self;
+        let writes = reading.files.iter().any(|file| file.how == How::Write);
+        let has = |names: &[String]| given.iter().any(|given| names.contains(&given.name));
+        let lists = known.lists_with.is_empty() || operands.is_empty() || has(&known.lists_with);
+        reading.reads_only = known.reads_only && !writes && reading.unsure.is_none() && lists && !has(&known.changes);
+        // Some wrappers run a shell when they are given no command.
+        reading.is_open |= known.command.is_some() && reading.may_run_any && command.is_empty();
+        reading.command(&command);
+        reading
+    }
+
+    /// The files that the operands name.
+    pub(crate) fn add_operands(&mut self) {
+        let known = self.known;
+        let skips = self.given.iter().any(|given| known.first_unless.contains(&given.name));
+        let kinds = if skips && !known.operands.is_empty() { &known.operands[1..] } else { &known.operands[..] };
+        let is_recursive = self.given.iter().any(|given| known.recursive.contains(&given.name));
+        let has_target = self.has(&["-t", "--target-directory"]) && known.options.get("-t") == Some(&Takes::Write);
+        let folder = self.given.iter().rev().find(|given| known.options.get(&given.name) == Some(&Takes::Folder));
+        let folder = folder.and_then(|given| given.values.last().cloned());
+        let operands = self.operands.clone();
+        for (index, operand) in operands.iter().enumerate() {
+            let Some(kind) = kind_of(kinds, index, operands.len(), has_target) else { continue };
+            let how = match kind {
+                Operand::Text => {
+                    self.reading.note(operand, "text");
+                    continue;
+                }
+                Operand::Read if is_recursive => How::Tree,
+                Operand::Read => How::Read,
+                Operand::Tree => How::Tree,
+                Operand::List => How::List,
+                Operand::Write => How::Write,
+            };
+            self.reading.note(operand, how.describe());
+            if operand.is("-") && how != How::List {
+                continue;
+            }
+            self.reading.files.push(FileUse { folder: folder.clone(), ..FileUse::new(how, operand.clone()) });
+        }
+        let names_none = kinds.iter().any(|(kind, _)| *kind == Operand::Read)
+            && !self.reading.files.iter().any(|file| file.how == How::Tree);
+        if is_recursive && names_none {
+            self.reading.files.push(FileUse { folder: folder.clone(), ..FileUse::new(How::Tree, Arg::text(".")) });
+        }
+        let lists_here = kinds.first().is_some_and(|(kind, _)| *kind == Operand::List) && operands.is_empty();
+        if lists_here && folder.is_some() {
+            self.reading.files.push(FileUse { folder, ..FileUse::new(How::List, Arg::text(".")) });
+        }
+    }
+}
+
+impl How {
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Read => "file that is read",
+            Self::Tree => "file or folder that is read",
+            Self::List => "folder that is listed",
+            Self::Write => "file that is written",
+        }
+    }
+}
+
+/// The kind of the operand at `index` of `count`. A kind that repeats takes all that those behind it leave.
+fn kind_of(kinds: &[(Operand, bool)], index: usize, count: usize, has_target: bool) -> Option<Operand> {
+    let kinds = match kinds {
+        // With a folder as an option, all operands go there.
+        [start @ .., (Operand::Write, false)] if has_target => start,
+        kinds => kinds,
+    };
+    let Some(star) = kinds.iter().position(|(_, repeats)| *repeats) else {
+        return kinds.get(index).map(|(kind, _)| *kind);
+    };
+    let behind = kinds.len() - star - 1;
+    if index < star {
+        Some(kinds[index].0)
+    } else if index + behind >= count && count > star {
+        kinds.get(kinds.len() - (count - index)).map(|(kind, _)| *kind)
+    } else {
+        Some(kinds[star].0)
+    }
+}

@@ -1,0 +1,250 @@
+//! `sed`: its script can run commands and write files (GNU sed manual, sections 3 and 6).
+
+use super::known::find;
+use super::options::parse;
+use super::{How, Reading};
+use crate::shell_grammar::arg::Arg;
+
+pub(super) fn read(words: &[Arg]) -> Option<Reading> {
+    let parsed = parse(find("sed")?, words);
+    let in_place = parsed.has(&["-i", "--in-place"]);
+    let given: Vec<Arg> = parsed.values(&["-e", "--expression"]).cloned().collect();
+    let has_script = !given.is_empty() || parsed.has(&["-f", "--file"]);
+    let scripts = if has_script { given } else { parsed.operands.first().cloned().into_iter().collect() };
+    let why = scripts.iter().find_map(|script| match script.literal() {
+        None => Some(format!("the shell still changes the script {}", script.raw)),
+        Some(script) => check(script).err(),
+    });
+    let mut reading = parsed.into_reading();
+    if in_place {
+        reading.reads_only = false;
+        // Behind other options it makes a writer of what looks like a reader.
+        let begins_so = words
+            .first()
+            .is_some_and(|first| first.start().starts_with("-i") || first.start().starts_with("--in-place"));
+        for file in &mut reading.files {
+            file.how = How::Write;
+            file.is_operand = begins_so;
+        }
+    }
+    Some(match why {
+        None => reading,
+        Some(why) => {
+            reading.may_run_any = true;
+            reading.unsure(why)
+        }
+    })
+}
+
+/// # Errors
+/// It runs a command, goes to a file, or is not understood; which.
+fn check(script: &str) -> Result<(), String> {
+    let mut reader = Reader { chars: script.chars().peekable() };
+    while reader.command()? {}
+    Ok(())
+}
+
+struct Reader<'a> {
+    chars: std::iter::Peekable<std::str::Chars<'a>>,
+}
+
+impl Reader<'_> {
+    fn skip(&mut self, is_skipped: impl Fn(char) -> bool) {
+        while self.chars.next_if(|c| is_skipped(*c)).is_some() {}
+    }
+
+    fn odd() -> String {
+        "its script is not understood".to_owned()
+    }
+
+    /// One command with its addresses; false at the end.
+    fn command(&mut self) -> Result<bool, String> {
+        self.skip(|c| c.is_whitespace() || c == ';');
+        if self.chars.peek().is_none() {
+            return Ok(false);
+        }
+        if self.address()? {
+            self.skip(|c| c == ' ' || c == '\t');
+            if self.chars.next_if_eq(&',').is_some() {
+                self.skip(|c| c == ' ' || c == '\t');
+                if self.chars.next_if(|c| matches!(c, '+' | '~')).is_some() {
+                    self.skip(|c| c.is_ascii_digit());
+                } else if !self.address()? {
+                    return Err(Self::odd());
+                }
+            }
+        }
+        self.skip(|c| c == ' ' || c == '\t' || c == '!');
+        match self.chars.next().ok_or_else(Self::odd)? {
+            '{' | '}' => {}
+            '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z' => self.end()?,
+            'l' | 'L' | 'q' | 'Q' => {
+                self.skip(|c| c == ' ');
+                self.skip(|c| c.is_ascii_digit());
+                self.end()?;
+            }
+            // Text to the end of the line; a backslash carries it to the next.
+            'a' | 'i' | 'c' => {
+                while let Some(c) = self.chars.next() {
+                    match c {
+                        '\\' => drop(self.chars.next()),
+                        '\n' => break,
+                        _ => {}
+                    }
+                }
+            }
+            'b' | 't' | 'T' | ':' => {
+                self.skip(|c| c == ' ');
+                self.skip(|c| c != ';' && c != '}' && !c.is_whitespace());
+            }
+            '#' => self.skip(|c| c != '\n'),
+            's' => self.substitute()?,
+            'y' => {
+                let mark = self.chars.next().ok_or_else(Self::odd)?;
+                self.until(mark, false)?;
+                self.until(mark, false)?;
+                self.end()?;
+            }
+            'w' | 'W' => return Err("its script writes a file (w)".to_owned()),
+            'r' | 'R' => return Err("its script reads a file (r)".to_owned()),
+            'e' => return Err("its script runs a command (e)".to_owned()),
+            _ => return Err(Self::odd()),
+        }
+        Ok(true)
+    }
+
+    fn address(&mut self) -> Result<bool, String> {
+        match self.chars.peek() {
+            Some(c) if c.is_ascii_digit() => {
+                self.skip(|c| c.is_ascii_digit());
+                if self.chars.next_if_eq(&'~').is_some() {
+                    self.skip(|c| c.is_ascii_digit());
+                }
+            }
+            Some('$') => drop(self.chars.next()),
+            Some('/') => {
+                self.chars.next();
+                self.until('/', true)?;
+                self.skip(|c| c == 'I' || c == 'M');
+            }
+            Some('\\') => {
+                self.chars.next();
+                let mark = self.chars.next().ok_or_else(Self::odd)?;
+                self.until(mark, true)?;
+                self.skip(|c| c == 'I' || c == 'M');
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Behind the mark that ends this part. Within brackets of an expression the mark is a character, and whether it is
+    /// there depends on the version, so such an expression is not understood.
+    fn until(&mut self, mark: char, is_expression: bool) -> Result<(), String> {
+        if mark == '\n' || mark == '\\' || mark.is_alphanumeric() {
+            return Err(Self::odd());
+        }
+        let mut in_brackets = false;
+        while let Some(c) = self.chars.next() {
+            match c {
+                '\\' => drop(self.chars.next().ok_or_else(Self::odd)?),
+                '[' if is_expression && !in_brackets => {
+                    in_brackets = true;
+                    self.chars.next_if_eq(&'^');
+                    self.chars.next_if_eq(&']');
+                }
+                '[' if in_brackets && self.chars.next_if_eq(&':').is_some() => {
+                    while self.chars.next().ok_or_else(Self::odd)? != ']' {}
+                }
+                ']' => in_brackets = false,
+                c if c == mark && in_brackets => return Err(Self::odd()),
+                c if c == mark => return Ok(()),
+                _ => {}
+            }
+        }
+        Err(Self::odd())
+    }
+
+    fn substitute(&mut self) -> Result<(), String> {
+        let mark = self.chars.next().ok_or_else(Self::odd)?;
+        self.until(mark, true)?;
+        self.until(mark, false)?;
+        while let Some(flag) = self.chars.next_if(|c| c.is_ascii_alphanumeric()) {
+            match flag {
+                'g' | 'p' | 'i' | 'I' | 'm' | 'M' | '0'..='9' => {}
+                'e' => return Err("its script runs a command (s///e)".to_owned()),
+                'w' => return Err("its script writes a file (s///w)".to_owned()),
+                _ => return Err(Self::odd()),
+            }
+        }
+        self.end()
+    }
+
+    /// Nothing but the end of the command may follow.
+    fn end(&mut self) -> Result<(), String> {
+        self.skip(|c| c == ' ' || c == '\t');
+        match self.chars.peek() {
+            None | Some(';' | '\n' | '}' | '#') => Ok(()),
+            Some(_) => Err(Self::odd()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_that_only_edit_are_known() {
+        for script in [
+            "1,20p",
+            "$d",
+            "/a/,/b/p",
+            "s/a/b/g",
+            "s|/a|/b|",
+            "10q",
+            "1~2d",
+            "/x/{n;d}",
+            "s/\\(a\\)/\\1/2p",
+            "y/ab/cd/",
+            "2,+3p",
+            "/^$/d",
+            "s/[0-9]*/x/;p",
+            "1!G;h;$!d",
+            ":a;N;$!ba;s/\\n/ /g",
+            "5a\\\ntext",
+            "\\,x,p",
+            "1i text; w f",
+        ] {
+            assert_eq!(check(script), Ok(()), "{script}");
+        }
+        for script in [
+            "w f",
+            "1e",
+            "1e touch x",
+            "s/a/b/e",
+            "s/a/b/w f",
+            "s/a/touch/ge",
+            "r f",
+            "1,2w f",
+            "p;w f",
+            "/a/{w f\n}",
+            "s/a/b/;e",
+            "$!w f",
+            "s/[/]/x/w f",
+            "\\aXawf",
+            "sxaxbxe",
+            "1W f",
+            "y/a/b/;e x",
+            "5q;e",
+            "l 3e",
+            "}e",
+            "{w f}",
+            ":a w f",
+            "ba w f",
+            "t w f",
+        ] {
+            assert!(check(script).is_err(), "{script}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `bash -c SCRIPT` and its kin.
+
+use super::{FileUse, How, Reading};
+use crate::shell_grammar::arg::Arg;
+
+pub(super) const NAMES: &[&str] = &["sh", "bash", "dash", "ash", "rbash"];
+
+/// What `-o` may turn on: nothing here changes how a script is read.
+const OPTIONS: &[&str] = &["errexit", "nounset", "pipefail", "xtrace", "verbose", "noglob", "errtrace", "noclobber"];
+
+/// A shell without a script reads its standard input, and that cannot be told.
+pub(super) fn read(words: &[Arg]) -> Reading {
+    let mut reading = Reading::default();
+    let mut at = 0;
+    let mut takes_script = false;
+    while let Some(word) = words.get(at) {
+        let Some(text) = word.literal() else {
+            return reading.open(format!("the shell still changes {}", word.raw));
+        };
+        match text {
+            "--" => {
+                at += 1;
+                break;
+            }
+            "--version" | "--help" => return Reading { reads_only: true, ..reading },
+            "--norc" | "--noprofile" | "--login" | "--posix" | "--verbose" => {}
+            _ if text.starts_with("--") => return reading.open(format!("{text} is not known to be harmless")),
+            _ if text.starts_with(['-', '+']) => {
+                if text.len() < 2 || text[1..].contains(|c: char| !"abcefhlmnouvxBCEPT".contains(c)) {
+                    return reading.open(format!("{text} is not known to be harmless"));
+                }
+                takes_script |= text.contains('c');
+                match text.matches('o').count() {
+                    0 => {}
+                    1 if words.get(at + 1).is_some_and(|name| OPTIONS.iter().any(|known| name.is(known))) => at += 1,
+                    _ => return reading.open("an option of the shell is not known"),
+                }
+            }
+            _ => break,
+        }
+        at += 1;
+    }
+    match words.get(at) {
+        None => reading.open("the commands that it reads from its standard input are not known"),
+        Some(script) if takes_script => {
+            reading.note(script, "script");
+            reading.script(std::slice::from_ref(script));
+            reading
+        }
+        Some(file) if file.literal().is_none_or(|text| text.starts_with("/dev/") || text.starts_with("/proc/")) => {
+            reading.open("which script it runs is not known")
+        }
+        Some(file) => {
+            reading.note(file, "script that is run");
+            reading.script_file = Some(file.clone());
+            reading.files.push(FileUse::new(How::Read, file.clone()));
+            reading
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `tar`, whose first word may be options without a dash (GNU tar manual, section 3.3).
+
+use super::known::find;
+use super::options::parse;
+use super::{FileUse, How, Reading};
+use crate::shell_grammar::arg::Arg;
+
+pub(super) fn read(words: &[Arg]) -> Option<Reading> {
+    let mut words = words.to_vec();
+    if let Some(first) = words.first()
+        && !first.start().starts_with('-')
+    {
+        let Some(letters) = first.literal() else {
+            return Some(Reading::default().runs_any(format!("the shell still changes {}", first.raw)));
+        };
+        // Old options take their values from the words behind, in the order of the letters.
+        let letters: Vec<char> = letters.chars().collect();
+        let mut rest = words[1..].to_vec();
+        let mut options = Vec::new();
+        for letter in letters {
+            options.push(Arg::text(&format!("-{letter}")));
+            if "fbCTXNKVgHL".contains(letter) && !rest.is_empty() {
+                options.push(rest.remove(0));
+            }
+        }
+        words = [options, rest].concat();
+    }
+    let parsed = parse(find("tar")?, &words);
+    let (creates, lists) = (parsed.has(&["-c", "--create"]), parsed.has(&["-t", "--list"]));
+    let adds = parsed.has(&["-r", "-u", "-A", "--append", "--update", "--concatenate", "--catenate", "--delete"]);
+    let extracts = parsed.has(&["-x", "--extract", "--get"]);
+    let archives: Vec<Arg> = parsed.values(&["-f", "--file"]).cloned().collect();
+    let folder = parsed.values(&["-C", "--directory", "--cd"]).last().cloned();
+    let has_folders = parsed.values(&["-C", "--directory", "--cd"]).count() > 1;
+    let operands = parsed.operands.clone();
+    let is_remote = archives.iter().any(|archive| archive.start().contains(':') || archive.start().is_empty());
+    let mut reading = parsed.into_reading();
+    reading.files.clear();
+    reading.reads_only = false;
+    for archive in archives.into_iter().filter(|archive| !archive.is("-")) {
+        let how = if creates || adds { How::Write } else { How::Read };
+        reading.files.push(FileUse::new(how, archive));
+    }
+    if has_folders {
+        reading.doubt("which folder each of its operands lies in is not known");
+    }
+    if is_remote {
+        reading.doubt("an archive on another machine is reached by a program");
+    }
+    if creates || adds {
+        let members =
+            operands.into_iter().map(|operand| FileUse { folder: folder.clone(), ..FileUse::new(How::Tree, operand) });
+        reading.files.extend(members);
+    } else if extracts {
+        reading.doubt("the archive says which files it writes");
+    } else if lists {
+        reading.reads_only = reading.unsure.is_none();
+    } else {
+        reading.doubt("what it does with the archive is not known");
+    }
+    Some(reading)
+}

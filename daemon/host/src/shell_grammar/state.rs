@@ -1,0 +1,139 @@
+//! What is known of the shell while it runs a line: the folder it is in and its variables.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use super::arg::Piece;
+use super::variables;
+
+/// A command behind more folders than these may be anywhere.
+const MAX_FOLDERS: usize = 8;
+
+/// The variables that the shell itself sets, or that change how it reads.
+const SPECIAL: &[&str] =
+    &["IFS", "PATH", "CDPATH", "GLOBIGNORE", "POSIXLY_CORRECT", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    /// Where it may be, as `cd` counts: links are names like others. `None` when it may be anywhere.
+    folders: Option<Vec<PathBuf>>,
+    /// Those that the line has set; `None` when the value is not known.
+    variables: BTreeMap<String, Option<Vec<Piece>>>,
+    /// Something ran that can have changed anything.
+    is_lost: bool,
+}
+
+impl State {
+    pub(super) fn new(cwd: &Path) -> Self {
+        Self { folders: Some(vec![cwd.to_owned()]), variables: BTreeMap::new(), is_lost: false }
+    }
+
+    /// For a shell that this one starts: of its own variables it passes on those that are exported, and which are is not known.
+    pub(super) fn for_child(&self) -> Self {
+        let variables = self.variables.keys().map(|name| (name.clone(), None)).collect();
+        Self { variables, ..self.clone() }
+    }
+
+    pub(super) fn lose(&mut self) {
+        self.is_lost = true;
+        self.folders = None;
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    pub(super) fn folders(&self) -> Option<&[PathBuf]> {
+        self.folders.as_deref()
+    }
+
+    /// Goes elsewhere; `None`: nobody knows where.
+    pub(super) fn enter(&mut self, folder: Option<&str>) {
+        self.folders = match (self.folders.take(), folder) {
+            (_, Some(folder)) if folder.starts_with('/') => Some(vec![logical(Path::new(folder))]),
+            (Some(folders), Some(folder)) => {
+                Some(folders.into_iter().map(|before| logical(&before.join(folder))).collect())
+            }
+            (_, None) | (None, _) => None,
+        };
+        self.variables.insert("OLDPWD".to_owned(), None);
+    }
+
+    pub(super) fn enter_one_of(&mut self, folders: &[PathBuf]) {
+        self.folders = (folders.len() <= MAX_FOLDERS).then(|| folders.iter().map(|folder| logical(folder)).collect());
+        self.variables.insert("OLDPWD".to_owned(), None);
+    }
+
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.variables.contains_key(name)
+    }
+
+    /// What the line has put into a variable. The outer `None`: the line has not set it.
+    pub(super) fn variable(&self, name: &str) -> Option<Option<&[Piece]>> {
+        match self.is_lost {
+            true => Some(None),
+            false => self.variables.get(name).map(Option::as_deref),
+        }
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: Option<Vec<Piece>>) {
+        if SPECIAL.contains(&name) {
+            self.lose();
+        }
+        // It may hold something else than what was assigned.
+        let value = value.filter(|_| !variables::is_special(name));
+        self.variables.insert(name.to_owned(), value);
+    }
+
+    /// What is known when it was either this or `other`.
+    pub(super) fn or(&mut self, other: &Self) {
+        self.is_lost |= other.is_lost;
+        self.folders = match (self.folders.take(), &other.folders) {
+            (Some(mut folders), Some(others)) => {
+                for folder in others {
+                    if !folders.contains(folder) {
+                        folders.push(folder.clone());
+                    }
+                }
+                (folders.len() <= MAX_FOLDERS).then_some(folders)
+            }
+            _ => None,
+        };
+        for (name, value) in &mut self.variables {
+            let both = (value.as_deref(), other.variables.get(name).and_then(Option::as_deref));
+            if let (Some(one), Some(other)) = both
+                && one == other
+            {
+                continue;
+            }
+            *value = match both {
+                (Some(one), Some(other)) if is_number(one) && is_number(other) => Some(vec![Piece::Number]),
+                _ => None,
+            };
+        }
+        for name in other.variables.keys() {
+            self.variables.entry(name.clone()).or_insert(None);
+        }
+    }
+}
+
+pub(super) fn is_number(pieces: &[Piece]) -> bool {
+    match pieces {
+        [Piece::Number] => true,
+        [Piece::Text(text)] => !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()),
+        _ => false,
+    }
+}
+
+/// `..` takes the last name away, as `cd` does without `-P`.
+fn logical(path: &Path) -> PathBuf {
+    let mut done = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(done.pop()),
+            Component::Normal(name) => done.push(name),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    done
+}

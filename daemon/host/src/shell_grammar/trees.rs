@@ -1,0 +1,75 @@
+//! Which files of a folder a program looks at, by the options that choose them.
+
+use globset::GlobMatcher;
+
+use super::names::{Entry, leaves_out, wildcard};
+use super::programs::Parsed;
+
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    /// A file's name must match one of them, if there are any.
+    pub(super) includes: Vec<GlobMatcher>,
+    pub(super) excludes: Vec<GlobMatcher>,
+    pub(super) excluded_folders: Vec<GlobMatcher>,
+    /// Folders of these names directly in the tree's own folder.
+    pub(super) excluded_at_top: Vec<String>,
+    pub(super) skips_hidden: bool,
+}
+
+impl Filter {
+    pub(super) fn enters(&self, entry: &Entry) -> bool {
+        let is_hidden = self.skips_hidden && entry.name.starts_with('.');
+        let is_excluded = entry.is_at_top && self.excluded_at_top.iter().any(|name| name == entry.name);
+        !is_hidden && !is_excluded && !self.excluded_folders.iter().any(|glob| glob.is_match(entry.name))
+    }
+
+    pub(super) fn takes(&self, entry: &Entry) -> bool {
+        let is_hidden = self.skips_hidden && entry.name.starts_with('.');
+        !is_hidden
+            && (self.includes.is_empty() || self.includes.iter().any(|glob| glob.is_match(entry.name)))
+            && !self.excludes.iter().any(|glob| glob.is_match(entry.name))
+    }
+
+    /// By `--include`, `--exclude` and `--exclude-dir`; `None` when one of them is not understood, for then all is taken.
+    /// With both kinds, a file is taken that matches neither (GNU grep, since its first match decides): only one kind counts here.
+    pub(super) fn of_grep(parsed: &Parsed) -> Option<std::rc::Rc<Self>> {
+        let globs = |name: &str| -> Option<Vec<GlobMatcher>> {
+            parsed.values(&[name]).map(|value| wildcard(value.literal()?, false)).collect()
+        };
+        let left_out = |name: &str| -> Vec<GlobMatcher> {
+            parsed.values(&[name]).filter_map(|value| leaves_out(value.literal()?)).collect()
+        };
+        let (includes, excludes) = (globs("--include")?, left_out("--exclude"));
+        let includes = if parsed.has(&["--exclude"]) { Vec::new() } else { includes };
+        let has_both = parsed.has(&["--include"]) && parsed.has(&["--exclude"]);
+        let excludes = if has_both { Vec::new() } else { excludes };
+        Some(Self { includes, excludes, excluded_folders: left_out("--exclude-dir"), ..Self::default() }.into())
+    }
+
+    /// Hidden files are passed over unless an option says otherwise; `-g` may say so as well. Types and ignore files only
+    /// leave more out.
+    pub(super) fn of_rg(parsed: &Parsed) -> Option<std::rc::Rc<Self>> {
+        let all = [
+            "-.",
+            "--hidden",
+            "-u",
+            "--unrestricted",
+            "-a",
+            "--all-types",
+            "-g",
+            "--glob",
+            "--iglob",
+            "--ignore-file",
+            "--type-add",
+        ];
+        let globs: Vec<_> = parsed.values(&["-g", "--glob"]).map(|value| value.literal()).collect();
+        let plain = globs
+            .iter()
+            .all(|glob| glob.is_some_and(|glob| !glob.contains(['/', '{', '\\']) && !glob.starts_with('!')));
+        if !globs.is_empty() && plain && parsed.known.name == "rg" {
+            let includes = globs.iter().flatten().map(|glob| wildcard(glob, false)).collect::<Option<_>>()?;
+            return Some(Self { includes, ..Self::default() }.into());
+        }
+        Some(Self { skips_hidden: !parsed.has(&all), ..Self::default() }.into())
+    }
+}

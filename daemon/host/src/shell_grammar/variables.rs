@@ -1,0 +1,267 @@
+//! Variables that may be set without an approval of their own.
+
+use crate::environment::Environment;
+
+/// Programs look at these, and do nothing else than before but for how they print, how much they try, or which of their
+/// own modes they take.
+const HARMLESS: &[&str] = &[
+    "APP_ENV",
+    "ASPNETCORE_ENVIRONMENT",
+    "CARGO_INCREMENTAL",
+    "CARGO_NET_OFFLINE",
+    "CARGO_TERM_COLOR",
+    "CARGO_TERM_PROGRESS_WHEN",
+    "CARGO_TERM_QUIET",
+    "CARGO_TERM_VERBOSE",
+    "CGO_ENABLED",
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "COLUMNS",
+    "DEBIAN_FRONTEND",
+    "DEBUG",
+    "DJANGO_DEBUG",
+    "DOTNET_CLI_TELEMETRY_OPTOUT",
+    "DOTNET_ENVIRONMENT",
+    "DOTNET_NOLOGO",
+    "FLASK_DEBUG",
+    "FLASK_ENV",
+    "FORCE_COLOR",
+    "GIT_OPTIONAL_LOCKS",
+    "GIT_TERMINAL_PROMPT",
+    "GO111MODULE",
+    "GOARCH",
+    "GOOS",
+    "HUSKY",
+    "INSTA_UPDATE",
+    "LANG",
+    "LANGUAGE",
+    "LINES",
+    "LOG_LEVEL",
+    "MIX_ENV",
+    "NEXT_TELEMETRY_DISABLED",
+    "NODE_ENV",
+    "NODE_NO_WARNINGS",
+    "NO_COLOR",
+    "NO_UPDATE_NOTIFIER",
+    "NPM_CONFIG_AUDIT",
+    "NPM_CONFIG_FUND",
+    "NPM_CONFIG_LOGLEVEL",
+    "PORT",
+    "PROPTEST_CASES",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONFAULTHANDLER",
+    "PYTHONHASHSEED",
+    "PYTHONIOENCODING",
+    "PYTHONUNBUFFERED",
+    "PYTHONUTF8",
+    "QUIET",
+    "RACK_ENV",
+    "RAILS_ENV",
+    "RUST_BACKTRACE",
+    "RUST_LIB_BACKTRACE",
+    "RUST_LOG",
+    "RUST_MIN_STACK",
+    "RUST_TEST_THREADS",
+    "SOURCE_DATE_EPOCH",
+    "TERM",
+    "UPDATE_SNAPSHOTS",
+    "V",
+    "VERBOSE",
+    "WATCHMAN_OFF",
+];
+
+/// Harmless with these values: each names a program.
+const WITH_VALUE: &[(&str, &[&str])] = &[
+    ("PAGER", &["cat", ""]),
+    ("GIT_PAGER", &["cat", ""]),
+    ("MANPAGER", &["cat", ""]),
+    ("EDITOR", &["true", ":", "cat"]),
+    ("VISUAL", &["true", ":", "cat"]),
+    ("GIT_EDITOR", &["true", ":", "cat"]),
+    ("GIT_SEQUENCE_EDITOR", &["true", ":", "cat"]),
+];
+
+/// Harmless when each of the value's words has one of these forms; `*` stands for letters, digits and `_-=.,:/+%`.
+const WITH_FORM: &[(&str, &[&str])] = &[
+    (
+        "RUSTFLAGS",
+        &["-D", "-W", "-A", "warnings", "unused", "unused_*", "dead_code", "clippy::*", "-Dwarnings", "-Awarnings"],
+    ),
+    ("RUSTDOCFLAGS", &["-D", "-W", "-A", "warnings", "rustdoc::*", "-Dwarnings"]),
+    (
+        "CFLAGS",
+        &[
+            "-O*",
+            "-g",
+            "-g0",
+            "-g3",
+            "-ggdb",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wpedantic",
+            "-pedantic",
+            "-std=*",
+            "-D*",
+            "-fPIC",
+        ],
+    ),
+    (
+        "CXXFLAGS",
+        &[
+            "-O*",
+            "-g",
+            "-g0",
+            "-g3",
+            "-ggdb",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wpedantic",
+            "-pedantic",
+            "-std=*",
+            "-D*",
+            "-fPIC",
+        ],
+    ),
+    ("CC", &["cc", "gcc", "clang"]),
+    ("CXX", &["c++", "g++", "clang++"]),
+    ("GOFLAGS", &["-mod=*", "-v", "-race", "-count=*"]),
+    ("MAVEN_OPTS", &["-Xmx*", "-Xms*"]),
+    ("JAVA_OPTS", &["-Xmx*", "-Xms*"]),
+    ("GRADLE_OPTS", &["-Xmx*", "-Xms*"]),
+    ("NODE_OPTIONS", &["--max-old-space-size=*", "--no-warnings"]),
+    ("MALLOC_ARENA_MAX", &["*"]),
+    ("TZ", &["*"]),
+];
+
+/// Whether a list of folders names only such as lie below the folder that the command runs in, from which these programs
+/// load code anyway.
+fn is_below(value: &str) -> bool {
+    value.split(':').all(|folder| {
+        !folder.is_empty() && !folder.starts_with(['/', '~', '-']) && !folder.split('/').any(|part| part == "..")
+    })
+}
+
+fn has_form(word: &str, form: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-=.,:/+%".contains(c);
+    match form.strip_suffix('*') {
+        Some(start) => word.strip_prefix(start).is_some_and(|rest| rest.chars().all(plain)),
+        None => word == form,
+    }
+}
+
+/// Variables that the shell itself looks at.
+const OF_THE_SHELL: &[&str] = &[
+    "IFS",
+    "PATH",
+    "CDPATH",
+    "ENV",
+    "HOME",
+    "PWD",
+    "OLDPWD",
+    "GLOBIGNORE",
+    "GLOBSORT",
+    "POSIXLY_CORRECT",
+    "FUNCNEST",
+    "TMOUT",
+    "TMPDIR",
+    "SHELLOPTS",
+    "EXECIGNORE",
+    "FIGNORE",
+    "HISTFILE",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS3",
+    "PS4",
+    "OPTIND",
+    "OPTARG",
+    "OPTERR",
+    "TEXTDOMAIN",
+    "FUNCNAME",
+    "PIPESTATUS",
+    "DIRSTACK",
+    "GROUPS",
+    "_",
+    "TEXTDOMAINDIR",
+    "INPUTRC",
+    "COPROC",
+    "MAPFILE",
+    "REPLY",
+    "SHELL",
+];
+
+/// Whether programs that get the variable do nothing else because of it. `value` is `None` when it is not known.
+pub(super) fn is_harmless_for_programs(name: &str, value: Option<&str>) -> bool {
+    let value_is = |is: &dyn Fn(&str) -> bool| value.is_some_and(is);
+    let forms = WITH_FORM.iter().find(|(known, _)| *known == name).map(|(_, forms)| *forms);
+    HARMLESS.contains(&name)
+        || forms.is_some_and(|forms| {
+            value_is(&|value| value.split_whitespace().all(|word| forms.iter().any(|form| has_form(word, form))))
+        })
+        || name == "PYTHONPATH" && value_is(&is_below)
+        || name == "DJANGO_SETTINGS_MODULE"
+            && value_is(&|value| value.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c)))
+        // What lies there only root has put there.
+        || name == "JAVA_HOME" && value_is(&|value| value.starts_with("/usr/lib/jvm/") && !value.contains(".."))
+        || name.starts_with("LC_") && value.is_some_and(|value| !value.contains('/'))
+        || WITH_VALUE.iter().any(|(known, values)| *known == name && value.is_some_and(|value| values.contains(&value)))
+}
+
+/// The shell evaluates what is assigned to these.
+const INTEGERS: &[&str] = &[
+    "RANDOM",
+    "SRANDOM",
+    "SECONDS",
+    "LINENO",
+    "HISTCMD",
+    "OPTIND",
+    "BASHPID",
+    "EPOCHSECONDS",
+    "EPOCHREALTIME",
+    "UID",
+    "EUID",
+    "PPID",
+    "BASH_SUBSHELL",
+    "BASH_ARGV0",
+];
+
+/// Those that make whatever starts next run other code.
+const LOADERS: &[&str] = &["BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS"];
+
+/// Assigning to these is an error that ends the line.
+pub(super) fn is_read_only(name: &str) -> bool {
+    matches!(name, "UID" | "EUID" | "PPID" | "BASHOPTS" | "SHELLOPTS" | "BASH_VERSINFO")
+}
+
+pub(super) fn is_integer(name: &str) -> bool {
+    INTEGERS.contains(&name)
+}
+
+/// Whether the shell gives the variable a meaning, so that it may not hold what was assigned.
+pub(super) fn is_special(name: &str) -> bool {
+    OF_THE_SHELL.contains(&name)
+        || INTEGERS.contains(&name)
+        || name.starts_with("BASH")
+        || name.starts_with("LC_")
+        || name == "LANG"
+}
+
+/// Whether setting it makes any program start with the next one.
+pub(super) fn loads_code(name: &str) -> bool {
+    LOADERS.contains(&name) || name.starts_with("LD_") || name.starts_with("DYLD_")
+}
+
+/// Whether a variable of the shell itself is nothing to the programs that it starts, nor to the shell: it is not in their
+/// environment, and has no meaning.
+pub(super) fn is_the_shells_own(name: &str, environment: &Environment) -> bool {
+    let known = ["BASH", "LD_", "DYLD_", "LC_", "HIST", "READLINE", "COMP"];
+    environment.get(name).is_none()
+        && !is_special(name)
+        && !known.iter().any(|start| name.starts_with(start))
+        && name != "LANG"
+}

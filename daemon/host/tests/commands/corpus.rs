@@ -1,0 +1,48 @@
+//! Data files of command lines with their rules.
+
+use crate::judge::Rule;
+
+/// One command line of a data file.
+pub(crate) struct Entry {
+    pub(crate) file: &'static str,
+    /// In its file, from 1.
+    pub(crate) number: usize,
+    pub(crate) section: String,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) line: String,
+}
+
+/// What stands before the first section is for readers. A section begins with `== TITLE`, directly behind it stand its
+/// rules (`allow shell cargo test *`), behind an empty line its command lines, one on each line, or one between `<<<`
+/// and `>>>` that has several.
+pub(crate) fn read(file: &'static str, text: &str) -> Vec<Entry> {
+    let mut found = Vec::new();
+    let mut section = String::new();
+    let mut rules: Vec<Rule> = Vec::new();
+    let mut in_heading = false;
+    let mut lines = text.lines().enumerate();
+    while let Some((at, line)) = lines.next() {
+        if let Some(title) = line.strip_prefix("== ") {
+            (section, in_heading) = (title.to_owned(), true);
+            rules.clear();
+            continue;
+        }
+        if line.is_empty() || section.is_empty() {
+            in_heading = false;
+            continue;
+        }
+        if in_heading {
+            rules.push(Rule::parse(line).unwrap_or_else(|| panic!("{file}:{}: no rule: {line}", at + 1)));
+            continue;
+        }
+        let line = match line {
+            "<<<" => {
+                let block: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != ">>>").collect();
+                block.join("\n")
+            }
+            line => line.to_owned(),
+        };
+        found.push(Entry { file, number: at + 1, section: section.clone(), rules: rules.clone(), line });
+    }
+    found
+}

@@ -1,0 +1,33 @@
+//! Numbers that are the same for the same seed, everywhere.
+
+/// SplitMix64.
+pub(super) struct Random(u64);
+
+impl Random {
+    /// The numbers of one line: lines do not depend on each other, nor on how many threads there are.
+    pub(super) fn of_line(seed: u64, at: u64) -> Self {
+        let mut mixed = Self(seed);
+        Self(mixed.next() ^ at.wrapping_mul(0xd1b5_4a32_d192_ed03))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// True in so many of a hundred cases.
+    pub(super) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}

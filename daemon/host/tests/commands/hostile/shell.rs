@@ -1,0 +1,116 @@
+//! Real `bash`, which runs one line after another in a root and can change nothing outside of it.
+//!
+//! Where the system has user namespaces (`unshare`), all else is mounted read-only, there is no network, and whatever a
+//! line leaves behind is killed. Elsewhere the lines themselves name only places in the root.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use super::root::{Root, find_program};
+
+/// Reads lines, each ended by a NUL, and answers each with its status.
+const SERVER: &str = r#"
+base=$1 timeout=$2 mount=$3
+confine() {
+    "$mount" --bind "$base" "$base" || return 1
+    while read -r _ point _ options _; do
+        printf -v point '%b' "$point"
+        case $point in "$base" | /proc | /proc/* | /dev) continue ;; esac
+        flags=
+        for flag in nosuid nodev noexec noatime nodiratime relatime; do
+            case ,$options, in *,$flag,*) flags+=,$flag ;; esac
+        done
+        "$mount" -o "remount,bind,ro$flags" "$point" 2>/dev/null || [ "$point" != / ] || return 1
+    done < /proc/self/mounts
+    cd "$base"
+}
+mode=open
+if [ -n "$mount" ]; then
+    confine || exit 1
+    mode=confined
+fi
+echo "$mode"
+set -m
+while IFS= read -r -d '' line; do
+    : > "$base/log"
+    (
+        cd "$base/root/work" || exit 1
+        ulimit -c 0 -t 2 -f 512
+        exec "$timeout" -s KILL 5 /bin/bash --noprofile --norc -c "$line"
+    ) < /dev/null > "$base/out" 2>&1 &
+    wait "$!"
+    status=$?
+    # What the line left behind: its group, and in a namespace of our own all else.
+    kill -KILL -- "-$!"
+    if [ "$mode" = confined ] && [ "$$" = 1 ]; then kill -KILL -1; fi
+    printf '%s\n' "$status"
+done 2> /dev/null
+"#;
+
+pub(super) struct Shell {
+    child: Child,
+    /// `None` once it is to end.
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// Nothing outside of the root can be changed or reached.
+    pub(super) is_confined: bool,
+}
+
+impl Shell {
+    pub(super) fn start(root: &Root) -> Self {
+        Self::start_as(root, true).or_else(|| Self::start_as(root, false)).expect("bash can be started")
+    }
+
+    /// `None` when it cannot be confined here.
+    pub(super) fn start_as(root: &Root, confined: bool) -> Option<Self> {
+        let base = root.base.to_str().unwrap();
+        let server = root.base.join("server");
+        fs::write(&server, SERVER).unwrap();
+        let timeout = find_program("timeout")?;
+        let mut command = match confined {
+            false => Command::new("/bin/bash"),
+            true => {
+                let mut command = Command::new(find_program("unshare")?);
+                command.args(["-rmnpf", "--mount-proc", "--kill-child", "/bin/bash"]);
+                command
+            }
+        };
+        command.args(["--noprofile", "--norc"]).arg(&server).arg(base).arg(timeout);
+        command.arg(if confined { find_program("mount")? } else { "".into() });
+        command.env_clear().env("PATH", root.base.join("bin")).env("HOME", &root.place.home);
+        command.env("TMPDIR", root.base.join("tmp")).env("LANG", "C").env("SHELL", "/bin/bash");
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("USER", "ada");
+        command.current_dir(&root.base).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        let (input, mut output) = (child.stdin.take(), BufReader::new(child.stdout.take()?));
+        let mut mode = String::new();
+        let is_there = output.read_line(&mut mode).is_ok() && mode.trim() == if confined { "confined" } else { "open" };
+        let mut shell = Self { child, input, output, is_confined: confined };
+        if !is_there {
+            shell.end();
+            return None;
+        }
+        Some(shell)
+    }
+
+    /// Runs one line to its end.
+    pub(super) fn run(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("it has not ended");
+        input.write_all(line.as_bytes()).and_then(|()| input.write_all(&[0])).and_then(|()| input.flush()).unwrap();
+        let mut status = String::new();
+        self.output.read_line(&mut status).unwrap();
+        assert!(!status.is_empty(), "the shell that runs lines has ended, at {line:?}");
+    }
+
+    fn end(&mut self) {
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,136 @@
+//! The one place that knows how a line is judged: everything else in this test sees [`judge`].
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use toold_engine::need::Need;
+use toold_engine::policy::rules::{RuleConfig, RulePlace};
+use toold_engine::policy::{Policy, Subject, check, decide};
+use toold_engine::tool::Origin;
+use toold_host::environment::Environment;
+use toold_host::shell_grammar::{Surroundings, needs};
+use toold_proto::permission::{CheckedPart, Verdict};
+use toold_proto::session::Mode;
+use toold_proto::tool::{Category, SessionId, ToolName};
+
+/// Where a line would run.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The session's folder.
+    pub(crate) workspace: PathBuf,
+    pub(crate) home: PathBuf,
+    /// The daemon's configuration, which no tool may write.
+    pub(crate) config: PathBuf,
+}
+
+/// One rule, as the data files write it: `allow shell git log *`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) action: String,
+    pub(crate) category: String,
+    pub(crate) pattern: String,
+}
+
+impl Rule {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, ' ');
+        let (action, category, pattern) = (parts.next()?, parts.next()?, parts.next()?);
+        let known = ["allow", "ask", "deny"].contains(&action) && Category::parse(category).is_some();
+        known.then(|| Self { action: action.into(), category: category.into(), pattern: pattern.trim().into() })
+    }
+
+    pub(crate) fn shown(&self) -> String {
+        format!("{} {} {}", self.action, self.category, self.pattern)
+    }
+}
+
+/// What the policy says of one line, and of each need of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
+    pub(crate) parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) category: Category,
+    pub(crate) target: String,
+    pub(crate) verdict: Verdict,
+    /// The rule that decided.
+    pub(crate) rule: String,
+}
+
+/// What the default configuration and these rules say of a line that an agent wants to run in the workspace.
+pub(crate) fn judge(line: &str, place: &Place, rules: &[Rule]) -> Judged {
+    let policy = policy(place, rules);
+    let (tool, session) = (ToolName::parse("bash").unwrap(), SessionId::parse("s").unwrap());
+    let roots = [Cow::Borrowed(place.workspace.as_path())];
+    let subject = Subject {
+        tool: &tool,
+        origin: Origin::Builtin,
+        session: &session,
+        above: &[],
+        mode: Mode::Default,
+        cwd: &place.workspace,
+        roots: &roots,
+        project: &place.workspace,
+        chain: &[],
+        made: &[],
+    };
+    let decided = |need: &Need| decide(&policy, &[], &subject, need);
+    let mut may_read =
+        |path: &Path| decided(&Need::new(Category::FileRead, path.to_string_lossy())).verdict == Verdict::Allow;
+    let environment =
+        Environment::default().with([("HOME", place.home.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())]);
+    let mut surroundings = Surroundings { cwd: &place.workspace, environment: &environment, may_read: &mut may_read };
+    let needs = needs(line, &mut surroundings);
+    let checked = check(&policy, &[], &subject, &needs);
+    let part = |(need, part): (&Need, CheckedPart)| Part {
+        category: part.category,
+        target: part.target,
+        verdict: part.verdict,
+        rule: match &need.unsure {
+            Some(why) => format!("{} ({why})", part.rule),
+            None => part.rule,
+        },
+    };
+    let parts = match checked.parts.is_empty() {
+        true => needs
+            .iter()
+            .map(|need| CheckedPart {
+                category: need.category,
+                target: need.target.clone(),
+                verdict: checked.verdict,
+                rule: checked.rule.clone(),
+            })
+            .collect(),
+        false => checked.parts,
+    };
+    Judged { verdict: checked.verdict, parts: needs.iter().zip(parts).map(part).collect() }
+}
+
+fn policy(place: &Place, rules: &[Rule]) -> Policy {
+    let rules = rules.iter().map(|rule| {
+        let config = RuleConfig {
+            category: rule.category.clone(),
+            pattern: rule.pattern.replace("{project}", &place.workspace.to_string_lossy()),
+            action: rule.action.clone(),
+            tools: None,
+            cwd: None,
+        };
+        let place = RulePlace {
+            origin: "the corpus".to_owned(),
+            project: None,
+            trusted: true,
+            base: Some(place.home.clone()),
+            home: Some(place.home.clone()),
+        };
+        (config, place)
+    });
+    let base =
+        Policy { home: Some(place.home.clone()), control: vec![place.config.clone()].into(), ..Policy::default() };
+    let policy = base.with_rules(rules);
+    let unread = [&policy.broken, &policy.unmatchable].map(|told| told.join("; ")).concat();
+    assert!(unread.is_empty() && policy.closed.is_empty(), "rules that cannot be read: {unread}");
+    policy
+}
