@@ -71,6 +71,8 @@ hygge.register_command{
                 (concat "XDG_CONFIG_HOME=" base "/config")
                 (concat "XDG_STATE_HOME=" base "/state")
                 (concat "TOOLD_SOCKET=" base "/run/toold.sock")
+                ;; So that `echo' is asked about, too.
+                "TOOLD_PERMISSION_READ_ONLY_COMMANDS=ask"
                 "XDG_RUNTIME_DIR")
           process-environment))
 

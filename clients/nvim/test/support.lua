@@ -139,7 +139,15 @@ local function processes(socket)
   return found
 end
 
-local VARIABLES = { "HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TOOLD_SOCKET", "PATH" }
+local VARIABLES = {
+  "HOME",
+  "XDG_CONFIG_HOME",
+  "XDG_STATE_HOME",
+  "XDG_RUNTIME_DIR",
+  "TOOLD_SOCKET",
+  "TOOLD_PERMISSION_READ_ONLY_COMMANDS",
+  "PATH",
+}
 
 local function write(path, content)
   local file = assert(io.open(path, "wb"))
@@ -188,6 +196,8 @@ function M.place(root, base)
   vim.env.XDG_STATE_HOME = base .. "/state"
   vim.env.XDG_RUNTIME_DIR = nil
   vim.env.TOOLD_SOCKET = place.socket
+  -- So that `echo` is asked about, too.
+  vim.env.TOOLD_PERMISSION_READ_ONLY_COMMANDS = "ask"
   vim.env.PATH = base .. "/bin:" .. vim.env.PATH
   vim.cmd("cd " .. place.work)
   M.notices = {}

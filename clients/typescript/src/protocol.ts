@@ -1160,6 +1160,8 @@ export interface PermissionsCheckParams {
   session_id?: string;
   /** The tool that would need it, for rules that name tools. */
   tool?: string;
+  /** Of a command line: tell how it was read, too. */
+  explain?: boolean;
 }
 
 /** Answer of `permissions.check`: what would happen, and why. */
@@ -1176,6 +1178,36 @@ export interface PermissionsCheckResult {
     /** What the permission engine says to a need. */
     verdict: "allow" | "ask" | "deny";
     rule: string;
+  }>;
+  /** How a command line was read, in its order; only when `explain` asks for it. */
+  commands?: Array<{
+    /** As it was understood; absent for a redirect. */
+    command?: string;
+    /** What is known of the program; absent for a program that toold does not know. */
+    known?: {
+      /** The program, with its subcommand. */
+      name: string;
+      /** The version of the program that the entry was written for. */
+      version: string;
+    };
+    /** The words that mean something to the program, and what. */
+    words?: {
+      text: string;
+      meaning: string;
+    }[];
+    /** Why it is not certain what the command does. No pattern with a wildcard covers it then. */
+    unsure?: string;
+    /** It changes nothing outside of its own process. */
+    reads_only: boolean;
+    /** The command's own permission first, then those for the files that it names. */
+    parts: Array<{
+      /** What a need is about, and so which rules and grants can answer it. */
+      category: Category;
+      target: string;
+      /** What the permission engine says to a need. */
+      verdict: "allow" | "ask" | "deny";
+      rule: string;
+    }>;
   }>;
 }
 
