@@ -61,7 +61,7 @@ pub(crate) fn may_read(path: &Path, cx: &Cx) -> bool {
     verdict(&files::read_need(path, &mut Exclusions::default()), cx) == Verdict::Allow
 }
 
-/// What the policy says to a need of this call, with nobody asked.
+/// The policy's verdict on a need of this call. Nobody is asked.
 pub(crate) fn verdict(need: &Need, cx: &Cx) -> Verdict {
     permit::judge(cx, &cx.outer_chain, need).verdict
 }

@@ -147,7 +147,7 @@ fn candidates(folder: &Path, bounds: Option<&Path>) -> Vec<PathBuf> {
         .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
         .filter_map(|entry| {
             let path = entry.path();
-            // What lies there is not looked at; loading it says that it leads out.
+            // The link's target is not looked at. Loading the skill reports that it leads out of the folder.
             if is_within(&path, bounds) && path.is_dir() {
                 let file = path.join("SKILL.md");
                 return file.symlink_metadata().is_ok().then_some(file);

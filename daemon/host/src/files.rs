@@ -177,6 +177,16 @@ pub fn open(resolved: &Path) -> Result<File, OpenError> {
     open_seen(resolved)
 }
 
+/// The first `limit` bytes of a regular file.
+///
+/// # Errors
+/// As [`open`]; `System` when reading fails.
+pub fn read_at_most(resolved: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
+    let mut bytes = Vec::new();
+    let read = io::Read::read_to_end(&mut io::Read::take(open(resolved)?, limit), &mut bytes);
+    read.map(|_| bytes).map_err(|source| OpenError::System { path: resolved.to_owned(), source })
+}
+
 /// As [`open`], for a path that a walk has just seen to be a regular file.
 pub fn open_seen(resolved: &Path) -> Result<File, OpenError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;

@@ -39,6 +39,7 @@ pub struct Judge {
     origin: Origin,
     cwd: PathBuf,
     chain: Arc<[String]>,
+    made: Vec<PathBuf>,
     /// The folder that the call itself has permission to read.
     root: PathBuf,
     /// The rule by which somebody had to be asked for `root`; `None` when nobody had to be.
@@ -56,6 +57,7 @@ impl Judge {
             grants: engine.grants.snapshot(),
             places: places.collect(),
             above: cx.session.above().into_iter().cloned().collect(),
+            made: cx.session.made(),
             session: cx.session.clone(),
             mode: cx.session.mode(),
             tool: cx.tool.clone(),
@@ -99,7 +101,7 @@ impl Judge {
             roots: &self.places,
             project: self.session.project(),
             chain: &self.chain,
-            made: &self.session.made(),
+            made: &self.made,
         };
         let need = seen_need(resolved, is_folder, exclusions);
         decide(&self.policy, &self.grants, &subject, &need)

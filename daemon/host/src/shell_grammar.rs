@@ -184,6 +184,25 @@ impl Command {
         }
     }
 
+    /// `NAME=value`, which is judged as a command of one word.
+    fn variable(name: &str, target: &str, is_harmless: bool) -> Self {
+        let meaning = if is_harmless { "variable that changes nothing else" } else { "variable" };
+        Self {
+            target: target.to_owned(),
+            words: None,
+            raw: vec![target.to_owned()],
+            unsure: None,
+            may_run_any: variables::loads_code(name),
+            reads_only: is_harmless,
+            looked_up: false,
+            script: None,
+            head: None,
+            operands: Vec::new(),
+            known: None,
+            notes: vec![Note { text: target.to_owned(), meaning: meaning.to_owned() }],
+        }
+    }
+
     fn doubt(&mut self, why: &str) {
         self.unsure.get_or_insert_with(|| why.to_owned());
         self.reads_only = false;

@@ -46,7 +46,7 @@ class Session:
 class SharedSession:
     """A code by which an agent may join a session, once."""
 
-    # What `open_session` takes as `session_id`.
+    # Pass it to `open_session` as `session_id`.
     code: str
     # In seconds.
     expires_in: int

@@ -15,7 +15,7 @@ use crate::ask::{self, choices};
 use crate::commands::audit::needs;
 use crate::output::{self, first_sentence, one_line};
 
-/// What stands before the folded rest of a line, which cannot be taken for a line of its own then.
+/// The prefix of a folded line's continuation, so that it does not look like a line of its own.
 const FOLD: &str = "     ";
 
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {

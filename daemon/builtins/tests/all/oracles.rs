@@ -311,7 +311,7 @@ fn calls(case: &Case) -> Vec<(&'static str, Value)> {
     calls
 }
 
-/// Who is there to be asked.
+/// The frontends that can answer asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asked {
     Nobody,

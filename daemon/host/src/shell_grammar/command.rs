@@ -10,8 +10,8 @@ use super::programs::{self, FileUse, How, Output, Reading, Site};
 use super::redirects::{Redirected, Target};
 use super::state::State;
 use super::{
-    Command, Found, Lost, MAX_DEPTH, MAX_NEEDS, Note, Walk, Walked, all, check, children_of_field, named, shown,
-    variables, with_fields,
+    Command, Found, Lost, MAX_DEPTH, MAX_NEEDS, Walk, Walked, all, check, children_of_field, named, shown, variables,
+    with_fields,
 };
 
 impl<'t> Walk<'_, '_, '_> {
@@ -177,22 +177,13 @@ impl<'t> Walk<'_, '_, '_> {
             let appends = self.source[..node.end_byte()][node.start_byte()..].contains("+=");
             self.state.set(&name, (!doubt && !appends).then_some(value));
         }
-        let words = (!doubt).then(|| vec![word]);
-        let meaning = if is_harmless { "variable that changes nothing else" } else { "variable" };
-        self.found.push(Found::Command(Command {
-            target: target.clone(),
-            words,
-            raw: vec![target.clone()],
+        let variable = Command {
+            words: (!doubt).then(|| vec![word]),
             unsure: doubt.then(|| "what the value becomes may be evaluated".to_owned()),
-            may_run_any: doubt || variables::loads_code(&name),
             reads_only: is_harmless && !doubt,
-            looked_up: false,
-            script: None,
-            head: None,
-            operands: Vec::new(),
-            known: None,
-            notes: vec![Note { text: target, meaning: meaning.to_owned() }],
-        }));
+            ..Command::variable(&name, &target, is_harmless)
+        };
+        self.found.push(Found::Command(Command { may_run_any: variable.may_run_any || doubt, ..variable }));
         Ok(())
     }
 
@@ -467,9 +458,7 @@ impl<'t> Walk<'_, '_, '_> {
         if found.veil.is_some() || !(self.surroundings.may_read)(&found.path) {
             return None;
         }
-        let opened = crate::files::open(&found.path).ok()?;
-        let mut text = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::Read::take(opened, super::MAX_BYTES as u64), &mut text).ok()?;
+        let text = crate::files::read_at_most(&found.path, super::MAX_BYTES as u64).ok()?;
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
@@ -500,21 +489,9 @@ impl Walk<'_, '_, '_> {
         let value = word.literal().and_then(|text| text.split_once('=')).map(|(_, value)| value);
         let is_harmless = variables::is_harmless_for_programs(&name, value);
         let plain = word.word();
-        let meaning = if is_harmless { "variable that changes nothing else" } else { "variable" };
-        self.found.push(Found::Command(Command {
-            target: shown(std::slice::from_ref(&plain)),
-            words: Some(vec![plain]),
-            raw: vec![word.raw.clone()],
-            unsure: None,
-            may_run_any: false,
-            reads_only: is_harmless,
-            looked_up: false,
-            script: None,
-            head: None,
-            operands: Vec::new(),
-            known: None,
-            notes: vec![Note { text: word.raw.clone(), meaning: meaning.to_owned() }],
-        }));
+        let target = shown(std::slice::from_ref(&plain));
+        let variable = Command::variable(&name, &target, is_harmless);
+        self.found.push(Found::Command(Command { words: Some(vec![plain]), raw: vec![word.raw.clone()], ..variable }));
     }
 
     /// What the command leaves in the shell.
@@ -539,9 +516,8 @@ impl Walk<'_, '_, '_> {
                 };
                 // `cd a/../b` fails when there is no `a`.
                 let climbs = folder.is_some_and(|folder| {
-                    folder.trim_start_matches("../").split('/').any(|part| part == "..")
-                        && folder != ".."
-                        && !folder.trim_start_matches("../").eq("..")
+                    let mut parts = folder.split('/').skip_while(|part| matches!(*part, ".." | "." | ""));
+                    parts.any(|part| part == "..")
                 });
                 let is_found_elsewhere =
                     climbs || by_path && folder.is_some_and(|folder| !folder.starts_with(['/', '.']));

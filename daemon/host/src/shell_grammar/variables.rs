@@ -83,6 +83,23 @@ const WITH_VALUE: &[(&str, &[&str])] = &[
     ("GIT_SEQUENCE_EDITOR", &["true", ":", "cat"]),
 ];
 
+/// Flags of C compilers, in the forms of [`WITH_FORM`].
+const COMPILER_FLAGS: &[&str] = &[
+    "-O*",
+    "-g",
+    "-g0",
+    "-g3",
+    "-ggdb",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wpedantic",
+    "-pedantic",
+    "-std=*",
+    "-D*",
+    "-fPIC",
+];
+
 /// Harmless when each of the value's words has one of these forms; `*` stands for letters, digits and `_-=.,:/+%`.
 const WITH_FORM: &[(&str, &[&str])] = &[
     (
@@ -90,42 +107,8 @@ const WITH_FORM: &[(&str, &[&str])] = &[
         &["-D", "-W", "-A", "warnings", "unused", "unused_*", "dead_code", "clippy::*", "-Dwarnings", "-Awarnings"],
     ),
     ("RUSTDOCFLAGS", &["-D", "-W", "-A", "warnings", "rustdoc::*", "-Dwarnings"]),
-    (
-        "CFLAGS",
-        &[
-            "-O*",
-            "-g",
-            "-g0",
-            "-g3",
-            "-ggdb",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wpedantic",
-            "-pedantic",
-            "-std=*",
-            "-D*",
-            "-fPIC",
-        ],
-    ),
-    (
-        "CXXFLAGS",
-        &[
-            "-O*",
-            "-g",
-            "-g0",
-            "-g3",
-            "-ggdb",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wpedantic",
-            "-pedantic",
-            "-std=*",
-            "-D*",
-            "-fPIC",
-        ],
-    ),
+    ("CFLAGS", COMPILER_FLAGS),
+    ("CXXFLAGS", COMPILER_FLAGS),
     ("CC", &["cc", "gcc", "clang"]),
     ("CXX", &["c++", "g++", "clang++"]),
     ("GOFLAGS", &["-mod=*", "-v", "-race", "-count=*"]),

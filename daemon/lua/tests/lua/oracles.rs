@@ -303,7 +303,7 @@ fn set_times(folder: &Path) {
     fs::File::open(folder).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
 }
 
-/// Who is there to be asked.
+/// The frontends that can answer asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asked {
     Nobody,

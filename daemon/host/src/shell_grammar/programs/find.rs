@@ -5,12 +5,12 @@ use std::rc::Rc;
 use super::known::find;
 use super::options::parse;
 use super::special::with_unknown;
-use super::{FileUse, How, Output, Reading, Site};
+use super::{FileUse, How, Output, Reading};
 use crate::shell_grammar::arg::Arg;
 use crate::shell_grammar::names::{leaves_out, wildcard};
 use crate::shell_grammar::trees::Filter;
 
-pub(super) fn read(words: &[Arg], _site: &Site) -> Option<Reading> {
+pub(super) fn read(words: &[Arg]) -> Option<Reading> {
     let mut own: Vec<Arg> = Vec::new();
     let mut commands: Vec<(Vec<Arg>, bool)> = Vec::new();
     // Before the first command: what stands behind it has no say in what it is run for.

@@ -229,10 +229,7 @@ fn check_repository(repository: Repository) -> Result<Repository, Problem> {
 
 fn text_of(path: &Path, limit: u64) -> Result<String, String> {
     let resolved = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
-    let file = crate::files::open(&resolved).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, limit + 1), &mut bytes)
-        .map_err(|error| error.to_string())?;
+    let bytes = crate::files::read_at_most(&resolved, limit + 1).map_err(|error| error.to_string())?;
     match bytes.len() as u64 > limit {
         true => Err(format!("{} is too large", path.display())),
         false => String::from_utf8(bytes).map_err(|_| format!("{} is no text", path.display())),
@@ -296,10 +293,7 @@ impl Repository {
 
     fn entries(&self) -> Option<Vec<Tracked>> {
         let path = self.own.join("index").canonicalize().ok()?;
-        let file = crate::files::open(&path).ok()?;
-        let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_INDEX), &mut bytes).ok()?;
-        index(&bytes)
+        index(&crate::files::read_at_most(&path, MAX_INDEX).ok()?)
     }
 }
 

@@ -172,7 +172,7 @@ pub(super) fn read(name: &str, words: &[Arg], site: &Site) -> Option<Reading> {
         "cat" | "head" | "tail" | "sort" | "uniq" | "tac" | "grep" | "egrep" | "fgrep" | "shuf" => filter(name, words)?,
         "ls" => list(words)?,
         "xargs" => xargs::read(words, site)?,
-        "find" => find_program::read(words, site)?,
+        "find" => find_program::read(words)?,
         "fd" | "fdfind" => fd(name, words)?,
         "flock" => flock(words),
         "git" => git::read(words, site)?,
