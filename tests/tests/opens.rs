@@ -43,6 +43,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/own_file.rs", 4, "the daemon's own small files"),
     ("lua/src/registrations.rs", 7, "the daemon's own folder of registrations"),
     ("store/src/opening.rs", 3, "the daemon's own database"),
+    ("store/src/refusals.rs", 6, "the daemon's own file of refusals, beside the database"),
     ("toold/src/bundled.rs", 5, "the daemon's own folder of the plugins that it brings"),
     ("toold/src/logging.rs", 1, "the daemon's own log"),
     ("toold/src/main.rs", 1, "the daemon's own folder of state"),

@@ -51,6 +51,9 @@ pub struct Policy {
     pub state: Option<PathBuf>,
     /// The home folder: a session there, or above it, may not read all of it without being asked.
     pub home: Option<PathBuf>,
+    /// Why refusals that people made may be lost, in words for people. While there is a reason, what would be allowed
+    /// is asked about.
+    pub lost_refusals: Option<String>,
     /// Commands that only read are asked about as any others: everywhere, or in sessions of these projects.
     pub asks_for_reading: AsksFor,
 }
@@ -165,10 +168,19 @@ impl Decision {
     }
 }
 
-/// What the policy says to one need. Steps in order; the first that has something to say decides.
+/// What the policy says to one need.
 ///
 /// `grants` are those that hold now.
 pub fn decide(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
+    let decision = by_what_is_known(policy, grants, subject, need);
+    match &policy.lost_refusals {
+        Some(why) if decision.verdict == Verdict::Allow => Decision::new(Verdict::Ask, why.clone()),
+        _ => decision,
+    }
+}
+
+/// Steps in order; the first that has something to say decides.
+fn by_what_is_known(policy: &Policy, grants: &[Grant], subject: &Subject, need: &Need) -> Decision {
     // 1. What nothing lifts.
     if let Some(rule) = hard_deny(policy, subject, need) {
         return Decision::new(Verdict::Deny, rule);

@@ -4,7 +4,7 @@ use std::sync::mpsc::TrySendError;
 use std::time::SystemTime;
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Row, Transaction, params, params_from_iter};
+use rusqlite::{Connection, Row, ToSql, Transaction, params, params_from_iter};
 use toold_engine::audit::{AuditDecision, AuditLog, AuditRow};
 use toold_engine::time::rfc3339;
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
@@ -12,13 +12,17 @@ use toold_proto::tool::{CallId, SessionId, ToolName};
 
 use crate::columns::{from_count, from_time, to_count, to_time};
 use crate::writer::{Message, Pushed};
-use crate::{Retention, Store, StoreError};
+use crate::{Store, StoreError};
 use toold_engine::redact::redact;
 
 const DEFAULT_LIMIT: u64 = 100;
 const MAX_LIMIT: u64 = 1_000;
 /// An answer has fewer entries rather than more bytes.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
+/// Rows that are looked at in one go: some milliseconds.
+const PIECE: i64 = 2_000;
+/// Rows that one query looks at, most of which do not fit.
+const MAX_EXAMINED: i64 = 5_000_000;
 /// Bytes of one target or rule, and how many of them, that a row keeps.
 const MAX_TEXT: usize = 4 * 1024;
 const MAX_DECISIONS: usize = 64;
@@ -42,36 +46,141 @@ impl AuditLog for Store {
 }
 
 impl Store {
-    /// Calls of the past, those that ended just now too.
-    pub fn query_audit(&self, query: &AuditQuery) -> Result<AuditList, StoreError> {
+    /// Calls of the past, those that ended just now too. `is_cancelled` is asked now and then; once it is true, the
+    /// rest is not looked at.
+    ///
+    /// Reads in pieces, beside which calls and other queries go on, and gives at most 1,000 entries and 8 MiB.
+    ///
+    /// # Errors
+    /// Of the query, when more than [`MAX_EXAMINED`] rows would have to be looked at, and of the database.
+    pub fn query_audit(&self, query: &AuditQuery, is_cancelled: &dyn Fn() -> bool) -> Result<AuditList, StoreError> {
         let since = query.since.as_deref().map(|text| read_since(text, SystemTime::now())).transpose()?;
-        let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+        self.flush();
+        let Some(mut left) = self.scan(|connection| numbers(connection, query, since))? else {
+            return Ok(AuditList { lost: self.lost_since(since)?, ..AuditList::default() });
+        };
+        let mut search = Search::new(query, since);
+        let mut examined = 0;
+        while let Some(piece) = left.take(query.after.is_some()) {
+            if is_cancelled() {
+                return Err(StoreError::Cancelled);
+            }
+            examined += PIECE;
+            if examined > MAX_EXAMINED {
+                return Err(StoreError::BadQuery(format!(
+                    "the audit log has more than {MAX_EXAMINED} rows in which this could be: narrow it with since, \
+                     session_id or after"
+                )));
+            }
+            if self.scan(|connection| search.look_at(connection, piece))? {
+                break;
+            }
+        }
+        let mut list = search.list;
+        if query.after.is_none() {
+            list.entries.reverse();
+        }
+        list.lost = self.lost_since(since)?;
+        Ok(list)
+    }
+
+    fn lost_since(&self, since: Option<SystemTime>) -> Result<u64, StoreError> {
+        self.scan(|connection| {
+            let lost = "SELECT coalesce(sum(rows), 0) FROM audit_lost WHERE at >= ?1";
+            Ok(connection.query_row(lost, [since.map_or(0, from_time)], |row| row.get(0)).map(to_count)?)
+        })
+    }
+}
+
+/// The numbers of rows that are still to be looked at: from `first` up to `last`.
+struct Numbers {
+    first: i64,
+    last: i64,
+}
+
+impl Numbers {
+    /// The next of them, from below or from above; `None` when there are none left.
+    fn take(&mut self, from_below: bool) -> Option<Numbers> {
+        if self.first > self.last {
+            return None;
+        }
+        if from_below {
+            let first = self.first;
+            let last = self.last.min(first.saturating_add(PIECE - 1));
+            self.first = last.saturating_add(1);
+            return Some(Numbers { first, last });
+        }
+        let last = self.last;
+        let first = self.first.max(last.saturating_sub(PIECE - 1));
+        self.last = first.saturating_sub(1);
+        Some(Numbers { first, last })
+    }
+}
+
+/// The numbers between which everything is that could fit.
+fn numbers(
+    connection: &Connection,
+    query: &AuditQuery,
+    since: Option<SystemTime>,
+) -> Result<Option<Numbers>, StoreError> {
+    let one = |sql: &str, value: &dyn ToSql| -> Result<Option<i64>, StoreError> {
+        Ok(connection.prepare_cached(sql)?.query_row([value], |row| row.get(0))?)
+    };
+    // Each is answered by an index alone.
+    let (first, last) = match &query.session_id {
+        Some(id) => (
+            one("SELECT min(id) FROM audit WHERE session_id = ?1", &id.as_str())?,
+            one("SELECT max(id) FROM audit WHERE session_id = ?1", &id.as_str())?,
+        ),
+        None => (one("SELECT min(id) FROM audit WHERE ?1", &true)?, one("SELECT max(id) FROM audit WHERE ?1", &true)?),
+    };
+    let (Some(mut first), Some(last)) = (first, last) else { return Ok(None) };
+    if let Some(since) = since {
+        let Some(since) = one("SELECT min(id) FROM audit WHERE at >= ?1", &from_time(since))? else { return Ok(None) };
+        first = first.max(since);
+    }
+    if let Some(after) = query.after {
+        first = first.max(from_count(after).saturating_add(1));
+    }
+    Ok(Some(Numbers { first, last }))
+}
+
+/// What is looked for, and what has been found.
+struct Search {
+    select: String,
+    values: Vec<Sql>,
+    limit: u64,
+    bytes: usize,
+    list: AuditList,
+}
+
+impl Search {
+    fn new(query: &AuditQuery, since: Option<SystemTime>) -> Self {
         let (filter, values) = conditions(query, since);
         let order = if query.after.is_some() { "ASC" } else { "DESC" };
-        self.flush();
-        self.read(|connection| {
-            let mut select = connection.prepare_cached(&format!(
-                "SELECT id, at, call_id, session_id, tool, source, client, connection, decisions, outcome, \
-                 duration_ms, input_bytes, output_bytes FROM audit {filter} ORDER BY id {order}"
-            ))?;
-            let mut rows = select.query(params_from_iter(values))?;
-            let mut list = AuditList::default();
-            let mut bytes = 0;
-            while let Some(row) = rows.next()? {
-                bytes += 512 + row.get_ref(8)?.as_bytes().map_or(0, <[u8]>::len);
-                if list.entries.len() as u64 == limit || (bytes > MAX_ANSWER && !list.entries.is_empty()) {
-                    list.more = true;
-                    break;
-                }
-                list.entries.extend(read_entry(row)?);
+        let select = format!(
+            "SELECT id, at, call_id, session_id, tool, source, client, connection, decisions, outcome, duration_ms, \
+             input_bytes, output_bytes FROM audit WHERE {filter} id BETWEEN ? AND ? ORDER BY id {order}"
+        );
+        let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+        Self { select, values, limit, bytes: 0, list: AuditList::default() }
+    }
+
+    /// True when nothing more is to be looked at.
+    fn look_at(&mut self, connection: &Connection, piece: Numbers) -> Result<bool, StoreError> {
+        let mut select = connection.prepare_cached(&self.select)?;
+        let between = [Sql::Integer(piece.first), Sql::Integer(piece.last)];
+        let mut rows = select.query(params_from_iter(self.values.iter().chain(&between)))?;
+        while let Some(row) = rows.next()? {
+            self.bytes += 512 + row.get_ref(8)?.as_bytes().map_or(0, <[u8]>::len);
+            let full = self.bytes > MAX_ANSWER && !self.list.entries.is_empty();
+            if self.list.entries.len() as u64 == self.limit || full {
+                self.list.more = true;
+                return Ok(true);
             }
-            if query.after.is_none() {
-                list.entries.reverse();
-            }
-            let lost = "SELECT coalesce(sum(rows), 0) FROM audit_lost WHERE at >= ?1";
-            list.lost = connection.query_row(lost, [since.map_or(0, from_time)], |row| row.get(0)).map(to_count)?;
-            Ok(list)
-        })
+            self.list.entries.extend(read_entry(row)?);
+        }
+        Ok(false)
     }
 }
 
@@ -98,13 +207,12 @@ fn conditions(query: &AuditQuery, since: Option<SystemTime>) -> (String, Vec<Sql
         }
     };
     let text = |text: &str| Sql::Text(text.to_owned());
-    add("at >= ?", since.map(|since| Sql::Integer(from_time(since))));
-    add("id > ?", query.after.map(|after| Sql::Integer(from_count(after))));
+    // Not by the index over it: the numbers of the rows say in which order they are looked at.
+    add("+at >= ?", since.map(|since| Sql::Integer(from_time(since))));
     add("session_id = ?", query.session_id.as_ref().map(|session| text(session.as_str())));
     add("tool = ?", query.tool.as_ref().map(|tool| text(tool.as_str())));
     add("outcome = ?", query.outcome.map(|outcome| text(outcome.as_str())));
-    let filter = if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
-    (filter, values)
+    (conditions.iter().map(|condition| format!("{condition} AND ")).collect(), values)
 }
 
 /// `None` for a row that another version wrote and this one does not understand.
@@ -172,8 +280,13 @@ pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) ->
         used.execute(params![last.session_id.as_str(), from_time(last.at)])?;
     }
     if lost > 0 {
-        transaction
-            .execute("INSERT INTO audit_lost VALUES (?1, ?2)", [from_time(SystemTime::now()), from_count(lost)])?;
+        // Losses come in bursts: those of a minute are one row.
+        let (now, lost) = (from_time(SystemTime::now()), from_count(lost));
+        let sum =
+            "UPDATE audit_lost SET rows = rows + ?2 WHERE rowid = (SELECT max(rowid) FROM audit_lost) AND at > ?1";
+        if transaction.execute(sum, [now.saturating_sub(60_000), lost])? == 0 {
+            transaction.execute("INSERT INTO audit_lost VALUES (?1, ?2)", [now, lost])?;
+        }
     }
     Ok(())
 }
@@ -208,16 +321,4 @@ fn shown(text: &str) -> String {
     } else {
         format!("{}…", &text[..text.floor_char_boundary(MAX_TEXT)])
     }
-}
-
-/// Removes the rows that are too old or too many.
-pub(crate) fn prune(transaction: &Transaction, retention: &Retention) -> Result<(), StoreError> {
-    let oldest = SystemTime::now().checked_sub(retention.max_age).unwrap_or(SystemTime::UNIX_EPOCH);
-    transaction.execute("DELETE FROM audit WHERE at < ?1", [from_time(oldest)])?;
-    transaction.execute("DELETE FROM audit_lost WHERE at < ?1", [from_time(oldest)])?;
-    // By number, not by counting, which would read all that is kept each time. Numbers have gaps only where rows went for
-    // their age, which are the oldest but for a clock that was set: then fewer are kept.
-    let newest_kept = "DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?1";
-    transaction.execute(newest_kept, [from_count(retention.max_rows)])?;
-    Ok(())
 }

@@ -20,6 +20,8 @@ pub(crate) struct Health {
     /// What is read may not be all that was written.
     damaged: AtomicBool,
     problems: Mutex<Vec<String>>,
+    /// Why the audit log could not be written the last time, for as long as it cannot.
+    unwritten: Mutex<Option<String>>,
     /// Rows of the audit log that are lost, and not yet written down as such.
     lost: AtomicU64,
     lost_in_all: AtomicU64,
@@ -34,6 +36,7 @@ impl Health {
             refusal: Mutex::default(),
             damaged: AtomicBool::new(false),
             problems: Mutex::default(),
+            unwritten: Mutex::default(),
             lost: AtomicU64::new(0),
             lost_in_all: AtomicU64::new(0),
         }
@@ -73,8 +76,10 @@ impl Health {
     /// Stops writing to a database that turned out to be damaged: more writes could spoil what can be saved.
     pub(crate) fn heed(&self, error: &StoreError) {
         if let StoreError::Damaged(reason) = error {
+            if self.damaged.swap(true, Ordering::Relaxed) {
+                return;
+            }
             tracing::error!(reason, path = %self.path.display(), "the database is damaged");
-            self.set_damaged();
             self.refuse(damaged(&self.path, reason));
         }
     }
@@ -92,6 +97,15 @@ impl Health {
         self.lost_in_all.fetch_add(rows, Ordering::Relaxed);
     }
 
+    pub(crate) fn lost_in_all(&self) -> u64 {
+        self.lost_in_all.load(Ordering::Relaxed)
+    }
+
+    /// Whether the audit log can be written, as of the last time.
+    pub(crate) fn set_unwritten(&self, why: Option<String>) {
+        *lock(&self.unwritten) = why;
+    }
+
     /// The rows that are lost since the last time, to be written down.
     pub(crate) fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
@@ -104,11 +118,12 @@ impl Health {
 
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = lock(&self.problems).clone();
-        let lost = self.lost_in_all.load(Ordering::Relaxed);
+        problems.extend(lock(&self.unwritten).clone());
+        let lost = self.lost_in_all();
         // Where nothing is written at all, that is told already.
         if lost > 0 && self.refusal().is_none() {
             problems.push(format!(
-                "the audit log lacks {lost} rows of this run: they came faster than {} could be written",
+                "the audit log lacks {lost} rows of this run, which {} could not take in time",
                 self.path.display()
             ));
         }
@@ -131,9 +146,9 @@ fn gone(path: &Path) -> String {
 pub(crate) fn damaged(path: &Path, reason: &str) -> String {
     format!(
         "{} is damaged, or is no database ({reason}). It is left as it is, and nothing new is stored: grants, \
-         sessions and the audit log of this run end with the daemon. Of the grants in it, those that deny count \
-         where they can be read, those that allow do not. Move the file away to begin with a new one, and restart \
-         the daemon.",
+         sessions and the audit log of this run end with the daemon. What people refused counts as far as \
+         refusals.jsonl beside it says; what they allowed is asked for again. Move the file away to begin with a new \
+         one, and restart the daemon.",
         path.display()
     )
 }

@@ -1,7 +1,8 @@
 //! What outlives the daemon: sessions, grants, the audit log, what plugins keep. One SQLite database.
 //!
 //! [`Store`] is all that the daemon sees; each kind of content has its file. How a database is found, made,
-//! judged and perhaps only read is in `opening`; the one thread that writes is in `writer`.
+//! judged and perhaps only read is in `opening`; the one thread that writes is in `writer`, and what it removes
+//! between other work in `cleaning`. What people refused is kept in a second place: `refusals`.
 //! Functions that return a `Result` block: call them on a thread that may.
 
 mod columns;
@@ -10,14 +11,18 @@ mod schema;
 mod writer;
 
 mod audit;
+mod cleaning;
 mod grants;
 mod health;
 mod plugin_values;
+mod refusals;
 pub mod sessions;
+mod stored_grant;
 pub mod trust;
 pub mod workspaces;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -27,6 +32,7 @@ use rusqlite::{Connection, Transaction};
 
 use crate::health::Health;
 use crate::opening::Opened;
+use crate::refusals::Refusals;
 use crate::writer::{Message, Rows, Writer};
 
 /// How long the audit log and the sessions are kept.
@@ -60,8 +66,14 @@ pub enum Sessions {
 pub struct Store {
     health: Arc<Health>,
     sessions: Sessions,
-    /// `None` when nothing can be read.
+    /// What people refused, beside the database.
+    refusals: Arc<Refusals>,
+    /// Nothing was ever written to the database before, and it has not been compared with the refusals yet.
+    is_new: AtomicBool,
+    /// For what calls wait for; nothing that reads more than a few rows has it. `None` when nothing can be read.
     reader: Mutex<Option<Connection>>,
+    /// For what reads much, a piece at a time; `None` where `reader` has to serve for it.
+    scanner: Mutex<Option<Connection>>,
     /// `None` when nothing can be written.
     sender: Option<SyncSender<Message>>,
     rows: Arc<Rows>,
@@ -84,6 +96,18 @@ pub enum StoreError {
     Damaged(String),
     #[error("the database failed: {0}")]
     Failed(String),
+    /// There is no room, or the disk takes nothing. Later writes may succeed.
+    #[error("not stored: {0}. Make room on the disk of toold's state folder; storing then goes on by itself")]
+    NotWritten(String),
+    /// Whoever asked is gone.
+    #[error("cancelled")]
+    Cancelled,
+    #[error("there are {} grants already: revoke some first (toolctl permissions list)", grants::MAX_GRANTS)]
+    TooManyGrants,
+    #[error("{} plugins are switched on or off already: no more can be", trust::MAX_SWITCHES)]
+    TooManySwitches,
+    #[error("a plugin keeps {} MiB at most: delete some of its keys", plugin_values::MAX_PLUGIN >> 20)]
+    PluginTooLarge,
     #[error("the daemon is stopping")]
     Closed,
     #[error("a value of {bytes} bytes is too large to keep: {} bytes at most", plugin_values::MAX_VALUE)]
@@ -99,10 +123,13 @@ pub enum StoreError {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase};
+        use rusqlite::ErrorCode::{
+            DatabaseBusy, DatabaseCorrupt, DatabaseLocked, DiskFull, NotADatabase, SystemIoFailure,
+        };
         match error.sqlite_error_code() {
             Some(DatabaseBusy | DatabaseLocked) => Self::Busy,
             Some(DatabaseCorrupt | NotADatabase) => Self::Damaged(error.to_string()),
+            Some(DiskFull | SystemIoFailure) => Self::NotWritten(error.to_string()),
             // SQLite's codes are not ours, and more come with its versions.
             Some(_) | None => Self::Failed(error.to_string()),
         }
@@ -125,7 +152,7 @@ impl Store {
     }
 
     fn over(path: &Path, opened: Opened, retention: Retention, sessions: Sessions) -> Self {
-        let Opened { reader, writer, problem, damaged } = opened;
+        let Opened { reader, scanner, writer, problem, damaged, is_new } = opened;
         let health = Arc::new(Health::new(path.to_owned(), writer.is_some()));
         if damaged {
             health.set_damaged();
@@ -135,7 +162,8 @@ impl Store {
             health.refuse(problem);
         }
         let rows = Arc::<Rows>::default();
-        let start = |connection| Writer::start(connection, health.clone(), retention, rows.clone());
+        let refusals = Arc::new(Refusals::beside(path));
+        let start = |connection| Writer::start(connection, health.clone(), refusals.clone(), retention, rows.clone());
         let started = writer.map(start);
         let (sender, writer) = match started.transpose() {
             Ok(started) => started.unzip(),
@@ -144,7 +172,12 @@ impl Store {
                 (None, None)
             }
         };
-        Self { health, sessions, reader: Mutex::new(reader), sender, rows, writer: Mutex::new(writer) }
+        let (reader, scanner, writer) = (Mutex::new(reader), Mutex::new(scanner), Mutex::new(writer));
+        let is_new = AtomicBool::new(is_new);
+        let store = Self { health, sessions, refusals, is_new, reader, scanner, sender, rows, writer };
+        // Before anything is refused or revoked: what the two places say now is what was said before.
+        store.load_grants();
+        store
     }
 
     pub fn path(&self) -> &Path {
@@ -154,7 +187,20 @@ impl Store {
     /// What is wrong, in words for people: what, where, what to do. Empty when all is well.
     pub fn problems(&self) -> Vec<String> {
         self.health.look();
-        self.health.problems()
+        self.look_at_refusals();
+        let mut problems = self.health.problems();
+        problems.extend(self.refusals.problems());
+        problems
+    }
+
+    /// Rows of the audit log that this daemon could not write since it started.
+    pub fn lost_rows(&self) -> u64 {
+        self.health.lost_in_all()
+    }
+
+    /// Whether the database is damaged, so that what is read may not be all that was written.
+    pub fn is_damaged(&self) -> bool {
+        self.health.is_damaged()
     }
 
     /// Whether anything can be stored.
@@ -183,6 +229,7 @@ impl Store {
             }
         }
         lock(&self.reader).take();
+        lock(&self.scanner).take();
     }
 
     fn keeps_sessions(&self) -> bool {
@@ -200,6 +247,15 @@ impl Store {
             ));
         };
         work(connection).inspect_err(|error| self.health.heed(error))
+    }
+
+    /// As [`read`](Self::read), for one piece of what reads much: no call waits for it.
+    fn scan<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let scanner = lock(&self.scanner);
+        match scanner.as_ref() {
+            Some(connection) => work(connection).inspect_err(|error| self.health.heed(error)),
+            None => self.read(work),
+        }
     }
 
     /// Runs `work` in a transaction on the writing thread; returns when it is committed.

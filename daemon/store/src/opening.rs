@@ -15,15 +15,22 @@ use crate::{StoreError, beside, schema};
 /// How long another process that writes is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Bytes that the log beside the database keeps once all of it is in the database.
+const MAX_LOG: i64 = 16 << 20;
+
 /// What could be had of a database.
 #[derive(Default)]
 pub(crate) struct Opened {
     pub(crate) reader: Option<Connection>,
+    /// For what reads much, beside [`reader`](Self::reader); `None` when that one has to serve for it.
+    pub(crate) scanner: Option<Connection>,
     pub(crate) writer: Option<Connection>,
     /// Why there is no writer, or neither.
     pub(crate) problem: Option<String>,
     /// What is read may not be all that was written.
     pub(crate) damaged: bool,
+    /// Nothing was ever written to it.
+    pub(crate) is_new: bool,
 }
 
 /// Why a database is not opened for writing.
@@ -47,14 +54,23 @@ pub(crate) fn open(path: &Path) -> Opened {
 
 fn open_existing(path: &Path) -> Opened {
     match open_writer(path) {
-        Ok(writer) => match open_reader(path) {
-            Ok(reader) => Opened { reader: Some(reader), writer: Some(writer), ..Opened::default() },
-            Err(error) => Opened { problem: Some(unreachable(path, &error.to_string())), ..Opened::default() },
+        Ok((writer, is_new)) => match (open_reader(path), open_reader(path)) {
+            (Ok(reader), Ok(scanner)) => Opened {
+                reader: Some(reader),
+                scanner: Some(scanner),
+                writer: Some(writer),
+                is_new,
+                ..Opened::default()
+            },
+            (Err(error), _) | (_, Err(error)) => {
+                Opened { problem: Some(unreachable(path, &error.to_string())), ..Opened::default() }
+            }
         },
         Err(Hurdle::ReadOnly(problem)) => to_read(problem, read_plainly(path).or_else(|| read_unchanging(path))),
         Err(Hurdle::Locked(problem)) => to_read(problem, read_plainly(path)),
         Err(Hurdle::Damaged(reason)) => {
-            Opened { reader: read_plainly(path), damaged: true, problem: Some(damaged(path, &reason)), writer: None }
+            let problem = Some(damaged(path, &reason));
+            Opened { reader: read_plainly(path), damaged: true, problem, ..Opened::default() }
         }
         Err(Hurdle::Closed(problem)) => Opened { problem: Some(problem), ..Opened::default() },
     }
@@ -90,7 +106,8 @@ fn make(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn open_writer(path: &Path) -> Result<Connection, Hurdle> {
+/// True for a database that was empty.
+fn open_writer(path: &Path) -> Result<(Connection, bool), Hurdle> {
     let hurdle = |error: StoreError| self::hurdle(path, &error);
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(hurdle)?;
     let version = schema::version(&connection).map_err(hurdle)?;
@@ -108,7 +125,7 @@ fn open_writer(path: &Path) -> Result<Connection, Hurdle> {
     }
     prepare(&mut connection).map_err(hurdle)?;
     check(&connection).map_err(hurdle)?;
-    Ok(connection)
+    Ok((connection, version == 0))
 }
 
 /// A file that another program made must not get tables of ours.
@@ -130,6 +147,10 @@ fn judge_owner(path: &Path, connection: &Connection, version: i64) -> Result<(),
 }
 
 fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
+    if schema::version(connection)? == 0 {
+        // Only a database without tables takes it; one of an earlier version uses its free pages again instead.
+        connection.pragma_update(None, "auto_vacuum", "incremental")?;
+    }
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -137,6 +158,7 @@ fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     // What is committed survives the end of the process; a power cut may take the last moments. Grants are
     // written more carefully.
     connection.pragma_update(None, "synchronous", "normal")?;
+    connection.pragma_update(None, "journal_size_limit", MAX_LOG)?;
     schema::migrate(connection)
 }
 
@@ -235,6 +257,6 @@ mod tests {
         let store = crate::Store::open(&path);
         assert_eq!(store.problems(), Vec::<String>::new());
         assert_eq!(store.load_grants().len(), 1);
-        assert!(store.query_audit(&Default::default()).unwrap().entries.is_empty());
+        assert!(store.query_audit(&Default::default(), &|| false).unwrap().entries.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! What plugins keep: a key-value store, a name space for each.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
 use crate::{Store, StoreError};
@@ -9,6 +9,8 @@ use crate::{Store, StoreError};
 pub(crate) const MAX_VALUE: usize = 1024 * 1024;
 /// Keys of one plugin.
 pub(crate) const MAX_KEYS: u32 = 10_000;
+/// Bytes of one plugin's values.
+pub(crate) const MAX_PLUGIN: i64 = 64 << 20;
 /// Bytes of a key.
 pub(crate) const MAX_KEY: usize = 256;
 
@@ -24,7 +26,8 @@ impl Store {
         })
     }
 
-    /// Replaces the value of a key: 1 MiB of JSON at most, 10,000 keys a plugin, 256 bytes a key.
+    /// Replaces the value of a key: 1 MiB of JSON at most, 10,000 keys and 64 MiB a plugin, 256 bytes a
+    /// key.
     pub fn set_plugin_value(&self, plugin: &str, key: &str, value: &Value) -> Result<(), StoreError> {
         if key.is_empty() || key.len() > MAX_KEY {
             return Err(StoreError::KeyLength { bytes: key.len() });
@@ -35,6 +38,7 @@ impl Store {
         }
         let (plugin, key) = (plugin.to_owned(), key.to_owned());
         self.write(move |transaction| {
+            check_size(transaction, &plugin, &key, text.len())?;
             let mut update =
                 transaction.prepare_cached("UPDATE plugin_values SET value = ?3 WHERE plugin = ?1 AND key = ?2")?;
             if update.execute(params![plugin, key, text])? > 0 {
@@ -69,4 +73,22 @@ impl Store {
             Ok(keys.collect::<Result<_, _>>()?)
         })
     }
+}
+
+/// Looks whether a plugin's values are within their bound with another one.
+fn check_size(transaction: &Transaction, plugin: &str, key: &str, bytes: usize) -> Result<(), StoreError> {
+    // All of a small database is less than one plugin may keep.
+    let pages: i64 = transaction.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let page: i64 = transaction.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    if pages * page < MAX_PLUGIN {
+        return Ok(());
+    }
+    let mut sum = transaction.prepare_cached(
+        "SELECT coalesce(sum(octet_length(value)), 0) FROM plugin_values WHERE plugin = ?1 AND key <> ?2",
+    )?;
+    let others: i64 = sum.query_row([plugin, key], |row| row.get(0))?;
+    if others.saturating_add(bytes as i64) > MAX_PLUGIN {
+        return Err(StoreError::PluginTooLarge);
+    }
+    Ok(())
 }

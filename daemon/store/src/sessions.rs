@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, params};
 use toold_engine::session::Session;
 use toold_proto::session::{ClientInfo, Mode, ToolFilter};
 use toold_proto::tool::SessionId;
 
-use crate::columns::{from_count, from_path, from_paths, from_time, to_path, to_paths, to_time};
-use crate::{Retention, Store, StoreError};
+use crate::columns::{from_path, from_paths, from_time, to_path, to_paths, to_time};
+use crate::{Store, StoreError, cleaning};
 
 /// What is kept of a session. Its environment is not: it may hold secrets.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ impl Store {
         if !self.keeps_sessions() {
             return Ok(Vec::new());
         }
-        self.read(|connection| {
+        self.scan(|connection| {
             let mut rows = connection.prepare_cached(&format!("{SELECT} ORDER BY used_at DESC, id"))?;
             let sessions = rows.query_map([], read_session)?;
             Ok(sessions.filter_map(Result::transpose).collect::<Result<_, _>>()?)
@@ -113,24 +113,15 @@ impl Store {
             return Ok(false);
         }
         let id = id.clone();
-        self.write(move |transaction| {
-            transaction.execute("DELETE FROM grants WHERE scope = 'session' AND session_id = ?1", [id.as_str()])?;
-            Ok(transaction.execute("DELETE FROM sessions WHERE id = ?1", [id.as_str()])? > 0)
-        })
+        let (refusals, deleted) = self.write(move |transaction| {
+            let refusals = cleaning::delete_grants_of(transaction, &[id.as_str().to_owned()])?;
+            Ok((refusals, transaction.execute("DELETE FROM sessions WHERE id = ?1", [id.as_str()])? > 0))
+        })?;
+        if !refusals.is_empty() {
+            self.refusals.remove(|row| refusals.contains(&row.id)).map_err(StoreError::NotWritten)?;
+        }
+        Ok(deleted)
     }
-}
-
-/// Removes sessions that nobody came back to, and what was granted for sessions that are no more.
-pub(crate) fn prune(transaction: &Transaction, retention: &Retention) -> Result<(), StoreError> {
-    let oldest = SystemTime::now().checked_sub(retention.max_age).unwrap_or(SystemTime::UNIX_EPOCH);
-    transaction.execute("DELETE FROM sessions WHERE used_at < ?1", [from_time(oldest)])?;
-    transaction.execute(
-        "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions ORDER BY used_at DESC LIMIT -1 OFFSET ?1)",
-        [from_count(retention.max_sessions)],
-    )?;
-    transaction
-        .execute("DELETE FROM grants WHERE scope = 'session' AND session_id NOT IN (SELECT id FROM sessions)", [])?;
-    Ok(())
 }
 
 const SELECT: &str = "SELECT id, cwd, roots, client, model, mode, filter, opened_at, used_at, owner FROM sessions";

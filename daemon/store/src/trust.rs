@@ -9,6 +9,11 @@ use rusqlite::{OptionalExtension, params};
 use crate::columns::{from_path, from_time, to_path, to_time};
 use crate::{Store, StoreError};
 
+/// What is trusted; that which was trusted longest ago goes when there is more, and is asked about again.
+pub(crate) const MAX_TRUSTED: i64 = 10_000;
+/// Plugins that are switched on or off.
+pub(crate) const MAX_SWITCHES: u32 = 10_000;
+
 /// What kind of content is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustKind {
@@ -90,6 +95,11 @@ impl Store {
         let switch = switch.clone();
         self.write_durably(move |transaction| {
             let project = switch.project.as_deref().map(from_path).unwrap_or_default();
+            let count: u32 = transaction.query_row("SELECT count(*) FROM plugin_switches", [], |row| row.get(0))?;
+            if count >= MAX_SWITCHES {
+                // Unlike trust, none of them may be forgotten: a plugin that was switched off would run again.
+                return Err(StoreError::TooManySwitches);
+            }
             transaction.execute(
                 "INSERT OR REPLACE INTO plugin_switches (project, plugin, is_on) VALUES (?1, ?2, ?3)",
                 params![project, switch.plugin, switch.on],

@@ -27,6 +27,8 @@ pub struct SavedWorkspace {
     pub at: SystemTime,
 }
 
+/// Of all folders, those chosen last are kept; others are asked about again.
+pub(crate) const MAX_CHOSEN: i64 = 10_000;
 /// Of the folders that frontends opened, those used last are kept.
 const MAX_OPENED: u64 = 1_000;
 

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use toold_engine::audit::AuditRow;
 
+use crate::cleaning::Cleaning;
 use crate::health::Health;
-use crate::{Retention, StoreError, audit, sessions};
+use crate::refusals::Refusals;
+use crate::{Retention, StoreError, audit};
 
 /// Rows that wait for the writer. One more is lost, and counted.
 pub(crate) const QUEUE: usize = 8_192;
@@ -19,8 +21,10 @@ const BATCH: usize = 4_096;
 const INBOX: usize = 256;
 /// How long a row may wait for others.
 const LINGER: Duration = Duration::from_millis(100);
+/// How soon rows that the disk did not take are tried again.
+const RETRY: Duration = Duration::from_secs(1);
 /// Writes after which old content is looked for.
-const PRUNE_AFTER: usize = 2_000;
+const CLEAN_AFTER: usize = 2_000;
 
 /// Rows on their way to the writer. It is woken for the first of a batch and for a full one, not for each:
 /// calls come a hundred thousand times a second, and a wake-up costs more than a call.
@@ -72,13 +76,14 @@ pub(crate) enum Message {
 pub(crate) struct Writer {
     connection: Connection,
     health: Arc<Health>,
-    retention: Retention,
+    refusals: Arc<Refusals>,
+    cleaning: Cleaning,
     inbound: Arc<Rows>,
     /// Taken, and not written yet.
     rows: Vec<AuditRow>,
     /// When the rows that wait are written at the latest.
     due: Option<Instant>,
-    writes_since_prune: usize,
+    writes_since_cleaning: usize,
 }
 
 impl Writer {
@@ -86,27 +91,26 @@ impl Writer {
     pub(crate) fn start(
         connection: Connection,
         health: Arc<Health>,
+        refusals: Arc<Refusals>,
         retention: Retention,
         inbound: Arc<Rows>,
     ) -> std::io::Result<(SyncSender<Message>, JoinHandle<()>)> {
         let (sender, inbox) = sync_channel(INBOX);
-        let rows = Vec::new();
-        let writer = Self { connection, health, retention, inbound, rows, due: None, writes_since_prune: 0 };
+        let (rows, cleaning) = (Vec::new(), Cleaning::new(retention));
+        let writer =
+            Self { connection, health, refusals, cleaning, inbound, rows, due: None, writes_since_cleaning: 0 };
         let thread = std::thread::Builder::new().name("store".into()).spawn(move || writer.run(&inbox))?;
         Ok((sender, thread))
     }
 
     fn run(mut self, inbox: &Receiver<Message>) {
-        self.prune();
         loop {
             // A wake-up is not sent while the inbox is full.
             if self.due.is_none() && self.inbound.len() > 0 {
                 self.due = Some(Instant::now() + LINGER);
             }
-            let message = match self.due {
-                None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(due) => inbox.recv_timeout(due.saturating_duration_since(Instant::now())),
-            };
+            let due = self.due.map_or(self.cleaning.due(), |due| due.min(self.cleaning.due()));
+            let message = inbox.recv_timeout(due.saturating_duration_since(Instant::now()));
             match message {
                 Ok(Message::Rows) => {
                     self.due.get_or_insert_with(|| Instant::now() + LINGER);
@@ -123,8 +127,15 @@ impl Writer {
                     // Fails when the asker is gone.
                     let _ = done.send(());
                 }
-                Err(RecvTimeoutError::Timeout) => self.write_rows(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Ok(Message::Close) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+            // Also between messages that come without a pause.
+            if self.due.is_some_and(|due| due <= Instant::now()) {
+                self.write_rows();
+            }
+            if self.cleaning.due() <= Instant::now() {
+                self.clean();
             }
         }
         self.write_rows();
@@ -151,6 +162,7 @@ impl Writer {
             Ok(()) => {
                 let written = self.rows.len();
                 self.rows.clear();
+                self.health.set_unwritten(None);
                 self.count(written);
             }
             Err(StoreError::Busy) if self.rows.len() < QUEUE => {
@@ -158,38 +170,45 @@ impl Writer {
                 self.due = Some(Instant::now() + LINGER);
             }
             Err(error) => {
-                tracing::error!(%error, rows = self.rows.len(), "rows of the audit log are lost");
+                // They are kept for when there is room again; what is damaged never takes them.
+                let kept = if matches!(error, StoreError::NotWritten(_)) { QUEUE.min(self.rows.len()) } else { 0 };
+                let more = (self.rows.len() - kept) as u64;
+                tracing::error!(%error, kept, lost = more, "rows of the audit log cannot be written");
                 self.health.give_back_lost(lost);
-                self.health.lose(self.rows.len() as u64);
+                self.health.lose(more);
+                self.rows.truncate(kept);
                 self.health.heed(&error);
-                self.health
-                    .tell(format!("the audit log cannot be written to {}: {error}", self.health.path().display()));
-                self.rows.clear();
+                let path = self.health.path().display();
+                self.health.set_unwritten(Some(format!("the audit log cannot be written to {path}: {error}")));
+                self.due = (kept > 0).then(|| Instant::now() + RETRY);
             }
         }
     }
 
     fn count(&mut self, writes: usize) {
-        self.writes_since_prune += writes;
-        if self.writes_since_prune >= PRUNE_AFTER {
-            self.prune();
+        self.writes_since_cleaning += writes;
+        if self.writes_since_cleaning >= CLEAN_AFTER {
+            self.writes_since_cleaning = 0;
+            self.cleaning.hurry();
         }
     }
 
-    /// Removes what is too old or too much. What another process hinders is done the next time.
-    fn prune(&mut self) {
-        self.writes_since_prune = 0;
+    /// Removes a piece of what is too old or too much. What another process hinders is done later.
+    fn clean(&mut self) {
         if self.health.refusal().is_some() {
-            return;
+            return self.cleaning.postpone();
         }
-        let retention = self.retention;
-        let pruned = in_transaction(&mut self.connection, |transaction| {
-            audit::prune(transaction, &retention)?;
-            sessions::prune(transaction, &retention)
-        });
-        if let Err(error) = pruned {
-            tracing::warn!(%error, "old content of the database could not be removed");
-            self.health.heed(&error);
+        match self.cleaning.step(&mut self.connection) {
+            Ok(piece) if piece.refusals.is_empty() => {}
+            Ok(piece) => {
+                if let Err(error) = self.refusals.remove(|row| piece.refusals.contains(&row.id)) {
+                    tracing::warn!(error, "refusals that ended stay in their file");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "old content of the database could not be removed");
+                self.health.heed(&error);
+            }
         }
     }
 }

@@ -321,6 +321,7 @@ impl State {
         let home = self.options.places.home.as_deref();
         let mut policy: Policy = loaded.policy.clone();
         policy.private.extend(self.own_files.iter().cloned());
+        policy.lost_refusals = self.store.lost_refusals();
         policy.control.extend(crate::plugins::dirs(&self.options, &loaded));
         for (project, open) in projects {
             policy = open.file.add_rules(policy, home, open.is_trusted());

@@ -506,3 +506,14 @@ fn a_check_names_the_strictest_part() {
     let one = check(&case.policy, &[], &subject, &needs[..1]);
     assert_eq!((one.verdict, one.parts.len()), (Allow, 0));
 }
+
+#[test]
+fn while_refusals_may_be_lost_nothing_is_allowed_without_an_ask() {
+    let mut case = case().rule("shell", "ls", "allow").rule("shell", "rm *", "deny");
+    case.policy.lost_refusals = Some("the file of refusals is damaged".to_owned());
+    case.gives(&shell("ls"), Ask, "the file of refusals is damaged");
+    case.gives(&shell("rm x"), Deny, "config.toml:2");
+    case.gives(&read("/home/u/proj/a"), Ask, "the file of refusals is damaged");
+    case.mode = Mode::Yolo;
+    case.gives(&shell("pwd"), Ask, "the file of refusals is damaged");
+}

@@ -9,10 +9,10 @@ use toold_proto::event::Outcome;
 use toold_proto::tool::ToolName;
 use toold_store::{Retention, Sessions, Store, StoreError};
 
-use crate::{row, session, session_id};
+use crate::{row, session, session_id, until};
 
 fn numbers(store: &Store, query: &AuditQuery) -> Vec<u64> {
-    store.query_audit(query).unwrap().entries.iter().map(|entry| entry.duration_ms).collect()
+    store.query_audit(query, &|| false).unwrap().entries.iter().map(|entry| entry.duration_ms).collect()
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn rows_come_back_in_order() {
     for n in 0..1_000 {
         store.record(row(n));
     }
-    let list = store.query_audit(&AuditQuery { limit: Some(1_000), ..AuditQuery::default() }).unwrap();
+    let list = store.query_audit(&AuditQuery { limit: Some(1_000), ..AuditQuery::default() }, &|| false).unwrap();
     assert_eq!((list.entries.len(), list.more, list.lost), (1_000, false, 0));
     let expected = row(999);
     let last = &list.entries[999];
@@ -53,7 +53,7 @@ fn a_query_narrows_and_pages() {
     let all = AuditQuery::default();
     assert_eq!(numbers(&store, &all), (0..10).collect::<Vec<_>>());
     assert_eq!(numbers(&store, &AuditQuery { limit: Some(2), ..all.clone() }), [8, 9]);
-    assert!(store.query_audit(&AuditQuery { limit: Some(2), ..all.clone() }).unwrap().more);
+    assert!(store.query_audit(&AuditQuery { limit: Some(2), ..all.clone() }, &|| false).unwrap().more);
     let even = AuditQuery { session_id: Some(session_id("even")), ..all.clone() };
     assert_eq!(numbers(&store, &even), [0, 2, 4, 6, 8]);
     assert_eq!(numbers(&store, &AuditQuery { tool: ToolName::parse("write").ok(), ..all.clone() }), [3]);
@@ -61,9 +61,9 @@ fn a_query_narrows_and_pages() {
     assert_eq!(numbers(&store, &AuditQuery { since: Some("150m".into()), ..all.clone() }), [8, 9]);
     let at = humantime::format_rfc3339(SystemTime::now() - Duration::from_secs(5_400)).to_string();
     assert_eq!(numbers(&store, &AuditQuery { since: Some(at), ..all.clone() }), [9]);
-    let first = store.query_audit(&all).unwrap().entries[0].id;
+    let first = store.query_audit(&all, &|| false).unwrap().entries[0].id;
     assert_eq!(numbers(&store, &AuditQuery { after: Some(first), limit: Some(3), ..all.clone() }), [1, 2, 3]);
-    let error = store.query_audit(&AuditQuery { since: Some("yesterday".into()), ..all }).unwrap_err();
+    let error = store.query_audit(&AuditQuery { since: Some("yesterday".into()), ..all }, &|| false).unwrap_err();
     assert!(matches!(&error, StoreError::BadQuery(words) if words.contains("15m")), "{error}");
 }
 
@@ -77,7 +77,7 @@ fn secrets_do_not_reach_the_disk() {
     let long = format!("{} --token s3cr3t", "x".repeat(4_090));
     secret.decisions.push(toold_engine::audit::AuditDecision { target: long, ..secret.decisions[0].clone() });
     store.record(secret);
-    let entries = store.query_audit(&AuditQuery::default()).unwrap().entries;
+    let entries = store.query_audit(&AuditQuery::default(), &|| false).unwrap().entries;
     assert_eq!(entries[0].decisions[0].target, "curl -H 'Authorization: [redacted]' https://u:[redacted]@h");
     store.close();
     for entry in dir.path().read_dir().unwrap() {
@@ -101,7 +101,7 @@ fn old_rows_and_too_many_rows_go() {
     drop(store);
     let retention = Retention { max_age: Duration::from_secs(5_000), max_rows: 10, ..Retention::default() };
     let store = Store::open_with(&path, retention, Sessions::Kept);
-    assert_eq!(numbers(&store, &AuditQuery::default()), (18..28).collect::<Vec<_>>());
+    until("old rows go", || numbers(&store, &AuditQuery::default()) == (18..28).collect::<Vec<_>>());
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_full_queue_loses_rows_and_counts_them() {
         store.record(row(n));
     }
     other.execute_batch("ROLLBACK").unwrap();
-    let list = store.query_audit(&AuditQuery { limit: Some(1), ..AuditQuery::default() }).unwrap();
+    let list = store.query_audit(&AuditQuery { limit: Some(1), ..AuditQuery::default() }, &|| false).unwrap();
     let last = list.entries[0].id;
     assert!(list.lost > 0);
     assert_eq!(last + list.lost, 20_000);
@@ -148,6 +148,6 @@ fn rows_are_written_when_the_store_is_closed() {
     store.record(row(301));
     assert_eq!(store.save_session(&session("a")), Err(StoreError::Closed));
     let store = Store::open(&path);
-    let last = store.query_audit(&AuditQuery { limit: Some(1), ..AuditQuery::default() }).unwrap().entries;
+    let last = store.query_audit(&AuditQuery { limit: Some(1), ..AuditQuery::default() }, &|| false).unwrap().entries;
     assert_eq!((last[0].id, last[0].duration_ms), (300, 299));
 }

@@ -39,7 +39,10 @@ fn takes_nothing(store: &Store) {
     assert!(matches!(store.delete_session(&session_id("s")), Err(StoreError::Refused(_))));
     (0..20_000).for_each(|n| store.record(row(n)));
     store.flush();
-    assert_eq!(store.problems().len(), 1, "{:?}", store.problems());
+    // What may be lost of the past is a problem of its own.
+    let mut problems = store.problems();
+    problems.retain(|problem| !problem.contains("what people refused may be lost"));
+    assert_eq!(problems.len(), 1, "{problems:?}");
 }
 
 #[track_caller]
@@ -47,14 +50,14 @@ fn gives_all(store: &Store) {
     assert_eq!(store.load_grants().len(), 1);
     assert!(store.find_session(&session_id("s")).unwrap().is_some());
     assert_eq!(store.plugin_value("p", "k").unwrap(), Some(json!(1)));
-    assert_eq!(store.query_audit(&AuditQuery::default()).unwrap().entries.len(), 1);
+    assert_eq!(store.query_audit(&AuditQuery::default(), &|| false).unwrap().entries.len(), 1);
 }
 
 #[track_caller]
 fn gives_nothing(store: &Store) {
     assert!(store.load_grants().is_empty());
     assert!(matches!(store.find_session(&session_id("s")), Err(StoreError::Unreadable(_))));
-    assert!(matches!(store.query_audit(&AuditQuery::default()), Err(StoreError::Unreadable(_))));
+    assert!(matches!(store.query_audit(&AuditQuery::default(), &|| false), Err(StoreError::Unreadable(_))));
 }
 
 #[test]
@@ -69,7 +72,8 @@ fn what_is_no_database_is_left_as_it_is() {
     assert!(store.problems()[0].contains("Move the file away"), "{:?}", store.problems());
     drop(store);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
-    assert_eq!(dir.path().read_dir().unwrap().count(), 1);
+    // The other is the file of refusals.
+    assert_eq!(dir.path().read_dir().unwrap().count(), 2);
 }
 
 #[test]
@@ -98,7 +102,8 @@ fn of_a_damaged_database_only_refusals_count() {
     takes_nothing(&store);
     assert!(store.problems()[0].contains("damaged"), "{:?}", store.problems());
     let read = store.load_grants();
-    assert!(!read.is_empty() && read.len() < 250, "{} of 250 refusals", read.len());
+    // Those on pages that cannot be reached any more come from the file of refusals.
+    assert_eq!(read.len(), 250);
     assert!(read.iter().all(|grant| grant.action == Action::Deny));
     drop(store);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
@@ -192,7 +197,7 @@ fn another_writer_is_waited_for_and_told_as_busy() {
     other.execute_batch("ROLLBACK").unwrap();
     store.save_grant(&grant("new", GrantScope::Always)).unwrap();
     assert_eq!(store.load_grants().len(), 2);
-    assert_eq!(store.query_audit(&AuditQuery::default()).unwrap().entries.len(), 2);
+    assert_eq!(store.query_audit(&AuditQuery::default(), &|| false).unwrap().entries.len(), 2);
     assert_eq!(store.problems(), Vec::<String>::new());
 }
 

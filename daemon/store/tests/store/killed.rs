@@ -56,7 +56,7 @@ fn what_was_stored_survives_a_kill() {
         assert!(store.load_grants().len() as u64 > stored);
         assert!(store.plugin_value("p", "n").unwrap().unwrap().as_u64().unwrap() >= stored);
         let query = AuditQuery { limit: Some(1_000), ..AuditQuery::default() };
-        let entries = store.query_audit(&AuditQuery { after: Some(0), ..query }).unwrap().entries;
+        let entries = store.query_audit(&AuditQuery { after: Some(0), ..query }, &|| false).unwrap().entries;
         let numbers = entries.iter().map(|entry| entry.duration_ms).filter(|n| *n != u64::MAX >> 1);
         let numbers: Vec<u64> = numbers.collect();
         assert!(numbers.len() as u64 >= ((stored + 1) * 100).min(900), "{} of {stored}", numbers.len());

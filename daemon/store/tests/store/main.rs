@@ -4,9 +4,10 @@ mod audit;
 mod degraded;
 mod kept;
 mod killed;
+mod refusals;
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use toold_engine::audit::{AuditDecision, AuditRow};
 use toold_engine::policy::pattern::Pattern;
@@ -16,6 +17,16 @@ use toold_proto::permission::Action;
 use toold_proto::session::{ClientInfo, Mode, ToolFilter};
 use toold_proto::tool::{CallId, Category, SessionId, ToolName};
 use toold_store::sessions::SavedSession;
+
+/// Waits for something that happens beside the test.
+#[track_caller]
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
 
 fn session_id(id: &str) -> SessionId {
     SessionId::parse(id).unwrap()

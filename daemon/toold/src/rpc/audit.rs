@@ -1,6 +1,7 @@
 //! `audit.*`
 
 use jsonrpsee::types::ErrorObjectOwned;
+use tokio_util::sync::CancellationToken;
 use toold_proto::audit::{AuditList, AuditQuery};
 use toold_proto::error::{self, ErrorData};
 use toold_proto::method::{self, Method};
@@ -21,7 +22,10 @@ async fn query(request: Request, mut query: AuditQuery) -> Result<AuditList, Err
         }
         query.session_id = Some(own);
     }
-    let found = request.state.with_store(move |store| store.query_audit(&query)).await;
+    // Nobody looks any further once the one who asked is gone.
+    let gone = CancellationToken::new();
+    let _guard = gone.clone().drop_guard();
+    let found = request.state.with_store(move |store| store.query_audit(&query, &|| gone.is_cancelled())).await;
     found.map_err(|error| match error {
         StoreError::BadQuery(words) => invalid_params(&words),
         error => object(error::EXECUTION_FAILED, &error.to_string(), ErrorData::new("execution_failed")),

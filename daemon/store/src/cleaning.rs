@@ -1,0 +1,305 @@
+//! Removes what is too old or too much, in pieces between other work, for as long as the daemon runs.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant, SystemTime};
+
+use rusqlite::{Connection, Params, Transaction};
+
+use crate::columns::{from_count, from_time};
+use crate::{Retention, StoreError, trust, workspaces, writer};
+
+/// Rows that one transaction removes at most. Other writes wait no longer than one such piece.
+pub(crate) const PIECE: usize = 500;
+const LIMIT: i64 = PIECE as i64;
+/// Pages that one transaction gives back to the system.
+const PIECE_PAGES: u32 = 250;
+/// Free pages are kept for later rows unless there are more than these, and more than a quarter of all.
+const SPARE_PAGES: i64 = 1_024;
+/// After the start, others have the database to themselves first.
+const AFTER_START: Duration = Duration::from_secs(1);
+/// Content grows old while nothing is written.
+const EVERY: Duration = Duration::from_secs(600);
+/// Between two pieces, for others that want to write; and at least as long as the piece took.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// What is looked for, one after another.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    OldAudit,
+    SurplusAudit,
+    OldLosses,
+    OldSessions,
+    SurplusSessions,
+    LeftGrants,
+    EndedGrants,
+    SurplusTrust,
+    SurplusWorkspaces,
+    FreePages,
+}
+
+const KINDS: [Kind; 10] = [
+    Kind::OldAudit,
+    Kind::SurplusAudit,
+    Kind::OldLosses,
+    Kind::OldSessions,
+    Kind::SurplusSessions,
+    Kind::LeftGrants,
+    Kind::EndedGrants,
+    Kind::SurplusTrust,
+    Kind::SurplusWorkspaces,
+    Kind::FreePages,
+];
+
+/// What one piece did.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    pub(crate) removed: usize,
+    /// Refusals among what was removed.
+    pub(crate) refusals: Vec<String>,
+}
+
+pub(crate) struct Cleaning {
+    retention: Retention,
+    /// What is still to be looked for in this round.
+    left: VecDeque<Kind>,
+    due: Instant,
+}
+
+impl Cleaning {
+    pub(crate) fn new(retention: Retention) -> Self {
+        Self { retention, left: VecDeque::new(), due: Instant::now() + AFTER_START }
+    }
+
+    /// When the next piece is to be done.
+    pub(crate) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Much was written: a round begins now, unless one is under way.
+    pub(crate) fn hurry(&mut self) {
+        if self.left.is_empty() {
+            self.due = Instant::now();
+        }
+    }
+
+    /// Nothing is removed for now.
+    pub(crate) fn postpone(&mut self) {
+        self.left.clear();
+        self.due = Instant::now() + EVERY;
+    }
+
+    /// Does one piece: a transaction of [`PIECE`] rows at most.
+    ///
+    /// # Errors
+    /// Those of the database. The round ends, and the next one begins after some minutes.
+    pub(crate) fn step(&mut self, connection: &mut Connection) -> Result<Piece, StoreError> {
+        let began = Instant::now();
+        if self.left.is_empty() {
+            self.left.extend(KINDS);
+        }
+        // Several kinds that have nothing to remove are one piece.
+        while let Some(kind) = self.left.front().copied() {
+            let piece = self.piece(connection, kind).inspect_err(|_| self.postpone())?;
+            if piece.removed < PIECE {
+                self.left.pop_front();
+            }
+            if piece.removed > 0 {
+                self.due = Instant::now() + began.elapsed().max(PAUSE);
+                if self.left.is_empty() {
+                    self.postpone();
+                }
+                return Ok(piece);
+            }
+        }
+        self.postpone();
+        Ok(Piece::default())
+    }
+
+    fn piece(&self, connection: &mut Connection, kind: Kind) -> Result<Piece, StoreError> {
+        let Retention { max_age, max_rows, max_sessions } = self.retention;
+        let now = SystemTime::now();
+        let oldest = from_time(now.checked_sub(max_age).unwrap_or(SystemTime::UNIX_EPOCH));
+        if matches!(kind, Kind::FreePages) {
+            return give_back_pages(connection);
+        }
+        writer::in_transaction(connection, |transaction| match kind {
+            Kind::OldAudit => rows(
+                transaction,
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 ORDER BY at LIMIT ?2)",
+                (oldest, LIMIT),
+            ),
+            // By number, not by counting, which would read all that is kept each time. Numbers have gaps only where
+            // rows went for their age, which are the oldest but for a clock that was set: then fewer are kept.
+            Kind::SurplusAudit => rows(
+                transaction,
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit \
+                 WHERE id <= (SELECT max(id) FROM audit) - ?1 ORDER BY id LIMIT ?2)",
+                (from_count(max_rows), LIMIT),
+            ),
+            Kind::OldLosses => rows(
+                transaction,
+                "DELETE FROM audit_lost WHERE rowid IN (SELECT rowid FROM audit_lost WHERE at < ?1 LIMIT ?2)",
+                (oldest, LIMIT),
+            ),
+            Kind::OldSessions => sessions(
+                transaction,
+                "SELECT id FROM sessions WHERE used_at < ?1 ORDER BY used_at LIMIT ?2",
+                (oldest, LIMIT),
+            ),
+            Kind::SurplusSessions => sessions(
+                transaction,
+                "SELECT id FROM sessions ORDER BY used_at DESC LIMIT ?2 OFFSET ?1",
+                (from_count(max_sessions), LIMIT),
+            ),
+            // What was granted for a session that was never kept.
+            Kind::LeftGrants => grants(
+                transaction,
+                "SELECT id FROM grants WHERE scope = 'session' AND granted_at < ?1 \
+                 AND session_id NOT IN (SELECT id FROM sessions) LIMIT ?2",
+                (oldest, LIMIT),
+            ),
+            Kind::EndedGrants => {
+                grants(transaction, "SELECT id FROM grants WHERE expires_at <= ?1 LIMIT ?2", (from_time(now), LIMIT))
+            }
+            Kind::SurplusTrust => rows(
+                transaction,
+                "DELETE FROM trust WHERE (path, kind) IN (SELECT path, kind FROM trust \
+                 ORDER BY trusted_at DESC LIMIT ?2 OFFSET ?1)",
+                (trust::MAX_TRUSTED, LIMIT),
+            ),
+            Kind::SurplusWorkspaces => rows(
+                transaction,
+                "DELETE FROM workspaces WHERE (folder, kind, client) IN (SELECT folder, kind, client FROM workspaces \
+                 ORDER BY at DESC LIMIT ?2 OFFSET ?1)",
+                (workspaces::MAX_CHOSEN, LIMIT),
+            ),
+            Kind::FreePages => Ok(Piece::default()),
+        })
+    }
+}
+
+fn rows(transaction: &Transaction, delete: &str, params: impl Params) -> Result<Piece, StoreError> {
+    let removed = transaction.prepare_cached(delete)?.execute(params)?;
+    Ok(Piece { removed, refusals: Vec::new() })
+}
+
+/// Removes the sessions that `select` finds, and what was granted for them.
+fn sessions(transaction: &Transaction, select: &str, params: impl Params) -> Result<Piece, StoreError> {
+    let delete = format!("DELETE FROM sessions WHERE id IN ({select}) RETURNING id");
+    let mut delete = transaction.prepare_cached(&delete)?;
+    let ids: Vec<String> = delete.query_map(params, |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let refusals = if ids.is_empty() { Vec::new() } else { delete_grants_of(transaction, &ids)? };
+    Ok(Piece { removed: ids.len(), refusals })
+}
+
+/// Removes what was granted for these sessions; gives the ids of the refusals among it.
+pub(crate) fn delete_grants_of(transaction: &Transaction, sessions: &[String]) -> Result<Vec<String>, StoreError> {
+    // All of them in one go through the grants, of which there are few.
+    let mut delete = transaction.prepare_cached(
+        "DELETE FROM grants WHERE scope = 'session' AND session_id IN (SELECT value FROM json_each(?1)) \
+         RETURNING id, action <> 'allow'",
+    )?;
+    let sessions = serde_json::Value::from(sessions).to_string();
+    refusals(delete.query_map([sessions], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+fn grants(transaction: &Transaction, select: &str, params: impl Params) -> Result<Piece, StoreError> {
+    let delete = format!("DELETE FROM grants WHERE id IN ({select}) RETURNING id, action <> 'allow'");
+    let mut delete = transaction.prepare_cached(&delete)?;
+    let mut removed = 0;
+    let deleted = delete.query_map(params, |row| {
+        removed += 1;
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    let refusals = refusals(deleted)?;
+    Ok(Piece { removed, refusals })
+}
+
+fn refusals(deleted: impl Iterator<Item = rusqlite::Result<(String, bool)>>) -> Result<Vec<String>, StoreError> {
+    let deleted: Vec<(String, bool)> = deleted.collect::<Result<_, _>>()?;
+    Ok(deleted.into_iter().filter(|(_, refuses)| *refuses).map(|(id, _)| id).collect())
+}
+
+/// Gives pages that are free for good back to the system. The file of a database that an earlier version made keeps its
+/// size, and its free pages are used again: only writing all of it anew could make it smaller.
+fn give_back_pages(connection: &Connection) -> Result<Piece, StoreError> {
+    let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (free, all, kind) = (count("freelist_count")?, count("page_count")?, count("auto_vacuum")?);
+    if kind != 2 || free <= SPARE_PAGES.max(all / 4) {
+        return Ok(Piece::default());
+    }
+    let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PIECE_PAGES})"))?;
+    // Each step gives one page back.
+    let mut steps = vacuum.query([])?;
+    while steps.next()?.is_some() {}
+    Ok(Piece { removed: PIECE, refusals: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    fn count(connection: &Connection, table: &str) -> i64 {
+        connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    }
+
+    /// Fills every table that grows with more than its bound allows.
+    fn fill(connection: &Connection) {
+        connection
+            .execute_batch(
+                "CREATE TEMP TABLE n AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 12500) \
+                 SELECT n FROM c;
+                 INSERT INTO audit SELECT n, unixepoch() * 1000, 'c' || n, 's', 't', 'b', NULL, 1, '[]', 'ok', 1, 1, 1 \
+                 FROM n;
+                 UPDATE audit SET at = 5 WHERE id % 3 = 0;
+                 INSERT INTO audit_lost SELECT 5, 1 FROM n;
+                 INSERT INTO sessions SELECT 's' || n, x'2f', x'', NULL, NULL, '\"default\"', '{}', 1, \
+                 unixepoch() * 1000 + n, NULL FROM n;
+                 UPDATE sessions SET used_at = 5 WHERE rowid % 5 = 0;
+                 INSERT INTO grants SELECT 'g' || n, 'shell', 'ls', 'deny', 'session', 's' || n, NULL, NULL, '[]', NULL, \
+                 unixepoch() * 1000, iif(n % 7 = 0, 5, NULL), 0 FROM n;
+                 INSERT INTO trust SELECT CAST('/p' || n AS BLOB), 'config', 'd', NULL, n FROM n;
+                 INSERT INTO workspaces SELECT CAST('/w' || n AS BLOB), 'allowed', '', n FROM n;",
+            )
+            .unwrap();
+    }
+
+    #[test]
+    fn every_table_comes_down_to_its_bound_in_pieces() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("toold.db");
+        drop(Store::open(&path));
+        let mut connection = Connection::open(&path).unwrap();
+        fill(&connection);
+        let max_age = Duration::from_secs(24 * 3600);
+        let retention = Retention { max_age, max_rows: 3_000, max_sessions: 2_000 };
+        let mut cleaning = Cleaning::new(retention);
+        let mut refusals = 0;
+        let mut pieces = 0;
+        loop {
+            let before = connection.total_changes();
+            let piece = cleaning.step(&mut connection).unwrap();
+            // A session goes with what was granted for it, here one refusal each.
+            assert!(connection.total_changes() - before <= 2 * PIECE as u64);
+            refusals += piece.refusals.len();
+            pieces += 1;
+            if cleaning.left.is_empty() {
+                break;
+            }
+        }
+        assert!(pieces > 50, "{pieces}");
+        assert!(count(&connection, "audit") <= 3_000);
+        assert_eq!(count(&connection, "audit WHERE at = 5"), 0);
+        assert_eq!(count(&connection, "audit_lost"), 0);
+        assert_eq!(count(&connection, "sessions"), 2_000);
+        assert_eq!(count(&connection, "grants WHERE session_id NOT IN (SELECT id FROM sessions)"), 0);
+        assert_eq!(count(&connection, "grants WHERE expires_at IS NOT NULL"), 0);
+        assert_eq!(12_500 - refusals as i64, count(&connection, "grants"));
+        assert_eq!(count(&connection, "trust"), trust::MAX_TRUSTED);
+        assert_eq!(count(&connection, "workspaces"), workspaces::MAX_CHOSEN);
+        let free: i64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0)).unwrap();
+        let all: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        assert!(free <= SPARE_PAGES.max(all / 4), "{free} of {all} pages are free");
+    }
+}

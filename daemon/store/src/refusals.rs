@@ -1,0 +1,351 @@
+//! What people refused, kept a second time: a plain file beside the database, which is written before it.
+//!
+//! A refusal counts while it stands in either place. The file is one line of JSON for each, after a first line that
+//! says how many there are and what they add up to, so that a part of a file is not taken for all of it.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::columns::from_time;
+use crate::lock;
+use crate::stored_grant::StoredGrant;
+
+/// A larger file was not written by a daemon.
+const MAX_BYTES: u64 = 64 << 20;
+/// How long another process that writes the file is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The file, and what is known of it.
+pub(crate) struct Refusals {
+    path: PathBuf,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// What the file held last, or should hold.
+    rows: Vec<StoredGrant>,
+    lost: Option<Lost>,
+    /// Why the file is not as it should be, for people.
+    problem: Option<String>,
+}
+
+/// Refusals of the past may be missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Lost {
+    why: String,
+    /// They may still stand in the database, once it can be read.
+    in_database: bool,
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    /// The version of this form.
+    refusals: u32,
+    count: usize,
+    /// BLAKE3 of the lines that follow, in hexadecimal digits.
+    digest: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lost: Option<Lost>,
+}
+
+/// What the file holds.
+struct Contents {
+    rows: Vec<StoredGrant>,
+    lost: Option<Lost>,
+    state: FileState,
+}
+
+enum FileState {
+    Missing,
+    Whole,
+    /// Not all of it can be read, or it cannot be read at all.
+    Damaged(String),
+}
+
+/// How much of the past the database knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DatabaseView {
+    /// All that was ever written to it can be read.
+    Whole,
+    /// It has just been made.
+    New,
+    /// There is none.
+    Absent,
+    /// It cannot be read, or not all of it.
+    Incomplete,
+}
+
+pub(crate) struct Agreed {
+    /// All that is refused.
+    pub(crate) all: Vec<StoredGrant>,
+    pub(crate) not_in_database: Vec<StoredGrant>,
+}
+
+impl Refusals {
+    pub(crate) fn beside(database: &Path) -> Self {
+        Self { path: database.with_file_name("refusals.jsonl"), known: Mutex::default() }
+    }
+
+    /// Why refusals may be lost, for people.
+    pub(crate) fn lost(&self) -> Option<String> {
+        lock(&self.known).lost.as_ref().map(|lost| lost.why.clone())
+    }
+
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let known = lock(&self.known);
+        let lost = known.lost.as_ref().map(|lost| lost.why.clone());
+        lost.into_iter().chain(known.problem.clone()).collect()
+    }
+
+    /// Whether the file is as it should be; one that holds nothing need not be there where nothing can be written.
+    pub(crate) fn is_well(&self, takes_writes: bool) -> bool {
+        let known = lock(&self.known);
+        let nothing = known.rows.is_empty() && known.lost.is_none();
+        (nothing && !takes_writes) || (known.problem.is_none() && matches!(self.read().state, FileState::Whole))
+    }
+
+    /// Brings together what the database holds and what the file does; whatever either has counts. The file has all
+    /// of it afterwards, or [`problems`](Self::problems) say why not.
+    pub(crate) fn reconcile(&self, in_database: Vec<StoredGrant>, view: DatabaseView, takes_writes: bool) -> Agreed {
+        let mut known = lock(&self.known);
+        let locked = self.lock_folder();
+        let contents = self.read();
+        let lost = self.judge(&contents, view);
+        let mut all = in_database.clone();
+        add_missing(&mut all, contents.rows.clone());
+        let not_in_database = without(&all, &in_database);
+        let now = from_time(SystemTime::now());
+        known.rows = all.iter().filter(|row| !row.has_ended(now)).cloned().collect();
+        known.lost = lost;
+        let same = matches!(contents.state, FileState::Whole)
+            && contents.lost == known.lost
+            && without(&known.rows, &contents.rows).is_empty()
+            && contents.rows.len() == known.rows.len();
+        // Where nothing can be stored and nothing has to be, the file's own trouble is of no interest.
+        let nothing = known.rows.is_empty() && known.lost.is_none();
+        if !same && (takes_writes || !nothing) {
+            let written = locked.and_then(|_locked| self.write(&known));
+            known.problem = written.err().map(|error| self.not_written(&error));
+        }
+        Agreed { all, not_in_database }
+    }
+
+    /// What may be lost, by what both places say.
+    fn judge(&self, contents: &Contents, view: DatabaseView) -> Option<Lost> {
+        let advice = format!(
+            "Until then toold asks about everything, also about what is allowed. Look through `toolctl permissions \
+             list`, refuse again what is missing, remove {}, and restart the daemon",
+            self.path.display()
+        );
+        let lost = |what: &str, in_database| Some(Lost { why: format!("{what}. {advice}."), in_database });
+        match (&contents.lost, &contents.state, view) {
+            // The database that may have known them can be read again.
+            (Some(Lost { in_database: true, .. }), FileState::Whole, DatabaseView::Whole) => None,
+            (Some(lost), _, view) => {
+                Some(Lost { in_database: lost.in_database && view == DatabaseView::Incomplete, ..lost.clone() })
+            }
+            (None, FileState::Whole, _) => None,
+            // A database that can be read knows all that the file did.
+            (None, FileState::Missing | FileState::Damaged(_), DatabaseView::Whole) => None,
+            (None, FileState::Missing, DatabaseView::New | DatabaseView::Absent) => None,
+            (None, FileState::Missing, DatabaseView::Incomplete) => lost(
+                "what people refused may be lost: the database cannot be read, and the file of refusals is missing",
+                true,
+            ),
+            (None, FileState::Damaged(why), view) => lost(
+                &format!(
+                    "what people refused may be lost: neither the database nor {} ({why}) can be read whole",
+                    self.path.display()
+                ),
+                view == DatabaseView::Incomplete,
+            ),
+        }
+    }
+
+    /// Writes the file again where it is damaged or gone, with what it should hold and what the database does.
+    pub(crate) fn write_again(&self, in_database: Vec<StoredGrant>, database_is_whole: bool) {
+        let mut known = lock(&self.known);
+        let locked = self.lock_folder();
+        let contents = self.read();
+        if !database_is_whole || !matches!(contents.state, FileState::Whole) {
+            add_missing(&mut known.rows, contents.rows);
+        } else {
+            known.rows = contents.rows;
+        }
+        add_missing(&mut known.rows, in_database);
+        let written = locked.and_then(|_locked| self.write(&known));
+        known.problem = written.err().map(|error| self.not_written(&error));
+    }
+
+    /// Adds a refusal, or how it is now. When it returns, it survives a power cut.
+    ///
+    /// # Errors
+    /// Why the file does not have it, for people.
+    pub(crate) fn add(&self, row: StoredGrant) -> Result<(), String> {
+        self.change(|rows| {
+            rows.retain(|held| held.id != row.id);
+            rows.push(row);
+            true
+        })
+        .map(|_| ())
+    }
+
+    /// Removes refusals. True when there were any.
+    ///
+    /// # Errors
+    /// Why the file still has them, for people.
+    pub(crate) fn remove(&self, gone: impl Fn(&StoredGrant) -> bool) -> Result<bool, String> {
+        self.change(|rows| {
+            let before = rows.len();
+            rows.retain(|row| !gone(row));
+            rows.len() < before
+        })
+    }
+
+    /// `change` says whether it did anything.
+    fn change(&self, change: impl FnOnce(&mut Vec<StoredGrant>) -> bool) -> Result<bool, String> {
+        let mut known = lock(&self.known);
+        let locked = self.lock_folder();
+        // Other daemons of the user write it as well.
+        let contents = self.read();
+        let mut rows = contents.rows;
+        if !matches!(contents.state, FileState::Whole) {
+            add_missing(&mut rows, known.rows.clone());
+        }
+        if !change(&mut rows) {
+            return Ok(false);
+        }
+        let now = from_time(SystemTime::now());
+        rows.retain(|row| !row.has_ended(now));
+        let before = std::mem::replace(&mut known.rows, rows);
+        match locked.and_then(|_locked| self.write(&known)) {
+            Ok(()) => {
+                known.problem = None;
+                Ok(true)
+            }
+            Err(error) => {
+                known.rows = before;
+                let problem = self.not_written(&error);
+                known.problem = Some(problem.clone());
+                Err(problem)
+            }
+        }
+    }
+
+    fn not_written(&self, error: &io::Error) -> String {
+        format!(
+            "{} cannot be written ({error}), which keeps what people refused should the database be damaged: make it \
+             a file that you can write, and make room for it",
+            self.path.display()
+        )
+    }
+
+    /// Blocks for as long as another process changes the file, [`PATIENCE`] at most.
+    fn lock_folder(&self) -> io::Result<File> {
+        let folder = File::open(self.folder())?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match folder.try_lock() {
+                Ok(()) => return Ok(folder),
+                Err(fs::TryLockError::Error(error)) => return Err(error),
+                Err(fs::TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(fs::TryLockError::WouldBlock) => return Err(io::Error::other("another process holds it")),
+            }
+        }
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
+    fn read(&self) -> Contents {
+        let nothing = |state| Contents { rows: Vec::new(), lost: None, state };
+        let bytes = match self.read_bytes() {
+            Ok(bytes) => bytes,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return nothing(FileState::Missing);
+            }
+            Err(error) => return nothing(FileState::Damaged(error.to_string())),
+        };
+        let (first, rest) = match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (&bytes[..end], &bytes[end + 1..]),
+            None => (&bytes[..], &[][..]),
+        };
+        let header: Option<Header> = serde_json::from_slice(first).ok();
+        // A damaged first line may have been any of them.
+        let lines = if header.is_some() { rest } else { &bytes };
+        let rows: Vec<StoredGrant> =
+            lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let state = match &header {
+            None => FileState::Damaged("its first line cannot be read".to_owned()),
+            Some(header) if header.refusals != 1 => {
+                FileState::Damaged(format!("it is of version {}, this toold reads 1", header.refusals))
+            }
+            Some(header) if header.count != rows.len() => {
+                FileState::Damaged(format!("{} of {} lines can be read", rows.len(), header.count))
+            }
+            Some(header) if header.digest != digest(rest) => FileState::Damaged("its lines were changed".to_owned()),
+            Some(_) => FileState::Whole,
+        };
+        Contents { rows, lost: header.and_then(|header| header.lost), state }
+    }
+
+    fn read_bytes(&self) -> io::Result<Vec<u8>> {
+        let facts = fs::metadata(&self.path)?;
+        // Anything but a file could keep the reader waiting.
+        if !facts.is_file() || facts.len() > MAX_BYTES {
+            return Err(io::Error::other(format!("it is no file of at most {MAX_BYTES} bytes")));
+        }
+        fs::read(&self.path)
+    }
+
+    /// Replaces the file: it is there whole, or as it was, also after a power cut.
+    fn write(&self, known: &Known) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for row in &known.rows {
+            serde_json::to_writer(&mut lines, row)?;
+            lines.push(b'\n');
+        }
+        let header = Header { refusals: 1, count: known.rows.len(), digest: digest(&lines), lost: known.lost.clone() };
+        let beside = self.path.with_extension("new");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        let written = (|| {
+            serde_json::to_writer(&mut file, &header)?;
+            file.write_all(b"\n")?;
+            file.write_all(&lines)?;
+            file.sync_all()?;
+            fs::rename(&beside, &self.path)
+        })();
+        if written.is_err() {
+            // What cannot be written would take the room that is missing.
+            let _ = fs::remove_file(&beside);
+        }
+        written?;
+        File::open(self.folder())?.sync_all()
+    }
+}
+
+fn digest(lines: &[u8]) -> String {
+    blake3::hash(lines).to_hex().to_string()
+}
+
+fn without(all: &[StoredGrant], held: &[StoredGrant]) -> Vec<StoredGrant> {
+    let held: HashSet<&str> = held.iter().map(|row| row.id.as_str()).collect();
+    all.iter().filter(|row| !held.contains(row.id.as_str())).cloned().collect()
+}
+
+fn add_missing(rows: &mut Vec<StoredGrant>, more: Vec<StoredGrant>) {
+    let missing = without(&more, rows);
+    rows.extend(missing);
+}
