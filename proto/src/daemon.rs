@@ -66,6 +66,26 @@ pub struct DaemonStatus {
     /// What works less well than it should, in words for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+    /// What is stored, and what is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreStatus>,
+}
+
+/// The database, and the file of refusals beside it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StoreStatus {
+    /// Whether the database takes anything. One that has no room for the moment does.
+    pub takes_writes: bool,
+    /// What is read from it may not be all that was written.
+    pub damaged: bool,
+    /// What people refused may be lost, so everything is asked about.
+    pub refusals_lost: bool,
+    /// Rows of the audit log that could not be written since the start.
+    pub audit_rows_lost: u64,
+    /// What is wrong and what to do, in words for people; also among the `problems` of all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
 }
 
 /// Whether a program in the sandbox mode `guard` could neither change what controls the daemon nor read its own files.

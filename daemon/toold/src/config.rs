@@ -12,6 +12,7 @@ pub mod project;
 pub mod read;
 pub mod schema;
 pub mod show;
+pub mod strict_rules;
 mod warnings;
 pub mod watch;
 
@@ -37,6 +38,7 @@ use toold_proto::config::ConfigEntry;
 use crate::agents::SubagentConfig;
 use crate::config::overrides::overrides;
 use crate::config::read::{Read, Text, read};
+use crate::config::strict_rules::StrictRule;
 use crate::daemon::Options;
 use crate::hooks::{self, HookConfig};
 use crate::idle::DaemonConfig;
@@ -279,6 +281,15 @@ pub fn load(options: &Options) -> Loaded {
     policy.unmatchable.extend(wrong);
     let problems: Vec<String> = policy.broken.iter().chain(&policy.unmatchable).cloned().collect();
     Loaded { config, file: text.is_some().then_some(file), policy, hooks, sandbox, entries, problems }
+}
+
+impl Loaded {
+    /// The rules that deny or ask. All of them only when nothing is wrong with the file.
+    pub fn strict_rules(&self) -> Vec<StrictRule> {
+        // Each rule of a file without a mistake became one of the policy.
+        let rules = self.config.permission.rules.iter().zip(&self.policy.rules);
+        rules.filter_map(|(config, rule)| StrictRule::of(config.get_ref(), &rule.origin)).collect()
+    }
 }
 
 impl Config {

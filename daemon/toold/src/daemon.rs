@@ -30,6 +30,7 @@ use toold_proto::tool::SourceKind;
 use toold_remote::Remotes;
 use toold_store::Store;
 
+use crate::config::strict_rules::StrictRules;
 use crate::config::watch::ConfigWatch;
 use crate::config::{self, Loaded};
 use crate::connection::{self, ConnectionLimits, Served, Stream};
@@ -186,6 +187,7 @@ impl Daemon {
             tracing::warn!(%error, "the workspaces that people chose cannot be read");
             Vec::new()
         }));
+        let strict = StrictRules::load(options.places.strict_rules());
         let state = Arc::new(State {
             engine,
             plugins,
@@ -197,7 +199,7 @@ impl Daemon {
             builtins,
             skill_tools: SkillTools::default(),
             options,
-            in_force: InForce::new(loaded),
+            in_force: InForce::new(loaded, strict),
             agent_processes,
             workspaces,
             shares: Shares::default(),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use toold_engine::policy::Policy;
+use toold_engine::policy::rules::RulePlace;
 use toold_engine::registry::Scope;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
@@ -19,6 +20,7 @@ use toold_proto::event::What;
 use toold_proto::tool::SessionId;
 
 use crate::config::project::ProjectFile;
+use crate::config::strict_rules::StrictRules;
 use crate::config::{self, Loaded};
 use crate::daemon::State;
 use crate::hooks;
@@ -49,6 +51,8 @@ pub struct InForce {
     loaded: watch::Sender<Arc<Loaded>>,
     /// As it was when the daemon started, for the keys that count from the start on.
     at_start: Arc<Loaded>,
+    /// What the files denied when they were read last.
+    strict: StrictRules,
     /// What is wrong with a newer file, which is not in force.
     rejected: Mutex<Vec<String>>,
     /// Held while anything is put in force, so that it is done in the order of the changes.
@@ -77,11 +81,13 @@ impl Open {
 type Projects<'p> = MutexGuard<'p, BTreeMap<PathBuf, Open>>;
 
 impl InForce {
-    pub fn new(loaded: Loaded) -> Self {
+    /// `strict`: what the files denied when they were read last.
+    pub fn new(loaded: Loaded, strict: StrictRules) -> Self {
         let at_start = Arc::new(loaded);
         Self {
             loaded: watch::Sender::new(at_start.clone()),
             at_start,
+            strict,
             rejected: Mutex::default(),
             projects: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -322,9 +328,11 @@ impl State {
         let mut policy: Policy = loaded.policy.clone();
         policy.private.extend(self.own_files.iter().cloned());
         policy.lost_refusals = self.store.lost_refusals();
+        policy = self.with_strict_rules(policy, &loaded);
         policy.control.extend(crate::plugins::dirs(&self.options, &loaded));
         for (project, open) in projects {
             policy = open.file.add_rules(policy, home, open.is_trusted());
+            policy = self.with_strict_rules_of(policy, &open.file);
             let Some(trusted) = &open.trusted else { continue };
             if !open.is_trusted() {
                 policy = trusted.add_allows(policy, home);
@@ -351,6 +359,36 @@ impl State {
         let arrangement = crate::plugins::arrangement(&self.options, &loaded, &self.store, &trusted);
         self.plugins.arrange(|now| *now = arrangement);
         self.in_force.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+impl State {
+    /// Keeps what the user's configuration denies, or adds what it denied before something in it could not be read.
+    fn with_strict_rules(&self, policy: Policy, loaded: &Loaded) -> Policy {
+        let (strict, file) = (&self.in_force.strict, self.options.config_file());
+        if loaded.problems.is_empty() {
+            strict.remember(&file, loaded.strict_rules());
+            return policy;
+        }
+        let home = self.options.places.home.clone();
+        let place = RulePlace { origin: String::new(), project: None, trusted: false, base: None, home };
+        self.with_kept(policy, &file, &place)
+    }
+
+    /// The same of a project's.
+    fn with_strict_rules_of(&self, policy: Policy, file: &ProjectFile) -> Policy {
+        let home = self.options.places.home.as_deref();
+        if file.is_whole(home) {
+            self.in_force.strict.remember(&file.path, file.strict_rules(home));
+            return policy;
+        }
+        self.with_kept(policy, &file.path, &file.place_of_kept(home))
+    }
+
+    fn with_kept(&self, policy: Policy, file: &Path, place: &RulePlace) -> Policy {
+        let mut policy = policy.with_rules(self.in_force.strict.of(file, place));
+        policy.lost_refusals = policy.lost_refusals.or_else(|| self.in_force.strict.problem());
+        policy
     }
 }
 

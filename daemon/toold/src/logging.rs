@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use file_rotate::compression::Compression;
@@ -120,8 +121,43 @@ struct Places {
 enum LogFile {
     /// It is not known yet whether there is one. Holds what came so far, up to [`MAX_WAITING`] bytes.
     Waiting(Vec<u8>),
-    Open(Box<FileRotate<AppendCount>>),
+    Open(Box<OpenLog>),
     None,
+}
+
+/// An open log, and how it is opened again.
+struct OpenLog {
+    file: FileRotate<AppendCount>,
+    config: LogConfig,
+    path: PathBuf,
+    /// What the process writes to stderr goes there, too.
+    alone: bool,
+    /// When was looked last whether the file is still there.
+    looked: Instant,
+}
+
+/// How often is looked whether the file is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+impl OpenLog {
+    /// Writes a line, to a new file when somebody removed the one that was open, or its folder.
+    fn write(&mut self, line: &[u8]) {
+        if self.looked.elapsed() >= LOOK_EVERY {
+            self.looked = Instant::now();
+            // What cannot be opened again now is tried again with a later line.
+            if self.path.symlink_metadata().is_err()
+                && let Ok((file, for_stderr)) = open(&self.config, &self.path)
+            {
+                self.file = file;
+                if self.alone {
+                    // As before: stderr has no other place.
+                    let _ = rustix::stdio::dup2_stderr(&for_stderr);
+                }
+            }
+        }
+        // Fails when the disk is full, which nobody can be told.
+        let _ = self.file.write_all(line);
+    }
 }
 
 impl Default for LogFile {
@@ -196,7 +232,9 @@ impl Logging {
                     // Fails when the disk is full, which nobody can be told.
                     let _ = file.write_all(&lines);
                 }
-                *self.places.lock() = LogFile::Open(Box::new(file));
+                let (config, path) = (self.config.clone(), path.to_owned());
+                let log = OpenLog { file, config, path, alone, looked: Instant::now() };
+                *self.places.lock() = LogFile::Open(Box::new(log));
                 if alone && rustix::stdio::dup2_stderr(&taking_over).is_ok() {
                     self.places.off_stderr.store(true, Ordering::Relaxed);
                 }
@@ -338,7 +376,7 @@ impl Write for OneLine<'_> {
                         waiting.extend_from_slice(&places.clean(line));
                     }
                 }
-                LogFile::Open(file) => _ = file.write_all(&places.clean(line)),
+                LogFile::Open(log) => log.write(&places.clean(line)),
             },
         }
         Ok(line.len())

@@ -47,6 +47,11 @@ impl Places {
         self.state.join("toold.db")
     }
 
+    /// What configurations denied when they were read last.
+    pub fn strict_rules(&self) -> PathBuf {
+        self.state.join("strict-rules.json")
+    }
+
     /// What plugins registered, so that those that did not change are there at once.
     pub fn registrations(&self) -> PathBuf {
         self.state.join("registrations")

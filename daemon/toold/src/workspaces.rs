@@ -12,6 +12,7 @@ use serde::Deserialize;
 use toold_engine::time::rfc3339;
 use toold_engine::workspace::WorkspaceGate;
 use toold_proto::workspace::{WorkspaceInfo, WorkspaceSource};
+use toold_store::StoreError;
 use toold_store::workspaces::{SavedWorkspace, WorkspaceKind};
 
 use crate::config;
@@ -113,13 +114,14 @@ impl State {
     }
 
     /// Forgets how people chose this folder. Sessions that work there by now go on. False when nobody chose it. Blocks.
-    pub fn forget_workspace(&self, folder: &Path) -> bool {
+    ///
+    /// # Errors
+    /// It is forgotten until the daemon ends, and known again after that.
+    pub fn forget_workspace(&self, folder: &Path) -> Result<bool, StoreError> {
         let known = self.workspaces.any(|known| known.folder == folder);
         self.workspaces.forget(folder);
-        if let Err(error) = self.store.forget_workspace(folder) {
-            tracing::warn!(folder = %folder.display(), %error, "the workspace is known again after a restart");
-        }
-        known
+        self.store.forget_workspace(folder)?;
+        Ok(known)
     }
 
     fn keep_workspace(&self, folder: PathBuf, kind: WorkspaceKind) {

@@ -183,6 +183,10 @@ fn a_full_disk_is_told_and_leaves_files_whole() {
         std::fs::write(&filler, vec![0; 2 << 20]).unwrap_err();
         assert_eq!(wire.tool("read", json!({"path": "disk/a.txt"}))["is_error"], false);
         keeps_no_grant(&mut wire, "full");
+        let refused = grant(&mut wire);
+        assert_eq!(refused["error"]["data"]["kind"], "not_kept", "{refused}");
+        let made = wire.call("shells.list", json!({}));
+        assert!(made["result"].is_object(), "{made}");
         until("the lost rows are told", || {
             wire.tool("read", json!({"path": "disk/a.txt", "limit": 1}));
             let problems = wire.result("daemon.status", json!({}))["problems"].take();
@@ -192,6 +196,14 @@ fn a_full_disk_is_told_and_leaves_files_whole() {
         // A change that cannot be noted for taking it back is made all the same.
         assert_eq!(write(&mut wire, 300_000)["is_error"], false);
         std::fs::remove_file(filler).unwrap();
+        // It goes on by itself, and so does the audit log, with what it could not write meanwhile.
         assert!(grant(&mut wire)["result"].is_object());
+        until("the rows are written", || {
+            let status = wire.result("daemon.status", json!({}));
+            status.get("problems").is_none().then_some(())
+        });
+        let written = wire.result("audit.query", json!({"tool": "read", "limit": 1_000}));
+        assert!(written["entries"].as_array().unwrap().len() >= 3, "{written}");
+        assert_eq!(written["lost"], 0);
     }
 }

@@ -110,3 +110,19 @@ fn a_configuration_that_may_not_be_read_denies_and_is_told() {
     daemon.restart("TERM");
     assert_eq!(verdict(&mut daemon.connect()), "deny");
 }
+
+#[test]
+fn a_log_whose_folder_is_removed_is_made_again() {
+    let daemon = Setup::new().file("a.txt", "here").start();
+    let log = daemon.state().join("log");
+    // Its name depends on the socket's.
+    let file = || std::fs::read_dir(&log).ok()?.next()?.ok().map(|entry| entry.path());
+    until("there is a log", file);
+    std::fs::remove_dir_all(&log).unwrap();
+    let mut wire = daemon.connect();
+    until("there is a log again", || {
+        wire.result("daemon.reload", json!({}));
+        let text = std::fs::read_to_string(file()?).ok()?;
+        text.contains("configuration").then_some(())
+    });
+}

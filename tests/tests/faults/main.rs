@@ -6,6 +6,8 @@ mod database;
 mod folders;
 mod killed;
 mod limits;
+mod refusals;
+mod store_load;
 
 /// A shell line that ends in becoming the daemon, which is started through it.
 const SHELL: [&str; 2] = ["/bin/sh", "-c"];

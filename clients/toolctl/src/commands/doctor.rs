@@ -21,7 +21,8 @@ use crate::output::{self, BAD, DIM, GOOD, HINT, WARN, one_line, plain, print_jso
 
 /// Look for what is wrong, and say what to do
 ///
-/// Starts nothing and changes nothing. Exit status 3 when something does not work.
+/// Starts nothing and changes nothing. Exit status 0 when all is well, or warnings are all there is; 3 when something does
+/// not work or is lost, such as what a damaged database held.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// As JSON
@@ -130,13 +131,21 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
     findings.push(version(&status));
     findings.push(good("config", status.config.clone().unwrap_or_else(|| "none; the defaults hold".to_owned())));
     findings.push(sandbox(&status));
-    for problem in &status.problems {
-        findings.push(Finding { about: "problem", health: Health::Warning, message: problem.clone(), advice: None });
-    }
+    findings.extend(problems(&status));
     plugins(client, &status, findings).await;
     mcp_servers(client, findings).await;
     remotes(client, findings).await;
     permissions(client, findings).await;
+}
+
+/// What is not stored, or lost, is worse than what works less well. What to do is in the words.
+fn problems(status: &DaemonStatus) -> Vec<Finding> {
+    let lost = status.store.as_ref().map(|store| store.problems.as_slice()).unwrap_or_default();
+    let finding = |problem: &String| match lost.contains(problem) {
+        true => Finding { about: "store", health: Health::Bad, message: problem.clone(), advice: None },
+        false => Finding { about: "problem", health: Health::Warning, message: problem.clone(), advice: None },
+    };
+    status.problems.iter().map(finding).collect()
 }
 
 /// Recommends nothing that was not tried out.

@@ -151,3 +151,71 @@ fn rows_are_written_when_the_store_is_closed() {
     let last = store.query_audit(&AuditQuery { limit: Some(1), ..AuditQuery::default() }, &|| false).unwrap().entries;
     assert_eq!((last[0].id, last[0].duration_ms), (300, 299));
 }
+
+/// Rows of a hundred sessions, made by the database itself.
+fn with_rows(count: u64) -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("toold.db");
+    drop(Store::open(&path));
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch(&format!(
+            "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT {count})
+             INSERT INTO audit (at, call_id, session_id, tool, source, client, connection, decisions, outcome, duration_ms, \
+             input_bytes, output_bytes)
+             SELECT unixepoch() * 1000, 'call_' || n, 'session_' || (n % 100), 'read', 'builtin:toold', NULL, 1, '[]', 'ok', \
+             n, 1, 1 FROM c;"
+        ))
+        .unwrap();
+    (dir, Store::open(&path))
+}
+
+#[test]
+fn a_search_lets_reads_and_writes_pass_between_its_pieces() {
+    let (_dir, store) = with_rows(30_000);
+    let pieces = std::cell::Cell::new(0);
+    let beside = || {
+        pieces.set(pieces.get() + 1);
+        // On this thread: a lock that the search held would not be given again.
+        store.save_session(&session("s")).unwrap();
+        assert!(store.find_session(&session_id("s")).unwrap().is_some());
+        assert!(store.query_audit(&AuditQuery { limit: Some(1), ..AuditQuery::default() }, &|| false).is_ok());
+        false
+    };
+    let query = AuditQuery { tool: ToolName::parse("write").ok(), ..AuditQuery::default() };
+    assert!(store.query_audit(&query, &beside).unwrap().entries.is_empty());
+    assert!(pieces.get() >= 15, "{} pieces", pieces.get());
+}
+
+#[test]
+fn a_search_whose_asker_is_gone_ends() {
+    let (_dir, store) = with_rows(30_000);
+    let asked = std::cell::Cell::new(0);
+    let gone = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 3
+    };
+    let query = AuditQuery { tool: ToolName::parse("write").ok(), ..AuditQuery::default() };
+    assert_eq!(store.query_audit(&query, &gone), Err(StoreError::Cancelled));
+    assert_eq!(asked.get(), 3);
+}
+
+#[test]
+fn pages_in_either_direction_are_whole() {
+    let (_dir, store) = with_rows(9_000);
+    let (mut after, mut seen) = (0, Vec::new());
+    loop {
+        let query = AuditQuery { after: Some(after), limit: Some(1_000), ..AuditQuery::default() };
+        let list = store.query_audit(&query, &|| false).unwrap();
+        after = list.entries.last().unwrap().id;
+        seen.extend(list.entries.iter().map(|entry| entry.duration_ms));
+        if !list.more {
+            break;
+        }
+    }
+    assert_eq!(seen, (1..=9_000).collect::<Vec<_>>());
+    let of_one = AuditQuery { session_id: Some(session_id("session_7")), limit: Some(1_000), ..AuditQuery::default() };
+    assert_eq!(numbers(&store, &of_one), (0..90).map(|n| n * 100 + 7).collect::<Vec<_>>());
+    let last = AuditQuery { limit: Some(2), ..of_one };
+    assert_eq!(numbers(&store, &last), [8_807, 8_907]);
+}

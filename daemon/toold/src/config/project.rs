@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toold_engine::policy::Policy;
-use toold_engine::policy::rules::{RuleConfig, RulePlace, read_rule};
+use toold_engine::policy::rules::{BadRule, RuleConfig, RulePlace, read_rule};
 use toold_host::files;
 use toold_proto::config::ConfigEntry;
 use toold_proto::permission::{RuleInfo, Verdict};
 
 use crate::config::read::{Read, Text, read};
+use crate::config::strict_rules::StrictRule;
 use crate::config::{Config, ReadOnlyCommands};
 
 /// What a project may configure. All but rules that deny or ask counts only once a person trusts it.
@@ -108,6 +109,26 @@ impl ProjectFile {
             .rules(home, true)
             .filter(|(rule, place)| read_rule(rule, place).is_ok_and(|rule| rule.action == Verdict::Allow));
         policy.with_rules(allows.collect::<Vec<_>>())
+    }
+
+    /// Whether all that it denies is known.
+    pub fn is_whole(&self, home: Option<&Path>) -> bool {
+        let is_read = |(rule, place): (RuleConfig, RulePlace)| match read_rule(&rule, &place) {
+            Ok(_) => true,
+            Err(BadRule::MatchesNothing(_)) => rule.action == "allow",
+            Err(BadRule::Unreadable(_)) => false,
+        };
+        self.problems.is_empty() && self.rules(home, false).all(is_read)
+    }
+
+    /// The rules that deny or ask. All of them only when the file is [whole](Self::is_whole).
+    pub fn strict_rules(&self, home: Option<&Path>) -> Vec<StrictRule> {
+        self.rules(home, false).filter_map(|(rule, place)| StrictRule::of(&rule, &place.origin)).collect()
+    }
+
+    /// Where rules of this file stand that were kept from when it was read last.
+    pub fn place_of_kept(&self, home: Option<&Path>) -> RulePlace {
+        self.place(String::new(), home, false)
     }
 
     /// The line on which a table of the file begins.

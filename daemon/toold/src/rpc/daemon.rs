@@ -9,7 +9,9 @@ use serde_json::Value;
 use toold_engine::counts::At;
 use toold_engine::latency;
 use toold_proto::config::{ProjectConfig, ShownConfig};
-use toold_proto::daemon::{DaemonStatus, Done, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown};
+use toold_proto::daemon::{
+    DaemonStatus, Done, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown, StoreStatus,
+};
 use toold_proto::method::{
     DaemonGetConfig, DaemonGetMetrics, DaemonGetStatus, DaemonPing, DaemonReload, DaemonRestart, DaemonShutdown,
     Method, RpcDiscover,
@@ -33,9 +35,9 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     })?;
     add_async::<DaemonGetStatus, _>(module, Right::Anyone, |request, _| async move {
         let state = request.state.clone();
-        let guard = tokio::task::spawn_blocking(move || trial_of_guard(&state)).await;
-        let guard = guard.map_err(|error| internal(&error.to_string()))?;
-        Ok(DaemonStatus { guard, ..status(&request.state) })
+        // What is stored is looked at.
+        let status = move || DaemonStatus { guard: trial_of_guard(&state), ..status(&state) };
+        tokio::task::spawn_blocking(status).await.map_err(|error| internal(&error.to_string()))
     })?;
     add::<DaemonShutdown>(module, Right::Decider, |request, shutdown: Shutdown| {
         let drain = shutdown.drain_ms.map_or(DRAIN, |ms| Duration::from_millis(ms.min(600_000)));
@@ -125,6 +127,7 @@ pub(crate) fn status(state: &State) -> DaemonStatus {
             PluginStatus::Disabled | PluginStatus::Untrusted | PluginStatus::Shadowed => plugins.other += 1,
         }
     }
+    let store = store_status(state);
     let not_on_http = state.http.get().and_then(|told| told.clone().err());
     let http = state.http.get().and_then(|told| told.clone().ok());
     DaemonStatus {
@@ -154,9 +157,23 @@ pub(crate) fn status(state: &State) -> DaemonStatus {
         memory_bytes: process::resident_bytes(),
         open_files: process::open_files(),
         open_files_limit: process::open_files_limit(),
-        problems: (state.config_problems().into_iter().chain(state.store.problems()).chain(not_on_http))
+        problems: (state.config_problems().into_iter().chain(store.problems.iter().cloned()).chain(not_on_http))
             .chain(state.plugins.unheard().iter().cloned())
             .collect(),
+        store: Some(store),
+    }
+}
+
+fn store_status(state: &State) -> StoreStatus {
+    let store = &state.store;
+    // First of all: looking for problems may find the database damaged.
+    let problems = store.problems();
+    StoreStatus {
+        takes_writes: store.takes_writes(),
+        damaged: store.is_damaged(),
+        refusals_lost: store.lost_refusals().is_some(),
+        audit_rows_lost: store.lost_rows(),
+        problems,
     }
 }
 

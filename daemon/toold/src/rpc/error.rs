@@ -27,6 +27,9 @@ pub(super) fn unknown(what: &str, name: &str) -> ErrorObjectOwned {
     object(error::UNKNOWN, &format!("there is no {what} {name}"), ErrorData::new(&format!("unknown_{what}")))
 }
 
+/// The kind of what cannot be stored: the disk is full, the database is damaged or takes nothing.
+pub(super) const NOT_KEPT: &str = "not_kept";
+
 /// Something that could not be carried out, with a kind of its own.
 pub(super) fn refused(kind: &str, words: &str) -> ErrorObjectOwned {
     object(error::EXECUTION_FAILED, words, ErrorData::new(kind))

@@ -30,7 +30,7 @@ use toold_proto::permission::{
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::project::project_of;
-use crate::rpc::error::{internal, invalid_params, unknown};
+use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::located::{for_onlooker, knows, located};
 use crate::rpc::{Module, Request, Right, add, add_async, client_name, may_decide, read_params};
 
@@ -104,7 +104,7 @@ async fn answer(request: Request, params: ReplyPermission) -> Result<Done, Error
         ReplyError::NotSuggested(_) | ReplyError::CannotBeRemembered(_) | ReplyError::TooWide(..) => {
             invalid_params(&error.to_string())
         }
-        ReplyError::Store(_) => internal(&error.to_string()),
+        ReplyError::Store(_) => refused(NOT_KEPT, &error.to_string()),
     })
 }
 
@@ -160,7 +160,7 @@ async fn make_grant(request: Request, mut params: GrantPermission) -> Result<Gra
     granted.map_err(|error| match error {
         GrantError::BadPattern(words) => invalid_params(&format!("pattern: {words}")),
         GrantError::BadName(words) => invalid_params(&words),
-        GrantError::Store(_) => internal(&error.to_string()),
+        GrantError::Store(_) => refused(NOT_KEPT, &error.to_string()),
     })
 }
 
@@ -169,7 +169,7 @@ async fn take_back(request: Request, params: RevokePermission) -> Result<Done, E
     match blocking(move || revoke(&engine, &id)).await? {
         Ok(true) => Ok(Done {}),
         Ok(false) => Err(unknown("grant", &params.id)),
-        Err(words) => Err(internal(&words)),
+        Err(words) => Err(refused(NOT_KEPT, &format!("the grant still holds: {words}"))),
     }
 }
 

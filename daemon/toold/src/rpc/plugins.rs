@@ -19,7 +19,7 @@ use toold_store::trust::Switch;
 
 use crate::daemon::State;
 use crate::rpc::commands::{command_info, is_seen};
-use crate::rpc::error::{internal, invalid_params, refused, unknown};
+use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::hooks::describe;
 use crate::rpc::{Module, Request, Right, add_async, client_name, may_decide};
 use crate::trust::{TrustError, files_of};
@@ -143,7 +143,7 @@ async fn switch(request: Request, named: NamePlugin, on: bool) -> Result<PluginL
         let kept = state.store.set_plugin_switch(&Switch { project, plugin: plugin.name, on });
         kept.map(|()| state.decisions_changed())
     });
-    kept.await?.map_err(|error| refused("not_kept", &error.to_string()))?;
+    kept.await?.map_err(|error| refused(NOT_KEPT, &error.to_string()))?;
     list(&request, false).await
 }
 
@@ -159,7 +159,7 @@ async fn trust(request: Request, params: TrustPlugins) -> Result<TrustReport, Er
         }
         TrustError::Changed { .. } => refused("changed", &error.to_string()),
         TrustError::Broken { .. } => refused("broken", &error.to_string()),
-        TrustError::Store(_) => refused("not_kept", &error.to_string()),
+        TrustError::Store(_) => refused(NOT_KEPT, &error.to_string()),
     })?;
     // Who trusts something expects it to serve.
     request.state.plugins.settled().await;

@@ -7,7 +7,7 @@ use toold_proto::method::{WorkspacesAllow, WorkspacesForget, WorkspacesList};
 use toold_proto::workspace::{NameWorkspace, WorkspaceList};
 
 use crate::project::real_dir;
-use crate::rpc::error::{internal, invalid_params, unknown};
+use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::{Module, Request, Right, add, add_async};
 use crate::workspaces::without_dots;
 
@@ -41,8 +41,11 @@ async fn forget(request: Request, params: NameWorkspace) -> Result<WorkspaceList
         state.forget_workspace(&folder)
     });
     match forgotten.await.map_err(|error| internal(&error.to_string()))? {
-        true => Ok(list(&request)),
-        false => Err(unknown("workspace", &params.path)),
+        Ok(true) => Ok(list(&request)),
+        Ok(false) => Err(unknown("workspace", &params.path)),
+        Err(error) => {
+            Err(refused(NOT_KEPT, &format!("{} is forgotten until the daemon ends only: {error}", params.path)))
+        }
     }
 }
 

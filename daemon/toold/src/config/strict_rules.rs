@@ -1,0 +1,115 @@
+//! The rules that deny or ask, of each configuration as it was read last: they count while its file cannot be read,
+//! also after a restart.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use toold_engine::policy::rules::{RuleConfig, RulePlace};
+use toold_host::own_file;
+
+/// Files of which rules are kept; those that changed longest ago go when there are more.
+const MAX_FILES: usize = 1_000;
+/// A larger file was not written by a daemon.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// What is kept of all configurations, in a file of the daemon's own.
+pub struct StrictRules {
+    path: PathBuf,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// By the configuration's path.
+    files: BTreeMap<PathBuf, KeptFile>,
+    /// It is there, and what it held is not known.
+    is_unreadable: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct KeptFile {
+    rules: Vec<StrictRule>,
+    /// Seconds since 1970.
+    at: u64,
+}
+
+/// A rule that denies or asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StrictRule {
+    pub rule: RuleConfig,
+    /// Where it stood, for people.
+    pub origin: String,
+}
+
+impl StrictRule {
+    /// `None` for one that allows.
+    pub fn of(rule: &RuleConfig, origin: &str) -> Option<Self> {
+        (rule.action != "allow").then(|| Self { rule: rule.clone(), origin: origin.to_owned() })
+    }
+}
+
+impl StrictRules {
+    /// Blocks.
+    pub fn load(path: PathBuf) -> Self {
+        let files: Option<BTreeMap<PathBuf, KeptFile>> = own_file::load(&path, MAX_BYTES);
+        let is_unreadable = files.is_none() && path.symlink_metadata().is_ok();
+        Self { path, kept: Mutex::new(Kept { files: files.unwrap_or_default(), is_unreadable }) }
+    }
+
+    /// Keeps the rules of a file that was read, in place of those that it had. Writes only when they changed; blocks then.
+    pub fn remember(&self, file: &Path, rules: Vec<StrictRule>) {
+        let mut kept = self.lock();
+        let before = kept.files.get(file).map(|kept| kept.rules.as_slice()).unwrap_or_default();
+        if before == rules && !kept.is_unreadable {
+            return;
+        }
+        // Other daemons of the user keep rules there as well.
+        if let Some(theirs) = own_file::load::<BTreeMap<PathBuf, KeptFile>>(&self.path, MAX_BYTES) {
+            kept.files = theirs;
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        match rules.is_empty() {
+            true => _ = kept.files.remove(file),
+            false => _ = kept.files.insert(file.to_owned(), KeptFile { rules, at: now.as_secs() }),
+        }
+        while kept.files.len() > MAX_FILES {
+            let oldest = kept.files.iter().min_by_key(|(_, kept)| kept.at).map(|(file, _)| file.clone());
+            oldest.map(|oldest| kept.files.remove(&oldest));
+        }
+        match own_file::save_durably(&self.path, &kept.files) {
+            Ok(()) => kept.is_unreadable = false,
+            Err(error) => {
+                tracing::warn!(path = %self.path.display(), %error, "the rules that deny are not kept for a restart");
+            }
+        }
+    }
+
+    /// The rules of a file that cannot be read any more, as it was read last.
+    pub fn of(&self, file: &Path, place: &RulePlace) -> Vec<(RuleConfig, RulePlace)> {
+        let kept = self.lock();
+        let rules = kept.files.get(file).map(|kept| kept.rules.as_slice()).unwrap_or_default();
+        let placed = |kept: &StrictRule| {
+            let origin = format!("{} (as it was read last)", kept.origin);
+            (kept.rule.clone(), RulePlace { origin, ..place.clone() })
+        };
+        rules.iter().map(placed).collect()
+    }
+
+    /// Why it is not known what files denied that cannot be read any more; `None` when that is known.
+    pub fn problem(&self) -> Option<String> {
+        self.lock().is_unreadable.then(|| {
+            format!(
+                "neither the configuration nor {}, which holds what it denied before, can be read: fix the \
+                 configuration. Until then toold asks about everything",
+                self.path.display()
+            )
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().expect("no code panics while it holds this lock")
+    }
+}
