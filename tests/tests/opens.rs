@@ -40,7 +40,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     // The daemon's own folders.
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
     ("host/src/kept.rs", 3, "the daemon's own spool"),
-    ("host/src/own_file.rs", 4, "the daemon's own small files"),
+    ("host/src/own_file.rs", 5, "the daemon's own small files"),
     ("lua/src/registrations.rs", 7, "the daemon's own folder of registrations"),
     ("store/src/opening.rs", 3, "the daemon's own database"),
     ("store/src/refusals.rs", 6, "the daemon's own file of refusals, beside the database"),

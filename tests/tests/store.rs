@@ -181,6 +181,8 @@ fn no_tool_reads_the_database() {
 fn a_daemon_with_a_broken_database_serves_on_and_says_so() {
     let setup = Setup::new().file("a.txt", "here").plugin("count.lua", COUNTER);
     let (database, outside) = with_outside_file(&setup);
+    // A daemon that has run knows what was refused without its database.
+    let setup = setup.start().into_setup();
     let bytes = b"this is no database ".repeat(1_000);
     fs::write(&database, &bytes).unwrap();
     let mut daemon = setup.start();

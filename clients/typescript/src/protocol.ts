@@ -784,6 +784,19 @@ export interface DaemonStatus {
   open_files_limit?: number;
   /** What works less well than it should, in words for people. */
   problems?: string[];
+  /** What is stored, and what is lost. */
+  store?: {
+    /** Whether the database takes anything. One that has no room for the moment does. */
+    takes_writes: boolean;
+    /** What is read from it may not be all that was written. */
+    damaged: boolean;
+    /** What people refused may be lost, so everything is asked about. */
+    refusals_lost: boolean;
+    /** Rows of the audit log that could not be written since the start. */
+    audit_rows_lost: number;
+    /** What is wrong and what to do, in words for people; also among the `problems` of all. */
+    problems?: string[];
+  };
 }
 
 /** What a frontend can do for the daemon beside lending tools. */

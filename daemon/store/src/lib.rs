@@ -8,6 +8,7 @@
 mod columns;
 mod opening;
 mod schema;
+mod turns;
 mod writer;
 
 mod audit;
@@ -33,6 +34,7 @@ use rusqlite::{Connection, Transaction};
 use crate::health::Health;
 use crate::opening::Opened;
 use crate::refusals::Refusals;
+use crate::turns::Turns;
 use crate::writer::{Message, Rows, Writer};
 
 /// How long the audit log and the sessions are kept.
@@ -74,6 +76,7 @@ pub struct Store {
     reader: Mutex<Option<Connection>>,
     /// For what reads much, a piece at a time; `None` where `reader` has to serve for it.
     scanner: Mutex<Option<Connection>>,
+    scans: Turns,
     /// `None` when nothing can be written.
     sender: Option<SyncSender<Message>>,
     rows: Arc<Rows>,
@@ -174,7 +177,8 @@ impl Store {
         };
         let (reader, scanner, writer) = (Mutex::new(reader), Mutex::new(scanner), Mutex::new(writer));
         let is_new = AtomicBool::new(is_new);
-        let store = Self { health, sessions, refusals, is_new, reader, scanner, sender, rows, writer };
+        let scans = Turns::default();
+        let store = Self { health, sessions, refusals, is_new, reader, scanner, scans, sender, rows, writer };
         // Before anything is refused or revoked: what the two places say now is what was said before.
         store.load_grants();
         store
@@ -251,6 +255,7 @@ impl Store {
 
     /// As [`read`](Self::read), for one piece of what reads much: no call waits for it.
     fn scan<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let _turn = self.scans.wait();
         let scanner = lock(&self.scanner);
         match scanner.as_ref() {
             Some(connection) => work(connection).inspect_err(|error| self.health.heed(error)),

@@ -7,6 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
 
+use crate::SHELL;
+
 /// Something that goes wrong with the database in a folder of state.
 type Damage = (&'static str, fn(&Path));
 
@@ -158,6 +160,25 @@ fn a_refusal_outlives_each_kind_of_damage_while_the_daemon_runs() {
         refuses(&mut wire, name);
         let checked = wire.result("permissions.check", json!({"category": "shell", "target": "pwd"}));
         assert_eq!(checked["verdict"], "deny", "{name}: {checked}");
+    }
+}
+
+#[test]
+fn a_refusal_outlives_a_disk_that_takes_nothing() {
+    for damage in [|_: &Path| {}, |state: &Path| remove_all(state)] {
+        let setup = refusing().into_setup();
+        damage(&setup.path("state/toold"));
+        // No file can grow, whatever it is.
+        let daemon = setup.through(&[SHELL[0], SHELL[1], "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]).start();
+        let mut wire = daemon.connect();
+        refuses(&mut wire, "while the disk takes nothing");
+        assert_eq!(wire.tool("read", json!({"path": "free.txt"}))["is_error"], false);
+        let kept = wire.error("permissions.grant", json!({"category": "shell", "pattern": "ls", "scope": "always"}));
+        assert_eq!(kept["data"]["kind"], "not_kept", "{kept}");
+        check_doctor(&daemon, Some(3), "store");
+        drop(wire);
+        let daemon = daemon.into_setup().through(&["/usr/bin/env"]).start();
+        refuses(&mut daemon.connect(), "once the disk takes something again");
     }
 }
 
