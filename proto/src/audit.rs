@@ -33,7 +33,7 @@ pub struct AuditList {
     pub entries: Vec<AuditEntry>,
     /// Whether there are more that fit: earlier ones, or with `after` later ones.
     pub more: bool,
-    /// How many calls of that time are missing, because they came faster than they could be written.
+    /// How many calls of that time are missing, because they could not be written in time.
     pub lost: u64,
 }
 

@@ -870,7 +870,7 @@ export interface AuditQueryResult {
   entries: AuditEntry[];
   /** Whether there are more that fit: earlier ones, or with `after` later ones. */
   more: boolean;
-  /** How many calls of that time are missing, because they came faster than they could be written. */
+  /** How many calls of that time are missing, because they could not be written in time. */
   lost: number;
 }
 

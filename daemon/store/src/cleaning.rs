@@ -221,7 +221,7 @@ fn refusals(deleted: impl Iterator<Item = rusqlite::Result<(String, bool)>>) -> 
 }
 
 /// Gives pages that are free for good back to the system. The file of a database that an earlier version made keeps its
-/// size, and its free pages are used again: only writing all of it anew could make it smaller.
+/// size, and its free pages are used again: only writing all of it once more could make it smaller.
 fn give_back_pages(connection: &Connection) -> Result<Piece, StoreError> {
     let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (free, all, kind) = (count("freelist_count")?, count("page_count")?, count("auto_vacuum")?);

@@ -15,7 +15,7 @@ use crate::stored_grant::{COLUMNS, StoredGrant};
 use crate::{Store, StoreError};
 
 /// Grants in all.
-pub(crate) const MAX_GRANTS: u32 = 10_000;
+pub(crate) const MAX_GRANTS: usize = 10_000;
 
 impl Store {
     /// All grants that hold, the oldest first.
@@ -104,15 +104,13 @@ impl Store {
             return Ok(());
         }
         let row = StoredGrant::of(grant);
+        // Before either place has it. A database that cannot be read has its file's bound.
+        if self.count_grants().is_ok_and(|count| count >= MAX_GRANTS) {
+            return Err(StoreError::TooManyGrants);
+        }
         // The file comes first: the database is the one that more can go wrong with.
         let in_file = row.refuses().then(|| self.refusals.add(row.clone()));
-        let in_database = self.write_durably(move |transaction| {
-            let count: u32 = transaction.query_row("SELECT count(*) FROM grants", [], |row| row.get(0))?;
-            if count >= MAX_GRANTS {
-                return Err(StoreError::TooManyGrants);
-            }
-            insert(transaction, "INSERT OR REPLACE", &row)
-        });
+        let in_database = self.write_durably(move |transaction| insert(transaction, "INSERT OR REPLACE", &row));
         match (in_file, in_database) {
             (Some(Ok(())), Err(error)) => {
                 tracing::warn!(%error, grant = grant.id, "the refusal is kept in the file alone");
@@ -153,6 +151,13 @@ impl Store {
         self.write(|transaction| {
             transaction.execute("UPDATE grants SET review = 0", [])?;
             Ok(())
+        })
+    }
+
+    fn count_grants(&self) -> Result<usize, StoreError> {
+        self.read(|connection| {
+            let count: u32 = connection.query_row("SELECT count(*) FROM grants", [], |row| row.get(0))?;
+            Ok(count as usize)
         })
     }
 

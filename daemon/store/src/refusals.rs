@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::from_time;
+use crate::grants::MAX_GRANTS;
 use crate::lock;
 use crate::stored_grant::StoredGrant;
 
@@ -191,12 +192,17 @@ impl Refusals {
     /// # Errors
     /// Why the file does not have it, for people.
     pub(crate) fn add(&self, row: StoredGrant) -> Result<(), String> {
+        let mut is_full = false;
         self.change(|rows| {
             rows.retain(|held| held.id != row.id);
+            is_full = rows.len() >= MAX_GRANTS;
             rows.push(row);
-            true
-        })
-        .map(|_| ())
+            !is_full
+        })?;
+        match is_full {
+            true => Err(format!("{} holds {MAX_GRANTS} refusals already: revoke some first", self.path.display())),
+            false => Ok(()),
+        }
     }
 
     /// Removes refusals. True when there were any.

@@ -203,7 +203,7 @@ fn a_full_disk_is_told_and_leaves_files_whole() {
             status.get("problems").is_none().then_some(())
         });
         let written = wire.result("audit.query", json!({"tool": "read", "limit": 1_000}));
-        assert!(written["entries"].as_array().unwrap().len() >= 3, "{written}");
+        assert!(written["entries"].as_array().unwrap().len() >= 2, "{written}");
         assert_eq!(written["lost"], 0);
     }
 }

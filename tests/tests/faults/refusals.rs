@@ -199,7 +199,7 @@ fn a_refusal_that_is_revoked_is_revoked_for_good() {
 }
 
 #[test]
-fn what_is_lost_is_told_everywhere_and_asked_about() {
+fn what_is_lost_is_reported_everywhere_and_asked_about() {
     let mut daemon = refusing();
     // Stopped, so that the log beside the database does not make up for it.
     daemon.signal("TERM");
@@ -294,7 +294,7 @@ fn what_a_configuration_denied_stays_denied_while_it_cannot_be_read() {
                 false => daemon.setup.path("config/toold/config.toml"),
             };
             damage(&file);
-            // As told by the system, or by the reload.
+            // Whether the system reports the change first, or the reload sees it.
             wire.result("daemon.reload", json!({}));
             denies_reading(&mut wire, &when);
             drop(wire);

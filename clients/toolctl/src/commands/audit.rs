@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Audit, globals: &Globals) -> anyhow::Result<u8> {
         (false, false) => {}
     }
     if list.lost > 0 {
-        writeln!(err, "{BAD}calls came faster than they could be written: {} of them missing{BAD:#}", list.lost)?;
+        writeln!(err, "{BAD}calls that could not be written in time are missing: {}{BAD:#}", list.lost)?;
     }
     Ok(OK)
 }

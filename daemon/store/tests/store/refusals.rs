@@ -160,7 +160,7 @@ fn a_refusal_is_kept_beside_a_database_that_takes_nothing() {
 }
 
 #[test]
-fn when_neither_place_can_be_read_that_is_told_until_a_person_has_looked() {
+fn when_neither_place_can_be_read_that_is_reported_until_a_person_has_looked() {
     let (_dir, path, file) = refused();
     fs::write(&path, vec![0x5a; 50_000]).unwrap();
     let text = fs::read_to_string(&file).unwrap();
@@ -193,7 +193,7 @@ fn a_database_that_can_be_read_again_makes_up_for_a_missing_file() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_and_the_refusal_is_kept_in_the_database() {
+fn a_file_that_cannot_be_written_is_reported_and_the_refusal_is_kept_in_the_database() {
     let (_dir, path, file) = refused();
     let store = Store::open(&path);
     fs::remove_file(&file).unwrap();
@@ -206,4 +206,26 @@ fn a_file_that_cannot_be_written_is_told_and_the_refusal_is_kept_in_the_database
     drop(store);
     fs::remove_file(&path).unwrap();
     assert_eq!(ids(&Store::open(&path)), ["no-1", "no-2", "no-3"]);
+}
+
+#[test]
+fn there_are_so_many_grants_and_no_more() {
+    let (_dir, path, file) = refused();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 9997)
+             INSERT INTO grants SELECT 'g' || n, 'shell', 'ls', 'allow', 'always', NULL, NULL, NULL, '[]', NULL, 0, NULL, 0 \
+             FROM c;",
+        )
+        .unwrap();
+    let store = Store::open(&path);
+    let before = fs::read(&file).unwrap();
+    for more in [refusal("more"), grant("more", GrantScope::Always)] {
+        let error = store.add(&more).unwrap_err();
+        assert!(error.contains("revoke some first"), "{error}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), before);
+    store.remove("g1").unwrap();
+    store.add(&refusal("more")).unwrap();
 }
