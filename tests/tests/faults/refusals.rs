@@ -75,7 +75,7 @@ const DAMAGES: [Damage; 15] = [
         remove_all(state);
         rustix::fs::mknodat(rustix::fs::CWD, database(state), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     }),
-    ("unreadable", |state| fs::set_permissions(database(state), fs::Permissions::from_mode(0)).unwrap()),
+    ("unreadable", |state| fs::set_permissions(database(state), fs::Permissions::from_mode(0o000)).unwrap()),
     ("its log deleted", |state| _ = fs::remove_file(state.join("toold.db-wal"))),
     ("its log noise", |state| {
         let log = state.join("toold.db-wal");
