@@ -31,6 +31,7 @@ pub mod socket;
 pub mod todo;
 pub mod tool;
 pub mod upgrade;
+pub mod weight;
 pub mod workspace;
 
 pub use schema::schema_of;

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
@@ -158,8 +157,7 @@ fn load(folder: &Path, file: &Path, exclusions: &mut Exclusions) -> Option<Agent
     if !real.starts_with(folder.canonicalize().ok()?) || exclusions.reason(&real, false).is_some() {
         return None;
     }
-    let mut text = String::new();
-    files::open(&real).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    let text = files::read_text(&real, MAX_BYTES).ok()?;
     let split = split::<Front>(&text).ok()?;
     let Front { name, description, tools, model } = split.front;
     let name = name.or_else(|| Some(file.file_stem()?.to_str()?.to_owned()))?;

@@ -12,6 +12,7 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::schema::Schema;
 use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_host::file_systems::answering;
 use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
 
 use crate::shared::Shared;
@@ -105,6 +106,10 @@ impl<B: Builtin> Tool for Adapter<B> {
         })
     }
 
+    fn may_block(&self) -> bool {
+        answering::any()
+    }
+
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let input = read_input::<B>(&input)?;
@@ -119,8 +124,13 @@ fn read_input<B: Builtin>(input: &Value) -> Result<B::Input, ToolError> {
 }
 
 pub(crate) fn tell(error: anyhow::Error) -> ToolError {
+    let is_of_file_system = error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|error| answering::no_answer(error).is_some())
+    });
     match error.downcast::<ToolError>() {
         Ok(error) => error,
+        Err(error) if is_of_file_system => ToolError::Overloaded(format!("{error:#}")),
         Err(error) => ToolError::Told(format!("{error:#}")),
     }
 }

@@ -1,11 +1,10 @@
 //! The way of a change of a file, for `write` and `edit`: planned, shown to whoever decides, then made.
 
 use std::fs::File;
-use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::session::Session;
@@ -83,9 +82,7 @@ impl Site {
         let size = file.metadata()?.len();
         let limit = MAX_BYTES;
         ensure!(size <= limit, "{} has {size} bytes; files over {limit} are changed by commands only", self.shown);
-        let mut bytes = Vec::with_capacity(size as usize);
-        (&mut file).take(limit + 1).read_to_end(&mut bytes).with_context(|| format!("can't read {}", self.shown))?;
-        ensure!(bytes.len() as u64 <= limit, "{} grows while it is read", self.shown);
+        let bytes = files::read_opened(&mut file, &self.path, limit)?;
         let digest = blake3::hash(&bytes);
         Ok(Some(Before { file, bytes, digest }))
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ignore::overrides::{Override, OverrideBuilder};
-use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
+use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkState};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -14,8 +14,10 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
+use toold_host::ignore_files::IgnoreFiles;
 use toold_host::judge::Judge;
 use toold_host::times::{Changed, Times};
+use toold_host::tree::Tree;
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
@@ -70,7 +72,7 @@ impl Builtin for Glob {
         let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
         located.require_read(cx).await?;
         let root = located.path;
-        let judge = Judge::new(cx, cx.outer_chain.clone(), root.clone());
+        let judge = Arc::new(Judge::new(cx, cx.outer_chain.clone(), root.clone()));
         let cwd = cx.cwd.clone();
         blocking(cx, move |cancel| {
             anyhow::ensure!(files::is_folder(&root), "there is no folder {}", paths::shown(&root, &cwd));
@@ -92,28 +94,31 @@ struct Found {
     problems: Vec<String>,
 }
 
-fn find(input: &Input, root: &Path, max: usize, judge: &Judge, cancel: &CancellationToken) -> anyhow::Result<Found> {
+fn find(
+    input: &Input,
+    root: &Path,
+    max: usize,
+    judge: &Arc<Judge>,
+    cancel: &CancellationToken,
+) -> anyhow::Result<Found> {
     let mut globs = OverrideBuilder::new(root);
     globs.add(&below(&input.pattern, root)).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
-    let mut walk = WalkBuilder::new(root);
-    walk.current_dir(root).threads(threads());
     let globs = globs.build()?;
-    if input.include_ignored {
-        walk.standard_filters(false);
-    } else {
-        walk.hidden(!names_hidden(&input.pattern));
-    }
-    // Not as the walk's own overrides: those would bring back what .gitignore names.
+    let ignore_files = (!input.include_ignored).then(|| Arc::new(IgnoreFiles::new(root, root, judge.clone())));
+    let mut tree = Tree::new(ignore_files.clone());
+    tree.skips_hidden = !input.include_ignored && !names_hidden(&input.pattern);
+    // Not as the globs of the tree: those would bring back what .gitignore names.
     let unwanted = globs.clone();
-    walk.filter_entry(move |entry| {
+    let mut walk = tree.walk(root, move |entry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         !is_folder || (entry.file_name() != ".git" && (entry.depth() == 0 || !is_unwanted(&unwanted, entry.path())))
     });
     let found = Mutex::new(Found::default());
     let mut workers = Workers { globs: &globs, max, judge, cancel, found: &found };
-    walk.build_parallel().visit(&mut workers);
+    walk.threads(threads()).build_parallel().visit(&mut workers);
     check(cancel)?;
     let mut found = found.into_inner().expect("no code panics while it holds this lock");
+    found.problems.extend(ignore_files.iter().flat_map(|files| files.problems()));
     found.files.sort();
     found.files.truncate(max);
     Ok(found)

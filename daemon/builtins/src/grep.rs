@@ -102,7 +102,7 @@ impl Builtin for Grep {
         let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
         located.require_read(cx).await?;
         let root = located.path;
-        let judge = Judge::new(cx, cx.outer_chain.clone(), root.clone());
+        let judge = Arc::new(Judge::new(cx, cx.outer_chain.clone(), root.clone()));
         let cwd = cx.cwd.clone();
         let buffers = self.shared.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);

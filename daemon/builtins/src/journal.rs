@@ -18,6 +18,7 @@ use toold_host::files::{self as host_files, OpenError};
 use toold_host::replace::{Expected, ReplaceError, remove, replace};
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
+use crate::change::MAX_BYTES;
 use crate::diff::diff;
 use crate::document::Document;
 use crate::shared::Shared;
@@ -235,9 +236,8 @@ impl Change {
         let unreadable = |source| UndoError::Read { path: self.kept.clone(), source };
         let mut reader = BufReader::new(File::open(&self.kept).map_err(unreadable)?);
         reader.skip_until(b'\n').map_err(unreadable)?;
-        let mut before = Vec::new();
-        reader.read_to_end(&mut before).map_err(unreadable)?;
-        Ok(Some(before))
+        let before = host_files::read_opened(&mut reader, &self.kept, MAX_BYTES);
+        Ok(Some(before.map_err(|error| unreadable(error.into()))?))
     }
 }
 
@@ -266,8 +266,12 @@ fn present(change: &Change) -> Result<(Vec<u8>, File), UndoError> {
         Err(OpenError::NotFound(_)) => return Err(UndoError::Changed(path.clone())),
         Err(error) => return Err(error.into()),
     };
-    let mut now = Vec::new();
-    file.read_to_end(&mut now).map_err(|source| UndoError::Read { path: path.clone(), source })?;
+    let now = match host_files::read_opened(&mut file, path, MAX_BYTES) {
+        Ok(now) => now,
+        // No change leaves so much.
+        Err(OpenError::TooLarge { .. }) => return Err(UndoError::Changed(path.clone())),
+        Err(error) => return Err(error.into()),
+    };
     if blake3::hash(&now).to_hex().as_str() == change.after {
         Ok((now, file))
     } else {

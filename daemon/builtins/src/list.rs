@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use ignore::WalkBuilder;
+use ignore::{DirEntry, WalkState};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,9 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
+use toold_host::ignore_files::IgnoreFiles;
 use toold_host::judge::Judge;
+use toold_host::tree::Tree;
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
@@ -84,7 +86,7 @@ impl Builtin for List {
 
 /// A folder tree; paths are relative to its root.
 #[derive(Default)]
-struct Tree {
+struct Listing {
     entries: BTreeMap<PathBuf, Entry>,
     files: u64,
     folders: u64,
@@ -108,47 +110,53 @@ enum Kind {
     Ignored,
 }
 
-fn look(root: &Path, judge: &Arc<Judge>, cancel: &CancellationToken) -> anyhow::Result<Tree> {
-    let mut tree = Tree::default();
-    let mut exclusions = Exclusions::of_walk();
-    let mut walk = WalkBuilder::new(root);
+fn look(root: &Path, judge: &Arc<Judge>, cancel: &CancellationToken) -> anyhow::Result<Listing> {
+    let ignore_files = Arc::new(IgnoreFiles::new(root, root, judge.clone()));
+    let mut tree = Tree::new(Some(ignore_files.clone()));
+    tree.skips_hidden = false;
     let (judging, excluding) = (judge.clone(), Mutex::new(Exclusions::of_walk()));
-    walk.current_dir(root).hidden(false).filter_entry(move |entry| {
+    let mut walk = tree.walk(root, move |entry| {
         // Neither shown nor counted, nor looked into: nothing of what may not be read makes a difference.
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         let mut exclusions = excluding.lock().expect("no code panics while it holds this lock");
         entry.file_name() != ".git" && judging.may_read(entry.path(), is_folder, &mut exclusions)
     });
-    for entry in walk.build() {
-        check(cancel)?;
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                tree.problems += u64::from(judge.problem(&error, &mut exclusions).is_some());
-                continue;
+    let seen = Mutex::new((Listing::default(), Exclusions::of_walk()));
+    // The walk that is called parallel opens no folder before it is known to be wanted, also with one thread.
+    walk.threads(1).build_parallel().run(|| {
+        Box::new(|entry| {
+            let (listing, exclusions) = &mut *seen.lock().expect("no code panics while it holds this lock");
+            match entry {
+                _ if cancel.is_cancelled() => return WalkState::Quit,
+                Err(error) => listing.problems += u64::from(judge.problem(&error, exclusions).is_some()),
+                Ok(_) if listing.entries.len() >= MAX_SEEN => {
+                    listing.more = true;
+                    return WalkState::Quit;
+                }
+                Ok(entry) => listing.see(root, &entry),
             }
-        };
-        let Ok(path) = entry.path().strip_prefix(root).map(Path::to_owned) else { continue };
-        let Some(file_type) = entry.file_type() else { continue };
-        if path.as_os_str().is_empty() {
-            continue;
-        }
-        if tree.entries.len() >= MAX_SEEN {
-            tree.more = true;
-            break;
-        }
+            WalkState::Continue
+        })
+    });
+    check(cancel)?;
+    let (mut listing, mut exclusions) = seen.into_inner().expect("no code panics while it holds this lock");
+    listing.problems += ignore_files.problems().len() as u64;
+    add_ignored(root, &mut listing, judge, &mut exclusions, cancel)?;
+    Ok(listing)
+}
+
+impl Listing {
+    fn see(&mut self, root: &Path, entry: &DirEntry) {
+        let Ok(path) = entry.path().strip_prefix(root) else { return };
+        let Some(file_type) = entry.file_type().filter(|_| !path.as_os_str().is_empty()) else { return };
         let kind = match file_type {
             kind if kind.is_dir() => Kind::Folder,
             kind if kind.is_symlink() => Kind::Link,
             _ => Kind::File,
         };
-        tree.add(path, kind);
+        self.add(path.to_owned(), kind);
     }
-    add_ignored(root, &mut tree, judge, &mut exclusions, cancel)?;
-    Ok(tree)
-}
 
-impl Tree {
     fn add(&mut self, path: PathBuf, kind: Kind) {
         match kind {
             Kind::Folder => self.folders += 1,
@@ -169,7 +177,7 @@ impl Tree {
 /// What is there and the walk did not go to: the folders of it are shown closed.
 fn add_ignored(
     root: &Path,
-    tree: &mut Tree,
+    tree: &mut Listing,
     judge: &Judge,
     exclusions: &mut Exclusions,
     cancel: &CancellationToken,
@@ -194,7 +202,7 @@ fn add_ignored(
     Ok(())
 }
 
-fn output(tree: &Tree, root: &Path, name: &str, depth: usize, max: usize) -> ToolOutput {
+fn output(tree: &Listing, root: &Path, name: &str, depth: usize, max: usize) -> ToolOutput {
     let level = |path: &Path| path.components().count();
     let mut chosen: Vec<&PathBuf> = tree.entries.keys().filter(|path| level(path) <= depth).collect();
     let within = chosen.len();

@@ -5,7 +5,7 @@
 //! memory. Nothing is kept in memory: what is on the disk is what is remembered.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -129,8 +129,7 @@ fn load(folder: &Path, file: PathBuf, scope: MemoryScope) -> Option<Memory> {
     (resolved.parent() == Some(&folder)).then_some(())?;
     let mut opened = files::open(&resolved).ok()?;
     let changed = opened.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-    let mut text = String::new();
-    (&mut opened).take(4 * MAX_BYTES as u64).read_to_string(&mut text).ok()?;
+    let text = String::from_utf8(files::read_opened(&mut opened, &resolved, 4 * MAX_BYTES as u64).ok()?).ok()?;
     let split = split::<Front>(&text).ok()?;
     let created_at = split.front.created_at.unwrap_or_else(|| rfc3339(changed));
     Some(Memory { id, scope, file: resolved, content: split.body.trim().to_owned(), created_at })

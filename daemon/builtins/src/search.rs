@@ -20,7 +20,9 @@ use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, Wal
 use tokio_util::sync::CancellationToken;
 use toold_host::exclude::Exclusions;
 use toold_host::files::open_seen;
+use toold_host::ignore_files::IgnoreFiles;
 use toold_host::judge::Judge;
+use toold_host::tree::Tree;
 
 use crate::blocking::check;
 use crate::buffers::Buffer;
@@ -118,7 +120,7 @@ pub(crate) fn search(
     query: &Query,
     place: &Place,
     window: Window,
-    judge: &Judge,
+    judge: &Arc<Judge>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<Found> {
     let matcher = matcher(query)?;
@@ -128,7 +130,8 @@ pub(crate) fn search(
         worker.named = true;
         worker.file(&place.root);
     } else {
-        let walk = walk(place)?.build_parallel();
+        let ignore_files = Arc::new(IgnoreFiles::new(&place.root, &place.cwd, judge.clone()));
+        let walk = walk(place, ignore_files.clone())?.build_parallel();
         walk.visit(&mut Workers {
             query,
             matcher: &matcher,
@@ -137,6 +140,7 @@ pub(crate) fn search(
             cancel,
             found: &collector,
         });
+        ignore_files.problems().into_iter().for_each(|problem| collector.problem(problem));
     }
     check(cancel)?;
     Ok(collector.finish())
@@ -152,23 +156,22 @@ fn matcher(query: &Query) -> anyhow::Result<RegexMatcher> {
 }
 
 /// A walk with the ignore files of Git and ripgrep, and without hidden files.
-fn walk(place: &Place) -> anyhow::Result<WalkBuilder> {
-    let mut walk = WalkBuilder::new(&place.root);
-    walk.current_dir(&place.cwd);
+fn walk(place: &Place, ignore_files: Arc<IgnoreFiles>) -> anyhow::Result<WalkBuilder> {
+    let mut tree = Tree::new(Some(ignore_files));
     if let Some(include) = &place.include {
         let mut overrides = OverrideBuilder::new(&place.cwd);
         overrides.add(include).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
-        walk.overrides(overrides.build()?);
+        tree.globs = overrides.build()?;
     }
     if let Some(file_type) = &place.file_type {
         let mut types = TypesBuilder::new();
         types.add_defaults();
         types.select(file_type);
-        let types = types.build().map_err(|_| {
+        tree.types = types.build().map_err(|_| {
             anyhow::anyhow!("there is no file type {file_type}: types are rust, py, js, ts, go, c, cpp, java, md, ...")
         })?;
-        walk.types(types);
     }
+    let mut walk = tree.walk(&place.root, |_| true);
     walk.threads(threads());
     Ok(walk)
 }

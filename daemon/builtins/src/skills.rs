@@ -6,12 +6,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toold_host::exclude::Exclusions;
-use toold_host::files;
+use toold_host::files::{self, OpenError};
 
 use crate::front_matter::{Broken, Split, split};
 
@@ -174,12 +173,10 @@ fn load(file: &Path, whose: Whose, bounds: Option<&Path>, exclusions: &mut Exclu
         return Err(broken(format!("is kept from tools by {reason}")));
     }
     let mut opened = files::open(&real).map_err(|error| broken(error.to_string()))?;
-    let mut bytes = Vec::new();
-    let size = (&mut opened).take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    size.map_err(|error| broken(format!("can't be read: {error}")))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(broken(format!("is longer than {} KiB", MAX_BYTES / 1024)));
-    }
+    let bytes = files::read_opened(&mut opened, &real, MAX_BYTES).map_err(|error| match error {
+        OpenError::TooLarge { .. } => broken(format!("is longer than {} KiB", MAX_BYTES / 1024)),
+        error => broken(error.to_string()),
+    })?;
     let text = String::from_utf8(bytes).map_err(|_| broken("is no UTF-8".to_owned()))?;
     let Split { front, body } = split::<Front>(&text)?;
     let own_folder = file.file_name().filter(|name| *name == "SKILL.md").and(file.parent()).map(Path::to_owned);

@@ -49,6 +49,13 @@ pub fn ended(session: &Session) -> Vec<Ended> {
     session.slot::<All>().list()
 }
 
+/// Forgets the ends that were kept for long enough.
+pub fn forget_old(session: &Session) {
+    if let Some(all) = session.slot_if_any::<All>() {
+        all.list();
+    }
+}
+
 #[derive(Default)]
 struct All(Mutex<VecDeque<(Instant, Ended)>>);
 

@@ -28,6 +28,7 @@ pub use trace::SPANS;
 use trace::{end_trace, step, trace_of};
 
 use crate::Engine;
+use crate::apart::Apart;
 use crate::cache::{self, Question, Sought};
 use crate::counts::At;
 use crate::cx::Cx;
@@ -233,7 +234,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
 
     // 4. Leave for all that it will touch.
     let generation = engine.policy_generation();
-    let needs = match unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx)).await? {
+    let needs = match unless_cancelled(cx, ask_leave(&tool, &input, cx)).await? {
         Ok(needs) => needs,
         Err(error) => return told(cx, running, error).await,
     };
@@ -250,7 +251,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
             Sought::Served { result, cached } => {
                 // Waiting for another call may have taken long.
                 if generation != engine.policy_generation()
-                    && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx).boxed()).await?
+                    && let Err(error) = unless_cancelled(cx, ask_leave(&tool, &input, cx).boxed()).await?
                 {
                     return told(cx, running, error).await;
                 }
@@ -280,7 +281,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
 
     // 7. Run. What was allowed a while ago may not be allowed any more.
     if generation != engine.policy_generation()
-        && let Err(error) = unless_cancelled(cx, ask_leave(tool.as_ref(), &input, cx).boxed()).await?
+        && let Err(error) = unless_cancelled(cx, ask_leave(&tool, &input, cx).boxed()).await?
     {
         return told(cx, running, error).await;
     }
@@ -348,15 +349,34 @@ fn check(spec: &ToolSpec, input: &Value) -> Result<(), CallError> {
     if errors.is_empty() { Ok(()) } else { Err(CallError::InvalidArgs { tool: spec.name.to_string(), errors }) }
 }
 
-async fn ask_leave(tool: &dyn Tool, input: &Value, cx: &Cx) -> Result<Vec<Need>, ToolError> {
+async fn ask_leave(tool: &Arc<dyn Tool>, input: &Value, cx: &Arc<Cx>) -> Result<Vec<Need>, ToolError> {
     let ask = pin!(async {
-        let needs = tool.needs(input, cx).await?;
+        let needs = match tool.may_block() {
+            false => tool.needs(input, cx).await?,
+            true => needs_apart(tool, input, cx).boxed().await?,
+        };
         for need in &needs {
             permit(cx, &cx.outer_chain, need).await?;
         }
         Ok(needs)
     });
     ask.instrument(step("permission")).await
+}
+
+/// The needs of a call, found out on a task of its own: whatever that waits for, the caller's other requests go on.
+async fn needs_apart(tool: &Arc<dyn Tool>, input: &Value, cx: &Arc<Cx>) -> Result<Vec<Need>, ToolError> {
+    let limit = time_limit(&cx.engine, tool.spec(), None);
+    let (tool, input, own) = (tool.clone(), input.clone(), cx.clone());
+    let found = Apart(async move { tool.needs(&input, &own).await }.boxed());
+    let found = cx.engine.tasks.spawn(found.in_current_span());
+    match tokio::time::timeout(limit, found).await {
+        Ok(Ok(needs)) => needs,
+        Ok(Err(error)) => Err(ToolError::Unavailable(format!("the call's needs could not be found out: {error}"))),
+        Err(_) => Err(ToolError::Overloaded(format!(
+            "the files that the call names could not be looked at within {} s",
+            limit.as_secs()
+        ))),
+    }
 }
 
 fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Duration {

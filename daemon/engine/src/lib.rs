@@ -4,6 +4,7 @@
 //! modules prepare its arguments. No I/O, no JSON-RPC and no Lua here: tools, stores and clocks of
 //! the outside come in as values.
 
+pub mod apart;
 pub mod asks;
 pub mod audit;
 pub mod batch;

@@ -365,7 +365,11 @@ impl Session {
 
     /// How long nobody has used it: the machine's sleep does not count.
     fn unused_for(&self) -> Duration {
-        self.last_use.lock().expect("no code panics while it holds this lock").elapsed()
+        self.last_use().elapsed()
+    }
+
+    fn last_use(&self) -> Instant {
+        *self.last_use.lock().expect("no code panics while it holds this lock")
     }
 
     pub fn describe(&self) -> SessionInfo {
@@ -429,16 +433,34 @@ impl Sessions {
     /// that `in_use` does not say to be of use.
     pub fn close_unused(&self, unused: Duration, in_use: impl Fn(&Session) -> bool) -> Vec<Arc<Session>> {
         let ids: Vec<SessionId> = self.all.iter().map(|entry| entry.key().clone()).collect();
-        let gone = ids.iter().filter_map(|id| {
-            // Whoever is about to use it got it of this map, under the lock that is held here.
-            let alone = |session: &Arc<Session>| {
-                Arc::strong_count(session) == 1 && session.unused_for() >= unused && !in_use(session)
-            };
-            let (_, session) = self.all.remove_if(id, |_, session| alone(session))?;
-            session.closed.cancel();
-            Some(session)
-        });
-        gone.collect()
+        ids.iter().filter_map(|id| self.close_if_unused(id, unused, &in_use)).collect()
+    }
+
+    /// The same for those beyond `most` that nobody uses, those first that nobody has used for the longest time.
+    pub fn close_surplus(&self, most: usize, in_use: impl Fn(&Session) -> bool) -> Vec<Arc<Session>> {
+        if self.all.len() <= most {
+            return Vec::new();
+        }
+        let unused = self.all.iter().filter(|entry| Arc::strong_count(entry.value()) == 1);
+        let mut unused: Vec<_> = unused.map(|entry| (entry.last_use(), entry.key().clone())).collect();
+        unused.sort();
+        let surplus = unused.len().saturating_sub(most);
+        unused[..surplus].iter().filter_map(|(_, id)| self.close_if_unused(id, Duration::ZERO, &in_use)).collect()
+    }
+
+    fn close_if_unused(
+        &self,
+        id: &SessionId,
+        unused: Duration,
+        in_use: impl Fn(&Session) -> bool,
+    ) -> Option<Arc<Session>> {
+        // Whoever is about to use it got it of this map, under the lock that is held here.
+        let alone = |session: &Arc<Session>| {
+            Arc::strong_count(session) == 1 && session.unused_for() >= unused && !in_use(session)
+        };
+        let (_, session) = self.all.remove_if(id, |_, session| alone(session))?;
+        session.closed.cancel();
+        Some(session)
     }
 
     /// The oldest first.
@@ -512,6 +534,22 @@ mod tests {
         assert_eq!(closed.iter().map(|session| session.id.as_str()).collect::<Vec<_>>(), ["left"]);
         assert!(closed[0].closed.is_cancelled() && !held.closed.is_cancelled());
         assert_eq!(sessions.len(), 2);
+    }
+
+    #[test]
+    fn of_too_many_sessions_that_nobody_uses_the_oldest_are_closed() {
+        let sessions = Sessions::default();
+        for number in 0..10 {
+            drop(sessions.open(Session::new(new(&number.to_string()))));
+        }
+        let held = sessions.find(&SessionId::parse("0").unwrap()).unwrap();
+        sessions.find(&SessionId::parse("1").unwrap()).unwrap().note_use();
+        assert!(sessions.close_surplus(10, |_| false).is_empty());
+        let closed = sessions.close_surplus(3, |session| session.id.as_str() == "2");
+        let closed: Vec<&str> = closed.iter().map(|session| session.id.as_str()).collect();
+        assert_eq!(closed, ["3", "4", "5", "6", "7"]);
+        assert!(!held.closed.is_cancelled());
+        assert_eq!(sessions.len(), 5);
     }
 
     #[test]

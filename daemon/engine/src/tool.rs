@@ -20,6 +20,12 @@ pub trait Tool: Send + Sync + 'static {
     /// What a call with this input will touch, before it touches anything. The input fits the schema.
     fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>>;
 
+    /// Whether `needs` and the first poll of `call` may wait for the system, as for a file system that does not answer. Then
+    /// both happen on a task of their own, whatever becomes of it.
+    fn may_block(&self) -> bool {
+        false
+    }
+
     /// Runs. Must end soon after `cx.cancel` fires: two seconds later it is dropped.
     /// Its first poll happens on the connection's own task, so long computations go elsewhere.
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
@@ -117,6 +123,9 @@ pub enum ToolError {
     /// The tool could not run at all.
     #[error("{0}")]
     Unavailable(String),
+    /// What it needs is not to be had now: another try later may have it.
+    #[error("{0}")]
+    Overloaded(String),
     /// The permission engine is closing or broken.
     #[error("{0}")]
     PermissionEngine(String),

@@ -1,7 +1,6 @@
 //! Files that people keep from tools: `.aiexclude` and `.toolignore`, in the syntax of `.gitignore`.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,19 +8,29 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::files;
+use crate::ignore_files::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
 
+/// Each thread of a walk keeps its own.
+const THREADS: usize = 5;
 /// Each counts by itself: what one excludes, the other does not bring back.
 const NAMES: [&str; 2] = [".aiexclude", ".toolignore"];
-const MAX_BYTES: u64 = 1024 * 1024;
 
 /// What is excluded, as one call sees it. Remembers the files that it has read: make a new one for each call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Exclusions {
     folders: HashMap<PathBuf, Known>,
     /// The last folder in and above which there were no rules: walks ask for many files of one folder.
     free: Option<PathBuf>,
     /// No folder is a link.
     is_walk: bool,
+    /// How many more plain patterns may be kept.
+    room: usize,
+}
+
+impl Default for Exclusions {
+    fn default() -> Self {
+        Self { folders: HashMap::new(), free: None, is_walk: false, room: MAX_PATTERNS / THREADS }
+    }
 }
 
 /// A folder that was looked at.
@@ -85,13 +94,21 @@ impl Exclusions {
         })
     }
 
+    fn rules(&mut self, folder: &Path) -> Folder {
+        NAMES.map(|name| load(folder, name, &mut self.room).map(Arc::new))
+    }
+
     fn folder(&mut self, folder: &Path) -> Known {
         if let Some(known) = self.folders.get(folder) {
             return known.clone();
         }
         let is_link = !self.is_walk && std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink());
-        let rules = if is_link { Folder::default() } else { NAMES.map(|name| load(folder, name).map(Arc::new)) };
+        let rules = if is_link { Folder::default() } else { self.rules(folder) };
         let known = Known { rules, is_link };
+        if self.folders.len() >= MAX_FOLDERS {
+            // Those with rules are bounded by their patterns.
+            self.folders.retain(|_, known| known.rules.iter().any(Option::is_some));
+        }
         self.folders.insert(folder.to_owned(), known.clone());
         known
     }
@@ -116,7 +133,12 @@ fn excluded<'a>(rules: impl Iterator<Item = &'a Rules>, path: &Path, is_folder: 
     None
 }
 
-fn load(folder: &Path, name: &str) -> Option<Rules> {
+fn is_link(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).map_or(true, |metadata| metadata.is_symlink())
+}
+
+/// Takes what it keeps from `room`, in patterns.
+fn load(folder: &Path, name: &str, room: &mut usize) -> Option<Rules> {
     let path = folder.join(name);
     let metadata = match std::fs::metadata(&path) {
         Ok(metadata) => metadata,
@@ -124,22 +146,19 @@ fn load(folder: &Path, name: &str) -> Option<Rules> {
         Err(error) if is_absent(&error) => return None,
         Err(error) => return Some(Rules::Broken(format!("can't read {}: {error}", path.display()))),
     };
-    if !metadata.is_file() || metadata.len() > MAX_BYTES {
+    if !metadata.is_file() {
         return Some(Rules::Broken(format!("{} is no file of rules", path.display())));
     }
-    // Not by its name again: that may be a pipe by now, which would be waited for.
-    let mut bytes = Vec::new();
-    let resolved = files::resolve(&path, folder).map_err(|error| error.to_string());
-    let read = resolved.and_then(|resolved| {
-        let file = files::open(&resolved).map_err(|error| error.to_string())?;
-        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())
-    });
-    if let Err(error) = read {
-        return Some(Rules::Broken(format!("can't read {}: {error}", path.display())));
-    }
+    let read = files::read_named(&path, MAX_BYTES).map_err(|error| error.to_string());
+    let bytes = match read.and_then(|bytes| take_room(&bytes, room).map(|()| bytes)) {
+        Ok(bytes) => bytes,
+        // What it leads to, when it is a link, is not for whoever hears of a refusal.
+        Err(_) if is_link(&path) => return Some(Rules::Broken(format!("can't read {}", path.display()))),
+        Err(error) => return Some(Rules::Broken(format!("can't read {}: {error}", path.display()))),
+    };
     let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new(folder);
-    let is_link = std::fs::symlink_metadata(&path).map_or(true, |metadata| metadata.is_symlink());
+    let is_link = is_link(&path);
     for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         if builder.add_line(Some(path.clone()), line).is_err() {
             // Never the line itself: whoever reads the refusal may be kept from this file, too.

@@ -1,4 +1,6 @@
-//! Which file systems tell all that changes in them.
+//! Which file systems tell all that changes in them, and which ones may not answer.
+
+pub mod answering;
 
 use std::path::Path;
 

@@ -17,6 +17,7 @@ use toold_engine::need::Need;
 use toold_proto::tool::Category;
 
 use crate::exclude::Exclusions;
+use crate::file_systems::answering;
 
 pub use rustix::fs::FileType;
 
@@ -89,8 +90,12 @@ fn follow(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> (
             continue;
         }
         done.push(&part);
-        // Fails when there is nothing, or nothing to be seen: then it is no link that could lead elsewhere.
-        let Ok(target) = std::fs::read_link(&done) else { continue };
+        let target = match answering::at(&done, || std::fs::read_link(&done)) {
+            Ok(Ok(target)) => target,
+            // There is nothing, or nothing to be seen: then it is no link that could lead elsewhere.
+            Ok(Err(_)) => continue,
+            Err(error) => return (Err(error.into()), veil),
+        };
         if veil.is_none() && !may_read(&done) {
             let names = left.iter().rev().take_while(|part| part.as_os_str() != "..");
             let named = names.fold(done.clone(), |named, part| named.join(part));
@@ -161,6 +166,8 @@ pub enum OpenError {
     Special { path: PathBuf, kind: &'static str },
     #[error("{} changed into a link while it was opened", .0.display())]
     Swapped(PathBuf),
+    #[error("{} has more than {limit} bytes, which is the limit for such files", .path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
     #[error("can't open {}: {source}", .path.display())]
     System { path: PathBuf, source: io::Error },
 }
@@ -171,20 +178,54 @@ pub enum OpenError {
 /// See [`OpenError`]; `resolved` must come from [`resolve`], or every link on the way is `Swapped`.
 pub fn open(resolved: &Path) -> Result<File, OpenError> {
     // Opening some devices has effects, so they are not opened to be looked at.
-    if let Ok(metadata) = std::fs::symlink_metadata(resolved) {
+    let looked = answering::at(resolved, || std::fs::symlink_metadata(resolved));
+    if let Ok(metadata) = looked.map_err(|_| system(resolved, NO_ANSWER))? {
         check_kind(FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&metadata)), resolved)?;
     }
     open_seen(resolved)
 }
 
-/// The first `limit` bytes of a regular file.
+/// The content of a regular file of at most `limit` bytes. A larger one costs no more memory than that.
+///
+/// This is the way to read a file that the daemon did not write: a repository or a user may put a pipe, a device or a file
+/// without end anywhere.
 ///
 /// # Errors
-/// As [`open`]; `System` when reading fails.
-pub fn read_at_most(resolved: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
+/// As [`open`]; `TooLarge`; `System` when reading fails.
+pub fn read_whole(resolved: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
+    let mut file = open(resolved)?;
+    read_opened(&mut file, resolved, limit)
+}
+
+/// As [`read_whole`], of a path that may lead through links, relative to the process's folder if it is relative: one that
+/// a person named.
+///
+/// # Errors
+/// As [`read_whole`]; `NotFound` of [`io::ErrorKind`] when there is nothing.
+pub fn read_named(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    Ok(read_whole(&resolve(&std::path::absolute(path)?, Path::new("/"))?, limit)?)
+}
+
+/// As [`read_named`], of a text in UTF-8.
+///
+/// # Errors
+/// Also `InvalidData` when it is none.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    String::from_utf8(read_named(path, limit)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// As [`read_whole`], of a file that was opened.
+///
+/// # Errors
+/// `TooLarge`; `System` when reading fails.
+pub fn read_opened(file: &mut impl io::Read, resolved: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
-    let read = io::Read::read_to_end(&mut io::Read::take(open(resolved)?, limit), &mut bytes);
-    read.map(|_| bytes).map_err(|source| OpenError::System { path: resolved.to_owned(), source })
+    io::Read::read_to_end(&mut io::Read::take(file, limit.saturating_add(1)), &mut bytes)
+        .map_err(|source| OpenError::System { path: resolved.to_owned(), source })?;
+    match bytes.len() as u64 > limit {
+        true => Err(OpenError::TooLarge { path: resolved.to_owned(), limit }),
+        false => Ok(bytes),
+    }
 }
 
 /// As [`open`], for a path that a walk has just seen to be a regular file.
@@ -194,6 +235,18 @@ pub fn open_seen(resolved: &Path) -> Result<File, OpenError> {
     let stat = rustix::fs::fstat(&fd).map_err(|error| system(resolved, error))?;
     check_kind(FileType::from_raw_mode(stat.st_mode), resolved)?;
     Ok(File::from(fd))
+}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::System { source, .. } => source,
+            OpenError::NotFound(_) | OpenError::NoFolder(_) => Self::new(io::ErrorKind::NotFound, error.to_string()),
+            OpenError::Folder(_) | OpenError::Special { .. } | OpenError::Swapped(_) | OpenError::TooLarge { .. } => {
+                Self::other(error.to_string())
+            }
+        }
+    }
 }
 
 const READ_FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -219,8 +272,15 @@ pub(crate) fn check_kind(kind: FileType, path: &Path) -> Result<(), OpenError> {
     Err(OpenError::Special { path: path.to_owned(), kind })
 }
 
+/// What [`open_as`] gives for a file system that does not answer; [`system`] says more.
+const NO_ANSWER: Errno = Errno::HOSTDOWN;
+
 /// `LOOP` where a link is in the way.
 fn open_as(resolved: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    answering::at(resolved, || open_local(resolved, flags)).unwrap_or(Err(NO_ANSWER))
+}
+
+fn open_local(resolved: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{CWD, ResolveFlags, openat2};
@@ -267,6 +327,7 @@ fn open_step(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, 
 fn system(path: &Path, error: Errno) -> OpenError {
     let path = path.to_owned();
     match error {
+        NO_ANSWER if let Err(source) = answering::ask(&path) => OpenError::System { path, source: source.into() },
         Errno::NOENT => OpenError::NotFound(path),
         Errno::LOOP => OpenError::Swapped(path),
         Errno::ISDIR => OpenError::Folder(path),

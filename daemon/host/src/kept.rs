@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// At most this much of one text goes to its file.
 const MAX_FILE: u64 = 256 * 1024 * 1024;
+/// After so many bytes it is looked whether somebody has removed the file.
+const LOOK_EVERY: u64 = 1024 * 1024;
 
 /// The first and the last bytes of what was pushed; the middle is cut out when there is too much.
 #[derive(Debug)]
@@ -151,14 +154,24 @@ impl Kept {
     fn write(&mut self, text: &str) {
         let Spill::File { file, path, written } = &mut self.spill else { return };
         let room = MAX_FILE.saturating_sub(*written).min(text.len() as u64) as usize;
+        let is_due = *written / LOOK_EVERY != (*written + room as u64) / LOOK_EVERY;
         *written += room as u64;
-        if let Err(error) = file.write_all(&text.as_bytes()[..room]) {
+        let wrote = file.write_all(&text.as_bytes()[..room]).and_then(|()| match is_due && is_removed(file)? {
+            true => Err(io::Error::other("it was removed to make room: long texts have a limit, spool.max_mib")),
+            false => Ok(()),
+        });
+        if let Err(error) = wrote {
             let words = format!("can't write {}: {error}", path.display());
             // A part of the text is worse than none: nobody could tell that it is one.
             let _ = std::fs::remove_file(path);
             self.spill = Spill::Failed(words);
         }
     }
+}
+
+/// Whether the file has no name any more: what is written to it is lost, and takes room until it is closed.
+fn is_removed(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.nlink() == 0)
 }
 
 fn create(path: &Path) -> std::io::Result<File> {
@@ -209,6 +222,18 @@ mod tests {
         kept.push(&"é".repeat(10_000));
         let (head, tail, cut) = kept.parts();
         assert_eq!((head.len(), tail.len(), cut), (50, 50, 19_900));
+    }
+
+    #[test]
+    fn a_file_that_is_removed_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        let mut kept = Kept::with_file(100, path.clone());
+        kept.push(&"a".repeat(200));
+        std::fs::remove_file(&path).unwrap();
+        kept.push(&"a".repeat(LOOK_EVERY as usize));
+        assert!(kept.file_error().unwrap().contains("spool.max_mib"));
+        assert!(kept.file().is_none());
     }
 
     #[test]

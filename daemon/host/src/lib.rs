@@ -2,7 +2,7 @@
 //!
 //! [`process`] runs programs, with an [`environment`] of its own and output [`kept`] within bounds;
 //! [`files`] resolves and opens paths and [`replace`] writes them, but for those that [`exclude`] keeps from tools;
-//! [`judge`] says which of them a call may read;
+//! [`judge`] says which of them a call may read; [`tree`] walks folders, and [`ignore_files`] says what is passed over;
 //! [`shell_grammar`] says what a command line needs leave for; [`http`] makes requests to the web;
 //! [`own_file`] keeps small lists; [`file_systems`] tells which ones do not tell what changes.
 
@@ -14,6 +14,7 @@ pub mod file_systems;
 pub mod files;
 pub mod folders;
 pub mod http;
+pub mod ignore_files;
 pub mod judge;
 pub mod kept;
 pub mod own_file;
@@ -26,4 +27,5 @@ pub mod started;
 
 mod terminal;
 pub mod times;
+pub mod tree;
 mod utf8;

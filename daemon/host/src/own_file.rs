@@ -8,12 +8,11 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::files;
+
 /// What a file of at most `max` bytes holds; `None` when there is none that can be read. Blocks.
 pub fn load<T: DeserializeOwned>(path: &Path, max: u64) -> Option<T> {
-    if std::fs::metadata(path).ok()?.len() > max {
-        return None;
-    }
-    let text = std::fs::read(path).ok()?;
+    let text = files::read_named(path, max).ok()?;
     serde_json::from_slice(&text).inspect_err(|error| tracing::warn!(path = %path.display(), %error, "not used")).ok()
 }
 

@@ -1,5 +1,7 @@
 //! Writing files so that, whatever happens, the old one or the new one is there, whole.
 
+pub mod record;
+
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,8 +12,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
+use crate::descendants::new_mark;
 use crate::files::entry::FolderEntry;
-use crate::files::{OpenError, check_kind, make_folders, open_folder};
+use crate::files::{self, OpenError, check_kind, make_folders, open_folder};
+
+use record::Recorded;
+
+/// Bytes of a file that is written into, and kept meanwhile.
+const MAX_KEPT: u64 = 64 << 20;
 
 /// What must be at the path when it is written.
 #[derive(Clone, Copy, Debug)]
@@ -150,11 +158,10 @@ impl Target<'_> {
         if !self.is_same(old, &stat)? {
             return Err(ReplaceError::Changed(self.0.path.to_owned()));
         }
-        let mut before = Vec::new();
         let mut reader = old;
-        io::Seek::rewind(&mut reader)
-            .and_then(|()| io::Read::read_to_end(&mut reader, &mut before))
-            .map_err(|source| self.system(source))?;
+        io::Seek::rewind(&mut reader).map_err(|source| self.system(source))?;
+        let before =
+            files::read_opened(&mut reader, self.0.path, MAX_KEPT).map_err(|error| self.system(error.into()))?;
         match overwrite(&file, content) {
             Ok(()) => Ok(()),
             Err(source) => match overwrite(&file, &before) {
@@ -202,6 +209,8 @@ fn is_unchanged(old: &Stat, now: &Stat) -> bool {
 /// that a crash leaves nothing of it; a name that it has is removed when it is dropped before it was kept.
 struct Temporary<'a> {
     folder: BorrowedFd<'a>,
+    /// Of the folder.
+    path: &'a Path,
     file: File,
     name: RefCell<Option<OsString>>,
 }
@@ -209,11 +218,12 @@ struct Temporary<'a> {
 impl<'a> Temporary<'a> {
     fn make(target: &'a Target<'_>, mode: Mode) -> Result<Self, ReplaceError> {
         let folder = target.0.folder.as_fd();
+        let path = target.0.path.parent().unwrap_or(Path::new("/"));
         #[cfg(target_os = "linux")]
         if Path::new("/proc/self/fd").exists() {
             let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
             match rustix::fs::openat(folder, ".", flags, mode) {
-                Ok(fd) => return Ok(Self { folder, file: File::from(fd), name: RefCell::default() }),
+                Ok(fd) => return Ok(Self { folder, path, file: File::from(fd), name: RefCell::default() }),
                 // Not every file system has them.
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
                 Err(error) => return Err(target.failed(error)),
@@ -222,7 +232,7 @@ impl<'a> Temporary<'a> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = new_name();
         let fd = rustix::fs::openat(folder, &name, flags, mode).map_err(|error| target.failed(error))?;
-        Ok(Self { folder, file: File::from(fd), name: RefCell::new(Some(name)) })
+        Ok(Self { folder, path, file: File::from(fd), name: RefCell::new(Some(name)) })
     }
 
     /// Gives the file this name, where nothing has it; `EXIST` when something has.
@@ -238,8 +248,9 @@ impl<'a> Temporary<'a> {
 
     /// Puts the file in the place of what has this name.
     fn rename(&self, name: &OsStr) -> Result<(), Errno> {
+        let own = new_name();
+        let _recorded = self.name.borrow().is_none().then(|| Recorded::new(&self.path.join(&own)));
         if self.name.borrow().is_none() {
-            let own = new_name();
             self.link(&own)?;
             self.name.replace(Some(own));
         }
@@ -278,7 +289,11 @@ impl Drop for Temporary<'_> {
 
 /// Not made of the target's name, which may be as long as a name can be.
 fn new_name() -> OsString {
-    format!(".toold-{}.tmp", crate::descendants::new_mark()).into()
+    format!(".toold-{}.tmp", new_mark()).into()
+}
+
+fn is_temporary(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with(".toold-") && name.ends_with(".tmp"))
 }
 
 /// Access lists, labels and what users put there. Those that may not be set are left out.

@@ -20,7 +20,7 @@ const MAX_HASHED: u64 = 8 << 20;
 /// A folder with more files than this is no plugin.
 const MAX_FILES: usize = 10_000;
 /// What is trusted is held in memory while it is read.
-const MAX_TRUSTED: u64 = 64 << 20;
+const MAX_TRUSTED: u64 = 32 << 20;
 
 /// Tells which content a person has trusted. Called on threads that may block.
 pub trait Trust: Send + Sync + 'static {
@@ -39,7 +39,7 @@ impl Content {
     /// Reads all of a plugin's file or folder but what editors leave behind. Blocks.
     ///
     /// # Errors
-    /// Something cannot be read, or there is more than 64 MiB of it.
+    /// Something cannot be read, or there is more than 32 MiB of it.
     pub fn read(path: &Path) -> io::Result<Self> {
         Self::read_at_most(path, MAX_TRUSTED)
     }
@@ -49,12 +49,17 @@ impl Content {
         let mut files: BTreeMap<PathBuf, Arc<[u8]>> = BTreeMap::new();
         let mut left = limit;
         for file in files_of(path)? {
-            let mut bytes = Vec::new();
-            // Not by the size that the system gives: the file may grow.
-            open(&file)?.take(left + 1).read_to_end(&mut bytes)?;
-            left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
-                io::Error::other(format!("it has more than {} MiB: nobody can look through that", limit >> 20))
-            })?;
+            let too_much =
+                || io::Error::other(format!("it has more than {} MiB: nobody can look through that", limit >> 20));
+            let opened = open(&file)?;
+            let length = opened.metadata()?.len();
+            if length > left {
+                return Err(too_much());
+            }
+            let mut bytes = Vec::with_capacity(length as usize + 1);
+            // Not by the size that the system gives alone: the file may grow.
+            opened.take(left + 1).read_to_end(&mut bytes)?;
+            left = left.checked_sub(bytes.len() as u64).ok_or_else(too_much)?;
             files.insert(file, bytes.into());
         }
         let mut hasher = blake3::Hasher::new();
@@ -107,11 +112,7 @@ pub(crate) fn link_outward(plugin: &Path, project: &Path) -> io::Result<Option<P
 }
 
 fn as_io(error: OpenError) -> io::Error {
-    match error {
-        OpenError::System { source, .. } => source,
-        OpenError::NotFound(_) | OpenError::NoFolder(_) => io::Error::new(io::ErrorKind::NotFound, error.to_string()),
-        OpenError::Folder(_) | OpenError::Special { .. } | OpenError::Swapped(_) => io::Error::other(error.to_string()),
-    }
+    error.into()
 }
 
 /// Whether a name in a plugin folder can be a plugin at all.

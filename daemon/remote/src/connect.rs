@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::{Error, http};
 use toold_client::Client;
 use toold_host::chatter::Chatter;
 use toold_host::descendants::{OWNER, owner};
+use toold_host::files;
 use toold_host::process::Command;
 use toold_host::process::talk::{Talker, talk};
 
@@ -28,6 +29,8 @@ use crate::websocket::{Bounds, Lines};
 const GRACE: Duration = Duration::from_secs(1);
 /// Longer messages end the connection, as [`Client`] does.
 const MAX_RECEIVED: usize = 64 << 20;
+/// Bytes of the file of a token.
+const MAX_TOKEN: u64 = 64 << 10;
 
 /// A way to a daemon, open.
 pub(crate) struct Link {
@@ -136,15 +139,15 @@ where
 
 /// The token in a file that only its owner reads.
 fn token(file: &Path) -> Result<String, String> {
-    use std::io::Read;
     let shown = file.display();
-    let mut opened = std::fs::File::open(file).map_err(|error| format!("can't open {shown}: {error}"))?;
+    let resolved = files::resolve(file, Path::new("/")).map_err(|error| format!("can't resolve {shown}: {error}"))?;
+    let mut opened = files::open(&resolved).map_err(|error| error.to_string())?;
     let metadata = opened.metadata().map_err(|error| format!("can't look at {shown}: {error}"))?;
     if metadata.mode() & 0o077 != 0 {
         return Err(format!("{shown} is open to others: chmod 600 it"));
     }
-    let mut token = String::new();
-    opened.read_to_string(&mut token).map_err(|error| format!("can't read {shown}: {error}"))?;
+    let token = files::read_opened(&mut opened, &resolved, MAX_TOKEN).map_err(|error| error.to_string())?;
+    let token = String::from_utf8(token).map_err(|_| format!("{shown} is no text"))?;
     match token.trim() {
         "" => Err(format!("{shown} is empty")),
         token => Ok(token.to_owned()),

@@ -11,6 +11,7 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_host::environment::Environment;
+use toold_host::files;
 use toold_host::http::request::Request;
 use toold_host::http::{Ending, Http, Limits, Response};
 use toold_host::process::{self, Command, Ending as ProcessEnding};
@@ -27,6 +28,8 @@ pub const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// As many as a service gives at once: what filters leave is what the caller gets.
 const ASK_FOR: usize = 20;
+/// Bytes of the file of a key.
+const MAX_KEY: u64 = 64 << 10;
 
 /// A service to search with.
 pub struct Search {
@@ -198,8 +201,9 @@ impl Key {
         match self {
             Self::Value(key) => Ok(key.clone()),
             Self::File(path) => {
-                let key = tokio::fs::read_to_string(path)
-                    .await
+                let file = path.clone();
+                let key = tokio::task::spawn_blocking(move || files::read_text(&file, MAX_KEY))
+                    .await?
                     .with_context(|| format!("can't read the key of the search service from {}", path.display()))?;
                 Ok(key.trim().to_owned())
             }

@@ -103,7 +103,7 @@ impl Lead {
     pub(crate) async fn end(self, cx: &Cx, result: &Result<ToolOutput, ToolError>) {
         let own = match result {
             Ok(_) => cx.timed_out(),
-            Err(ToolError::Told(_) | ToolError::Unavailable(_)) => false,
+            Err(ToolError::Told(_) | ToolError::Unavailable(_) | ToolError::Overloaded(_)) => false,
             Err(ToolError::Denied(_) | ToolError::Cancelled | ToolError::PermissionEngine(_)) => true,
         };
         if own {

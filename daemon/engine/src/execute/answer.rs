@@ -53,6 +53,7 @@ pub(super) async fn told(cx: &Cx, running: &Running, error: ToolError) -> Result
         }
         ToolError::Cancelled => Err(CallError::Cancelled),
         ToolError::Unavailable(words) => Err(CallError::Failed(words)),
+        ToolError::Overloaded(words) => Err(CallError::Overloaded(words)),
         ToolError::PermissionEngine(words) => Err(CallError::PermissionEngine(words)),
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::Instrument;
 
+use crate::apart::Apart;
 use crate::cx::Cx;
 use crate::lanes::{Admitted, LaneGuard};
 use crate::tool::{Tool, ToolError, ToolOutput};
@@ -29,7 +30,7 @@ type Work = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
 
 /// Runs the tool, until it ends, is cancelled, or its time is over.
 ///
-/// It is polled once in place: most calls end there. What does not gets a task of its own, so that it
+/// It is polled once in place, unless that may block: most calls end there. What does not gets a task of its own, so that it
 /// runs beside others on any core, and lives on for its grace when the caller has been answered.
 pub(super) async fn run(
     tool: Arc<dyn Tool>,
@@ -41,6 +42,7 @@ pub(super) async fn run(
     if cx.cancel.is_cancelled() {
         return Err(ToolError::Cancelled);
     }
+    let may_block = tool.may_block();
     let mut work: Work = Box::pin({
         let cx = cx.clone();
         async move {
@@ -48,7 +50,9 @@ pub(super) async fn run(
             caught.unwrap_or_else(|panic| Err(ToolError::Unavailable(panic_words(&panic))))
         }
     });
-    if let Poll::Ready(output) = futures_util::poll!(&mut work) {
+    if may_block {
+        work = Box::pin(Apart(work));
+    } else if let Poll::Ready(output) = futures_util::poll!(&mut work) {
         return in_time(cx, output, limit);
     }
     // Boxed, with its timers: what ends at once pays for none of it.

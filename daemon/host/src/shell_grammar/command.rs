@@ -458,7 +458,7 @@ impl<'t> Walk<'_, '_, '_> {
         if found.veil.is_some() || !(self.surroundings.may_read)(&found.path) {
             return None;
         }
-        let text = crate::files::read_at_most(&found.path, super::MAX_BYTES as u64).ok()?;
+        let text = crate::files::read_whole(&found.path, super::MAX_BYTES as u64).ok()?;
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 

@@ -14,10 +14,12 @@ use super::programs::{FileUse, How, Reading};
 use super::trees::Filter;
 use super::{Command, Walk};
 use crate::exclude::Exclusions;
-use crate::files::{Resolved, read_need, resolve_for, write_need};
+use crate::files::{OpenError, Resolved, read_need, resolve_for, write_need};
 
 /// So many files are judged one by one; more of them as what their folder covers.
 const MAX_SINGLE: usize = 16;
+/// Bytes of an ignore file.
+const MAX_IGNORE_FILE: u64 = 1 << 20;
 /// Reading and writing these does nothing else.
 const DEVICES: &[&str] = &[
     "/dev/null",
@@ -306,13 +308,13 @@ impl Named {
 }
 
 /// Whether an ignore file in the folder, or above it, brings hidden files back for `rg`.
+///
+/// One that cannot be read may.
 fn brings_back_hidden(folder: &Path) -> bool {
     let is_ignore_file = |name: &str| matches!(name, ".ignore" | ".rgignore" | ".gitignore");
-    let brings_back = |file: &Path| {
-        let Ok(file) = crate::files::open(file) else { return false };
-        let mut text = Vec::new();
-        let read = std::io::Read::read_to_end(&mut std::io::Read::take(file, 1 << 20), &mut text);
-        read.is_err() || text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"!"))
+    let brings_back = |file: &Path| match crate::files::read_whole(file, MAX_IGNORE_FILE) {
+        Ok(text) => text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"!")),
+        Err(error) => !matches!(error, OpenError::NotFound(_)),
     };
     let above = folder
         .ancestors()

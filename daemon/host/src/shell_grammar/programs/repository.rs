@@ -228,12 +228,7 @@ fn check_repository(repository: Repository) -> Result<Repository, Problem> {
 }
 
 fn text_of(path: &Path, limit: u64) -> Result<String, String> {
-    let resolved = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
-    let bytes = crate::files::read_at_most(&resolved, limit + 1).map_err(|error| error.to_string())?;
-    match bytes.len() as u64 > limit {
-        true => Err(format!("{} is too large", path.display())),
-        false => String::from_utf8(bytes).map_err(|_| format!("{} is no text", path.display())),
-    }
+    crate::files::read_text(path, limit).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Each line must be a section or a setting that is known. A value that goes on in the next line is read as a setting of
@@ -292,8 +287,7 @@ impl Repository {
     }
 
     fn entries(&self) -> Option<Vec<Tracked>> {
-        let path = self.own.join("index").canonicalize().ok()?;
-        index(&crate::files::read_at_most(&path, MAX_INDEX).ok()?)
+        index(&crate::files::read_named(&self.own.join("index"), MAX_INDEX).ok()?)
     }
 }
 

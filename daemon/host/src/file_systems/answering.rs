@@ -1,0 +1,307 @@
+//! File systems that may not answer: those of networks, and those that a program serves (FUSE). Whoever looks at a path there
+//! waits in the kernel until they do, and no signal but the last one ends that.
+//!
+//! So each is asked before a path on it is touched, by a thread that may be lost. While that thread waits, nobody else goes
+//! there. That costs local files nothing: which ones these are is known by their mount points.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, mpsc};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use toold_engine::apart::apart;
+
+/// How long a file system has to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an answer is good.
+const GOOD_FOR: Duration = Duration::from_secs(2);
+/// Threads that wait for the answer of one file system. Further ones are told at once that there is none.
+const MAX_WAITING: usize = 64;
+/// How often the list of mounts is looked at, at most.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The list of mounts (proc_pid_mountinfo(5)).
+const LIST: &str = "/proc/self/mountinfo";
+/// Bytes of it.
+const MAX_LIST: u64 = 4 << 20;
+/// What lies there is the kernel's, whatever it is called.
+const OF_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// A file system that did not answer. It is found within the `io::Error` of whoever went to a path on it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the file system at {} ({kind}) does not answer: try again when it does, or unmount it, by `umount --lazy` if need be",
+    .place.display()
+)]
+pub struct NoAnswer {
+    pub place: PathBuf,
+    /// As mount(8) names it.
+    pub kind: String,
+}
+
+impl From<NoAnswer> for io::Error {
+    fn from(error: NoAnswer) -> Self {
+        Self::other(error)
+    }
+}
+
+/// What did not answer, if that is what the error says.
+pub fn no_answer(error: &io::Error) -> Option<&NoAnswer> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// Whether any file system that may not answer is mounted. Costs nothing.
+pub fn any() -> bool {
+    !TABLE.mounts().is_empty()
+}
+
+/// Does something with an absolute path. When its file system is one that may not answer, that is asked first, which takes
+/// a second at most, and the runtime gets another thread in place of this one meanwhile.
+///
+/// # Errors
+/// It does not answer; nothing was done.
+pub fn at<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, NoAnswer> {
+    let mounts = TABLE.mounts();
+    if mounts.is_empty() {
+        return Ok(work());
+    }
+    match path.ancestors().find_map(|above| mounts.get(above)) {
+        Some(mount) => apart(|| mount.ask().map(|()| work())),
+        None => Ok(work()),
+    }
+}
+
+/// As [`at`], for whoever goes there later.
+///
+/// # Errors
+/// It does not answer.
+pub fn ask(path: &Path) -> Result<(), NoAnswer> {
+    at(path, || ())
+}
+
+/// The mounts of this process. They are the kernel's, so there is one table for all daemons in it.
+static TABLE: Table = Table { state: RwLock::new(None), list: OnceLock::new() };
+
+type Mounts = Arc<BTreeMap<PathBuf, Arc<Mount>>>;
+
+struct Table {
+    state: RwLock<Option<State>>,
+    /// [`LIST`], which tells of changes when it is polled; `None` where there is no such list.
+    list: OnceLock<Option<File>>,
+}
+
+struct State {
+    mounts: Mounts,
+    looked: Instant,
+}
+
+impl Table {
+    fn mounts(&self) -> Mounts {
+        if let Some(state) = self.state.read().unwrap_or_else(PoisonError::into_inner).as_ref()
+            && state.looked.elapsed() < LOOK_EVERY
+        {
+            return state.mounts.clone();
+        }
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let before = match state.as_ref() {
+            Some(state) if state.looked.elapsed() < LOOK_EVERY || !self.has_changed() => Some(state.mounts.clone()),
+            _ => None,
+        };
+        let mounts = before.unwrap_or_else(|| {
+            let known = state.as_ref().map(|state| state.mounts.clone()).unwrap_or_default();
+            Arc::new(read(&known))
+        });
+        *state = Some(State { mounts: mounts.clone(), looked: Instant::now() });
+        mounts
+    }
+
+    fn has_changed(&self) -> bool {
+        let Some(list) = self.list.get_or_init(open_list) else { return false };
+        let mut changes = [PollFd::new(list, PollFlags::PRI)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut changes, Some(&now)).is_ok_and(|changed| changed > 0)
+    }
+}
+
+fn open_list() -> Option<File> {
+    File::open(LIST).ok()
+}
+
+/// The mounts that may not answer. Those that are known keep what is known of them.
+fn read(known: &BTreeMap<PathBuf, Arc<Mount>>) -> BTreeMap<PathBuf, Arc<Mount>> {
+    let mut found = BTreeMap::new();
+    let mut list = Vec::new();
+    if open_list().is_none_or(|file| file.take(MAX_LIST).read_to_end(&mut list).is_err()) {
+        return found;
+    }
+    for (place, kind, id) in list.split(|byte| *byte == b'\n').filter_map(entry) {
+        if is_local(&kind) || OF_KERNEL.iter().any(|folder| place.starts_with(folder)) {
+            // Mounted over what was there.
+            found.remove(&place);
+            continue;
+        }
+        let same = known.get(&place).filter(|mount| mount.id == id).cloned();
+        let mount = same.unwrap_or_else(|| {
+            Arc::new(Mount { place: place.clone(), kind, id, asked: Mutex::default(), waiting: AtomicUsize::new(0) })
+        });
+        found.insert(place, mount);
+    }
+    found
+}
+
+/// A line of the list: the mount point, the kind of file system, and the mount's id.
+fn entry(line: &[u8]) -> Option<(PathBuf, String, u64)> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let place = unescaped(fields.nth(3)?);
+    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+    Some((place, String::from_utf8_lossy(kind).into_owned(), id))
+}
+
+/// Blanks, line ends and backslashes are written as three octal digits.
+fn unescaped(text: &[u8]) -> PathBuf {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) if *first == b'\\' => {
+                plain.push(byte);
+                rest = &after[3..];
+            }
+            _ => {
+                plain.push(*first);
+                rest = after;
+            }
+        }
+    }
+    PathBuf::from(OsStr::from_bytes(&plain))
+}
+
+/// Those whose answers come from this kernel and its disks. All others may not answer.
+fn is_local(kind: &str) -> bool {
+    const LOCAL: &str = "bcachefs bdev binder binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs debugfs \
+                         devpts devtmpfs ecryptfs efivarfs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs \
+                         iso9660 jfs mqueue msdos nilfs2 none nsfs ntfs3 overlay pipefs proc pstore ramfs reiserfs \
+                         resctrl rootfs rpc_pipefs securityfs selinuxfs smackfs sockfs squashfs sysfs tmpfs tracefs \
+                         ubifs udf ufs vfat xfs zfs zonefs";
+    LOCAL.split_ascii_whitespace().any(|local| local == kind)
+}
+
+#[derive(Debug)]
+struct Mount {
+    place: PathBuf,
+    kind: String,
+    id: u64,
+    asked: Mutex<Asked>,
+    /// Threads that wait for its answer.
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+enum Asked {
+    #[default]
+    Never,
+    /// It answered then.
+    Answered(Instant),
+    /// A thread waits for its answer, which comes here.
+    Waits(mpsc::Receiver<()>),
+}
+
+impl Mount {
+    fn ask(&self) -> Result<(), NoAnswer> {
+        // Whoever comes while another asks waits for the same answer.
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let asked = (waiting < MAX_WAITING).then(|| self.asked.lock().unwrap_or_else(PoisonError::into_inner));
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let mut asked = asked.ok_or_else(|| self.no_answer())?;
+        let (receiver, patience) = match std::mem::take(&mut *asked) {
+            Asked::Answered(at) if at.elapsed() < GOOD_FOR => {
+                *asked = Asked::Answered(at);
+                return Ok(());
+            }
+            // It was waited for already.
+            Asked::Waits(receiver) => (receiver, Duration::ZERO),
+            Asked::Never | Asked::Answered(_) => (self.send_somebody()?, PATIENCE),
+        };
+        match receiver.recv_timeout(patience) {
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                *asked = Asked::Waits(receiver);
+                Err(self.no_answer())
+            }
+            // An error is an answer, too.
+            Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+                *asked = Asked::Answered(Instant::now());
+                Ok(())
+            }
+        }
+    }
+
+    fn send_somebody(&self) -> Result<mpsc::Receiver<()>, NoAnswer> {
+        let (sender, receiver) = mpsc::channel();
+        let place = self.place.clone();
+        let asks = move || {
+            // What it says does not matter. It is not kept by the kernel, so the file system itself has to say it.
+            let _ = rustix::fs::statfs(&place);
+            let _ = sender.send(());
+        };
+        let thread = std::thread::Builder::new().name("mount".to_owned()).stack_size(64 * 1024).spawn(asks);
+        thread.map(|_| receiver).map_err(|_| self.no_answer())
+    }
+
+    fn no_answer(&self) -> NoAnswer {
+        NoAnswer { place: self.place.clone(), kind: self.kind.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_list_are_read() {
+        let line =
+            b"36 35 98:0 /mnt1 /mnt/with\\040blank rw,noatime master:1 shared:2 - fuse.sshfs host:/ rw,errors=continue";
+        assert_eq!(entry(line), Some((PathBuf::from("/mnt/with blank"), "fuse.sshfs".to_owned(), 36)));
+        assert_eq!(entry(b"36 35 98:0 / /plain rw - ext4 /dev/sda rw").unwrap().1, "ext4");
+        assert_eq!(entry(b""), None);
+        assert_eq!(unescaped(b"a\\134b\\x"), Path::new("a\\b\\x"));
+    }
+
+    #[test]
+    fn only_what_this_kernel_answers_for_is_local() {
+        for kind in ["ext4", "tmpfs", "overlay", "proc", "zfs"] {
+            assert!(is_local(kind), "{kind}");
+        }
+        for kind in ["fuse", "fuse.sshfs", "nfs4", "cifs", "9p", "virtiofs", "ceph", "something new"] {
+            assert!(!is_local(kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_file_system_that_is_asked_and_answers_is_not_asked_again_at_once() {
+        let mount = Mount {
+            place: "/".into(),
+            kind: "test".into(),
+            id: 1,
+            asked: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+        };
+        mount.waiting.store(MAX_WAITING, Ordering::Relaxed);
+        mount.ask().unwrap_err();
+        mount.waiting.store(0, Ordering::Relaxed);
+        mount.ask().unwrap();
+        assert!(matches!(*mount.asked.lock().unwrap(), Asked::Answered(_)));
+        let (sender, receiver) = mpsc::channel();
+        *mount.asked.lock().unwrap() = Asked::Waits(receiver);
+        let error = io::Error::from(mount.ask().unwrap_err());
+        assert_eq!(no_answer(&error).unwrap().place, Path::new("/"));
+        sender.send(()).unwrap();
+        mount.ask().unwrap();
+    }
+}

@@ -1,0 +1,306 @@
+//! Ignore files: `.gitignore`, `.ignore`, `.git/info/exclude` and the user's own list, with the meaning that
+//! gitignore(5) and ripgrep give them.
+//!
+//! They are read here, within bounds, and not by the walker: a repository may hold a pipe, a device or gigabytes in
+//! their place. One that cannot be used is named in [`IgnoreFiles::problems`], and the walk goes on without it.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::exclude::Exclusions;
+use crate::files::{self, OpenError};
+use crate::judge::Judge;
+
+/// Bytes of one file.
+pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
+/// Plain patterns of all files that one walk reads; each takes half a kilobyte in memory.
+pub(crate) const MAX_PATTERNS: usize = 100_000;
+/// For how many plain patterns one counts that is compiled to a regular expression.
+const COMPILED: usize = 10;
+/// Folders without rules of their own that are remembered, before the walk forgets them and looks again.
+pub(crate) const MAX_FOLDERS: usize = 10_000;
+/// Problems that are kept: the others say the same.
+const MAX_PROBLEMS: usize = 20;
+/// Bytes of a configuration of Git, and of its files that hold one path.
+const MAX_CONFIG: u64 = 256 * 1024;
+
+/// The ignore files that count for one walk. Each is read when the walk comes to something beside it.
+pub struct IgnoreFiles {
+    root: PathBuf,
+    judge: Arc<Judge>,
+    /// Of the user, for all repositories (`core.excludesFile`).
+    global: Gitignore,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    /// What counts in a folder; `None` where nothing does.
+    folders: HashMap<PathBuf, Option<Arc<Level>>>,
+    /// Of the folders above the root.
+    above: Option<Arc<Level>>,
+    /// How many more plain patterns may be kept.
+    room: usize,
+    problems: Vec<String>,
+    exclusions: Exclusions,
+}
+
+/// The ignore files of one folder that has any, or that is a repository, and those above.
+struct Level {
+    above: Option<Arc<Level>>,
+    ignore: Gitignore,
+    git_ignore: Gitignore,
+    git_exclude: Gitignore,
+    is_repository: bool,
+}
+
+impl IgnoreFiles {
+    /// For a walk below `root`. Patterns of the user's own list that begin with `/` are relative to `cwd`. Reads what lies
+    /// above `root`. Blocks.
+    ///
+    /// `judge` is asked about files that are reached through links.
+    pub fn new(root: &Path, cwd: &Path, judge: Arc<Judge>) -> Self {
+        let known = Known {
+            folders: HashMap::new(),
+            above: None,
+            room: MAX_PATTERNS,
+            problems: Vec::new(),
+            exclusions: Exclusions::default(),
+        };
+        let mut files = Self { root: root.to_owned(), judge, global: Gitignore::empty(), known: Mutex::new(known) };
+        let mut known = files.lock();
+        let mut above: Vec<&Path> = root.ancestors().skip(1).collect();
+        above.reverse();
+        for folder in above {
+            let inherited = known.above.take();
+            known.above = files.level(folder, inherited, &mut known);
+        }
+        let global = excludes_file().map(|file| files.rules(cwd, &file, &mut known)).unwrap_or_default();
+        drop(known);
+        files.global = global.unwrap_or_else(Gitignore::empty);
+        files
+    }
+
+    /// What the files say of an absolute path in the tree: the file nearest to it that says something decides. `.ignore`
+    /// goes before `.gitignore`, that before `.git/info/exclude`, and that before the user's own list. Those of Git count
+    /// in repositories only, up to the root of the repository.
+    pub fn matched(&self, path: &Path, is_folder: bool) -> Match<()> {
+        let Some(level) = path.parent().and_then(|folder| self.level_of(folder)) else { return Match::None };
+        let (mut ignore, mut git_ignore, mut git_exclude) = (Match::None, Match::None, Match::None);
+        let mut is_repository = false;
+        for level in std::iter::successors(Some(&level), |level| level.above.as_ref()) {
+            ignore = ignore.or(level.ignore.matched(path, is_folder).map(drop));
+            if !is_repository {
+                git_ignore = git_ignore.or(level.git_ignore.matched(path, is_folder).map(drop));
+                git_exclude = git_exclude.or(level.git_exclude.matched(path, is_folder).map(drop));
+                is_repository = level.is_repository;
+            }
+        }
+        match is_repository {
+            true => ignore.or(git_ignore).or(git_exclude).or(self.global.matched(path, is_folder).map(drop)),
+            false => ignore,
+        }
+    }
+
+    /// The files that were not used, and why; only those that the caller may read.
+    pub fn problems(&self) -> Vec<String> {
+        self.lock().problems.clone()
+    }
+
+    /// Adds a problem of the walk, if the caller may read what it is about.
+    pub(crate) fn note(&self, path: &Path, problem: &str) {
+        self.note_in(path, problem, &mut self.lock());
+    }
+
+    fn level_of(&self, folder: &Path) -> Option<Arc<Level>> {
+        self.level_in(folder, &mut self.lock())
+    }
+
+    fn level_in(&self, folder: &Path, known: &mut Known) -> Option<Arc<Level>> {
+        if let Some(level) = known.folders.get(folder) {
+            return level.clone();
+        }
+        let above = match folder.parent() {
+            Some(parent) if folder != self.root => self.level_in(parent, known),
+            _ => known.above.clone(),
+        };
+        let level = self.level(folder, above.clone(), known);
+        if known.folders.len() >= MAX_FOLDERS {
+            // Those with patterns of their own are bounded by the patterns.
+            known.folders.retain(|_, level| level.as_ref().is_some_and(|level| level.has_patterns()));
+        }
+        known.folders.insert(folder.to_owned(), level.clone());
+        level
+    }
+
+    /// What counts in a folder, given what counts above it.
+    fn level(&self, folder: &Path, above: Option<Arc<Level>>, known: &mut Known) -> Option<Arc<Level>> {
+        let repository = repository(folder);
+        let ignore = self.rules(folder, &folder.join(".ignore"), known);
+        let git_ignore = self.rules(folder, &folder.join(".gitignore"), known);
+        let git_exclude = match &repository {
+            Some(Some(git)) => self.rules(folder, &git.join("info/exclude"), known),
+            Some(None) | None => None,
+        };
+        if repository.is_none() && ignore.is_none() && git_ignore.is_none() && git_exclude.is_none() {
+            return above;
+        }
+        Some(Arc::new(Level {
+            above,
+            ignore: ignore.unwrap_or_else(Gitignore::empty),
+            git_ignore: git_ignore.unwrap_or_else(Gitignore::empty),
+            git_exclude: git_exclude.unwrap_or_else(Gitignore::empty),
+            is_repository: repository.is_some(),
+        }))
+    }
+
+    /// The rules of one file, relative to `folder`; `None` when there is none that can be used.
+    fn rules(&self, folder: &Path, file: &Path, known: &mut Known) -> Option<Gitignore> {
+        match self.read(file, known).map(|bytes| parse(folder, &bytes, &mut known.room))? {
+            Ok(rules) => Some(rules),
+            Err(problem) => {
+                self.note_in(file, &problem, known);
+                None
+            }
+        }
+    }
+
+    fn read(&self, file: &Path, known: &mut Known) -> Option<Vec<u8>> {
+        let link = match files::facts(file) {
+            Ok(Some(_)) => file.to_owned(),
+            // A link, at the end or on the way: what it leads to may not be for this caller.
+            Err(OpenError::Swapped(_)) => {
+                let resolved = files::resolve(file, Path::new("/")).ok()?;
+                self.judge.may_read(&resolved, false, &mut known.exclusions).then_some(resolved)?
+            }
+            Ok(None) | Err(_) => return None,
+        };
+        match files::read_whole(&link, MAX_BYTES) {
+            Ok(bytes) => Some(bytes),
+            Err(OpenError::NotFound(_)) => None,
+            Err(error) => {
+                self.note_in(file, &format!("it is not used: {error}"), known);
+                None
+            }
+        }
+    }
+
+    fn note_in(&self, file: &Path, problem: &str, known: &mut Known) {
+        if known.problems.len() < MAX_PROBLEMS && self.judge.may_read(file, false, &mut known.exclusions) {
+            known.problems.push(format!("{}: {problem}", file.display()));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl Level {
+    fn has_patterns(&self) -> bool {
+        [&self.ignore, &self.git_ignore, &self.git_exclude].iter().any(|rules| !rules.is_empty())
+    }
+}
+
+/// The patterns in a text in the syntax of `.gitignore`. A line that is no pattern is passed over, as Git does.
+fn parse(folder: &Path, text: &[u8], room: &mut usize) -> Result<Gitignore, String> {
+    take_room(text, room)?;
+    let text = String::from_utf8_lossy(text);
+    let mut builder = GitignoreBuilder::new(folder);
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().map_err(|_| "it is not used: its patterns are too complex together".to_owned())
+}
+
+/// Takes room for the patterns of a text.
+///
+/// # Errors
+/// There are more of them than there is room for; in words for people.
+pub(crate) fn take_room(text: &[u8], room: &mut usize) -> Result<(), String> {
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !matches!(line.first(), None | Some(b'#')));
+    match room.checked_sub(lines.map(cost).sum()) {
+        Some(rest) => {
+            *room = rest;
+            Ok(())
+        }
+        None => Err(format!(
+            "it has too many patterns for the memory that ignore files may take; one with wildcards counts as \
+             {COMPILED} without"
+        )),
+    }
+}
+
+/// Names, paths and endings such as `*.log` are looked up; all else is compiled.
+fn cost(pattern: &[u8]) -> usize {
+    let plain = pattern.strip_prefix(b"!").unwrap_or(pattern);
+    let plain = plain.strip_prefix(b"**/").unwrap_or(plain);
+    let plain = plain.strip_prefix(b"*.").unwrap_or(plain);
+    if plain.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{' | b'\\')) { COMPILED } else { 1 }
+}
+
+/// Whether a folder is a repository of Git or Jujutsu, and where the files of Git are that all its work trees share.
+fn repository(folder: &Path) -> Option<Option<PathBuf>> {
+    let git = folder.join(".git");
+    let kind = std::fs::metadata(&git).ok().map(|metadata| metadata.file_type());
+    match kind {
+        Some(kind) if kind.is_dir() => Some(Some(git)),
+        Some(kind) if kind.is_file() => Some(shared_by_work_trees(&git, folder)),
+        Some(_) => Some(None),
+        None => folder.join(".jj").exists().then_some(None),
+    }
+}
+
+/// Where a work tree's file `.git` leads (gitrepository-layout(5), `gitdir` and `commondir`).
+fn shared_by_work_trees(git: &Path, folder: &Path) -> Option<PathBuf> {
+    let path_in = |file: &Path, prefix: &str| -> Option<PathBuf> {
+        let bytes = files::read_whole(&files::resolve(file, Path::new("/")).ok()?, MAX_CONFIG).ok()?;
+        let line = bytes.split(|byte| *byte == b'\n').next()?.strip_prefix(prefix.as_bytes())?;
+        Some(PathBuf::from(OsStr::from_bytes(line.trim_ascii())))
+    };
+    let own = folder.join(path_in(git, "gitdir:")?);
+    let shared = path_in(&own.join("commondir"), "").map(|shared| own.join(shared));
+    files::resolve(&shared.unwrap_or(own), folder).ok()
+}
+
+/// The user's own list (gitignore(5), `core.excludesFile`), whether or not it is there.
+fn excludes_file() -> Option<PathBuf> {
+    let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| !path.as_os_str().is_empty());
+    let home = std::env::home_dir();
+    let config = var("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
+    let configured = [
+        var("GIT_CONFIG_GLOBAL"),
+        home.as_ref().map(|home| home.join(".gitconfig")),
+        config.as_ref().map(|config| config.join("git/config")),
+        Some(var("GIT_CONFIG_SYSTEM").unwrap_or_else(|| PathBuf::from("/etc/gitconfig"))),
+    ];
+    let read = |file: PathBuf| files::read_whole(&files::resolve(&file, Path::new("/")).ok()?, MAX_CONFIG).ok();
+    let named = configured.into_iter().flatten().find_map(|file| excludes_in(&read(file)?));
+    let named = named.map(|path| match path.strip_prefix("~/") {
+        Some(rest) => home.clone().unwrap_or_default().join(rest),
+        None => PathBuf::from(path),
+    });
+    named.or_else(|| config.map(|config| config.join("git/ignore")))
+}
+
+/// The last value of `excludesFile` in the section `[core]` of a configuration of Git.
+fn excludes_in(config: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(config);
+    let (mut is_core, mut found) = (false, None);
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_core = line.to_ascii_lowercase().starts_with("[core]");
+        } else if let Some((key, value)) = line.split_once('=')
+            && is_core
+            && key.trim().eq_ignore_ascii_case("excludesfile")
+        {
+            found = Some(value.trim().trim_matches('"').to_owned());
+        }
+    }
+    found.filter(|path| !path.is_empty())
+}
