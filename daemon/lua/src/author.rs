@@ -191,7 +191,7 @@ async fn test_file(path: &Path, file: &Path) -> std::io::Result<Result<Vec<TestC
         Ok(loaded) => loaded,
         Err(failure) => return Ok(Err(Box::new(failure.error))),
     };
-    let put = Put::new(plugin.clone(), Some(loaded), registered.as_data());
+    let put = Put::new(plugin.clone(), Some(loaded), registered.as_data(), false);
     engine.hooks.replace(&put.key, put.hooks);
     if let Err(taken) = engine.registry.put(put.key, Origin::UserPlugin, put.tools) {
         return Ok(Err(Box::new(plain(taken.to_string()))));
@@ -267,6 +267,7 @@ pub(crate) fn shared(engine: Arc<Engine>, load_limit: Duration) -> std::io::Resu
         memory: MEMORY,
         load_limit,
         machines: 1,
+        release_after: None,
         tables: Default::default(),
         profile_dir: PathBuf::new(),
         store: None,

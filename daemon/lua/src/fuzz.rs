@@ -63,7 +63,7 @@ pub fn fuzz_source(data: &[u8]) {
         return;
     };
     let names: Vec<String> = registered.tools.iter().map(|(spec, _)| spec.name.to_string()).collect();
-    let put = Put::new(plugin, Some(loaded), registered.as_data());
+    let put = Put::new(plugin, Some(loaded), registered.as_data(), false);
     engine.hooks.replace(&put.key, put.hooks);
     if engine.registry.put(put.key, Origin::UserPlugin, put.tools).is_err() {
         return;

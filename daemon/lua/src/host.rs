@@ -79,6 +79,9 @@ pub struct PluginHostOptions {
     pub settle_patience: Duration,
     /// How many machines a plugin with parallelizable tools may have.
     pub machines: usize,
+    /// After so long without a call the machine of a plugin is released that did nothing but register: its globals are new
+    /// at the next call. `None`: it is kept.
+    pub release_after: Option<Duration>,
     /// The `[plugins.<name>]` tables of the configuration.
     pub config: Map<String, Value>,
     pub profile_dir: PathBuf,
@@ -113,8 +116,8 @@ impl Trust for Nobody {
 }
 
 impl PluginHostOptions {
-    /// 64 MiB a machine, 5 s to load and 10 to settle, a machine for each core, public addresses only, nothing
-    /// configured.
+    /// 64 MiB a machine, 5 s to load and 10 to settle, a machine for each core, released after half an hour, public
+    /// addresses only, nothing configured.
     pub fn new(engine: Arc<Engine>, dirs: Vec<PluginDir>) -> Self {
         Self {
             dirs,
@@ -123,6 +126,7 @@ impl PluginHostOptions {
             load_limit: Duration::from_secs(5),
             settle_patience: Duration::from_secs(10),
             machines: std::thread::available_parallelism().map_or(1, usize::from),
+            release_after: Some(Duration::from_secs(1_800)),
             config: Map::new(),
             profile_dir: PathBuf::new(),
             store: None,
@@ -186,6 +190,7 @@ impl PluginHost {
             memory: options.memory,
             load_limit: options.load_limit,
             machines: options.machines.max(1),
+            release_after: options.release_after,
             tables: ArcSwap::default(),
             profile_dir: options.profile_dir,
             store: options.store,

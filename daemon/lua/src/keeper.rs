@@ -42,6 +42,8 @@ const LOADS: usize = 4;
 const POLL: Duration = Duration::from_secs(1);
 /// Machines that serve parallelizable tools go when they were idle for so long.
 const REST: Duration = Duration::from_secs(300);
+/// They are looked at no more often than this.
+const SOONEST: Duration = Duration::from_millis(50);
 
 /// What others see of the plugins.
 pub(crate) struct Shown {
@@ -171,7 +173,8 @@ impl Keeper {
             blocking(move || Watch::start(folders, changes, looks)).await
         };
         let mut events = self.shared.engine.events.subscribe(Hears::NoCalls, None).receiver;
-        let mut rests_at = Instant::now() + REST;
+        let rests_every = self.shared.release_after.map_or(REST, |after| REST.min(after.max(SOONEST)));
+        let mut rests_at = Instant::now() + rests_every;
         watching = self.arrange(watching).await;
         loop {
             let (due, next) = changes.take_due();
@@ -213,7 +216,7 @@ impl Keeper {
             }
             self.settle_if_done();
             if rests_at <= Instant::now() {
-                rests_at = Instant::now() + REST;
+                rests_at = Instant::now() + rests_every;
                 self.units
                     .values()
                     .filter_map(|unit| unit.serving.as_ref())

@@ -26,6 +26,7 @@ mod result;
 mod run;
 mod service;
 pub mod store;
+mod stretch;
 mod tool;
 mod trouble;
 mod unit;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) load_limit: Duration,
     /// How many machines may run calls of one plugin at once.
     pub(crate) machines: usize,
+    /// After so long without a call, a plugin that did nothing but register has no machine; `None`: it keeps one.
+    pub(crate) release_after: Option<Duration>,
     /// The `[plugins.<name>]` tables of the configurations. Replaced as a whole.
     pub(crate) tables: ArcSwap<Tables>,
     pub(crate) profile_dir: PathBuf,
@@ -222,6 +225,12 @@ pub(crate) struct Version {
     pub(crate) plugin: Arc<Plugin>,
     /// `None` until the first call needs it, where what the script registered is known without.
     main: Mutex<Option<Arc<Loaded>>>,
+    /// What the script registered is known without a machine.
+    can_do_without: bool,
+    /// Calls that gave way whenever they had to, up to [`ENOUGH`].
+    quick_calls: AtomicU32,
+    /// One could not.
+    stalls: AtomicBool,
     others: Mutex<Vec<Arc<Loaded>>>,
     /// Held by a serial call from its start to its end, its waits included.
     pub(crate) serial: tokio::sync::Mutex<()>,
@@ -230,16 +239,36 @@ pub(crate) struct Version {
 }
 
 const POISON: &str = "no code panics while it holds this lock";
+/// So many calls show that a plugin gives way.
+const ENOUGH: u32 = 3;
 
 impl Version {
-    pub(crate) fn new(plugin: Arc<Plugin>, main: Option<Loaded>) -> Arc<Self> {
+    pub(crate) fn new(plugin: Arc<Plugin>, main: Option<Loaded>, can_do_without: bool) -> Arc<Self> {
         Arc::new(Self {
             plugin,
+            can_do_without,
+            quick_calls: AtomicU32::new(0),
+            stalls: AtomicBool::new(false),
             main: Mutex::new(main.map(Arc::new)),
             others: Mutex::default(),
             serial: tokio::sync::Mutex::default(),
             growing: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// Whether calls may keep their thread for long, so that they need tasks of their own, away from their connections. So it
+    /// is until a few have shown otherwise, and for good once one could not give way.
+    pub(crate) fn may_stall(&self) -> bool {
+        self.quick_calls.load(Ordering::Relaxed) < ENOUGH || self.stalls.load(Ordering::Relaxed)
+    }
+
+    /// Notes how a call went.
+    pub(crate) fn note_call(&self, stalled: bool) {
+        if stalled {
+            self.stalls.store(true, Ordering::Relaxed);
+        } else if self.quick_calls.load(Ordering::Relaxed) < ENOUGH {
+            self.quick_calls.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// The machine that keeps the plugin's state; a new one in its place when there is none yet, or it is worn.
@@ -298,11 +327,19 @@ impl Version {
         (least.vm.calls() == 0 || is_full).then(|| Held::new(least.clone()))
     }
 
-    /// Lets go of machines that nothing has used for so long. They share no state, so that nothing is lost; the
-    /// one that keeps the plugin's state stays.
+    /// Lets go of machines that nothing has used for so long. They share no state, so that nothing is lost. The one that
+    /// keeps the plugin's state stays longer, as the configuration says, and for good where the script did more than
+    /// register.
     pub(crate) fn rest(&self, idle: Duration) {
-        let mut others = self.others.lock().expect(POISON);
-        others.retain(|loaded| loaded.vm.calls() > 0 || loaded.vm.idle() < idle);
+        let is_used = |loaded: &Loaded, idle| loaded.vm.calls() > 0 || loaded.vm.idle() < idle;
+        self.others.lock().expect(POISON).retain(|loaded| is_used(loaded, idle));
+        if let Some(idle) = self.plugin.shared.release_after.filter(|_| self.can_do_without) {
+            let mut main = self.main.lock().expect(POISON);
+            // A call that is about to begin has taken the machine under this lock.
+            if main.as_ref().is_some_and(|main| !is_used(main, idle)) {
+                *main = None;
+            }
+        }
     }
 
     async fn another(self: &Arc<Self>) -> Result<Arc<Loaded>, String> {

@@ -15,6 +15,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::brake::Brake;
 use crate::convert::{ConvertError, EmptyTables, Problem};
+use crate::stretch;
 
 /// How long a script may keep its thread before it lets others run.
 const SLICE: Duration = Duration::from_millis(1);
@@ -35,6 +36,8 @@ struct Running<'a> {
     handed_up: Cell<bool>,
     until_clock: Cell<u32>,
     slice_end: Cell<Option<Instant>>,
+    /// How often the thread was given away.
+    given_away: Cell<u8>,
 }
 
 /// Makes every safepoint of this machine look at the brake of whatever [`run`] runs.
@@ -45,8 +48,8 @@ pub(crate) fn install_interrupt(lua: &Lua) -> mlua::Result<()> {
 }
 
 /// Runs `f` so that scripts inside it are stopped by `brake`. With `own`, that coroutine gives its
-/// thread away after a slice of 1 ms, as a yield without values; then the answer's flag is true.
-pub(crate) fn run<R>(brake: &Brake, own: Option<&Thread>, f: impl FnOnce() -> R) -> (R, bool) {
+/// thread away after a slice of 1 ms, as a yield without values; then `slice_is_over`.
+pub(crate) fn run<R>(brake: &Brake, own: Option<&Thread>, f: impl FnOnce() -> R) -> Ran<R> {
     struct Restore(*const Running<'static>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -59,13 +62,26 @@ pub(crate) fn run<R>(brake: &Brake, own: Option<&Thread>, f: impl FnOnce() -> R)
         handed_up: Cell::new(false),
         until_clock: Cell::new(SAFEPOINTS),
         slice_end: Cell::new(own.map(|_| Instant::now() + SLICE)),
+        given_away: Cell::new(0),
     };
     // The pointer outlives neither `running` nor `brake`: `restore` is dropped before both, also
     // when `f` panics.
     let restore = Restore(RUNNING.replace((&raw const running).cast()));
     let done = f();
     drop(restore);
-    (done, own.is_some() && running.slice_end.get().is_none())
+    Ran {
+        done,
+        slice_is_over: own.is_some() && running.slice_end.get().is_none(),
+        gave_thread_away: running.given_away.get() > 0,
+    }
+}
+
+/// What came of [`run`].
+pub(crate) struct Ran<R> {
+    pub(crate) done: R,
+    pub(crate) slice_is_over: bool,
+    /// It could not yield for long.
+    pub(crate) gave_thread_away: bool,
 }
 
 unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
@@ -93,20 +109,26 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
         // SAFETY: as above.
         unsafe { raise(state, running.brake.reason()) }
     }
-    if running.slice_end.get().is_some_and(|end| Instant::now() >= end) {
-        // SAFETY: `state` is the live coroutine that hit the safepoint; yielding without values is
-        // allowed exactly where `lua_isyieldable` says so, and the machine returns at once after it.
-        unsafe {
-            if ffi::lua_isyieldable(state) != 0 {
-                if state == running.own {
-                    running.slice_end.set(None);
-                } else {
-                    // The host's `resume` takes note of it, long before whoever resumed looks at the clock.
-                    running.handed_up.set(true);
-                }
-                ffi::lua_yield(state, 0);
+    let over = running.slice_end.get().and_then(|end| Instant::now().checked_duration_since(end));
+    let Some(over) = over else { return };
+    // SAFETY: `state` is the live coroutine that hit the safepoint; yielding without values is
+    // allowed exactly where `lua_isyieldable` says so, and the machine returns at once after it.
+    unsafe {
+        if ffi::lua_isyieldable(state) != 0 {
+            if state == running.own {
+                running.slice_end.set(None);
+            } else {
+                // The host's `resume` takes note of it, long before whoever resumed looks at the clock.
+                running.handed_up.set(true);
             }
+            ffi::lua_yield(state, 0);
+            return;
         }
+    }
+    let given_away = running.given_away.get();
+    if given_away < stretch::TRIES && over >= stretch::PATIENCE * (u32::from(given_away) + 1) {
+        running.given_away.set(given_away + 1);
+        stretch::give_thread_away();
     }
 }
 

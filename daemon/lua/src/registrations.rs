@@ -3,6 +3,7 @@
 //! A plugin whose script did nothing but register needs no machine before its first call: see [`crate::load`]
 //! for what counts as more.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -51,6 +52,8 @@ pub struct KeptRegistrations {
 
 /// Files that nothing has used for so long are removed.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// States of one plugin that are kept: its author goes back and forth between a few.
+const MAX_STATES: usize = 4;
 /// How often the time of a file's last use is written down.
 const TOUCH: Duration = Duration::from_secs(24 * 3_600);
 
@@ -84,24 +87,36 @@ impl KeptRegistrations {
         if let Err(error) = written {
             tracing::debug!(plugin = plugin.name(), %error, "registrations are not kept");
         }
+        self.clean();
     }
 
-    /// Removes what nothing has used for a month. Blocks.
+    /// Removes what nothing has used for a month, and of each plugin all but the states that were used last. Blocks.
     pub(crate) fn clean(&self) {
+        let mut of_plugins: HashMap<String, Vec<(SystemTime, PathBuf)>> = HashMap::new();
         for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
-            let modified = entry.metadata().and_then(|facts| facts.modified());
-            if modified.is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago > MAX_AGE)) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // One that a kept file has no plugin in its name is of a version that named them in another way.
+            let plugin = name.split_once('-').map(|(plugin, _)| plugin.to_owned()).unwrap_or_default();
+            let used = entry.metadata().and_then(|facts| facts.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+            of_plugins.entry(plugin).or_default().push((used, entry.path()));
+        }
+        let oldest = SystemTime::now().checked_sub(MAX_AGE).unwrap_or(SystemTime::UNIX_EPOCH);
+        for mut files in of_plugins.into_values() {
+            files.sort_by(|a, b| b.cmp(a));
+            let unused = files.iter().enumerate().filter(|(place, (used, _))| *place >= MAX_STATES || *used < oldest);
+            for (_, (_, path)) in unused {
                 // Somebody else may have removed it.
-                let _ = std::fs::remove_file(entry.path());
+                let _ = std::fs::remove_file(path);
             }
         }
     }
 
     fn path(&self, plugin: &Plugin, digest: &Digest) -> PathBuf {
+        let bytes = |path: &'_ Path| path.as_os_str().as_encoded_bytes().to_vec();
+        let whose = blake3::hash(&bytes(&plugin.path)).to_hex();
         let mut hasher = blake3::Hasher::new();
         let scope = format!("{:?}", plugin.key.scope);
         let config = plugin.config().to_string();
-        let bytes = |path: &'_ Path| path.as_os_str().as_encoded_bytes().to_vec();
         let parts = [
             self.build.as_bytes(),
             digest.as_bytes(),
@@ -114,7 +129,7 @@ impl KeptRegistrations {
         for part in parts {
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
         }
-        self.dir.join(format!("{}.json", &hasher.finalize().to_hex()[..32]))
+        self.dir.join(format!("{}-{}.json", &whose[..16], &hasher.finalize().to_hex()[..32]))
     }
 }
 

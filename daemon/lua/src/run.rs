@@ -37,6 +37,7 @@ pub(crate) async fn run(
         Ok(script) => loaded.vm.run(&call, script, ()).await,
         Err(error) => Err(error),
     };
+    version.note_call(loaded.vm.stalls());
     match ended {
         Ok(values) => Ok(Ended::Gave(values)),
         Err(_) if call.brake.look() && cx.is_cancelled() => Err(ToolError::Cancelled),

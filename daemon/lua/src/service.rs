@@ -60,9 +60,15 @@ pub(crate) struct Put {
 
 impl Put {
     /// Without a machine, one is made for the first call.
-    pub(crate) fn new(plugin: Arc<Plugin>, loaded: Option<Loaded>, registered: Registrations) -> Self {
+    /// `can_do_without`: also later, when nobody has called it for long.
+    pub(crate) fn new(
+        plugin: Arc<Plugin>,
+        loaded: Option<Loaded>,
+        registered: Registrations,
+        can_do_without: bool,
+    ) -> Self {
         let key = plugin.key.clone();
-        let version = Version::new(plugin, loaded);
+        let version = Version::new(plugin, loaded, can_do_without);
         let tools = registered.tools.into_iter().map(|(spec, needs)| {
             let tool: Arc<dyn Tool> = Arc::new(LuaTool { spec, version: version.clone(), needs });
             tool

@@ -10,6 +10,7 @@ use toold_engine::counts::At;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
+use toold_host::file_systems::answering;
 use toold_proto::tool::Category;
 
 use crate::args::{Args, Fields};
@@ -41,6 +42,10 @@ impl Tool for LuaTool {
             }
             Needs::Told => self.ask_needs(input, cx).boxed(),
         }
+    }
+
+    fn may_block(&self) -> bool {
+        answering::any() || self.version.may_stall()
     }
 
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -46,6 +46,8 @@ pub(crate) enum Look {
         /// `None` when what it registers is known without.
         loaded: Option<Box<Loaded>>,
         registered: Box<Registrations>,
+        /// The same can be registered at any time again.
+        only_registered: bool,
     },
 }
 
@@ -184,7 +186,7 @@ pub(crate) fn look(order: Order) -> Look {
     if let Some(registered) = kept.filter(|_| !order.run).and_then(|kept| kept.find(&plugin, &digest))
         && !is_refused(&plugin, &registered)
     {
-        return Look::Loaded { digest, plugin, loaded: None, registered: Box::new(registered) };
+        return Look::Loaded { digest, plugin, loaded: None, registered: Box::new(registered), only_registered: true };
     }
     let start = Instant::now();
     match load(&plugin) {
@@ -195,7 +197,7 @@ pub(crate) fn look(order: Order) -> Look {
             }
             // A thousand plugins have a few that are called. What took long is not to be done twice.
             let loaded = (!only_registered || start.elapsed() > QUICK).then(|| Box::new(loaded));
-            Look::Loaded { digest, plugin, loaded, registered }
+            Look::Loaded { digest, plugin, loaded, registered, only_registered }
         }
         Err(failure) => Look::Failed {
             digest: Some(digest),

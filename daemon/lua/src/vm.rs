@@ -14,7 +14,8 @@ use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Table, T
 
 use crate::brake::Gate;
 use crate::call::{self, Call, Effects};
-use crate::{convert, raw};
+use crate::raw::Ran;
+use crate::{convert, raw, stretch};
 
 /// Source text over this is refused: compiling is not under the machine's memory limit.
 pub(crate) const MAX_SOURCE: usize = 4 << 20;
@@ -29,8 +30,12 @@ pub(crate) struct Vm {
     calls: AtomicUsize,
     /// When the last one left it.
     left: Mutex<Instant>,
+    /// A script in it could not give way for long.
+    stalls: AtomicBool,
     /// Its memory ran out once: calls in it end as they can, new ones get another machine.
     worn: AtomicBool,
+    /// Bytes that scripts may allocate in it.
+    limit: usize,
     usage: Arc<Usage>,
     /// What `usage` knows of this machine, in bytes.
     known: AtomicUsize,
@@ -163,6 +168,7 @@ pub(crate) fn chunk(lua: &Lua, source: &[u8], name: &str) -> Result<Function, St
     if source.first() == Some(&0x1b) || source.first().is_some_and(|first| (1..=8).contains(first)) {
         return Err(format!("{shown}:1: this is bytecode; only source text is taken"));
     }
+    stretch::give_thread_away_for(source.len());
     let source = source.strip_prefix(b"\xef\xbb\xbf").unwrap_or(source);
     // A first line for the shell becomes a comment of the same length, so that lines keep their numbers.
     let shebang;
@@ -181,6 +187,9 @@ pub(crate) fn chunk(lua: &Lua, source: &[u8], name: &str) -> Result<Function, St
 impl Vm {
     pub(crate) fn new(lua: Lua, usage: Arc<Usage>) -> Self {
         let known = lua.used_memory();
+        let limit = lua.set_memory_limit(0).unwrap_or(0);
+        // Fails for a state that is not ours, which there is none of.
+        let _ = lua.set_memory_limit(limit);
         usage.machines.fetch_add(1, Ordering::Relaxed);
         usage.memory.fetch_add(known, Ordering::Relaxed);
         Self {
@@ -188,7 +197,9 @@ impl Vm {
             gate: Gate::default(),
             calls: AtomicUsize::new(0),
             left: Mutex::new(Instant::now()),
+            stalls: AtomicBool::new(false),
             worn: AtomicBool::new(false),
+            limit,
             usage,
             known: AtomicUsize::new(known),
         }
@@ -223,6 +234,10 @@ impl Vm {
         self.left.lock().expect(POISON).elapsed()
     }
 
+    pub(crate) fn stalls(&self) -> bool {
+        self.stalls.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn is_worn(&self) -> bool {
         self.worn.load(Ordering::Relaxed)
     }
@@ -249,14 +264,17 @@ impl Vm {
                 {
                     let Some(_inside) = self.gate.enter(cx.waker()) else { break };
                     pulse.polling.store(true, Ordering::SeqCst);
-                    let (polled, slice_over) = call::within(call, || {
+                    let Ran { done: polled, slice_is_over, gave_thread_away } = call::within(call, || {
                         raw::run(&call.brake, Some(&thread), || script.as_mut().poll(&mut inner))
                     });
+                    if gave_thread_away {
+                        self.stalls.store(true, Ordering::Relaxed);
+                    }
                     pulse.polling.store(false, Ordering::SeqCst);
                     if let Poll::Ready(ended) = polled {
                         return Poll::Ready(ended);
                     }
-                    if slice_over {
+                    if slice_is_over {
                         // Not merely behind those who are ready: whoever became ready meanwhile comes
                         // first, which the runtime finds out before it goes on with those who gave way.
                         pulse.beat.store(false, Ordering::SeqCst);
@@ -280,10 +298,14 @@ impl Vm {
         // A coroutine that was stopped still has what its functions held.
         drop(script);
         drop(thread);
-        if matches!(root(&ended), Some(mlua::Error::MemoryError(_))) || call.brake.is_set() {
-            self.check_wear();
-        }
         self.note_usage();
+        // A script may have caught the error that its memory ran out.
+        let is_full = self.known.load(Ordering::Relaxed) > self.limit / 4 * 3;
+        if is_full || matches!(root(&ended), Some(mlua::Error::MemoryError(_))) || call.brake.is_set() {
+            stretch::give_thread_away_for(self.known.load(Ordering::Relaxed));
+            self.check_wear(if is_full { self.limit / 4 * 3 } else { self.limit / 2 });
+            self.note_usage();
+        }
         ended
     }
 
@@ -297,17 +319,17 @@ impl Vm {
         function: &Function,
         args: impl IntoLuaMulti,
     ) -> mlua::Result<MultiValue> {
-        let ended = call::within(call, || raw::run(&call.brake, None, || function.call(args))).0;
+        let ended = call::within(call, || raw::run(&call.brake, None, || function.call(args))).done;
         self.note_usage();
         ended
     }
 
-    /// Notes whether little memory is left, once all garbage is gone.
-    fn check_wear(&self) {
-        let limit = self.lua.set_memory_limit(0).unwrap_or(0);
+    /// Collects all garbage, and notes whether little memory is left then.
+    fn check_wear(&self, most: usize) {
+        let lifted = self.lua.set_memory_limit(0);
         let collected = self.lua.gc_collect();
         let used = self.lua.used_memory();
-        if self.lua.set_memory_limit(limit).is_err() || collected.is_err() || used > limit / 2 {
+        if lifted.is_err() || self.lua.set_memory_limit(self.limit).is_err() || collected.is_err() || used > most {
             self.worn.store(true, Ordering::Relaxed);
         }
     }

@@ -1,9 +1,13 @@
 //! `hygge.json`.
 
 use mlua::{Table, Value};
+use toold_proto::weight::weight;
 
 use super::Module;
-use crate::convert;
+use crate::{convert, stretch};
+
+/// Bytes of memory that a text may become.
+const MAX_WEIGHT: u64 = 256 << 20;
 
 pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     let json = hygge.within("json")?;
@@ -18,6 +22,16 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     })?;
     json.function("decode", "hygge.json.decode", |lua, args, _| {
         let text = args.bytes(1, "text")?;
+        stretch::give_thread_away_for(text.len());
+        // The value is made outside of the machine, whose memory has a limit of its own.
+        let bytes = weight(&text);
+        if bytes > MAX_WEIGHT {
+            return Err(format!(
+                "hygge.json.decode: the text has so many values that they would take {} MiB; at most {} are given",
+                bytes >> 20,
+                MAX_WEIGHT >> 20
+            ));
+        }
         let value = serde_json::from_slice(&text).map_err(|error| format!("hygge.json.decode: {error}"))?;
         convert::to_lua_exact(lua, &value).map_err(|error| error.to_string())
     })?;

@@ -103,7 +103,7 @@ impl Keeper {
                 }
                 self.fail(&key, error, name_taken);
             }
-            Look::Loaded { digest, plugin, loaded, registered } => {
+            Look::Loaded { digest, plugin, loaded, registered, only_registered } => {
                 let Some(unit) = self.units.get_mut(&key) else { return };
                 let name_before = std::mem::replace(&mut unit.name, plugin.name().to_owned());
                 unit.learn(Some(digest), Some(plugin.manifest.clone()));
@@ -113,7 +113,7 @@ impl Keeper {
                 if self.is_shadowed(&key) {
                     return self.shadow(&key, plan);
                 }
-                let put = Put::new(plugin, loaded.map(|loaded| *loaded), *registered);
+                let put = Put::new(plugin, loaded.map(|loaded| *loaded), *registered, only_registered);
                 let unit = self.units.get(&key);
                 if let Some(old) = unit.and_then(|unit| unit.serving.as_ref()).filter(|old| old.key != put.key) {
                     plan.changes.push(Change::Remove { key: old.key.clone() });
