@@ -57,6 +57,9 @@ pub struct DaemonStatus {
     /// Resident memory of the process; absent where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// The memory that is set aside for parsed messages.
+    #[serde(default)]
+    pub message_memory: MessageMemory,
     /// Open file descriptors; absent where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_files: Option<u64>,
@@ -86,6 +89,14 @@ pub struct StoreStatus {
     /// What is wrong and what to do, in words for people; also among the `problems` of all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+}
+
+/// What requests of more than 4 KiB take until they are answered, by an estimate that is too high. A request that finds no
+/// room is answered `overloaded`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MessageMemory {
+    pub taken_bytes: u64,
+    pub limit_bytes: u64,
 }
 
 /// Whether a program in the sandbox mode `guard` could neither change what controls the daemon nor read its own files.

@@ -15,10 +15,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/files.rs", 4, "the one way: resolves, and opens with links refused"),
     ("host/src/files/entry.rs", 5, "the one way: changes through the opened folder"),
     ("host/src/replace.rs", 8, "the one way: writes files whole, through the opened folder"),
-    // Walks, whose root is judged and whose files are opened by the one way.
-    ("builtins/src/glob.rs", 1, "walks a root that is no link; gives names only, each judged"),
-    ("builtins/src/list.rs", 1, "walks a root that is no link; gives names only, each judged"),
-    ("builtins/src/search.rs", 1, "walks for names; each is judged and opened with links refused"),
+    ("host/src/tree.rs", 1, "walks for names below a root that is judged; reads no file"),
+    ("host/src/replace/record.rs", 6, "the daemon's own folder of temporary names"),
     // Folders that the daemon looks through by itself; the files in them are opened by the one way.
     ("builtins/src/agents.rs", 1, "names in the folders of agents"),
     ("builtins/src/memories.rs", 6, "names in the folders of memories; removes the daemon's own folders of sessions"),
@@ -32,15 +30,11 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("lua/src/author.rs", 4, "the plugin that its author names, and a folder of the daemon's own to try it in"),
     ("toold/src/trust.rs", 1, "names in a project's folder of plugins, for the person who trusts them"),
     // The user's own configuration names these: no project's may, which `projects_name_no_key_and_no_token` holds.
-    ("builtins/src/web/search.rs", 1, "the file of a key, named by web.search.api_key_file"),
-    ("remote/src/connect.rs", 1, "the file of a token, named by remotes.NAME.token_file"),
-    ("toold/src/config.rs", 1, "the user's configuration"),
-    ("toold/src/config/warnings.rs", 2, "names of plugins in the folders that the user's configuration names"),
-    ("toold/src/config/command.rs", 1, "the file that a person's command line names"),
+    ("toold/src/config/warnings.rs", 1, "names of plugins in the folders that the user's configuration names"),
     // The daemon's own folders.
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
     ("host/src/kept.rs", 3, "the daemon's own spool"),
-    ("host/src/own_file.rs", 5, "the daemon's own small files"),
+    ("host/src/own_file.rs", 4, "the daemon's own small files"),
     ("lua/src/registrations.rs", 7, "the daemon's own folder of registrations"),
     ("store/src/opening.rs", 3, "the daemon's own database"),
     ("store/src/refusals.rs", 6, "the daemon's own file of refusals, beside the database"),
@@ -48,13 +42,14 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/logging.rs", 1, "the daemon's own log"),
     ("toold/src/main.rs", 1, "the daemon's own folder of state"),
     ("toold/src/places.rs", 2, "the daemon's own folders"),
-    ("toold/src/remotes.rs", 2, "the daemon's own list of remote daemons"),
+    ("toold/src/remotes.rs", 1, "the daemon's own list of remote daemons"),
     ("toold/src/spool.rs", 5, "the daemon's own spool"),
-    ("toold/src/transport/http.rs", 2, "the daemon's own tokens"),
+    ("toold/src/transport/http.rs", 1, "the daemon's own tokens"),
     ("toold/src/transport/unix.rs", 3, "the daemon's own socket"),
     ("toold/src/transport/unix/locks.rs", 1, "the daemon's own locks"),
     // The system's.
     ("host/src/descendants.rs", 8, "/proc"),
+    ("host/src/file_systems/answering.rs", 1, "/proc"),
     ("host/src/process/tool_mark.rs", 1, "/proc"),
     ("host/src/sandbox/kernel.rs", 1, "/proc"),
     ("host/src/sandbox/kernel/mounts.rs", 1, "/proc"),
@@ -133,6 +128,33 @@ fn every_place_that_goes_to_a_path_is_known() {
         "Use toold_host::files for a path that a model, a plugin, a client or a repository can choose. For a path that \
          nobody else chooses, change the list in tests/tests/opens.rs, with the reason.\n{}",
         wrong.join("\n")
+    );
+}
+
+#[test]
+fn nothing_is_read_to_its_end_without_a_limit() {
+    let daemon = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("daemon");
+    let mut files = Vec::new();
+    sources(&daemon, &mut files);
+    // Of `std::fs`, the function is found above, with its reason.
+    let reads = Regex::new(r"(^|[^:])\bread_to_(end|string)\(|io::Read::read_to_(end|string)\(").unwrap();
+    let mut unbounded = Vec::new();
+    let mut seen = 0;
+    for file in files {
+        let source = fs::read_to_string(&file).unwrap();
+        let tests = source.find("#[cfg(test)]\nmod tests {").unwrap_or(source.len());
+        for line in source[..tests].lines().filter(|line| reads.is_match(line)) {
+            seen += 1;
+            if !line.contains("take(") {
+                unbounded.push(format!("{}: {}", file.display(), line.trim()));
+            }
+        }
+    }
+    assert!(seen > 5, "{seen} places were found");
+    assert!(
+        unbounded.is_empty(),
+        "Use toold_host::files::read_whole or its like, or take(LIMIT).\n{}",
+        unbounded.join("\n")
     );
 }
 

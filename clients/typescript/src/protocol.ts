@@ -778,6 +778,11 @@ export interface DaemonStatus {
   };
   /** Resident memory of the process; absent where the system does not tell. */
   memory_bytes?: number;
+  /** The memory that is set aside for parsed messages. */
+  message_memory: {
+    taken_bytes: number;
+    limit_bytes: number;
+  };
   /** Open file descriptors; absent where the system does not tell. */
   open_files?: number;
   /** How many there may be; absent where the system sets no limit. */

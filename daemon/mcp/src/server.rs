@@ -21,6 +21,7 @@ mod rounds;
 mod tasks;
 mod tools;
 mod view;
+mod weighed;
 mod work;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -32,6 +32,7 @@ use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::registry::Scope;
 use toold_host::environment::Environment;
+use toold_host::files;
 use toold_host::sandbox::Rules;
 use toold_proto::config::ConfigEntry;
 
@@ -52,6 +53,9 @@ use crate::sessions::AgentsConfig;
 use crate::traces::TraceConfig;
 use crate::web::{NetworkConfig, WebConfig};
 use crate::workspaces::WorkspacesConfig;
+
+/// Bytes of a configuration file.
+const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -93,6 +97,10 @@ pub struct PluginsConfig {
     /// system tells, and they are looked at every second only where it does not tell all, as on a network's file
     /// system. Counts from the next start on, and in the user's configuration alone.
     pub poll_ms: Option<NonZeroU64>,
+    /// After so many milliseconds without a call, a plugin gives its memory back: its globals are new at the next call. Only
+    /// of plugins whose script did nothing but register when it ran. Absent: half an hour; 0: never. Counts from the next
+    /// start on, and in the user's configuration alone.
+    pub release_after_ms: Option<u64>,
     #[serde(flatten)]
     #[schemars(with = "BTreeMap<String, serde_json::Map<String, serde_json::Value>>")]
     pub tables: BTreeMap<String, toml::Table>,
@@ -227,7 +235,7 @@ pub struct Loaded {
 pub fn load(options: &Options) -> Loaded {
     let file = options.config_file();
     let shown = file.display().to_string();
-    let text = match std::fs::read_to_string(&file) {
+    let text = match files::read_text(&file, MAX_BYTES) {
         Ok(text) => Some(text),
         // A file that was named has to be there.
         Err(error) if error.kind() == ErrorKind::NotFound && options.config.is_none() => None,

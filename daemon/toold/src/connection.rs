@@ -4,6 +4,7 @@
 //! those that wait are kept here, so that the end of the connection is the end of them. Nothing is
 //! buffered while a connection is idle, and one that does not read is not read from.
 
+mod batch;
 mod message;
 mod pending;
 mod requests;
@@ -27,6 +28,7 @@ use toold_mcp::server::opening::is_opening;
 use toold_proto::error;
 use toold_proto::tool::SessionId;
 
+use batch::Batch;
 pub(crate) use message::{failure, success};
 use pending::Pending;
 pub(crate) use transfer::fd_hung_up;
@@ -34,6 +36,7 @@ use transfer::{Moved, exchange, write};
 
 use crate::framing::{self, Found, Framing, Splitter};
 use crate::outboxes::{Outbox, Outboxes};
+use crate::parsed::Memory;
 use crate::peer::Peer;
 use crate::unfinished::{Part, Unfinished};
 
@@ -49,6 +52,8 @@ pub struct ConnectionLimits {
     pub outboxes: Arc<Outboxes>,
     /// Of all connections together.
     pub unfinished: Arc<Unfinished>,
+    /// The same.
+    pub parsed: Arc<Memory>,
     /// What clients are told last, once `stop` fires, behind all answers: what was not answered was not read.
     pub farewell: Arc<OnceLock<Box<RawValue>>>,
     /// Fires when what still runs is cut short.
@@ -63,6 +68,7 @@ impl Default for ConnectionLimits {
             max_requests: 1_024,
             outboxes: Arc::default(),
             unfinished: Arc::default(),
+            parsed: Arc::default(),
             farewell: Arc::default(),
             cancel: CancellationToken::new(),
         }
@@ -73,6 +79,8 @@ impl Default for ConnectionLimits {
 const TURN: usize = 32;
 /// Answers beyond this many bytes wait until the client has read some.
 const HIGH_WATER: usize = 128 * 1024;
+/// Requests in flight are answered up to so many bytes for a client that does not read.
+const MAX_BACKLOG: usize = 64 * 1024 * 1024;
 /// How often a client that sends no more is asked whether it still listens.
 const HANG_UP_CHECK: Duration = Duration::from_millis(50);
 /// How long a stream may take to say that it ends.
@@ -236,6 +244,7 @@ pub fn serve<S: Stream>(
         limits,
         cancel: None,
         pending: Pending::default(),
+        batch: None,
         outbox: None,
         inbox: Vec::new(),
         searched: 0,
@@ -287,6 +296,8 @@ struct Server {
     /// Fires for all requests of the connection; from the first one on that can be cancelled.
     cancel: Option<CancellationToken>,
     pending: Pending,
+    /// Whose requests are not all begun.
+    batch: Option<Box<Batch>>,
     /// Of the connection's outbox, once something was written to it.
     outbox: Option<mpsc::Receiver<Box<RawValue>>>,
     inbox: Vec<u8>,
@@ -358,7 +369,9 @@ impl Server {
                     }
                 }
                 () = &mut stopped, if self.reading => self.reading = false,
-                Some(reply) = self.pending.next(), if !self.pending.is_empty() => self.take_reply(reply),
+                Some(reply) = self.pending.next(), if !self.pending.is_empty() && self.backlog() < MAX_BACKLOG => {
+                    self.take_reply(reply);
+                }
                 message = self.connection.outbox.next(&mut self.outbox), if self.backlog() < HIGH_WATER => {
                     self.notify(message.get().as_bytes());
                 }
@@ -414,6 +427,11 @@ impl Server {
 
     /// Takes whole messages off the inbox, as long as more may run.
     fn dispatch_inbox(&mut self) -> io::Result<()> {
+        if let Some(batch) = self.batch.take() {
+            self.go_on_with(batch);
+            self.more = true;
+            return Ok(());
+        }
         let inbox = std::mem::take(&mut self.inbox);
         let (mut used, mut taken) = (0, 0);
         self.more = false;
@@ -430,7 +448,7 @@ impl Server {
                     used += length;
                     self.dispatch(message);
                     taken += 1;
-                    if taken == TURN && used < inbox.len() {
+                    if self.batch.is_some() || taken == TURN && used < inbox.len() {
                         self.more = true;
                         break;
                     }

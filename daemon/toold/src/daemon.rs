@@ -10,9 +10,9 @@ use anyhow::Context;
 use dashmap::DashMap;
 use futures_util::FutureExt;
 use jsonrpsee::core::server::Methods;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toold_builtins::memories;
 use toold_builtins::shared::Shared;
 use toold_engine::Engine;
 use toold_engine::cache::Cache;
@@ -20,6 +20,7 @@ use toold_engine::lanes::Limits;
 use toold_engine::registry::{Scope, SourceKey};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
+use toold_host::replace::record;
 use toold_host::stamps::Disk;
 use toold_lua::host::PluginHost;
 use toold_mcp::client::McpServers;
@@ -30,12 +31,12 @@ use toold_proto::tool::SourceKind;
 use toold_remote::Remotes;
 use toold_store::Store;
 
+use crate::cleaning;
 use crate::config::strict_rules::StrictRules;
 use crate::config::watch::ConfigWatch;
 use crate::config::{self, Loaded};
 use crate::connection::{self, ConnectionLimits, Served, Stream};
 use crate::frontends::Frontends;
-use crate::idle;
 use crate::in_force::InForce;
 use crate::kept;
 use crate::peer::Peer;
@@ -118,6 +119,8 @@ pub struct State {
     /// Fires when nothing new is taken any more.
     stopping: CancellationToken,
     drain: std::sync::Mutex<Duration>,
+    /// There are far more sessions that nobody uses than there should be.
+    pub(crate) crowded: Notify,
     /// Where clients are served on HTTP, or why not; unset when nobody asked for it.
     pub(crate) http: OnceLock<Result<HttpUrls, String>>,
     /// To the next daemon, and from the one before.
@@ -137,6 +140,10 @@ const PORT_WAIT: Duration = Duration::from_millis(100);
 
 /// How long calls in flight may go on when the daemon stops.
 pub const DRAIN: Duration = Duration::from_secs(5);
+/// How long after that what was cancelled may take to end.
+const TO_END: Duration = Duration::from_millis(1_700);
+/// How long the database may take to close.
+const TO_CLOSE: Duration = Duration::from_millis(500);
 
 impl Options {
     /// The variables of what tools start: they find this daemon, and need no other.
@@ -172,6 +179,9 @@ impl Daemon {
             0 => {}
             ended => tracing::warn!(ended, "processes in the background of a daemon that was killed are ended"),
         });
+        if let Err(error) = record::keep_in(&options.places.temporary_names()) {
+            tracing::warn!(%error, "a kill in the middle of a change may leave a temporary file behind");
+        }
         let plugins = crate::plugins::start(&options, &loaded, &engine, &store, &builtins.sandbox, &builtins.web.http)?;
         let limits = Arc::new(ConnectionLimits {
             max_message: loaded.config.limits.message_bytes,
@@ -214,6 +224,7 @@ impl Daemon {
             next_connection: AtomicU64::new(1),
             stopping: CancellationToken::new(),
             drain: std::sync::Mutex::new(DRAIN),
+            crowded: Notify::new(),
             http: OnceLock::new(),
             hand_over: HandOver::default(),
         });
@@ -224,7 +235,7 @@ impl Daemon {
         crate::agents::follow(&state);
         crate::web::follow(&state);
         crate::skills::follow(&state);
-        state.clean_spool();
+        cleaning::start(&state);
         let methods = rpc::methods(state.clone())?;
         let mcp = crate::mcp::new(&state);
         Ok(Self { state, methods, mcp })
@@ -303,28 +314,37 @@ impl Daemon {
         self.state.stopping.clone()
     }
 
+    /// How long calls in flight may go on when it stops.
+    pub(crate) fn drain(&self) -> Duration {
+        *self.state.drain.lock().expect("no code panics while it holds this lock")
+    }
+
     /// Takes nothing new, lets calls in flight end, cancels those that take too long, and waits until all
     /// that runs is gone. `hurry` cuts the draining short.
     pub async fn stop(&self, hurry: impl Future<Output = ()>) {
         let state = &self.state;
         state.stopping.cancel();
         state.connections.close();
-        let drain = *state.drain.lock().expect("no code panics while it holds this lock");
+        let drained = tokio::time::Instant::now() + self.drain();
         tokio::select! {
             () = state.connections.wait() => {}
-            () = tokio::time::sleep(drain) => {}
+            () = tokio::time::sleep_until(drained) => {}
             () = hurry => {}
         }
         state.limits.cancel.cancel();
         state.engine.stop.cancel();
-        state.connections.wait().await;
-        tokio::join!(state.plugins.stop(), state.mcp_servers.stop(), state.remotes.stop());
-        state.engine.tasks.close();
-        let grace = state.engine.settings.load().grace + Duration::from_secs(1);
-        if tokio::time::timeout(grace, state.engine.tasks.wait()).await.is_err() {
+        let rest = async {
+            state.connections.wait().await;
+            tokio::join!(state.plugins.stop(), state.mcp_servers.stop(), state.remotes.stop());
+            state.engine.tasks.close();
+            state.engine.tasks.wait().await;
+        };
+        if tokio::time::timeout_at(drained + TO_END, rest).await.is_err() {
             tracing::warn!("some work did not end in time");
         }
-        state.with_store(Store::close).await;
+        if tokio::time::timeout(TO_CLOSE, state.with_store(Store::close)).await.is_err() {
+            tracing::warn!("the database does not answer: what was written last may be lost");
+        }
     }
 }
 
@@ -347,8 +367,6 @@ impl State {
                 }
             }
         });
-        let state = self.clone();
-        self.engine.tasks.spawn(async move { idle::close_unused_sessions(&state).await });
     }
 
     /// Tells the daemon to stop, with so much time for calls in flight.
@@ -402,24 +420,6 @@ impl State {
     /// Where plugins are looked for, first to last.
     pub fn plugin_dirs(&self) -> Vec<PathBuf> {
         crate::plugins::dirs(&self.options, &self.loaded())
-    }
-
-    fn clean_spool(&self) {
-        let places = &self.options.places;
-        let dirs = [places.spool(), places.undo()];
-        let loaded = self.loaded();
-        let spool = &loaded.config.spool;
-        let (sessions, days) = (places.sessions(), loaded.config.audit.max_age_days);
-        let sessions_age = Duration::from_secs(days.saturating_mul(24 * 3600));
-        let (age, bytes) = (Duration::from_secs(spool.max_age_hours * 3600), spool.max_mib * 1024 * 1024);
-        self.engine.tasks.spawn_blocking(move || {
-            for dir in dirs {
-                if let Err(error) = SpoolDir::clean(&dir, age, bytes) {
-                    tracing::warn!(%error, dir = %dir.display(), "can't remove what is old");
-                }
-            }
-            memories::clean(&sessions, sessions_age);
-        });
     }
 }
 
@@ -477,6 +477,7 @@ fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         "agent-processes",
         "remotes",
         "undo",
+        "temporary-names",
         "sessions",
         "log",
     ]

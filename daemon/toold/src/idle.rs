@@ -1,11 +1,10 @@
-//! The end of a daemon that nobody uses, and of sessions that nobody comes back to.
+//! The end of a daemon that nobody uses.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
-use toold_proto::event::What;
 
 use crate::daemon::State;
 
@@ -21,11 +20,14 @@ pub struct DaemonConfig {
     /// Whoever opens it by its id finds it as after a restart of the daemon, without what was granted for the session.
     /// A day by default; 0: never.
     pub session_idle_ms: u64,
+    /// Sessions that nobody is connected to and that do nothing, at most. Beyond, those leave memory that were not used for
+    /// the longest time, as after `session_idle_ms`. 1000 by default.
+    pub max_unused_sessions: usize,
 }
 
 impl Default for DaemonConfig {
     fn default() -> Self {
-        Self { idle_exit_ms: 0, session_idle_ms: 24 * 3600 * 1000 }
+        Self { idle_exit_ms: 0, session_idle_ms: 24 * 3600 * 1000, max_unused_sessions: 1_000 }
     }
 }
 
@@ -58,30 +60,6 @@ pub async fn idle(state: &State) {
         tokio::select! {
             _ = loaded.changed() => {}
             () = tokio::time::sleep(wait) => {}
-        }
-    }
-}
-
-/// How often is looked whether sessions are in use, at most and at least.
-const LOOK_AT_SESSIONS_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(600));
-
-/// Closes sessions that nobody has used for as long as the configuration says, until the daemon stops.
-pub async fn close_unused_sessions(state: &State) {
-    let (mut loaded, stop) = (state.loaded_changes(), state.stopping());
-    loop {
-        let allowed = Duration::from_millis(loaded.borrow_and_update().config.daemon.session_idle_ms);
-        let wait = (allowed / 4).clamp(LOOK_AT_SESSIONS_EVERY.0, LOOK_AT_SESSIONS_EVERY.1);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            changed = loaded.changed() => match changed {
-                Ok(()) => continue,
-                Err(_) => return,
-            },
-            () = tokio::time::sleep(wait), if !allowed.is_zero() => {}
-        }
-        for session_id in state.close_unused_sessions(allowed) {
-            tracing::debug!(session = %session_id, "a session that nobody uses leaves memory");
-            state.engine.events.emit(What::SessionClosed { session_id });
         }
     }
 }

@@ -28,6 +28,8 @@ use crate::sandbox::SandboxConfig;
 
 /// How many projects without a session stay open: the next session there finds its plugins loaded.
 const LINGERING: usize = 16;
+/// After so many new ones it is looked whether there are too many that nobody uses, and not only when time has passed.
+const LOOK_AT_SESSIONS_EVERY: usize = 256;
 
 /// Keys that count only once the daemon is started anew.
 const AT_START: &[&str] = &[
@@ -170,6 +172,10 @@ impl State {
         if there {
             self.leave(&project);
         }
+        let open = self.engine.sessions.len();
+        if open.is_multiple_of(LOOK_AT_SESSIONS_EVERY) && open > self.loaded().config.daemon.max_unused_sessions {
+            self.crowded.notify_one();
+        }
         (session, there)
     }
 
@@ -183,10 +189,14 @@ impl State {
 
     /// Closes the sessions that nobody has used for so long, with no command in the background; gives their ids. What
     /// is kept of them is found again when somebody opens them, as after a restart.
-    pub fn close_unused_sessions(&self, unused: Duration) -> Vec<SessionId> {
+    ///
+    /// `most`: of the others so many stay, those that were used last.
+    pub fn close_unused_sessions(&self, unused: Option<Duration>, most: usize) -> Vec<SessionId> {
         let runs =
             |session: &Session| self.builtins.shells.list(Some(&session.id)).iter().any(|shell| shell.ended.is_none());
-        let closed = self.engine.sessions.close_unused(unused, runs);
+        let sessions = &self.engine.sessions;
+        let mut closed = unused.map_or_else(Vec::new, |unused| sessions.close_unused(unused, runs));
+        closed.extend(sessions.close_surplus(most, runs));
         closed.iter().for_each(|session| self.leave(session.own_project()));
         closed.iter().map(|session| session.id.clone()).collect()
     }

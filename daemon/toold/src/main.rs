@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use toold::config::{self, command};
-use toold::daemon::Options;
+use toold::daemon::{DRAIN, Options};
 use toold::logging::{self, LogConfig, Logging};
 use toold::places::Places;
 use toold::restart::Heir;
 use toold::serve::{self, Place};
 use toold::service_manager;
+use toold::stop_deadline;
 use toold::traces::Traces;
 use toold_host::process::{keeper, launch, tool_mark};
 
@@ -153,7 +154,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let start = || {
                 let options = options(places()?, sources, None)?;
                 let log = start_logging(&options, var("TOOLD_LOG"))?;
-                runtime()?.block_on(serve::serve(place, options, detached, log))
+                run_to_the_end(serve::serve(place, options, detached, log))
             };
             let served = start();
             if let (Some(teller), Err(error)) = (teller, &served) {
@@ -173,7 +174,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let options = options(places()?, cli.sources, None)?;
             let log = start_logging(&options, var("TOOLD_LOG"))?;
             log.without_file();
-            runtime()?.block_on(serve::serve_stdio(options, log))
+            run_to_the_end(serve::serve_stdio(options, log))
         }
         None => {
             <Cli as clap::CommandFactory>::command().print_help()?;
@@ -247,6 +248,15 @@ fn options(places: Places, sources: Sources, socket: Option<&Path>) -> anyhow::R
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("can't start the runtime")
+}
+
+/// Threads that wait for a file system that does not answer are not waited for.
+fn run_to_the_end(serving: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    stop_deadline::after_signals(DRAIN).context("can't wait for signals")?;
+    let runtime = runtime()?;
+    let ended = runtime.block_on(serving);
+    runtime.shutdown_background();
+    ended
 }
 
 fn manual(folder: &Path) -> anyhow::Result<ExitCode> {

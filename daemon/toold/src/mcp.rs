@@ -21,6 +21,7 @@ use toold_proto::tool::SessionId;
 
 use crate::connection::{Connection, Stream};
 use crate::daemon::{State, random_bytes, random_hex};
+use crate::parsed;
 use crate::peer::Peer;
 use crate::sessions::{Opener, OpenerKind, SessionRequest, set_opener};
 
@@ -77,6 +78,7 @@ pub(crate) async fn serve<S: Stream + 'static>(
     let listens = stream.0.clone();
     let options = StreamOptions {
         max_message: state.limits().max_message,
+        max_weight: parsed::ONE / 2,
         max_requests: state.limits().max_requests,
         hung_up: Box::new(move || lock(&listens).hung_up()),
         stop: state.stopping(),

@@ -91,6 +91,11 @@ impl Places {
         self.state.join("undo")
     }
 
+    /// The temporary names that files have while they are replaced.
+    pub fn temporary_names(&self) -> PathBuf {
+        self.state.join("temporary-names")
+    }
+
     /// What sessions have to do and remember.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")

@@ -43,6 +43,9 @@ pub fn start(
     host.enabled = now.enabled;
     host.config = now.tables.get(&Scope::Global).cloned().unwrap_or_default();
     host.poll = loaded.config.plugins.poll_ms.map(|ms| Duration::from_millis(ms.get()));
+    if let Some(ms) = loaded.config.plugins.release_after_ms {
+        host.release_after = Some(Duration::from_millis(ms)).filter(|after| !after.is_zero());
+    }
     host.profile_dir = options.places.config.clone();
     host.registrations = Some(registrations(options));
     host.store = Some(Arc::new(PluginStore(store.clone())));

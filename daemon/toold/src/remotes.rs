@@ -10,6 +10,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_host::environment::Environment;
+use toold_host::files;
 use toold_remote::RemoteOptions;
 use toold_remote::config::{Reach, RemoteConfig};
 
@@ -91,11 +92,14 @@ fn instance(options: &Options) -> String {
     hash[..32].to_owned()
 }
 
+/// Bytes of the file of the id.
+const MAX_ID: u64 = 4_096;
+
 fn kept_id(file: &Path) -> std::io::Result<String> {
     if let Some(dir) = file.parent() {
         private_dir(dir)?;
     }
-    match std::fs::read_to_string(file) {
+    match files::read_text(file, MAX_ID) {
         Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
         Ok(_) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

@@ -14,6 +14,7 @@ use crate::logging::Logging;
 use crate::peer::Peer;
 use crate::restart::{Heir, Next, Order, Teller};
 use crate::service_manager;
+use crate::stop_deadline;
 use crate::transport::stdio::Stdio;
 use crate::transport::unix::{BindError, Socket};
 
@@ -108,6 +109,7 @@ pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logg
     if next.is_none() {
         service_manager::stopping(why);
     }
+    stop_deadline::end_within(daemon.drain());
     // A second signal: do not wait for calls in flight.
     daemon.stop(async { _ = signals.next().await }).await;
     drop(socket);

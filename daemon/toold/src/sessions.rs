@@ -203,7 +203,7 @@ impl State {
         let wanted = open.cwd.clone().unwrap_or_else(|| tool.cwd.clone());
         let cwd = real_dir(&wanted).with_context(|| format!("{} is no folder to work in", wanted.display()))?;
         for path in std::iter::once(&cwd).chain(&open.roots) {
-            let inside = path.canonicalize().is_ok_and(|path| tool.contains(&path));
+            let inside = real_dir(path).is_ok_and(|path| tool.contains(&path));
             let words = "is outside of the folders of the tool that started this";
             anyhow::ensure!(inside, "{} {words}", path.display());
         }

@@ -46,8 +46,10 @@ impl SpoolDir {
             if modified >= oldest_kept && left <= max_bytes {
                 break;
             }
-            std::fs::remove_file(&path)?;
-            left -= length;
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => left -= length,
+            }
             if let Some(session) = path.parent() {
                 // Fails while the folder holds others.
                 let _ = std::fs::remove_dir(session);

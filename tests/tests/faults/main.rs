@@ -1,11 +1,16 @@
 //! What goes wrong around the daemon: each fault is made to happen to a real one, which serves on.
 
+mod budgets;
+mod cleaning;
 mod clients;
 mod clocks;
 mod database;
 mod folders;
+mod foreign_files;
+mod hung;
 mod killed;
 mod limits;
+mod lua;
 mod refusals;
 mod store_load;
 

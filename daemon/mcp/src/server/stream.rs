@@ -14,11 +14,14 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
+use crate::server::weighed::Weighed;
 
 /// How a stream is served.
 pub struct StreamOptions {
     /// Bytes of one message from the client; longer ones are passed over.
     pub max_message: usize,
+    /// Bytes of memory that one message may take once it is parsed; those that take more are answered as invalid.
+    pub max_weight: u64,
     /// Requests in flight; at this many the stream is not read from.
     pub max_requests: usize,
     /// Whether nobody can read our answers any more. Asked only after the end of what can be read.
@@ -38,9 +41,10 @@ pub async fn serve_stream<S>(server: Server, stream: S, ahead: Vec<u8>, options:
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let StreamOptions { max_message, max_requests, hung_up, stop, cancel } = options;
+    let StreamOptions { max_message, max_weight, max_requests, hung_up, stop, cancel } = options;
     let (read, write) = tokio::io::split(stream);
-    let lines = AsyncRwTransport::new_server(Cursor::new(ahead).chain(read), write).with_max_line_length(max_message);
+    let read = Weighed::new(Cursor::new(ahead).chain(read), max_weight);
+    let lines = AsyncRwTransport::new_server(read, write).with_max_line_length(max_message);
     let connection = server.connection.clone();
     let gone = cancel.child_token();
     let transport = Bounded {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RulePlace, read_rule};
+use toold_host::files;
 
 use crate::config::read::{Text, read};
 use crate::config::warnings::{of_rule, warnings};
@@ -61,7 +62,7 @@ pub fn check(options: &Options, file: Option<PathBuf>) -> anyhow::Result<bool> {
 
 /// Mistakes, and what has no effect now.
 fn findings_of(options: &Options, file: &Path) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("can't read {}", file.display()))?;
+    let text = files::read_text(file, config::MAX_BYTES).with_context(|| format!("can't read {}", file.display()))?;
     let of_project = file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".toold");
     if !of_project {
         let alone = Options { config: Some(std::path::absolute(file)?), ..options.clone() };

@@ -1,6 +1,6 @@
 //! What a project says in its `.toold/config.toml`.
 
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -167,14 +167,6 @@ impl ProjectFile {
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
-    let facts = path.metadata()?;
-    if !facts.is_file() || facts.len() > MAX_BYTES {
-        return Err(std::io::Error::other(format!("it is no file of at most {MAX_BYTES} bytes")));
-    }
     // The repository chooses what lies here, so it is opened as any file that a tool names.
-    let resolved = files::resolve(path, Path::new("/"))?;
-    let file = files::open(&resolved).map_err(std::io::Error::other)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    files::read_named(path, MAX_BYTES)
 }

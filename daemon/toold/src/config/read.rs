@@ -13,7 +13,10 @@ use crate::config::nearest::perhaps;
 use crate::config::overrides::Override;
 use crate::config::{Config, names, schema};
 
-/// What a text says, or all that is wrong with it.
+/// Mistakes that are named: a text with more of them is no configuration.
+const MAX_PROBLEMS: usize = 50;
+
+/// What a text says, or what is wrong with it.
 pub struct Read {
     pub config: Result<Config, Vec<String>>,
     /// What is set, by key, in the order of the schema.
@@ -35,7 +38,11 @@ pub fn read(source: Text) -> Read {
     let (mut root, mistakes) = DeTable::parse_recoverable(source.text);
     if !mistakes.is_empty() {
         let told = |error: &toml::de::Error| format!("{}: {}", source.place(error.span()), error.message());
-        return Read { config: Err(mistakes.iter().map(told).collect()), entries: Vec::new() };
+        let mut problems: Vec<String> = mistakes.iter().take(MAX_PROBLEMS).map(told).collect();
+        if mistakes.len() > MAX_PROBLEMS {
+            problems.push(format!("{}: {} more mistakes", source.name, mistakes.len() - MAX_PROBLEMS));
+        }
+        return Read { config: Err(problems), entries: Vec::new() };
     }
     for (number, over) in source.overrides.iter().enumerate() {
         lay_over(root.get_mut(), over, source.text.len() + 1 + number);
@@ -46,7 +53,9 @@ pub fn read(source: Text) -> Read {
     if !root.get_ref().is_empty() {
         source.check_sections(root.get_ref(), &mut problems);
         source.check_keys(root.get_ref(), &[schema::schema()], "", &mut problems);
-        source.collect(root.get_ref(), schema::schema(), "", &mut entries);
+        if problems.len() < MAX_PROBLEMS {
+            source.collect(root.get_ref(), schema::schema(), "", &mut entries);
+        }
     }
     if !problems.is_empty() {
         return Read { config: Err(problems), entries };
@@ -68,14 +77,14 @@ impl Text<'_> {
             Some(over) => over.origin.clone(),
             None => {
                 let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
-                format!("{}:{}", self.name, 1 + before.iter().filter(|byte| **byte == b'\n').count())
+                format!("{}:{}", self.name, 1 + memchr::memchr_iter(b'\n', before).count())
             }
         }
     }
 
     fn check_sections(&self, root: &DeTable, problems: &mut Vec<String>) {
         let Some(sections) = self.sections else { return };
-        for key in root.keys().filter(|key| !sections.contains(&key.get_ref().as_ref())) {
+        for key in root.keys().filter(|key| !sections.contains(&key.get_ref().as_ref())).take(MAX_PROBLEMS) {
             if schema::keys(schema::schema()).contains(&key.get_ref().as_ref()) {
                 let place = self.place(Some(key.span()));
                 problems.push(format!(
@@ -89,6 +98,9 @@ impl Text<'_> {
 
     fn check_keys(&self, table: &DeTable, schemas: &[&Value], path: &str, problems: &mut Vec<String>) {
         for (key, value) in table {
+            if problems.len() >= MAX_PROBLEMS {
+                return;
+            }
             let name = key.get_ref().as_ref();
             let is_table = matches!(value.get_ref(), DeValue::Table(_));
             let below: Vec<&Value> = schemas.iter().flat_map(|schema| schema::below(schema, name, is_table)).collect();

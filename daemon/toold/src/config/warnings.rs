@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use toold_engine::policy::Rule;
+use toold_host::files;
 
 use crate::bundled;
 use crate::config::Loaded;
@@ -54,6 +55,6 @@ fn names_in(place: &Path) -> Vec<String> {
 
 /// Of a folder with a `plugin.toml`.
 fn name_of(folder: &Path) -> Option<String> {
-    let manifest: toml::Table = std::fs::read_to_string(folder.join("plugin.toml")).ok()?.parse().ok()?;
+    let manifest: toml::Table = files::read_text(&folder.join("plugin.toml"), super::MAX_BYTES).ok()?.parse().ok()?;
     manifest.get("name").and_then(toml::Value::as_str).map(str::to_owned)
 }

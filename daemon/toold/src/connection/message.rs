@@ -72,7 +72,3 @@ pub(crate) fn success(id: &Id<'_>, result: &impl Serialize) -> serde_json::Resul
 pub(super) fn bytes(json: Box<RawValue>) -> Vec<u8> {
     Box::<str>::from(json).into_string().into_bytes()
 }
-
-pub(super) fn batch(answers: &[Vec<u8>]) -> Option<Vec<u8>> {
-    (!answers.is_empty()).then(|| [b"[".as_slice(), &answers.join(&b','), b"]"].concat())
-}

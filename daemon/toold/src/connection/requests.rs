@@ -3,26 +3,27 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use jsonrpsee::core::id_providers::RandomStringIdProvider;
 use jsonrpsee::core::server::{BoundedSubscriptions, MethodCallback, MethodResponse, MethodSink, SubscriptionState};
 use jsonrpsee::types::{ErrorObject, Id, Params};
 use jsonrpsee::{ConnectionId, Extensions};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use toold_engine::apart::Apart;
+use toold_host::file_systems::answering;
 use toold_proto::error;
 
-use super::message::{RawRequest, Text, batch, by_position, bytes, failure, not_json, read_id, success};
+use super::message::{RawRequest, Text, by_position, bytes, failure, not_json, read_id, success};
 use super::{Dialect, Reply, RequestId, RequestScope, Responding, Server};
+use crate::parsed::{Held, Refusal, beside_others};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Alone,
     InBatch,
 }
 
-enum Started {
+pub(super) enum Started {
     Nothing,
     Done(Vec<u8>),
     Waiting { responding: Responding, id: Option<RequestId>, barrier: bool },
@@ -44,52 +45,15 @@ impl Server {
         if message.trim_start().starts_with('[') {
             return self.dispatch_batch(message);
         }
-        match self.start(message, Place::Alone) {
+        match beside_others(message, || self.start(message, Place::Alone)) {
             Started::Nothing => {}
             Started::Done(json) => self.put(&json),
             Started::Waiting { responding, id, barrier } => self.push(responding, id.into_iter().collect(), barrier),
         }
     }
 
-    fn dispatch_batch(&mut self, message: &str) {
-        let members: Vec<&RawValue> = match serde_json::from_str(message) {
-            Ok(members) => members,
-            Err(error) => return self.put(not_json(&error).get().as_bytes()),
-        };
-        if members.is_empty() {
-            let words = "an empty batch asks for nothing".to_owned();
-            return self.put(failure(Id::Null, error::INVALID_REQUEST, words, "invalid_request").get().as_bytes());
-        }
-        let (mut done, mut waiting, mut ids) = (Vec::new(), FuturesUnordered::new(), Vec::new());
-        let mut any_barrier = false;
-        for member in members {
-            match self.start(member.get(), Place::InBatch) {
-                Started::Nothing => {}
-                Started::Done(json) => done.push(json),
-                Started::Waiting { responding, id, barrier } => {
-                    waiting.push(responding);
-                    ids.extend(id);
-                    any_barrier |= barrier;
-                }
-            }
-        }
-        if waiting.is_empty() {
-            if let Some(json) = batch(&done) {
-                self.put(&json);
-            }
-            return;
-        }
-        let all = async move {
-            while let Some(json) = waiting.next().await {
-                done.extend(json);
-            }
-            batch(&done)
-        };
-        self.push(Box::pin(all), ids, any_barrier);
-    }
-
     /// Looks a request up and polls it once.
-    fn start(&mut self, message: &str, place: Place) -> Started {
+    pub(super) fn start(&mut self, message: &str, place: Place) -> Started {
         let request: RawRequest = match serde_json::from_str(message) {
             Ok(request) => request,
             Err(error) if error.is_data() => {
@@ -128,7 +92,16 @@ impl Server {
             let words = "a request with this id is in flight on this connection".to_owned();
             return Started::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
         }
-        self.call(&method, request.params, id, key, place)
+        let held = match place {
+            Place::Alone => self.limits.parsed.hold(message),
+            // The batch holds it.
+            Place::InBatch => Ok(None),
+        };
+        match held {
+            Ok(held) => self.call(&method, request.params, id, key, place, held),
+            Err(_) if id.is_none() => Started::Nothing,
+            Err(refusal) => Started::Done(bytes(refused(answer_id, refusal))),
+        }
     }
 
     fn call(
@@ -138,6 +111,7 @@ impl Server {
         id: Option<Id<'static>>,
         key: Option<&str>,
         place: Place,
+        held: Option<Held>,
     ) -> Started {
         let answer_id = id.clone().unwrap_or(Id::Null);
         let notification = id.is_none();
@@ -202,6 +176,9 @@ impl Server {
                 run(answer_id, Params::new(params_text), sink, state, extensions)
             }
         };
+        if may_block(name) {
+            future = Box::pin(Apart(future));
+        }
         let mut context = Context::from_waker(std::task::Waker::noop());
         // The waker does not matter: whatever is pending now is polled again by the connection's own loop.
         match future.as_mut().poll(&mut context) {
@@ -211,13 +188,16 @@ impl Server {
                 if let Some(key) = &key {
                     self.pending.enter(key.clone(), scope.cancel.clone());
                 }
-                let responding = Box::pin(async move { answered(future.await, &scope, notification) });
+                let responding = Box::pin(async move {
+                    let _held = held;
+                    answered(future.await, &scope, notification)
+                });
                 Started::Waiting { responding, id: key, barrier: takes_effect_in_order(name) }
             }
         }
     }
 
-    fn push(&mut self, responding: Responding, ids: Vec<RequestId>, barrier: bool) {
+    pub(super) fn push(&mut self, responding: Responding, ids: Vec<RequestId>, barrier: bool) {
         self.barrier |= barrier;
         self.pending.push(Box::pin(async move { Reply { json: responding.await, ids, barrier } }));
     }
@@ -242,6 +222,14 @@ impl Server {
     }
 }
 
+/// What is answered for a message that would take too much memory.
+pub(super) fn refused(id: Id<'_>, refusal: Refusal) -> Box<RawValue> {
+    match refusal {
+        Refusal::TooLarge(words) => failure(id, error::INVALID_REQUEST, words, "too_large"),
+        Refusal::Overloaded(words) => failure(id, error::OVERLOADED, words, "overloaded"),
+    }
+}
+
 /// What is written when a method has ended.
 fn answered(response: MethodResponse, scope: &RequestScope, notification: bool) -> Option<Vec<u8>> {
     match scope.take_response() {
@@ -251,6 +239,11 @@ fn answered(response: MethodResponse, scope: &RequestScope, notification: bool) 
         None => Some(bytes(response.into_json())),
         own => own,
     }
+}
+
+/// Methods that look at paths themselves, and not within a call, while there are file systems that may not answer.
+fn may_block(method: &str) -> bool {
+    !["tools.", "events.", "daemon."].iter().any(|prefix| method.starts_with(prefix)) && answering::any()
 }
 
 /// Methods that take effect before the next message is read.

@@ -1,13 +1,13 @@
 //! The usual `mcp.json` of other programs.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde::Deserialize;
 use serde_json::Value;
-use toold_host::files::{self, OpenError};
+use toold_host::files;
 
 use super::McpServerConfig;
 
@@ -61,16 +61,11 @@ pub(super) fn read(path: &Path) -> anyhow::Result<BTreeMap<String, Result<McpSer
 
 /// A trusted project names such files too, and a repository what lies there. `None` when there is nothing.
 fn text_of(path: &Path) -> anyhow::Result<Option<String>> {
-    let resolved = files::resolve(&std::path::absolute(path)?, Path::new("/"))?;
-    let file = match files::open(&resolved) {
-        Ok(file) => file,
-        Err(OpenError::NotFound(_)) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let mut text = String::new();
-    file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    ensure!(text.len() as u64 <= MAX_BYTES, "it is longer than {MAX_BYTES} bytes, which is the limit");
-    Ok(Some(text))
+    match files::read_text(path, MAX_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn server_config(imported: Imported) -> Result<McpServerConfig, String> {
@@ -172,7 +167,7 @@ mod tests {
         std::fs::write(&long, vec![b' '; 1 + MAX_BYTES as usize]).unwrap();
         let error = |path: &Path| format!("{:#}", read(path).unwrap_err());
         assert!(error(&pipe).contains("is a named pipe"), "{}", error(&pipe));
-        assert!(error(&long).contains("longer than 1048576 bytes"), "{}", error(&long));
+        assert!(error(&long).contains("more than 1048576 bytes"), "{}", error(&long));
         assert!(read(&folder.path().join("none")).unwrap().is_empty());
     }
 }

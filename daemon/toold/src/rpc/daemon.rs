@@ -1,16 +1,17 @@
 //! `daemon.*` and `rpc.discover`
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use toold_engine::counts::At;
 use toold_engine::latency;
 use toold_proto::config::{ProjectConfig, ShownConfig};
 use toold_proto::daemon::{
-    DaemonStatus, Done, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown, StoreStatus,
+    DaemonStatus, Done, MessageMemory, Metrics, PluginCounts, Queues, Restart, Restarted, Shutdown, StoreStatus,
 };
 use toold_proto::method::{
     DaemonGetConfig, DaemonGetMetrics, DaemonGetStatus, DaemonPing, DaemonReload, DaemonRestart, DaemonShutdown,
@@ -22,9 +23,10 @@ use toold_proto::plugin::PluginStatus;
 use crate::config::show::with_defaults;
 use crate::daemon::{DRAIN, State};
 use crate::metrics;
+use crate::parsed;
 use crate::process;
 use crate::rpc::error::{internal, refused};
-use crate::rpc::{Module, Request, Right, add, add_async};
+use crate::rpc::{Module, Request, Right, add, add_async, add_shaped};
 use crate::sandbox::trial_of_guard;
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
@@ -55,8 +57,12 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     let mut served: Vec<&'static str> = module.rpc.method_names().collect();
     served.push(RpcDiscover::NAME);
     // Made when somebody asks: its hundreds of schemas would be the largest part of the daemon's start.
-    let document = Arc::new(OnceLock::new());
-    add::<RpcDiscover>(module, Right::Anyone, move |_, _| Ok(document.get_or_init(|| describe(&served)).clone()))
+    let document: OnceLock<Box<RawValue>> = OnceLock::new();
+    add_shaped::<RpcDiscover, <RpcDiscover as Method>::Params, Box<RawValue>, _>(module, Right::Anyone, move |_, _| {
+        let document =
+            document.get_or_init(|| to_raw_value(&describe(&served)).expect("a JSON value has a form in JSON"));
+        std::future::ready(Ok(document.clone()))
+    })
 }
 
 /// How often is looked whether anything still runs.
@@ -155,6 +161,7 @@ pub(crate) fn status(state: &State) -> DaemonStatus {
         plugins,
         lua: state.plugins.machines(),
         memory_bytes: process::resident_bytes(),
+        message_memory: MessageMemory { taken_bytes: state.limits().parsed.taken(), limit_bytes: parsed::ALL },
         open_files: process::open_files(),
         open_files_limit: process::open_files_limit(),
         problems: (state.config_problems().into_iter().chain(store.problems.iter().cloned()).chain(not_on_http))

@@ -18,6 +18,7 @@ use toold_proto::workspace::{ShareSession, SharedSession};
 
 use crate::connection::Connection;
 use crate::daemon::random_hex;
+use crate::project::real_dir;
 use crate::rpc::error::{invalid_params, object, refused, unknown};
 use crate::rpc::{Module, Request, Right, add, add_async, client_name};
 use crate::sessions::{
@@ -195,7 +196,7 @@ fn open_below(
     let connection = request.connection();
     if let Some(session) = connection.session() {
         let same = open.session_id.is_none_or(|id| id == session.id)
-            && open.cwd.is_none_or(|cwd| PathBuf::from(cwd).canonicalize().is_ok_and(|cwd| cwd == session.cwd))
+            && open.cwd.is_none_or(|cwd| real_dir(Path::new(&cwd)).is_ok_and(|cwd| cwd == session.cwd))
             && open.tools.is_none();
         return if same { Ok(answer(&session, true, env_ignored)) } else { Err(no("it has a session already")) };
     }
@@ -299,8 +300,7 @@ fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Resul
     if let Some(cwd) = &open.cwd {
         let cwd = request.state.without_tilde(Path::new(cwd));
         let same = cwd == session.cwd
-            || session.workspace_state() == WorkspaceState::Open
-                && cwd.canonicalize().is_ok_and(|cwd| cwd == session.cwd);
+            || session.workspace_state() == WorkspaceState::Open && real_dir(&cwd).is_ok_and(|cwd| cwd == session.cwd);
         if !same {
             let words = format!("session {} works in {}, not in {}", session.id, session.cwd.display(), cwd.display());
             return Err(invalid_params(&words));

@@ -33,11 +33,13 @@ use rustix::fs::Mode;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toold_engine::execute::Principal;
+use toold_host::files;
 use toold_mcp::server::http::{HttpOptions, McpHttp};
 
 use crate::daemon::{Daemon, random_hex};
 use crate::mcp_servers::McpConfig;
 use crate::metrics;
+use crate::parsed::Refusal;
 use crate::places::{Places, private_dir};
 use crate::transport::http::connections::{ConnectionPlace, Connections, CountedStream};
 use crate::transport::http::names::Names;
@@ -53,6 +55,8 @@ const SESSION_IDLE: Duration = Duration::from_secs(1_800);
 const REQUEST_WAIT: Duration = Duration::from_secs(20);
 /// The headers of a request that has begun must arrive within this.
 const HEADER_WAIT: Duration = Duration::from_secs(2);
+/// Bytes of the file of a token.
+const MAX_TOKEN: u64 = 64 << 10;
 const MCP: &str = "/mcp";
 const RPC: &str = "/rpc";
 const METRICS: &str = "/metrics";
@@ -179,8 +183,7 @@ fn address(text: &str) -> Option<SocketAddr> {
 /// # Errors
 /// The file cannot be read or made, is another's, or is open to others.
 pub fn token(file: &Path) -> anyhow::Result<String> {
-    use std::io::{Read, Write};
-    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    use std::io::Write;
     if let Some(dir) = file.parent() {
         private_dir(dir).with_context(|| format!("can't make {}", dir.display()))?;
     }
@@ -194,16 +197,15 @@ pub fn token(file: &Path) -> anyhow::Result<String> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error).with_context(|| format!("can't make {}", file.display())),
     }
-    let opened = std::fs::OpenOptions::new().read(true).custom_flags(no_follow).open(file);
-    let mut opened = opened.with_context(|| format!("can't open {}", file.display()))?;
+    let folder = file.parent().context("a token lies in a folder")?.canonicalize()?;
+    let mut opened = files::open(&folder.join(file.file_name().context("a token has a name")?))?;
     let metadata = opened.metadata()?;
     let others = Mode::from_raw_mode(metadata.mode()).intersects(Mode::RWXG | Mode::RWXO);
     if others || metadata.uid() != rustix::process::geteuid().as_raw() {
         bail!("{} is open to others: chmod 600 it, or remove it, and the token changes", file.display());
     }
-    let mut token = String::new();
-    opened.read_to_string(&mut token).with_context(|| format!("can't read {}", file.display()))?;
-    let token = token.trim().to_owned();
+    let token = files::read_opened(&mut opened, file, MAX_TOKEN)?;
+    let token = String::from_utf8_lossy(&token).trim().to_owned();
     if token.len() < 16 {
         bail!("{} holds no token of 16 characters or more: remove it, and a new one is made", file.display());
     }
@@ -330,6 +332,11 @@ impl Door {
         let body = match self.body(&parts.headers, body).await {
             Ok(body) => body,
             Err(refused) => return refused,
+        };
+        let _held = match self.daemon.state.limits().parsed.hold(&body) {
+            Ok(held) => held,
+            Err(Refusal::TooLarge(words)) => return refusal(StatusCode::PAYLOAD_TOO_LARGE, &words),
+            Err(Refusal::Overloaded(words)) => return refusal(StatusCode::SERVICE_UNAVAILABLE, &words),
         };
         let answer = self.mcp.answer(Request::from_parts(parts, body)).await;
         match is_stream {

@@ -1,0 +1,247 @@
+//! Batches: many requests in one message, and their answers in one (JSON-RPC 2.0, section 6).
+//!
+//! The requests are begun a few at a time, so that other clients have their turns in between.
+
+use std::fmt;
+use std::ops::Range;
+use std::pin::Pin;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use jsonrpsee::types::Id;
+use serde::Deserializer;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use toold_proto::error;
+
+use super::message::{RawRequest, bytes, failure, not_json, read_id};
+use super::requests::{Place, Started, refused};
+use super::{RequestId, Server, TURN};
+use crate::parsed::{Held, beside_others};
+
+/// Requests of one batch.
+const MAX_REQUESTS: usize = 20_000;
+/// Bytes of all its answers together.
+const MAX_ANSWERS: usize = 64 * 1024 * 1024;
+
+/// A batch whose requests are not all begun.
+pub(super) struct Batch {
+    text: Box<str>,
+    /// Where the requests that are left stand in the text.
+    left: std::vec::IntoIter<Range<usize>>,
+    answers: Answers,
+    waiting: FuturesUnordered<Waiting>,
+    ids: Vec<RequestId>,
+    barrier: bool,
+    held: Option<Held>,
+}
+
+/// Gives a response, and the id of its request as it was sent.
+type Waiting = Pin<Box<dyn Future<Output = (Option<Vec<u8>>, Option<RequestId>)> + Send>>;
+
+impl Server {
+    pub(super) fn dispatch_batch(&mut self, message: &str) {
+        match beside_others(message, || self.read_batch(message)) {
+            Ok(batch) => self.go_on_with(batch),
+            Err(refusal) => self.put(refusal.get().as_bytes()),
+        }
+    }
+
+    fn read_batch(&self, message: &str) -> Result<Box<Batch>, Box<RawValue>> {
+        let wrong = |words: String, kind: &str| failure(Id::Null, error::INVALID_REQUEST, words, kind);
+        let held = self.limits.parsed.hold(message).map_err(|refusal| refused(Id::Null, refusal))?;
+        let requests = match requests_in(message) {
+            Ok(requests) => requests,
+            Err(error) if error.is_data() => return Err(wrong(error.to_string(), "too_large")),
+            Err(error) => return Err(not_json(&error)),
+        };
+        if requests.is_empty() {
+            return Err(wrong("an empty batch asks for nothing".to_owned(), "invalid_request"));
+        }
+        Ok(Box::new(Batch {
+            text: message.into(),
+            left: requests.into_iter(),
+            answers: Answers::default(),
+            waiting: FuturesUnordered::new(),
+            ids: Vec::new(),
+            barrier: false,
+            held,
+        }))
+    }
+
+    /// Begins some more requests of a batch. Its answers are put out when all have ended.
+    pub(super) fn go_on_with(&mut self, mut batch: Box<Batch>) {
+        for _ in 0..TURN {
+            let Some(request) = batch.left.next() else { return self.finish(*batch) };
+            let text = &batch.text[request];
+            if let Some(words) = batch.why_not(self.limits.max_requests) {
+                if let Some(refusal) = refusal_of(text, words) {
+                    batch.answers.push(&refusal);
+                }
+                continue;
+            }
+            match beside_others(text, || self.start(text, Place::InBatch)) {
+                Started::Nothing => {}
+                Started::Done(json) => batch.answers.put(&json, || id_of(text)),
+                Started::Waiting { responding, id, barrier } => {
+                    batch.ids.extend(id.clone());
+                    batch.waiting.push(Box::pin(async move { (responding.await, id) }));
+                    batch.barrier |= barrier;
+                }
+            }
+        }
+        self.batch = Some(batch);
+    }
+
+    fn finish(&mut self, batch: Batch) {
+        let Batch { mut answers, mut waiting, ids, barrier, held, .. } = batch;
+        if waiting.is_empty() {
+            if let Some(json) = answers.into_json() {
+                self.put(&json);
+            }
+            return;
+        }
+        let all = async move {
+            let _held = held;
+            while let Some((json, id)) = waiting.next().await {
+                if let Some(json) = json {
+                    answers.put(&json, || id.and_then(|id| read_id(&RawValue::from_string(id.into()).ok()?).ok()));
+                }
+            }
+            answers.into_json()
+        };
+        self.push(Box::pin(all), ids, barrier);
+    }
+}
+
+impl Batch {
+    /// Why no further request is begun, in words for people.
+    fn why_not(&self, max_waiting: usize) -> Option<(i32, String, &'static str)> {
+        if self.answers.0.len() >= MAX_ANSWERS {
+            let words = format!(
+                "not carried out: the answers to this batch have over {} MiB already; send the request in another batch",
+                MAX_ANSWERS >> 20
+            );
+            return Some((error::INTERNAL_ERROR, words, "too_large"));
+        }
+        (self.waiting.len() >= max_waiting).then(|| {
+            let words = format!(
+                "not carried out: {max_waiting} requests of this batch are in flight already; send the request again when \
+                 the batch is answered"
+            );
+            (error::OVERLOADED, words, "overloaded")
+        })
+    }
+}
+
+/// The answers so far, each behind a comma.
+#[derive(Default)]
+struct Answers(Vec<u8>);
+
+impl Answers {
+    /// Adds an answer, or says in its place that it is too large.
+    fn put(&mut self, json: &[u8], id: impl FnOnce() -> Option<Id<'static>>) {
+        if self.0.len() + json.len() <= MAX_ANSWERS {
+            return self.push(json);
+        }
+        let words = format!(
+            "the request was carried out; its answer of {} bytes is left out, because the answers to a batch have at most \
+             {} MiB together",
+            json.len(),
+            MAX_ANSWERS >> 20
+        );
+        let refusal = failure(id().unwrap_or(Id::Null), error::INTERNAL_ERROR, words, "too_large");
+        self.push(refusal.get().as_bytes());
+    }
+
+    fn push(&mut self, json: &[u8]) {
+        self.0.push(b',');
+        self.0.extend_from_slice(json);
+    }
+
+    /// `None` when nothing was asked for that has an answer.
+    fn into_json(mut self) -> Option<Vec<u8>> {
+        *self.0.first_mut()? = b'[';
+        self.0.push(b']');
+        Some(self.0)
+    }
+}
+
+/// What is answered for a request that is not begun; `None` for a notification.
+fn refusal_of(request: &str, (code, words, kind): (i32, String, &str)) -> Option<Vec<u8>> {
+    let request: Option<RawRequest> = serde_json::from_str(request).ok();
+    let id = match request {
+        Some(request) => request.id.map(read_id)?.unwrap_or(Id::Null),
+        None => Id::Null,
+    };
+    Some(bytes(failure(id, code, words, kind)))
+}
+
+fn id_of(request: &str) -> Option<Id<'static>> {
+    let request: RawRequest = serde_json::from_str(request).ok()?;
+    read_id(request.id?).ok()
+}
+
+/// Where the requests of a batch stand in its text.
+///
+/// # Errors
+/// The text is no JSON; it is a data error when there are too many of them.
+fn requests_in(text: &str) -> serde_json::Result<Vec<Range<usize>>> {
+    struct Requests<'t>(&'t str);
+
+    impl<'de> Visitor<'de> for Requests<'de> {
+        type Value = Vec<Range<usize>>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a batch of requests")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+            let mut found = Vec::new();
+            while let Some(request) = sequence.next_element::<&'de RawValue>()? {
+                if found.len() == MAX_REQUESTS {
+                    return Err(A::Error::custom(format!("a batch has at most {MAX_REQUESTS} requests")));
+                }
+                let start = request.get().as_ptr() as usize - self.0.as_ptr() as usize;
+                found.push(start..start + request.get().len());
+            }
+            Ok(found)
+        }
+    }
+
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let found = deserializer.deserialize_seq(Requests(text))?;
+    deserializer.end()?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_found_where_they_stand() {
+        let text = r#" [ {"a": [1]} , 2,"x" ] "#;
+        let found: Vec<&str> = requests_in(text).unwrap().into_iter().map(|range| &text[range]).collect();
+        assert_eq!(found, [r#"{"a": [1]}"#, "2", r#""x""#]);
+        assert!(requests_in("[1,").unwrap_err().is_eof());
+        assert!(requests_in("[1] 2").unwrap_err().is_syntax());
+        let many = format!("[{}1]", "1,".repeat(MAX_REQUESTS));
+        assert!(requests_in(&many).unwrap_err().is_data());
+    }
+
+    #[test]
+    fn answers_beyond_the_limit_say_so_and_name_their_requests() {
+        let mut answers = Answers::default();
+        assert_eq!(Answers::default().into_json(), None);
+        let half = vec![b' '; MAX_ANSWERS / 2];
+        for number in 0..3 {
+            answers.put(&half, || Some(Id::Number(number)));
+        }
+        let json = String::from_utf8(answers.into_json().unwrap()).unwrap();
+        assert!(json.len() < MAX_ANSWERS + 1_000);
+        assert!(json.starts_with('[') && json.ends_with(']'));
+        assert_eq!(json.matches("too_large").count(), 2);
+        assert!(json.contains("\"id\":1") && json.contains("\"id\":2"), "{}", &json[json.len() - 800..]);
+    }
+}

@@ -1,0 +1,113 @@
+//! A bound on the memory of messages once they are parsed, of all clients together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use toold_engine::apart::apart;
+use toold_proto::weight::weight;
+
+/// Bytes of a text that is not weighed: most are shorter, and what they become is small.
+const LIGHT: usize = 4 * 1024;
+/// Bytes of a text whose parsing keeps other clients waiting.
+const LONG: usize = 256 * 1024;
+/// Bytes of memory that one text may become.
+pub const ONE: u64 = 256 * 1024 * 1024;
+/// Bytes of memory that all of them may be at a time.
+pub const ALL: u64 = 512 * 1024 * 1024;
+/// What is kept of it for texts that become little, so that large ones do not keep everybody else out.
+const FOR_SMALL: u64 = 128 * 1024 * 1024;
+const SMALL: u64 = 1024 * 1024;
+
+/// The memory that parsed messages take.
+#[derive(Debug, Default)]
+pub struct Memory {
+    taken: AtomicU64,
+}
+
+/// Why a text is not parsed, in words for people.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    TooLarge(String),
+    Overloaded(String),
+}
+
+/// Memory that was taken. Given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    memory: Arc<Memory>,
+    bytes: u64,
+}
+
+impl Memory {
+    /// Takes what a text becomes once it is parsed; `None` for one that is too short to count.
+    ///
+    /// # Errors
+    /// The text becomes too much, or all together do.
+    pub fn hold(self: &Arc<Self>, text: impl AsRef<[u8]>) -> Result<Option<Held>, Refusal> {
+        let text = text.as_ref();
+        if text.len() <= LIGHT {
+            return Ok(None);
+        }
+        let bytes = weight(text);
+        if bytes > ONE {
+            let words = format!(
+                "the message has so many values that it would take {} MiB of memory; at most {} are given to one: send \
+                 fewer values, or send them as one string",
+                bytes >> 20,
+                ONE >> 20
+            );
+            return Err(Refusal::TooLarge(words));
+        }
+        let limit = if bytes <= SMALL { ALL + FOR_SMALL } else { ALL };
+        let add = |taken: u64| Some(taken + bytes).filter(|taken| *taken <= limit);
+        match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
+            Ok(_) => Ok(Some(Held { memory: self.clone(), bytes })),
+            Err(_) => Err(Refusal::Overloaded(
+                "large messages of other requests take all the memory that there is for them: try again when they are \
+                 answered"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// Bytes that are taken now.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.memory.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Does something with a text. Other tasks go on meanwhile on another thread when the text is long.
+pub fn beside_others<T>(text: &str, work: impl FnOnce() -> T) -> T {
+    if text.len() > LONG { apart(work) } else { work() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_text_has_a_bound_and_all_have_another() {
+        let memory = Arc::<Memory>::default();
+        assert!(memory.hold("[1,1,1]").unwrap().is_none());
+        let too_many = format!("[{}1]", "1,".repeat(2_000_000));
+        assert!(matches!(memory.hold(&too_many), Err(Refusal::TooLarge(_))));
+        let many = format!("[{}1]", "1,".repeat(1_500_000));
+        let held: Vec<_> = (0..2).map(|_| memory.hold(&many).unwrap().unwrap()).collect();
+        assert!(matches!(memory.hold(&many), Err(Refusal::Overloaded(_))));
+        drop(held);
+        assert_eq!(memory.taken(), 0);
+        let few = format!("[{}1]", "1,".repeat(4_000));
+        let held: Vec<_> = (0..2).map(|_| memory.hold(&many).unwrap().unwrap()).collect();
+        assert!(memory.hold(&few).is_ok(), "large messages keep small ones out");
+        drop(held);
+        // A long string is what it is.
+        let text = format!("\"{}\"", "[1,".repeat(1_000_000));
+        assert!(memory.hold(&text).unwrap().is_some());
+    }
+}

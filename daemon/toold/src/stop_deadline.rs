@@ -1,0 +1,43 @@
+//! The end of a process that does not end by itself, because something in it waits for a file system or a device that does
+//! not answer. It needs nothing of the runtime, whose threads may be what waits.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// How long after its work a stopping daemon may take to end.
+const AFTER_WORK: Duration = Duration::from_millis(2_500);
+/// How long the last line of the log is waited for.
+const LAST_LINE: Duration = Duration::from_millis(100);
+
+/// Ends the process a while after each SIGTERM and SIGINT, if it has not ended before: `work`, which calls in flight are
+/// given, and then 2.5 s.
+///
+/// # Errors
+/// The system gives no thread, or no pipe.
+pub fn after_signals(work: Duration) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let watch = move || signals.forever().for_each(|_| end_within(work));
+    thread::Builder::new().name("signals".to_owned()).stack_size(64 * 1024).spawn(watch).map(drop)
+}
+
+/// Ends the process after `work` and 2.5 s, if it has not ended before.
+pub fn end_within(work: Duration) {
+    let end = move || {
+        thread::sleep(work + AFTER_WORK);
+        // The log may be what does not answer.
+        let _ = thread::Builder::new().spawn(|| {
+            tracing::error!(
+                "the daemon did not stop in time: something in it waits for the system, and it ends without that"
+            );
+        });
+        thread::sleep(LAST_LINE);
+        std::process::exit(1);
+    };
+    if let Err(error) = thread::Builder::new().name("deadline".to_owned()).stack_size(64 * 1024).spawn(end) {
+        tracing::warn!(%error, "nothing sees to it that the daemon stops in time");
+    }
+}

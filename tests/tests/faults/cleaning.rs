@@ -1,0 +1,66 @@
+//! What a daemon keeps has limits while it runs, and not only when it starts.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toold_tests::{Setup, Wire, until};
+
+const ALLOW: &str = "[[permission.rules]]\ncategory = \"shell\"\npattern = \"**\"\naction = \"allow\"\n\
+                     [[permission.rules]]\ncategory = \"file.write\"\npattern = \"**\"\naction = \"allow\"\n";
+
+fn bytes_below(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let length = |entry: std::fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => bytes_below(&entry.path()),
+        _ => entry.metadata().map_or(0, |metadata| metadata.len()),
+    };
+    entries.flatten().map(length).sum()
+}
+
+#[test]
+fn long_results_and_changes_stay_within_their_limit_while_the_daemon_runs() {
+    let daemon = Setup::new().config(&format!("{ALLOW}[spool]\nmax_mib = 2\n")).start();
+    let mut wire = daemon.connect();
+    let (spool, undo) = (daemon.state().join("spool"), daemon.state().join("undo"));
+    for round in 0..12 {
+        let result = wire.tool("bash", json!({"command": "yes 0123456789 | head -c 1000000"}));
+        assert_eq!(result["is_error"], false, "{result}");
+        let content = format!("{round}").repeat(1_000_000);
+        let result = wire.tool("write", json!({"path": "large.txt", "content": content}));
+        assert_eq!(result["is_error"], false, "{result}");
+    }
+    for folder in [&spool, &undo] {
+        until("the folder is within its limit", || (bytes_below(folder) <= 2 << 20).then_some(()));
+        assert!(bytes_below(folder) > 0, "{}", folder.display());
+    }
+    // One text that is longer than all of them may be, while it is still written.
+    let endless = wire.request("tools.execute", json!({"name": "bash", "arguments": {"command": "yes; true"}}));
+    until("the text is longer than the limit", || (bytes_below(&spool) > 2 << 20).then_some(()));
+    until("it is given up", || (bytes_below(&spool) <= 2 << 20).then_some(()));
+    wire.send(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": endless}}));
+    wire.answer(endless);
+}
+
+fn sessions(wire: &mut Wire) -> u64 {
+    wire.result("daemon.status", json!({}))["sessions"].as_u64().unwrap()
+}
+
+#[test]
+fn sessions_that_nobody_uses_leave_memory_when_there_are_many() {
+    let daemon = Setup::new().file("a.txt", "here").config("[daemon]\nmax_unused_sessions = 50\n").start();
+    let mut wire = daemon.connect();
+    let held = wire.result("session.open", json!({"cwd": daemon.work()}))["session_id"].clone();
+    let environment: Value = (0..10).map(|n| (format!("VARIABLE_{n}"), json!("x".repeat(100)))).collect();
+    let mut first = None;
+    for _ in 0..700 {
+        let opened = daemon.connect().result("session.open", json!({"cwd": daemon.work(), "env": environment}));
+        first.get_or_insert(opened["session_id"].clone());
+    }
+    until("those that nobody used last are closed", || (sessions(&mut wire) <= 51).then_some(()));
+    // The one that is connected stays, and one that left is found again.
+    assert_eq!(wire.tool("read", json!({"path": "a.txt"}))["is_error"], false);
+    let list = wire.result("session.list", json!({}))["sessions"].clone();
+    assert!(list.as_array().unwrap().iter().any(|session| session["session_id"] == held), "{list}");
+    let again = daemon.connect().result("session.open", json!({"session_id": first}));
+    assert_eq!(again["resumed"], true, "{again}");
+}
