@@ -77,6 +77,8 @@ Either t, nil or a list of names."
   :type 'function)
 
 (define-error 'toold-error "Toold")
+;; Its daemon did not read the request: it was not carried out.
+(define-error 'toold-not-read "Toold" 'toold-error)
 
 
 ;;; The connection
@@ -122,7 +124,9 @@ Sessions get those that are set in the buffer which connects.  A final
           :documentation "By subscription: the function that takes its items.")
    (sessions :initform (make-hash-table :test #'equal)
              :accessor toold--sessions
-             :documentation "By folder: the session's id."))
+             :documentation "By folder: the session's id.")
+   (replaced :initform nil :accessor toold--replaced
+             :documentation "Whether another daemon serves, as this one said behind all its answers."))
   :documentation "A connection to the toold daemon.")
 
 (cl-defmethod jsonrpc-connection-send :before
@@ -233,7 +237,13 @@ With START, a daemon is started when there is none; else nil then."
     (let* ((deadline (+ (float-time) toold-start-timeout))
            (try (lambda ()
                   (let ((connection (toold--open)))
-                    (and connection (toold--answers-p connection deadline)
+                    ;; One that gives way to another is followed by it.
+                    (while (and connection
+                                (not (toold--answers-p connection deadline))
+                                (< (float-time) deadline))
+                      (accept-process-output nil 0.01)
+                      (setq connection (toold--open)))
+                    (and connection (jsonrpc-running-p connection)
                          connection))))
            (connection (funcall try)))
       (while (and start (not connection))
@@ -254,6 +264,31 @@ With START, a daemon is started when there is none; else nil then."
   (or (toold--connect toold-start)
       (signal 'toold-error
               (list (format "No daemon runs at %s" (toold-socket))))))
+
+(defconst toold--again-for 8
+  "Seconds for which a request is made again that no daemon reads.")
+
+(defun toold--not-read-p (connection err)
+  "Whether the request on CONNECTION that ended by ERR was not read."
+  (and (toold--replaced connection)
+       (eql (plist-get err :code) -1)
+       (not (jsonrpc-running-p connection))))
+
+(defun toold--again (work)
+  "Give what WORK gives, a function of the connection.
+It is called again with the next one while a daemon gives way to
+another and does not read the request."
+  (let (deadline done result)
+    (while (not done)
+      (condition-case err
+          (setq result (funcall work (toold--ensure))
+                done t)
+        (toold-not-read
+         (setq deadline (or deadline (+ (float-time) toold--again-for)))
+         (when (> (float-time) deadline)
+           (signal (car err) (cdr err)))
+         (accept-process-output nil 0.01))))
+    result))
 
 (defun toold--close (connection)
   "End CONNECTION."
@@ -296,12 +331,18 @@ With START, a daemon is started when there is none; else nil then."
 (defun toold--request (connection method params &optional on-result on-error)
   "Send a request to CONNECTION and give its id.
 METHOD is a string, PARAMS a plist.  ON-RESULT gets the result,
-ON-ERROR an error object as a plist."
-  (jsonrpc-async-request
-   connection (intern (concat ":" method)) (or params toold--empty)
-   :timeout nil
-   :success-fn (or on-result #'ignore)
-   :error-fn (or on-error #'ignore))
+ON-ERROR an error object as a plist.  Signals `toold-not-read' when
+it cannot be sent."
+  (condition-case err
+      (jsonrpc-async-request
+       connection (intern (concat ":" method)) (or params toold--empty)
+       :timeout nil
+       :success-fn (or on-result #'ignore)
+       :error-fn (or on-error #'ignore))
+    (error
+     (if (jsonrpc-running-p connection)
+         (signal (car err) (cdr err))
+       (signal 'toold-not-read (list (error-message-string err))))))
   (toold--last-id connection))
 
 (defun toold--cancel (connection id)
@@ -339,14 +380,19 @@ A quit cancels the request.  Prompts are shown while it waits."
       (unless done
         (toold--cancel connection id)))
     (when failure
-      (toold--fail failure))
+      (if (toold--not-read-p connection failure)
+          (signal 'toold-not-read
+                  '("Another daemon has taken over before the request was read"))
+        (toold--fail failure)))
     result))
 
 (defun toold-request (method &optional params)
   "Make any request of the protocol and wait for its result.
 METHOD is a string, PARAMS a plist; the result is plists and vectors,
 with nil for null and :json-false for false.  Signals `toold-error'."
-  (toold--await (toold--ensure) method params toold-request-timeout))
+  (toold--again
+   (lambda (connection)
+     (toold--await connection method params toold-request-timeout))))
 
 (defun toold--session (connection)
   "The session of CONNECTION for the current buffer's folder."
@@ -365,12 +411,13 @@ with nil for null and :json-false for false.  Signals `toold-error'."
                                :client (list :name "emacs"
                                              :version emacs-version))
                          (and env (list :env env))))
-         (opened (condition-case nil
+         (opened (condition-case err
                      (toold--await connection "session.open"
                                    (if known
                                        (append params (list :session_id known))
                                      params)
                                    toold-request-timeout)
+                   (toold-not-read (signal (car err) (cdr err)))
                    ;; Closed by somebody, perhaps: then a new one.
                    (toold-error
                     (toold--await connection "session.open" params
@@ -395,11 +442,16 @@ with nil for null and :json-false for false.  Signals `toold-error'."
 
 (defun toold--notified (connection method params)
   "Take the notification METHOD with PARAMS of CONNECTION."
-  (if (eq method 'tools.progress)
-      (toold--progressed params)
+  (cond
+   ((eq method 'tools.progress)
+    (toold--progressed params))
+   ((eq method 'daemon.closing)
+    (setf (toold--replaced connection)
+          (equal (plist-get params :reason) "restart")))
+   (t
     (when-let* ((on-item (gethash (plist-get params :subscription)
                                   (toold--items connection))))
-      (funcall on-item (plist-get params :result)))))
+      (funcall on-item (plist-get params :result))))))
 
 (defun toold--stand (connection)
   "Put up on CONNECTION what is to stand: session, asks, questions, lent tools."
@@ -481,11 +533,13 @@ what the person has left open.")
 A quit cancels the call.  ON-PROGRESS is called with each progress,
 a plist.  The result is a plist with :content, :is_error and so on;
 see `toold-text'.  Signals `toold-error' when the call could not run."
-  (let* ((connection (toold--ensure))
-         (call (toold--begin name on-progress)))
+  (let ((call (toold--begin name on-progress)))
     (unwind-protect
-        (toold--await connection "tools.execute"
-                      (toold--execute-params connection call name arguments))
+        (toold--again
+         (lambda (connection)
+           (toold--await
+            connection "tools.execute"
+            (toold--execute-params connection call name arguments))))
       (toold--end call))))
 
 (defun toold-execute-async (name arguments callback &optional on-progress)
@@ -493,17 +547,42 @@ see `toold-text'.  Signals `toold-error' when the call could not run."
 CALLBACK gets an error object or nil, and the result; both are
 plists.  ON-PROGRESS is as in `toold-execute'.  Gives a function that
 cancels the call."
-  (let* ((connection (toold--ensure))
-         (call (toold--begin name on-progress))
-         (id (toold--request
-              connection "tools.execute"
-              (toold--execute-params connection call name arguments)
-              (lambda (result)
-                (toold--end call)
-                (funcall callback nil result))
-              (lambda (err)
-                (toold--end call)
-                (funcall callback err nil)))))
+  (let ((call (toold--begin name on-progress))
+        connection id deadline send failed)
+    (setq send
+          (lambda ()
+            (toold--again
+             (lambda (on)
+               (setq connection on
+                     id (toold--request
+                         on "tools.execute"
+                         (toold--execute-params on call name arguments)
+                         (lambda (result)
+                           (toold--end call)
+                           (funcall callback nil result))
+                         (lambda (err) (funcall failed err))))))))
+    (setq failed
+          (lambda (err)
+            (unless deadline
+              (setq deadline (+ (float-time) toold--again-for)))
+            (if (and (toold--not-read-p connection err)
+                     (< (float-time) deadline))
+                ;; Not within the end of the connection.
+                (run-at-time
+                 0 nil
+                 (lambda ()
+                   (condition-case gone
+                       (funcall send)
+                     (toold-error
+                      (toold--end call)
+                      (funcall callback (list :message (cadr gone)) nil)))))
+              (toold--end call)
+              (funcall callback err nil))))
+    (condition-case err
+        (funcall send)
+      (error
+       (toold--end call)
+       (signal (car err) (cdr err))))
     (lambda () (toold--cancel connection id))))
 
 (defun toold-text (result)

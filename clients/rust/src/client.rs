@@ -2,27 +2,33 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jsonrpsee::core::client::{Client as Jsonrpsee, ClientBuilder, ClientT, SubscriptionClientT};
 use jsonrpsee::core::traits::ToRpcParams;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 use toold_proto::call::Execute;
-use toold_proto::method::{Method, SessionOpen, SessionShare, Subscription};
-use toold_proto::session::{OpenSession, OpenedSession};
+use toold_proto::daemon::NoParams;
+use toold_proto::method::{
+    DaemonPing, Method, SessionClose, SessionOpen, SessionShare, Subscription, ToolsExecute, ToolsExecuteBatch,
+};
+use toold_proto::session::{CloseSession, OpenSession, OpenedSession};
 use toold_proto::tool::{CallId, SessionId};
 use toold_proto::workspace::{ShareSession, SharedSession};
 
 use crate::call::{self, Call};
 use crate::environment;
 use crate::error::ClientError;
-use crate::progress::Routes;
+use crate::progress::{Ending, Routes};
 use crate::start::{self, StartOptions};
 use crate::subscription::Items;
 use crate::transport::{MAX_PARAMS, Receiver, Sender};
@@ -30,8 +36,18 @@ use crate::transport::{MAX_PARAMS, Receiver, Sender};
 /// The daemon has deadlines for everything; a client that has its own would only guess at them.
 const NEVER: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
+/// How long a request may have no answer before the daemon is asked whether it answers at all.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// Requests that take as long as what they call.
+const CALLS: &[&str] = &[ToolsExecute::NAME, ToolsExecuteBatch::NAME];
+
 /// A connection to a daemon, for any number of requests at once. Clones share it; it ends with the
 /// last of them, and the daemon then cancels the calls that are still in flight.
+///
+/// When another daemon takes over, requests that were not read by the old one are sent to the new one, and the session
+/// is bound there first. A client that has subscribed to something is told [`ClientError::Replaced`] instead: only its
+/// owner knows what to make of a gap in the items; see [`Client::successor`].
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -39,7 +55,16 @@ pub struct Client {
 
 #[derive(Debug)]
 struct Inner {
-    rpc: Jsonrpsee,
+    /// Where requests go.
+    link: Mutex<Arc<Link>>,
+    /// Held by the one request that makes the next link.
+    renewing: tokio::sync::Mutex<()>,
+    /// The session that is bound, to be bound on the next link too.
+    session: Mutex<Option<Bound>>,
+    /// Subscriptions that were made or are being made. While there are any the link stays what it is.
+    subscriptions: AtomicUsize,
+    /// Somebody was told that another daemon serves, and connects to it.
+    told: AtomicBool,
     routes: Arc<Routes>,
     /// Where it is connected; absent for any other stream.
     socket: Option<PathBuf>,
@@ -48,22 +73,100 @@ struct Inner {
     next_call: AtomicU64,
 }
 
+/// One stream.
+#[derive(Debug)]
+pub(crate) struct Link {
+    rpc: Jsonrpsee,
+    ending: Arc<Ending>,
+}
+
+/// What `session.open` was asked, and the session that it gave.
+#[derive(Clone, Debug)]
+struct Bound {
+    params: Value,
+    session_id: SessionId,
+}
+
+impl Link {
+    fn new<R, W>(reader: R, writer: W, routes: &Arc<Routes>) -> Self
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let ending = Arc::new(Ending::default());
+        let receiver = Receiver::new(reader, Arc::clone(routes), Arc::clone(&ending));
+        let rpc = ClientBuilder::default()
+            .request_timeout(NEVER)
+            .max_concurrent_requests(4096)
+            .max_buffer_capacity_per_subscription(65_536)
+            .build_with_tokio(Sender::new(writer, Arc::clone(&ending)), receiver);
+        Self { rpc, ending }
+    }
+
+    fn over(stream: UnixStream, routes: &Arc<Routes>) -> Self {
+        let (reader, writer) = stream.into_split();
+        Self::new(reader, writer, routes)
+    }
+
+    async fn request<T: DeserializeOwned>(&self, method: &str, params: Named) -> Result<T, ClientError> {
+        self.rpc.request(method, params).await.map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: jsonrpsee::core::client::Error) -> ClientError {
+        match ClientError::from(error) {
+            ClientError::Disconnected(_) if self.ending.is_replaced() => ClientError::Replaced,
+            error => error,
+        }
+    }
+}
+
+/// What is said first on each link. All of it may be said again to another daemon.
+pub(crate) struct Handshake<'a> {
+    routes: &'a Arc<Routes>,
+    /// The params that bind the session again.
+    session: Option<Named>,
+}
+
+impl<'a> Handshake<'a> {
+    fn new(routes: &'a Arc<Routes>) -> Self {
+        Self { routes, session: None }
+    }
+
+    pub(crate) async fn over(&self, stream: UnixStream) -> Result<Link, ClientError> {
+        let link = Link::over(stream, self.routes);
+        match link.request::<IgnoredAny>(DaemonPing::NAME, Named::new(&NoParams {})?).await {
+            // Whatever it says, it speaks.
+            Ok(_) | Err(ClientError::Rpc(_) | ClientError::BadAnswer(_)) => {}
+            Err(error) => return Err(error),
+        }
+        if let Some(session) = &self.session {
+            link.request::<IgnoredAny>(SessionOpen::NAME, session.clone()).await?;
+        }
+        Ok(link)
+    }
+}
+
 impl Client {
-    /// Connects to the daemon that listens at `socket`.
+    /// Connects to the daemon that listens at `socket`, and waits for its first answer, for [`start::PATIENCE`] at most.
+    /// A daemon that hands its socket over meanwhile is no error: the next one is asked.
     ///
     /// # Errors
     ///
-    /// [`ClientError::NotRunning`] when nobody listens, [`ClientError::Connect`] for the rest.
+    /// [`ClientError::NotRunning`] when nobody listens, [`ClientError::NoAnswer`] when somebody does and says nothing,
+    /// [`ClientError::Connect`] for the rest.
     pub async fn connect(socket: &Path) -> Result<Self, ClientError> {
-        let stream = start::connect(socket).await?;
-        let (reader, writer) = stream.into_split();
-        Self::to(reader, writer, Some(socket.to_owned()))
+        let routes = Arc::default();
+        let link = start::reach(socket, false, &Handshake::new(&routes)).await?;
+        Self::on(link, routes, Some(socket.to_owned()))
             .map_err(|source| ClientError::Connect { socket: socket.to_owned(), source })
     }
 
     /// Connects, and starts a daemon when there is none. See [`start`].
     pub async fn connect_or_start(socket: &Path, options: &StartOptions) -> Result<Self, ClientError> {
-        start::connect_or_start(socket, options).await
+        let routes = Arc::default();
+        let link = start::connect_or_start(socket, options, &Handshake::new(&routes)).await?;
+        Self::on(link, routes, Some(socket.to_owned()))
+            .map_err(|source| ClientError::Connect { socket: socket.to_owned(), source })
     }
 
     /// A client over any byte stream: one JSON text per line. Call it within a tokio runtime.
@@ -76,25 +179,29 @@ impl Client {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        Self::to(reader, writer, None)
+        let routes = Arc::default();
+        Self::on(Link::new(reader, writer, &routes), routes, None)
     }
 
-    fn to<R, W>(reader: R, writer: W, socket: Option<PathBuf>) -> io::Result<Self>
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-        W: AsyncWrite + Send + Unpin + 'static,
-    {
-        let routes = Arc::new(Routes::default());
-        let rpc = ClientBuilder::default()
-            .request_timeout(NEVER)
-            .max_concurrent_requests(4096)
-            .max_buffer_capacity_per_subscription(65_536)
-            .build_with_tokio(Sender::new(writer, Arc::clone(&routes)), Receiver::new(reader, Arc::clone(&routes)));
-        let id = random_id()?;
-        Ok(Self { inner: Arc::new(Inner { rpc, routes, socket, id, next_call: AtomicU64::new(0) }) })
+    fn on(link: Link, routes: Arc<Routes>, socket: Option<PathBuf>) -> io::Result<Self> {
+        let inner = Inner {
+            link: Mutex::new(Arc::new(link)),
+            renewing: tokio::sync::Mutex::default(),
+            session: Mutex::default(),
+            subscriptions: AtomicUsize::new(0),
+            told: AtomicBool::new(false),
+            routes,
+            socket,
+            id: random_id()?,
+            next_call: AtomicU64::new(0),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Makes one request. Dropping the future leaves the request in flight and drops its answer.
+    ///
+    /// A request that has no answer for a while is given up when the daemon does not answer a new connection either;
+    /// calls of tools never are.
     pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Answer, ClientError> {
         self.call_as::<M, M::Answer>(params).await
     }
@@ -103,7 +210,129 @@ impl Client {
     /// params change its form.
     pub async fn call_as<M: Method, T: DeserializeOwned>(&self, params: M::Params) -> Result<T, ClientError> {
         let params = Named::new(&params)?;
-        self.inner.rpc.request(M::NAME, params).await.map_err(|error| self.error(error))
+        loop {
+            let link = self.link();
+            let error = match self.request_on(&link, M::NAME, params.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            if !matches!(error, ClientError::Replaced) || !self.may_renew(0) {
+                return Err(self.tell(error));
+            }
+            self.renew(&link).await?;
+        }
+    }
+
+    async fn request_on<T: DeserializeOwned>(
+        &self,
+        link: &Link,
+        method: &str,
+        params: Named,
+    ) -> Result<T, ClientError> {
+        if CALLS.contains(&method) {
+            return link.request(method, params).await.map_err(|error| match error {
+                ClientError::Disconnected(why) => ClientError::Disconnected(format!(
+                    "{why}. Whether the call was carried out is not known, so it is not sent again"
+                )),
+                error => error,
+            });
+        }
+        if method == SessionOpen::NAME {
+            let answer: Box<RawValue> = self.awaited(link.request(method, params.clone())).await?;
+            self.keep_session(&params, &answer);
+            return serde_json::from_str(answer.get()).map_err(ClientError::BadAnswer);
+        }
+        let answer = self.awaited(link.request(method, params.clone())).await?;
+        if method == SessionClose::NAME {
+            self.forget_session(&params);
+        }
+        Ok(answer)
+    }
+
+    /// Waits for the answer as long as the daemon shows a sign of life.
+    async fn awaited<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {
+        let Some(socket) = &self.inner.socket else { return answer.await };
+        let mut answer = pin!(answer);
+        loop {
+            match timeout(QUIET, &mut answer).await {
+                Ok(answer) => return answer,
+                Err(_) => {
+                    // On a connection of its own: on this one it would wait behind a slow `session.open`.
+                    let handshake = Handshake::new(&self.inner.routes);
+                    let asked = start::reach_within(socket, true, start::PATIENCE - QUIET, &handshake);
+                    tokio::select! {
+                        biased;
+                        answer = &mut answer => return answer,
+                        asked = asked => {
+                            // One that stops refuses new connections, and ends this one soon.
+                            if let Err(ClientError::NoAnswer { socket, holder, words, .. }) = asked {
+                                return Err(ClientError::NoAnswer { socket, waited: start::PATIENCE, holder, words });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn link(&self) -> Arc<Link> {
+        self.lock(&self.inner.link).clone()
+    }
+
+    fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the link may be made anew by one who has made so many subscriptions himself.
+    fn may_renew(&self, own: usize) -> bool {
+        self.inner.socket.is_some()
+            && !self.inner.told.load(Ordering::Acquire)
+            && self.inner.subscriptions.load(Ordering::Acquire) == own
+    }
+
+    /// Notes that the caller knows that another daemon serves.
+    fn tell(&self, error: ClientError) -> ClientError {
+        if matches!(error, ClientError::Replaced) {
+            self.inner.told.store(true, Ordering::Release);
+        }
+        error
+    }
+
+    /// Puts a link to the daemon that serves now in the place of `old`, with the session bound to it.
+    async fn renew(&self, old: &Arc<Link>) -> Result<(), ClientError> {
+        let _one = self.inner.renewing.lock().await;
+        let Some(socket) = self.inner.socket.as_deref().filter(|_| Arc::ptr_eq(&self.link(), old)) else {
+            return Ok(());
+        };
+        let session = match self.lock(&self.inner.session).clone() {
+            Some(Bound { mut params, session_id }) => {
+                params["session_id"] = json!(session_id);
+                Some(Named::new(&params)?)
+            }
+            None => None,
+        };
+        let link = start::reach(socket, true, &Handshake { routes: &self.inner.routes, session }).await?;
+        *self.lock(&self.inner.link) = Arc::new(link);
+        Ok(())
+    }
+
+    fn keep_session(&self, params: &Named, answer: &RawValue) {
+        #[derive(Deserialize)]
+        struct Opened {
+            session_id: SessionId,
+        }
+        let opened: Result<Opened, _> = serde_json::from_str(answer.get());
+        if let (Ok(opened), Ok(params)) = (opened, serde_json::from_str(params.0.get())) {
+            *self.lock(&self.inner.session) = Some(Bound { params, session_id: opened.session_id });
+        }
+    }
+
+    fn forget_session(&self, params: &Named) {
+        let Ok(closed) = serde_json::from_str::<CloseSession>(params.0.get()) else { return };
+        let mut session = self.lock(&self.inner.session);
+        if session.as_ref().is_some_and(|bound| bound.session_id == closed.session_id) {
+            *session = None;
+        }
     }
 
     /// Opens a session and binds it to the connection. The variables of this process that the role passes are added to
@@ -156,15 +385,35 @@ impl Client {
         params: S::Params,
     ) -> Result<Items<T>, ClientError> {
         let params = Named::new(&params)?;
-        let subscribed = self.inner.rpc.subscribe(S::NAME, params, S::UNSUBSCRIBE).await;
-        let inner = subscribed.map_err(|error| self.error(error))?;
-        Ok(Items::new(self.clone(), inner))
+        self.inner.subscriptions.fetch_add(1, Ordering::AcqRel);
+        loop {
+            let link = self.link();
+            let asked = async {
+                let subscribed = link.rpc.subscribe(S::NAME, params.clone(), S::UNSUBSCRIBE).await;
+                subscribed.map_err(|error| link.error(error))
+            };
+            let error = match self.awaited(asked).await {
+                Ok(inner) => return Ok(Items::new(self.clone(), inner)),
+                Err(error) => error,
+            };
+            if !matches!(error, ClientError::Replaced) || !self.may_renew(1) {
+                if matches!(error, ClientError::Rpc(_)) {
+                    self.inner.subscriptions.fetch_sub(1, Ordering::AcqRel);
+                }
+                return Err(self.tell(error));
+            }
+            self.renew(&link).await?;
+        }
     }
 
     /// Waits until the connection has ended, and tells why.
     pub async fn closed(&self) -> ClientError {
-        let error = self.inner.rpc.on_disconnect().await;
-        self.error(error)
+        if self.inner.told.load(Ordering::Acquire) {
+            return ClientError::Replaced;
+        }
+        let link = self.link();
+        let error = link.rpc.on_disconnect().await;
+        self.tell(link.error(error))
     }
 
     /// Waits until the connection has ended, and connects to the daemon that took over. Sessions are to be opened and
@@ -174,17 +423,14 @@ impl Client {
     ///
     /// None took over: why the connection ended. Or there is no connection to the one that did.
     pub async fn successor(&self) -> Result<Self, ClientError> {
-        match (self.closed().await, &self.inner.socket) {
-            (ClientError::Replaced, Some(socket)) => Self::connect(socket).await,
-            (error, _) => Err(error),
-        }
-    }
-
-    fn error(&self, error: jsonrpsee::core::client::Error) -> ClientError {
-        match ClientError::from(error) {
-            ClientError::Disconnected(_) if self.inner.routes.is_replaced() => ClientError::Replaced,
-            error => error,
-        }
+        let socket = match (self.closed().await, &self.inner.socket) {
+            (ClientError::Replaced, Some(socket)) => socket,
+            (error, _) => return Err(error),
+        };
+        let routes = Arc::default();
+        let link = start::reach(socket, true, &Handshake::new(&routes)).await?;
+        Self::on(link, routes, Some(socket.clone()))
+            .map_err(|source| ClientError::Connect { socket: socket.clone(), source })
     }
 
     pub(crate) fn routes(&self) -> &Routes {
@@ -207,6 +453,7 @@ pub async fn connect_stream(socket: &Path) -> Result<UnixStream, ClientError> {
 }
 
 /// Params by name, serialised once.
+#[derive(Clone)]
 struct Named(Box<RawValue>);
 
 impl Named {

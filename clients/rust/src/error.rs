@@ -9,6 +9,8 @@ use jsonrpsee::core::ClientError as Jsonrpsee;
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_proto::error::ErrorData;
 
+use crate::holder::Holder;
+
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -28,9 +30,11 @@ pub enum ClientError {
     /// The daemon ended with a bad status before it served; `words` is what it wrote.
     #[error("{} did not start: {status}{}", program.display(), quoted(words))]
     StartFailed { program: PathBuf, status: std::process::ExitStatus, words: String },
-    #[error("the daemon at {} does not answer after {} s{}", socket.display(), waited.as_secs(), quoted(words))]
-    NoAnswer { socket: PathBuf, waited: Duration, words: String },
-    /// The connection ended while a request was in flight, or before it was sent.
+    /// Somebody listens and says nothing, or a daemon that was started does not listen.
+    #[error("the daemon at {} does not answer after {} s{}{}", socket.display(), waited.as_secs(), held_by(holder.as_ref()), quoted(words))]
+    NoAnswer { socket: PathBuf, waited: Duration, holder: Option<Holder>, words: String },
+    /// The connection ended while a request was in flight, or before it was sent. It is not sent again, since it may
+    /// have been carried out.
     #[error("the connection to the daemon is gone: {0}")]
     Disconnected(String),
     /// Another daemon took over before this request was read: nothing was done, and it may be sent again there. See
@@ -108,6 +112,18 @@ impl From<Jsonrpsee> for ClientError {
             other => Self::Disconnected(other.to_string()),
         }
     }
+}
+
+/// Who holds the socket, and what to do about it.
+fn held_by(holder: Option<&Holder>) -> String {
+    let Some(holder) = holder else { return String::new() };
+    let Holder { pid, name, state } = holder;
+    let state = if holder.is_stopped() { "stopped" } else { state };
+    let advice = match holder.is_stopped() {
+        true => format!("`kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it"),
+        false => format!("try again, or end it by `kill {pid}`, and by `kill -KILL {pid}` when that does not help"),
+    };
+    format!(": process {pid} ({name}) holds the socket and is {state}; {advice}")
 }
 
 /// The daemon's own words, under the sentence that introduces them.

@@ -12,17 +12,22 @@ use toold_proto::tool::CallId;
 /// How much progress of one call waits to be taken, in bytes of its JSON.
 const MAX_WAITING: usize = 16 << 20;
 
-/// The calls in flight of one connection.
+/// How one connection ends.
 #[derive(Debug, Default)]
-pub(crate) struct Routes {
-    queues: Mutex<HashMap<CallId, Arc<Queue>>>,
+pub(crate) struct Ending {
     /// The daemon said that another one takes over, behind everything else that it said.
     replaced: AtomicBool,
     /// Nothing more is read.
     ended: Notify,
 }
 
-impl Routes {
+/// The calls in flight of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    queues: Mutex<HashMap<CallId, Arc<Queue>>>,
+}
+
+impl Ending {
     pub(crate) fn set_ended(&self) {
         self.ended.notify_one();
     }
@@ -39,7 +44,9 @@ impl Routes {
     pub(crate) fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }
+}
 
+impl Routes {
     /// `None` while a call of that id is in flight.
     pub(crate) fn open(&self, call_id: &CallId) -> Option<Arc<Queue>> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,12 +13,11 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
-use toold_proto::daemon::NoParams;
-use toold_proto::method::DaemonPing;
 use toold_proto::socket::log_path;
 
-use crate::client::Client;
+use crate::client::{Handshake, Link};
 use crate::error::ClientError;
+use crate::holder;
 
 /// How a daemon is started.
 #[derive(Clone, Debug)]
@@ -31,7 +30,7 @@ pub struct StartOptions {
 
 impl Default for StartOptions {
     fn default() -> Self {
-        Self { program: None, wait: Duration::from_secs(10) }
+        Self { program: None, wait: PATIENCE }
     }
 }
 
@@ -46,6 +45,10 @@ const START_AGAIN_AFTER: Duration = Duration::from_millis(300);
 /// How much of the daemon's own words an error shows, in bytes.
 const MAX_WORDS: u64 = 4096;
 
+/// How long connecting and the first answer may take. A machine that is busy, and a daemon that stands still for some
+/// seconds, take less.
+pub const PATIENCE: Duration = Duration::from_secs(8);
+
 pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
     UnixStream::connect(socket).await.map_err(|source| match source.kind() {
         // Reset: it was there, and stopped before it took the connection.
@@ -56,34 +59,88 @@ pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
     })
 }
 
-pub(crate) async fn connect_or_start(socket: &Path, options: &StartOptions) -> Result<Client, ClientError> {
+/// What one attempt to reach a daemon came to.
+enum Attempt {
+    Reached(Link),
+    /// Nobody listens.
+    Nobody,
+    /// It ended before its first answer, or hands its socket over: the next attempt meets another one.
+    Gone(ClientError),
+    /// So many connect at once that one has to wait for its turn; somebody listens, then.
+    Full,
+    /// Somebody listens and says nothing.
+    Silent,
+}
+
+/// Connects once, and speaks with who is there. What is said first may be said again to another daemon.
+async fn attempt(socket: &Path, deadline: Instant, handshake: &Handshake<'_>) -> Result<Attempt, ClientError> {
+    let stream = match connect(socket).await {
+        Ok(stream) => stream,
+        Err(ClientError::NotRunning { .. }) => return Ok(Attempt::Nobody),
+        Err(ClientError::Connect { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => {
+            return Ok(Attempt::Full);
+        }
+        Err(error) => return Err(error),
+    };
+    match timeout_at(deadline, handshake.over(stream)).await {
+        Ok(Ok(reached)) => Ok(Attempt::Reached(reached)),
+        Ok(Err(error @ (ClientError::Disconnected(_) | ClientError::Replaced))) => Ok(Attempt::Gone(error)),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Ok(Attempt::Silent),
+    }
+}
+
+/// Connects to a daemon that answers; again and again while one gives way to another. `was_there`: one was a moment
+/// ago, so that nobody listening is a pause between two.
+pub(crate) async fn reach(socket: &Path, was_there: bool, handshake: &Handshake<'_>) -> Result<Link, ClientError> {
+    reach_within(socket, was_there, PATIENCE, handshake).await
+}
+
+pub(crate) async fn reach_within(
+    socket: &Path,
+    mut was_there: bool,
+    patience: Duration,
+    handshake: &Handshake<'_>,
+) -> Result<Link, ClientError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let error = match attempt(socket, deadline, handshake).await? {
+            Attempt::Reached(reached) => return Ok(reached),
+            Attempt::Nobody if !was_there => return Err(ClientError::NotRunning { socket: socket.to_owned() }),
+            Attempt::Nobody => ClientError::NotRunning { socket: socket.to_owned() },
+            Attempt::Gone(error) => {
+                was_there = true;
+                error
+            }
+            Attempt::Full | Attempt::Silent => no_answer(socket, patience, None),
+        };
+        if Instant::now() >= deadline {
+            return Err(error);
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+pub(crate) async fn connect_or_start(
+    socket: &Path,
+    options: &StartOptions,
+    handshake: &Handshake<'_>,
+) -> Result<Link, ClientError> {
     let deadline = Instant::now() + options.wait;
     let mut started: Option<Started> = None;
     loop {
-        match Client::connect(socket).await {
-            Ok(client) => match timeout_at(deadline, client.call::<DaemonPing>(NoParams {})).await {
-                // Whatever it says, it speaks.
-                Ok(Ok(_) | Err(ClientError::Rpc(_))) => return Ok(client),
-                // It was about to stop when we came.
-                Ok(Err(ClientError::Disconnected(_))) => {}
-                Ok(Err(error)) => return Err(error),
-                Err(_) => return Err(no_answer(socket, options, started.as_ref())),
-            },
-            Err(ClientError::NotRunning { .. }) => {}
-            // So many connect at once that one has to wait for its turn; somebody listens, then.
-            Err(ClientError::Connect { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => {
-                if Instant::now() >= deadline {
-                    return Err(no_answer(socket, options, started.as_ref()));
-                }
-                sleep(LOOK_EVERY).await;
-                continue;
-            }
-            Err(error) => return Err(error),
-        }
+        let there = match attempt(socket, deadline, handshake).await? {
+            Attempt::Reached(reached) => return Ok(reached),
+            Attempt::Nobody => false,
+            // The one that takes over listens already; where none does, it was about to stop.
+            Attempt::Gone(ClientError::Replaced) | Attempt::Full | Attempt::Silent => true,
+            Attempt::Gone(_) => false,
+        };
         if Instant::now() >= deadline {
-            return Err(no_answer(socket, options, started.as_ref()));
+            return Err(no_answer(socket, options.wait, started.as_ref()));
         }
         match &mut started {
+            _ if there => {}
             None => started = Some(Started::spawn(socket, options)?),
             Some(running) => {
                 if let Some(status) = running.ended()? {
@@ -104,9 +161,9 @@ pub(crate) async fn connect_or_start(socket: &Path, options: &StartOptions) -> R
     }
 }
 
-fn no_answer(socket: &Path, options: &StartOptions, started: Option<&Started>) -> ClientError {
+fn no_answer(socket: &Path, waited: Duration, started: Option<&Started>) -> ClientError {
     let words = started.map(Started::words).unwrap_or_default();
-    ClientError::NoAnswer { socket: socket.to_owned(), waited: options.wait, words }
+    ClientError::NoAnswer { socket: socket.to_owned(), waited, holder: holder::of(socket), words }
 }
 
 /// A daemon that this process has started.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use toold_proto::daemon::{CLOSING, Closing};
 
-use crate::progress::Routes;
+use crate::progress::{Ending, Routes};
 
 /// The daemon reads messages of 16 MiB by default; the envelope of a request fits in the rest.
 pub(crate) const MAX_PARAMS: usize = (16 << 20) - 4096;
@@ -28,12 +28,12 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 pub(crate) struct Sender<W> {
     writer: W,
-    routes: Arc<Routes>,
+    ending: Arc<Ending>,
 }
 
 impl<W> Sender<W> {
-    pub(crate) fn new(writer: W, routes: Arc<Routes>) -> Self {
-        Self { writer, routes }
+    pub(crate) fn new(writer: W, ending: Arc<Ending>) -> Self {
+        Self { writer, ending }
     }
 }
 
@@ -50,7 +50,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> TransportSenderT for Sender<W> {
         let sent = sent.await;
         // Why it takes nothing more may stand in what is still to be read, such as that another daemon serves.
         if sent.is_err() {
-            let _ = tokio::time::timeout(LAST_WORDS, self.routes.ended()).await;
+            let _ = tokio::time::timeout(LAST_WORDS, self.ending.ended()).await;
         }
         sent
     }
@@ -63,11 +63,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> TransportSenderT for Sender<W> {
 pub(crate) struct Receiver<R> {
     reader: BufReader<R>,
     routes: Arc<Routes>,
+    ending: Arc<Ending>,
 }
 
 impl<R: AsyncRead + Send + Unpin + 'static> Receiver<R> {
-    pub(crate) fn new(reader: R, routes: Arc<Routes>) -> Self {
-        Self { reader: BufReader::with_capacity(64 << 10, reader), routes }
+    pub(crate) fn new(reader: R, routes: Arc<Routes>, ending: Arc<Ending>) -> Self {
+        Self { reader: BufReader::with_capacity(64 << 10, reader), routes, ending }
     }
 }
 
@@ -77,7 +78,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> TransportReceiverT for Receiver<R> {
     async fn receive(&mut self) -> Result<ReceivedMessage, io::Error> {
         let received = self.next_message().await;
         if received.is_err() {
-            self.routes.set_ended();
+            self.ending.set_ended();
         }
         received
     }
@@ -95,7 +96,7 @@ impl<R: AsyncRead + Unpin> Receiver<R> {
                 continue;
             }
             if says_that_another_takes_over(&line) {
-                self.routes.set_replaced();
+                self.ending.set_replaced();
                 continue;
             }
             if let Some(message) = answer_to_nothing(&line) {

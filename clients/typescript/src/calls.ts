@@ -3,6 +3,9 @@ import type { Connection } from "./connection.js";
 import type { CallProgress, ToolResult, ToolsExecuteParams } from "./protocol.js";
 import { Queue } from "./queue.js";
 
+/** Does some work on a connection, and again on the next one while a daemon gives way to another before it reads it. */
+export type Asked = <T>(work: (connection: Connection) => Promise<T>) => Promise<T>;
+
 /** How much progress of one call waits to be taken, in bytes on the wire. What comes then is dropped. */
 const MAX_WAITING = 16 * 1024 * 1024;
 
@@ -77,25 +80,28 @@ export class Call implements AsyncIterable<CallProgress>, AsyncDisposable {
   readonly id: string;
   readonly #queue = new ProgressQueue();
   readonly #sessionId: string | undefined;
-  readonly #ready: () => Promise<Connection>;
+  readonly #asked: Asked;
   readonly #result: Promise<ToolResult>;
   readonly #abandon = new AbortController();
   #done = false;
-  #sent: Promise<unknown> = Promise.resolve();
+  #sent = (): void => {};
+  /** When the request is on its way. */
+  readonly #underWay = new Promise<void>((resolve) => (this.#sent = resolve));
 
   /** @internal */
   constructor(
-    ready: () => Promise<Connection>,
+    asked: Asked,
     routes: Routes,
     params: ToolsExecuteParams & { call_id: string },
     signal?: AbortSignal,
   ) {
     this.id = params.call_id;
     this.#sessionId = params.session_id;
-    this.#ready = ready;
+    this.#asked = asked;
     routes.add(this.id, this.#queue);
     this.#result = this.#run(params, signal).finally(() => {
       this.#done = true;
+      this.#sent();
       routes.remove(this.id);
       this.#queue.end();
     });
@@ -116,10 +122,12 @@ export class Call implements AsyncIterable<CallProgress>, AsyncDisposable {
   /** Asks the daemon to cancel the call, whose result is then `CallCancelled`. False when it had ended already. */
   async cancel(): Promise<boolean> {
     // A cancel must not overtake its call.
-    await this.#sent.catch(() => {});
+    await this.#underWay;
     if (this.#done) return false;
     const params = { call_id: this.id, session_id: this.#sessionId };
-    const answer = (await (await this.#ready()).request("tools.cancel", params)) as { cancelled: boolean };
+    const answer = (await this.#asked((connection) => connection.request("tools.cancel", params))) as {
+      cancelled: boolean;
+    };
     return answer.cancelled;
   }
 
@@ -138,10 +146,12 @@ export class Call implements AsyncIterable<CallProgress>, AsyncDisposable {
 
   async #run(params: ToolsExecuteParams, signal: AbortSignal | undefined): Promise<ToolResult> {
     signal?.throwIfAborted();
-    const ready = this.#ready();
-    this.#sent = ready;
-    const connection = await ready;
     const signals = signal === undefined ? this.#abandon.signal : AbortSignal.any([signal, this.#abandon.signal]);
-    return (await connection.request("tools.execute", params, signals)) as ToolResult;
+    const answer = this.#asked((connection) => {
+      const answer = connection.request("tools.execute", params, signals);
+      this.#sent();
+      return answer;
+    });
+    return (await answer) as ToolResult;
   }
 }

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Call, ProgressQueue, Routes } from "./calls.js";
 import { Connection, type Log } from "./connection.js";
 import { lacks, passedOn } from "./environment.js";
-import { Disconnected, errorOf, NotRunning, RpcError } from "./errors.js";
+import { Disconnected, errorOf, NotRead, NotRunning, RpcError } from "./errors.js";
 import { Events, type EventsOptions } from "./events.js";
 import { Lent, type LentTool, type Run } from "./lend.js";
 import { socketPath } from "./place.js";
@@ -31,7 +31,7 @@ import {
   type OnQuestion,
   type Responder,
 } from "./responder.js";
-import { connectOrStart, within } from "./start.js";
+import { connectOrStart, PATIENCE, reach, within } from "./start.js";
 import { Subscription } from "./subscription.js";
 
 export interface ClientOptions {
@@ -151,7 +151,7 @@ export function text(result: Pick<ToolResult, "content">): string {
  *
  * It connects by `connect` or at its first request, and starts a daemon when there is none. When the connection is
  * lost, requests in flight reject with `Disconnected`, since nobody knows whether they were carried out; the next one
- * connects again. The session, events, prompts and lent tools come back with the connection, which is sought in the
+ * connects again. When another daemon takes over, requests that the old one did not read are sent to the new one. The session, events, prompts and lent tools come back with the connection, which is sought in the
  * background as soon as there are any of the last three.
  *
  * It keeps the process alive until it is closed.
@@ -220,7 +220,7 @@ export class Client implements AsyncDisposable {
   request(method: string, params?: object, options?: RequestOptions): Promise<unknown>;
   async request(method: string, params: object = {}, options: RequestOptions = {}): Promise<unknown> {
     const patience = options.timeout ?? this.#timeout;
-    const work = async (signal?: AbortSignal) => (await this.#ready()).request(method, params, signal);
+    const work = (signal?: AbortSignal) => this.#asked((connection) => connection.request(method, params, signal));
     return within(patience, method, work, options.signal);
   }
 
@@ -251,7 +251,7 @@ export class Client implements AsyncDisposable {
       client: { name: this.#options.name ?? "node" },
       protocol: 2,
     };
-    const work = async (signal?: AbortSignal) => this.#openOn(await this.#ready(), params, signal);
+    const work = (signal?: AbortSignal) => this.#asked((connection) => this.#openOn(connection, params, signal));
     const session = await within(this.#timeout, "session.open", work);
     this.#sessionParams = { ...params, cwd: session.cwd, session_id: session.session_id };
     // Lent tools belong to the session that they were lent in.
@@ -311,7 +311,7 @@ export class Client implements AsyncDisposable {
       no_cache: options.noCache,
       detach: options.detach,
     };
-    return new Call(() => this.#ready(), this.#routes, params, options.signal);
+    return new Call((work) => this.#asked(work), this.#routes, params, options.signal);
   }
 
   /**
@@ -353,7 +353,7 @@ export class Client implements AsyncDisposable {
       const params = { calls: blocks, strategy, session_id: sessionId, format, progress: onProgress !== undefined };
       const answer = (async () => {
         signal?.throwIfAborted();
-        return (await this.#ready()).request("tools.execute_batch", params, signal);
+        return this.#asked((connection) => connection.request("tools.execute_batch", params, signal));
       })().finally(() => queue.end());
       // It is awaited below, behind its progress.
       answer.catch(() => {});
@@ -394,7 +394,7 @@ export class Client implements AsyncDisposable {
     options: RequestOptions = {},
   ): Promise<Subscription<S>> {
     const subscription = new Subscription(method);
-    const work = async (signal?: AbortSignal) => subscription.stand(await this.#ready(), params, signal);
+    const work = (signal?: AbortSignal) => this.#asked((connection) => subscription.stand(connection, params, signal));
     await within(options.timeout ?? this.#timeout, method, work, options.signal);
     return subscription;
   }
@@ -434,8 +434,7 @@ export class Client implements AsyncDisposable {
   }
 
   async #put(standing: Standing, what: string): Promise<void> {
-    const connection = await this.#ready();
-    await within(this.#timeout, what, (signal) => standing.stand(connection, signal));
+    await within(this.#timeout, what, (signal) => this.#asked((connection) => standing.stand(connection, signal)));
   }
 
   async #respond(responder: Responder, what: string): Promise<() => Promise<void>> {
@@ -456,6 +455,21 @@ export class Client implements AsyncDisposable {
     };
   }
 
+  /** Sends again what a daemon did not read that gave way to another: it was not carried out. */
+  async #asked<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    let deadline: number | undefined;
+    for (;;) {
+      const connection = await this.#ready();
+      try {
+        return await work(connection);
+      } catch (error) {
+        if (!(error instanceof NotRead) || !this.#reconnect || this.#closing.signal.aborted) throw error;
+        deadline ??= performance.now() + PATIENCE;
+        if (performance.now() >= deadline) throw error;
+      }
+    }
+  }
+
   /** The connection, made anew when there is none. */
   async #ready(): Promise<Connection> {
     if (this.#closing.signal.aborted) throw new Disconnected("the client is closed");
@@ -464,17 +478,28 @@ export class Client implements AsyncDisposable {
     if (known !== undefined && !this.#reconnect) throw new Disconnected(known.lost);
     return this.#once(() => {
       const { start = true, toold, startTimeout = 10_000 } = this.#options;
-      if (!start) return Connection.open(this.socket, this.#log);
+      if (!start) return reach(this.socket, this.#log);
       return connectOrStart(this.socket, { program: toold, patience: startTimeout }, this.#log);
     });
   }
 
   /** Makes one connection at a time, for all that wait for one. */
   #once(open: () => Promise<Connection>): Promise<Connection> {
-    this.#connecting ??= open()
-      .then((connection) => this.#settle(connection))
-      .finally(() => (this.#connecting = undefined));
+    this.#connecting ??= this.#settled(open).finally(() => (this.#connecting = undefined));
     return this.#connecting;
+  }
+
+  /** What is put up is put up again on the next connection when a daemon gives way to another meanwhile. */
+  async #settled(open: () => Promise<Connection>): Promise<Connection> {
+    const deadline = performance.now() + PATIENCE;
+    for (;;) {
+      const connection = await open();
+      try {
+        return await this.#settle(connection);
+      } catch (error) {
+        if (!(error instanceof NotRead) || this.#closing.signal.aborted || performance.now() >= deadline) throw error;
+      }
+    }
   }
 
   /** Puts up on a new connection what belongs to this client. */
@@ -543,7 +568,7 @@ export class Client implements AsyncDisposable {
       await pause(wait, undefined, { signal }).catch(() => {});
       if (signal.aborted || this.connected) return;
       try {
-        await this.#once(() => Connection.open(this.socket, this.#log));
+        await this.#once(() => reach(this.socket, this.#log));
         return;
       } catch (error) {
         if (signal.aborted || error instanceof NotRunning || error instanceof Disconnected) continue;

@@ -9,9 +9,9 @@ import {
   type MessageConnection,
 } from "vscode-jsonrpc/node";
 
-import { Disconnected, errorOf, NotRunning, TooLarge, Unreachable } from "./errors.js";
+import { Disconnected, errorOf, NotRead, NotRunning, TooLarge, Unreachable } from "./errors.js";
 import { SUBSCRIPTIONS, type CallProgress, type Subscriptions } from "./protocol.js";
-import { CLOSED, LineReader, LineWriter, MAX_MESSAGE, measure, wireSizes } from "./stream.js";
+import { CLOSED, keepReading, LineReader, LineWriter, MAX_MESSAGE, measure, wireSizes } from "./stream.js";
 
 /** What goes wrong where no caller would hear of it. */
 export type Log = (message: string) => void;
@@ -25,6 +25,8 @@ export class Connection {
   readonly #subscriptions = new Map<string, { onItem: (item: never) => void; onLost?: (reason: string) => void }>();
   #lost: string | undefined;
   #failure: string | undefined;
+  /** The daemon said that another one takes over, behind all its answers. */
+  #replaced = false;
   /** Called with each `tools.progress`, and the bytes it took on the wire. */
   onProgress: (progress: CallProgress, size: number) => void = () => {};
   /** Called once, when the connection has ended. */
@@ -48,6 +50,7 @@ export class Connection {
     this.#socket = socket;
     socket.removeAllListeners("error");
     socket.on("error", (error) => (this.#failure = error.message));
+    keepReading(socket);
     this.#rpc = createMessageConnection(new LineReader(socket), new LineWriter(socket), {
       error: log,
       warn: log,
@@ -58,6 +61,9 @@ export class Connection {
     this.#rpc.onNotification(CLOSED, () => {
       const failure = this.#failure;
       this.#end(failure === undefined ? "the daemon closed the connection" : `the connection is gone: ${failure}`);
+    });
+    this.#rpc.onNotification("daemon.closing", ({ reason }: { reason: string }) => {
+      this.#replaced = reason === "restart";
     });
     this.#rpc.onNotification("tools.progress", (progress: CallProgress) => {
       this.onProgress(progress, wireSizes.get(progress) ?? 0);
@@ -81,7 +87,7 @@ export class Connection {
    */
   async request(method: string, params: object, signal?: AbortSignal): Promise<unknown> {
     signal?.throwIfAborted();
-    if (this.#lost !== undefined) throw new Disconnected(this.#lost);
+    if (this.#lost !== undefined) throw new NotRead(this.#lost);
     const bytes = measure(params);
     if (bytes > MAX_PARAMS) {
       throw new TooLarge(`the request has ${bytes} bytes, and the daemon reads ${MAX_PARAMS} at most`);
@@ -101,7 +107,11 @@ export class Connection {
       });
     } catch (error) {
       if (signal?.aborted && error === signal.reason) throw error;
-      if (this.#lost !== undefined) throw new Disconnected(this.#lost);
+      if (this.#lost !== undefined) {
+        if (this.#replaced) throw new NotRead("another daemon has taken over before the request was read");
+        const unknown = `whether ${method} was carried out is not known, so it is not sent again`;
+        throw new Disconnected(`${this.#lost}; ${unknown}`);
+      }
       throw error instanceof ResponseError ? errorOf(error) : error;
     } finally {
       // A signal may live long; it shall not hold the requests that were made with it.

@@ -25,6 +25,12 @@ export class StartFailed extends Unreachable {}
 /** The connection ended while a request was in flight: whether it was carried out is not known. */
 export class Disconnected extends Unreachable {}
 
+/**
+ * The connection ended before the daemon read the request: it was not carried out. `Client` sends it to the daemon that
+ * took over, and rejects with this only when there is none, or with `reconnect: false`.
+ */
+export class NotRead extends Disconnected {}
+
 /** The caller's own patience has ended. A tool's time-out is a result instead. */
 export class RequestTimeout extends TooldError {}
 

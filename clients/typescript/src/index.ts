@@ -24,6 +24,7 @@ export {
   Disconnected,
   ExecutionFailed,
   InvalidArguments,
+  NotRead,
   NotRunning,
   Overloaded,
   PermissionsUnavailable,

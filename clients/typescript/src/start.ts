@@ -10,7 +10,7 @@ import { dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { Connection, type Log } from "./connection.js";
-import { Disconnected, NotRunning, RequestTimeout, RpcError, StartFailed, Unreachable } from "./errors.js";
+import { Disconnected, NotRead, NotRunning, RequestTimeout, RpcError, StartFailed, Unreachable } from "./errors.js";
 import { findProgram } from "./place.js";
 
 /** Milliseconds between two looks at a socket that nobody listens at yet. */
@@ -27,18 +27,40 @@ export interface StartOptions {
   patience: number;
 }
 
+/** How long a daemon that is there may take to answer first, in milliseconds. */
+export const PATIENCE = 8000;
+
+/**
+ * Connects to a daemon that answers. One that hands its socket over meanwhile is followed by the next. Throws
+ * `NotRunning` when nobody listens.
+ */
+export async function reach(socket: string, log: Log): Promise<Connection> {
+  const deadline = performance.now() + PATIENCE;
+  for (let wasThere = false; ; wasThere = true) {
+    const met = await answering(socket, deadline, log);
+    if (met instanceof Connection) return met;
+    if (met === "nobody" && !wasThere) throw new NotRunning(`no daemon is running at ${socket}`);
+    if (performance.now() >= deadline) {
+      throw new Unreachable(`the daemon at ${socket} closes each connection before it answers`);
+    }
+    await pause(LOOK_EVERY);
+  }
+}
+
 /** Connects, and starts a daemon when there is none. */
 export async function connectOrStart(socket: string, options: StartOptions, log: Log): Promise<Connection> {
   const deadline = performance.now() + options.patience;
   let started: Started | undefined;
   for (;;) {
-    const connection = await answering(socket, deadline, log);
-    if (connection !== undefined) return connection;
+    const met = await answering(socket, deadline, log);
+    if (met instanceof Connection) return met;
     if (performance.now() >= deadline) {
       const seconds = options.patience / 1000;
       throw new StartFailed(`the daemon at ${socket} does not answer after ${seconds} s${started?.words() ?? ""}`);
     }
-    if (started === undefined) {
+    if (met === "busy") {
+      // Somebody listens: none is to be started.
+    } else if (started === undefined) {
       started = await Started.spawn(socket, options.program);
     } else if (started.status !== undefined) {
       if (started.status !== "exit status 0") {
@@ -52,16 +74,19 @@ export async function connectOrStart(socket: string, options: StartOptions, log:
   }
 }
 
-/** A connection whose other end answers; `undefined` when nobody listens, or the daemon was about to stop. */
-async function answering(socket: string, deadline: number, log: Log): Promise<Connection | undefined> {
+/**
+ * A connection whose other end answers. Or `nobody` listens; the daemon was about to `stop`; or it is `busy`: with
+ * others, or with handing its socket over.
+ */
+async function answering(socket: string, deadline: number, log: Log): Promise<Connection | "nobody" | "stop" | "busy"> {
   let connection: Connection;
   try {
     connection = await Connection.open(socket, log);
   } catch (error) {
-    if (error instanceof NotRunning) return undefined;
+    if (error instanceof NotRunning) return "nobody";
     // So many connect at once that one has to wait for its turn.
     const cause = error instanceof Unreachable ? (error.cause as NodeJS.ErrnoException | undefined) : undefined;
-    if (cause?.code === "EAGAIN") return undefined;
+    if (cause?.code === "EAGAIN") return "busy";
     throw error;
   }
   const signal = AbortSignal.timeout(Math.max(Math.ceil(deadline - performance.now()), 1));
@@ -72,7 +97,8 @@ async function answering(socket: string, deadline: number, log: Log): Promise<Co
     // Whatever it says, it speaks.
     if (error instanceof RpcError) return connection;
     await connection.close();
-    if (error instanceof Disconnected) return undefined;
+    if (error instanceof NotRead) return "busy";
+    if (error instanceof Disconnected) return "stop";
     if (signal.aborted) throw new Unreachable(`the daemon at ${socket} listens and does not answer`);
     throw error;
   }

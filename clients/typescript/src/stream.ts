@@ -23,6 +23,31 @@ export const CLOSED = "$/closed";
 /** How many bytes params took on the wire, of progress only. */
 export const wireSizes = new WeakMap<object, number>();
 
+/** How long the rest of what was sent is read when nothing can be written any more, in milliseconds. */
+const LAST_WORDS = 5000;
+
+/**
+ * Lets a socket be read to its end when it cannot be written to. Node would close it at once, and lose answers that
+ * have arrived, and the word that another daemon serves.
+ */
+export function keepReading(socket: Socket): void {
+  type Written = (error?: Error | null) => void;
+  const own = socket as unknown as {
+    _write(chunk: unknown, encoding: string, written: Written): void;
+    _writev?(chunks: unknown, written: Written): void;
+  };
+  const kept =
+    (written: Written): Written =>
+    (error) => {
+      if (error) setTimeout(() => socket.destroy(error), LAST_WORDS).unref();
+      written();
+    };
+  const write = own._write.bind(socket);
+  own._write = (chunk, encoding, written) => write(chunk, encoding, kept(written));
+  const writev = own._writev?.bind(socket);
+  if (writev) own._writev = (chunks, written) => writev(chunks, kept(written));
+}
+
 export class LineReader extends AbstractMessageReader implements MessageReader {
   readonly #socket: Socket;
 

@@ -3,6 +3,8 @@
 local client = require("toold.client")
 local config = require("toold.config")
 
+local uv = vim.uv or vim.loop
+
 local M = {
   -- In flight, the oldest first: `{id, name, message, progress, total, cancel}`.
   running = {},
@@ -33,28 +35,40 @@ local function begin(name)
   return call
 end
 
---- Connects, starting a daemon if need be, and makes the request that `params` (a function) describes.
+--- Connects, starting a daemon if need be, and makes the request that `params` (a function) describes; again when the
+--- daemon has given way to another one and did not read it.
 local function run(call, method, params, callback)
+  local deadline
   local function done(err, result)
     remove(call)
     callback(err, result)
   end
-  client.connect({ start = config.options.start }, function(err)
-    if err then
-      return done(err)
-    end
-    if call.cancelled then
-      return done({ code = -32800, message = "cancelled" })
-    end
-    -- What the person sees on the screen is what the tool must see.
-    require("toold.buffers").flush()
-    local id = client.request(method, params(), done)
-    local cancel = client.canceller(id)
-    function call.cancel()
-      call.cancelled = true
-      cancel()
-    end
-  end)
+  local function attempt()
+    client.connect({ start = config.options.start }, function(err)
+      if err then
+        return done(err)
+      end
+      if call.cancelled then
+        return done({ code = -32800, message = "cancelled" })
+      end
+      -- What the person sees on the screen is what the tool must see.
+      require("toold.buffers").flush()
+      local id = client.request(method, params(), function(request_err, result)
+        deadline = deadline or uv.now() + client.AGAIN_FOR
+        if request_err and request_err.not_read and uv.now() < deadline then
+          -- Later, when what ends with the connection has ended.
+          return vim.schedule(attempt)
+        end
+        done(request_err, result)
+      end)
+      local cancel = client.canceller(id)
+      function call.cancel()
+        call.cancelled = true
+        cancel()
+      end
+    end)
+  end
+  attempt()
   return call
 end
 

@@ -9,7 +9,11 @@ local M = {
   tools = {},
   -- `{id, cwd, asked_cwd, workspace, env_ignored}` of the session, kept for the next connection.
   session = nil,
+  -- How long a request is made again while one daemon gives way to another, in milliseconds.
+  AGAIN_FOR = 8000,
 }
+
+local uv = vim.uv or vim.loop
 
 -- Milliseconds between two looks for a daemon, at first and at most.
 local LOOK_FIRST, LOOK_AT_MOST = 250, 5000
@@ -41,7 +45,7 @@ function M.request(method, params, callback, on_item)
   if not connection then
     vim.schedule(function()
       if callback then
-        callback({ message = "not connected to the daemon", kind = "disconnected" })
+        callback({ message = "not connected to the daemon", kind = "disconnected", not_read = true })
       end
     end)
     return nil
@@ -80,26 +84,35 @@ function M.connect(how, callback)
   local function may_start()
     return want_start and own == generation
   end
-  start.connect(config.options, may_start, function(err, opened)
-    if own ~= generation then
-      if opened then
-        opened:close()
+  local deadline = uv.now() + M.AGAIN_FOR
+  local function attempt()
+    start.connect(config.options, may_start, function(err, opened)
+      if own ~= generation then
+        if opened then
+          opened:close()
+        end
+        return
       end
-      return
-    end
-    if err then
-      return M.finish(err)
-    end
-    M.open(opened, own)
-  end)
+      if err then
+        return M.finish(err)
+      end
+      M.open(opened, own, uv.now() < deadline and attempt or M.finish)
+    end)
+  end
+  attempt()
 end
 
-function M.open(opened, own)
+--- Puts up on a connection what belongs to this editor. `again(err)` when the daemon gives way to another meanwhile.
+function M.open(opened, own, again)
   local function failed(err)
     opened:close()
-    if own == generation then
-      M.finish(err)
+    if own ~= generation then
+      return
     end
+    if err.not_read then
+      return again(err)
+    end
+    M.finish(err)
   end
   M.open_session(opened, function(err)
     if err then
@@ -134,7 +147,7 @@ function M.open_session(on, callback)
     env = environment.passed_on(vim.fn.environ()),
   }
   on:request("session.open", params, function(err, opened)
-    if err and params.session_id then
+    if err and err.kind ~= "disconnected" and params.session_id then
       -- It may have been closed, or be somebody else's by now: a new one, then.
       M.session = nil
       return M.open_session(on, callback)

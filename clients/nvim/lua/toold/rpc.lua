@@ -80,6 +80,9 @@ function Connection:take(line)
   local ok, message = pcall(vim.json.decode, line, { luanil = { object = true } })
   if not ok or type(message) ~= "table" then
     vim.notify("toold: the daemon sent what is no message: " .. line:sub(1, 200), vim.log.levels.WARN)
+  elseif message.method == "daemon.closing" then
+    -- Behind all answers: what has none was not read.
+    self.replaced = message.params.reason == "restart"
   elseif message.method == "tools.progress" then
     guarded(self.on_progress, message.params)
   elseif message.method then
@@ -105,12 +108,13 @@ function Connection:answered(message)
 end
 
 --- Sends a request and gives its id. `callback(err, result)`; `err` is a JSON-RPC error object, or has only a
---- `message` when the connection is lost. With `on_item` it is a subscription.
+--- `message` when the connection is lost, and `not_read` when the daemon has not read the request: then it may be made
+--- again. With `on_item` it is a subscription.
 function Connection:request(method, params, callback, on_item)
   callback = callback or function() end
   if self.closed then
     vim.schedule(function()
-      guarded(callback, { message = self.closed, kind = "disconnected" })
+      guarded(callback, { message = self.closed, kind = "disconnected", not_read = true })
     end)
     return nil
   end
@@ -157,7 +161,11 @@ function Connection:close(reason)
   local waiting = self.waiting
   self.waiting, self.subscriptions = {}, {}
   for _, request in pairs(waiting) do
-    guarded(request.callback, { message = self.closed, kind = "disconnected" })
+    local message = self.closed
+    if not self.replaced then
+      message = message .. "; whether the request was carried out is not known, so it is not made again"
+    end
+    guarded(request.callback, { message = message, kind = "disconnected", not_read = self.replaced })
   end
   guarded(self.on_closed, self.closed)
 end

@@ -135,7 +135,10 @@ function M.connect(options, may_start, callback)
         patience:close()
       end
       -- Whatever it says, it speaks; only one that was about to stop does not.
-      if err and err.kind == "disconnected" then
+      if err and err.not_read and uv.now() < deadline then
+        -- It has handed its socket over: the next one listens already.
+        return vim.defer_fn(attempt, LOOK_EVERY)
+      elseif err and err.kind == "disconnected" then
         return nobody()
       end
       callback(nil, connection)

@@ -8,6 +8,7 @@ import inspect
 import logging
 import os
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,8 +17,8 @@ from typing import Any, Literal, TypeVar, Union, overload
 from .calls import AsyncCall, ProgressQueue, Routes
 from .connection import Connection
 from .environment import lacks, passed_on
-from .errors import Disconnected, NotRunning, RequestTimeout, RpcError, TooldError, Unreachable, error_of
-from .launch import connect, connect_or_start
+from .errors import Disconnected, NotRead, NotRunning, RequestTimeout, RpcError, TooldError, Unreachable, error_of
+from .launch import PATIENCE, connect_or_start, reach
 from .lend import Lent, lent
 from .model import Answer, Ask, Progress, Question, Reply, Session, SharedSession, Tool, ToolResult
 from .place import socket_path
@@ -175,10 +176,10 @@ class AsyncClient:
             client={"name": self._name},
             protocol=2,
         )
-        connection = await self._ready()
-        opened = await self._within(self._timeout, "session.open", self._open(connection, params))
+        opening = self._asked(lambda connection: self._open(connection, params))
+        opened = await self._within(self._timeout, "session.open", opening)
         self._session_params = {**params, "cwd": opened.cwd, "session_id": opened.session_id}
-        await self._loans.move(connection)
+        await self._asked(self._loans.move)
         return opened
 
     async def share_session(self, session_id: str | None = None) -> SharedSession:
@@ -257,7 +258,7 @@ class AsyncClient:
             no_cache=no_cache or None,
             detach=detach or None,
         )
-        return AsyncCall(self._ready, self._routes, params)
+        return AsyncCall(self._asked, self._routes, params)
 
     async def execute(
         self,
@@ -414,10 +415,10 @@ class AsyncClient:
         await self.lend_tool(lent(function, **options))
 
     async def lend_tool(self, tool: Lent) -> None:
-        connection = await self._ready()
+        await self._ready()
         self._loans.add(tool)
         try:
-            await self._within(self._timeout, "tools.provide", self._loans.put_up(connection, tool))
+            await self._within(self._timeout, "tools.provide", self._asked(lambda on: self._loans.put_up_once(on, tool)))
         except BaseException:
             self._loans.remove(tool.name)
             raise
@@ -430,7 +431,21 @@ class AsyncClient:
     # Below: how the connection is kept.
 
     async def _request(self, method: str, params: Mapping[str, Any]) -> Any:
-        return await (await self._ready()).request(method, params)
+        return await self._asked(lambda connection: connection.request(method, params))
+
+    async def _asked(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Sends again what a daemon did not read that gave way to another: it was not carried out."""
+        deadline: float | None = None
+        while True:
+            connection = await self._ready()
+            try:
+                return await work(connection)
+            except NotRead:
+                if not self._reconnect or self._closed:
+                    raise
+                deadline = deadline or time.monotonic() + PATIENCE
+                if time.monotonic() >= deadline:
+                    raise
 
     async def _within(self, seconds: float | None, what: str, work: Awaitable[T]) -> T:
         try:
@@ -448,11 +463,18 @@ class AsyncClient:
                 return known
             if known is not None and not self._reconnect:
                 raise Disconnected(known.lost or "the connection is gone")
-            if self._start:
-                connection = await connect_or_start(self.socket, self._program, self._start_timeout)
-            else:
-                connection = await connect(self.socket)
-            return await self._settle(connection)
+            deadline = time.monotonic() + PATIENCE
+            while True:
+                if self._start:
+                    connection = await connect_or_start(self.socket, self._program, self._start_timeout)
+                else:
+                    connection = await reach(self.socket)
+                try:
+                    return await self._settle(connection)
+                except NotRead:
+                    # What is put up is put up again on the next connection.
+                    if self._closed or time.monotonic() >= deadline:
+                        raise
 
     async def _settle(self, connection: Connection) -> Connection:
         """Puts up on a new connection what belongs to this client."""
@@ -515,7 +537,7 @@ class AsyncClient:
                 if self._connection is None or self._connection.lost is None:
                     return
                 try:
-                    await self._settle(await connect(self.socket))
+                    await self._settle(await reach(self.socket))
                     return
                 except (NotRunning, Disconnected):
                     continue
@@ -523,8 +545,7 @@ class AsyncClient:
                     logger.warning("could not come back to %s: %s", self.socket, error)
 
     async def _open_events(self, events: AsyncEvents) -> None:
-        connection = await self._ready()
-        await self._within(self._timeout, "events.subscribe", events.stand(connection))
+        await self._within(self._timeout, "events.subscribe", self._asked(events.stand))
         self._events.append(events)
 
     def _forget_events(self, events: AsyncEvents) -> None:

@@ -14,6 +14,9 @@ from .model import Progress, ToolResult
 # How much progress of one call waits to be taken, in bytes of its JSON. What comes then is dropped.
 MAX_WAITING = 16 * 1024 * 1024
 
+# Does some work on a connection, and again on the next one while a daemon gives way to another before it reads it.
+Asked = Callable[[Callable[[Connection], Awaitable[Any]]], Awaitable[Any]]
+
 Sink = Callable[[dict[str, Any], int], None]
 
 
@@ -87,13 +90,13 @@ class AsyncCall:
 
     def __init__(
         self,
-        ready: Callable[[], Awaitable[Connection]],
+        asked: Asked,
         routes: Routes,
         params: dict[str, Any],
     ) -> None:
         self.id: str = params["call_id"]
         self._session_id: str | None = params.get("session_id")
-        self._ready = ready
+        self._asked = asked
         self._routes = routes
         self._queue = ProgressQueue()
         # Set when the request is on its way: a cancel must not overtake it.
@@ -117,7 +120,7 @@ class AsyncCall:
         params = {"call_id": self.id}
         if self._session_id is not None:
             params["session_id"] = self._session_id
-        answer = await (await self._ready()).request("tools.cancel", params)
+        answer = await self._asked(lambda connection: connection.request("tools.cancel", params))
         return bool(answer["cancelled"])
 
     def done(self) -> bool:
@@ -148,9 +151,11 @@ class AsyncCall:
         return progress
 
     async def _run(self, params: dict[str, Any]) -> ToolResult:
-        connection = await self._ready()
-        self._sent.set()
-        return ToolResult.of(await connection.request("tools.execute", params))
+        def send(connection: Connection) -> Awaitable[Any]:
+            self._sent.set()
+            return connection.request("tools.execute", params)
+
+        return ToolResult.of(await self._asked(send))
 
     def _ended(self, task: asyncio.Task[ToolResult]) -> None:
         self._sent.set()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM
+from socket import socket as _System
 from typing import Any, NamedTuple
 
-from .errors import Disconnected, TooLarge, error_of
+from .errors import Disconnected, NotRead, TooLarge, error_of
 
 logger = logging.getLogger("toold")
 
@@ -20,9 +22,30 @@ Item = Callable[[Any], None]
 
 
 class _Waiting(NamedTuple):
+    method: str
     answer: asyncio.Future[Any]
     # For a subscription: where its items go from the moment the answer is read.
     on_item: Item | None
+
+
+class _Socket(_System):
+    """Lets itself be read to its end when it cannot be written to.
+
+    asyncio would close it at once, and lose answers that have arrived, and the word that another daemon serves.
+    """
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        try:
+            return super().send(data, flags)
+        except (BrokenPipeError, ConnectionResetError):
+            return len(data)
+
+    def sendmsg(self, buffers: Iterable[Any], *others: Any) -> int:
+        parts = list(buffers)
+        try:
+            return super().sendmsg(parts, *others)
+        except (BrokenPipeError, ConnectionResetError):
+            return sum(len(part) for part in parts)
 
 
 class Connection:
@@ -41,10 +64,19 @@ class Connection:
         # Called once, when the stream has ended.
         self.on_closed: Callable[[], None] = lambda: None
         self.lost: str | None = None
+        # The daemon said that another one takes over, behind all its answers.
+        self._replaced = False
 
     @classmethod
     async def open(cls, socket: Path) -> Connection:
-        reader, writer = await asyncio.open_unix_connection(str(socket), limit=MAX_MESSAGE + 4096)
+        own = _Socket(AF_UNIX, SOCK_STREAM)
+        try:
+            own.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(own, str(socket))
+            reader, writer = await asyncio.open_unix_connection(sock=own, limit=MAX_MESSAGE + 4096)
+        except BaseException:
+            own.close()
+            raise
         connection = cls(reader, writer)
         connection._reading = asyncio.create_task(connection._read(), name="toold-reader")
         return connection
@@ -55,13 +87,13 @@ class Connection:
         With `on_item` it is a subscription, whose items go there without a gap behind the answer.
         """
         if self.lost is not None:
-            raise Disconnected(self.lost)
+            raise NotRead(self.lost)
         self._last_id += 1
         request_id = self._last_id
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
         data = _encode(message)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = _Waiting(answer, on_item)
+        self._waiting[request_id] = _Waiting(method, answer, on_item)
         try:
             await self._send(data)
             return await answer
@@ -92,8 +124,9 @@ class Connection:
             # Two tasks must not drain at once in older versions of asyncio.
             async with self._drain:
                 await self._writer.drain()
-        except OSError as error:
-            raise Disconnected(f"the connection to the daemon is gone: {error}") from error
+        except OSError:
+            # Why, and whether the request was read, stands in what is still to be read.
+            return
 
     async def _read(self) -> None:
         reason = "the daemon closed the connection"
@@ -136,7 +169,9 @@ class Connection:
             waiting.answer.set_exception(error_of(error))
 
     def _notified(self, method: str, params: dict[str, Any], size: int) -> None:
-        if method == "tools.progress":
+        if method == "daemon.closing":
+            self._replaced = params.get("reason") == "restart"
+        elif method == "tools.progress":
             self.on_progress(params, size)
         elif (on_item := self._subscriptions.get(params.get("subscription", ""))) is not None:
             on_item(params.get("result"))
@@ -149,9 +184,14 @@ class Connection:
         waiting, self._waiting = self._waiting, {}
         for request in waiting.values():
             if not request.answer.done():
-                request.answer.set_exception(Disconnected(reason))
+                request.answer.set_exception(self._unanswered(request.method, reason))
         self._subscriptions.clear()
         self.on_closed()
+
+    def _unanswered(self, method: str, reason: str) -> Disconnected:
+        if self._replaced:
+            return NotRead("another daemon has taken over before the request was read")
+        return Disconnected(f"{reason}; whether {method} was carried out is not known, so it is not sent again")
 
 
 def _encode(message: Mapping[str, Any]) -> bytes:

@@ -30,6 +30,13 @@ class Disconnected(Unreachable):
     """The connection ended while a request was in flight: whether it was carried out is not known."""
 
 
+class NotRead(Disconnected):
+    """The connection ended before the daemon read the request: it was not carried out.
+
+    A client sends it to the daemon that took over, and raises this only when there is none, or it may not reconnect.
+    """
+
+
 class RequestTimeout(TooldError, TimeoutError):
     """The caller's own patience has ended. A tool's time-out is a result instead."""
 

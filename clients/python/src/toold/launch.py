@@ -12,15 +12,18 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from typing import Literal
 
 from .connection import Connection
-from .errors import Disconnected, NotRunning, RpcError, StartFailed, Unreachable
+from .errors import Disconnected, NotRead, NotRunning, RpcError, StartFailed, Unreachable
 from .place import find_program
 
 # Seconds between two looks at a socket that nobody listens at yet.
 LOOK_EVERY = 0.01
 # A daemon that gave way to another may have met one that was stopping: then the next one is started.
 START_AGAIN_AFTER = 0.3
+# How long a daemon that is there may take to answer first, in seconds.
+PATIENCE = 8.0
 # How much of the daemon's own words an error shows, in bytes.
 MAX_WORDS = 4096
 
@@ -29,10 +32,29 @@ async def connect(socket: Path) -> Connection:
     """Connects to the daemon that listens. Raises `NotRunning` when nobody does."""
     try:
         return await Connection.open(socket)
-    except (FileNotFoundError, ConnectionRefusedError):
+    except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
         raise NotRunning(f"no daemon is running at {socket}") from None
     except OSError as error:
         raise Unreachable(f"can't connect to {socket}: {error}") from error
+
+
+async def reach(socket: Path) -> Connection:
+    """Connects to a daemon that answers. One that hands its socket over meanwhile is followed by the next.
+
+    Raises `NotRunning` when nobody listens.
+    """
+    deadline = time.monotonic() + PATIENCE
+    was_there = False
+    while True:
+        met = await _answering(socket, deadline)
+        if isinstance(met, Connection):
+            return met
+        if met == "nobody" and not was_there:
+            raise NotRunning(f"no daemon is running at {socket}")
+        if time.monotonic() >= deadline:
+            raise Unreachable(f"the daemon at {socket} closes each connection before it answers")
+        was_there = True
+        await asyncio.sleep(LOOK_EVERY)
 
 
 async def connect_or_start(socket: Path, program: Path | None, patience: float) -> Connection:
@@ -40,13 +62,15 @@ async def connect_or_start(socket: Path, program: Path | None, patience: float) 
     deadline = time.monotonic() + patience
     started: Started | None = None
     while True:
-        connection = await _answering(socket, deadline)
-        if connection is not None:
-            return connection
+        met = await _answering(socket, deadline)
+        if isinstance(met, Connection):
+            return met
         if time.monotonic() >= deadline:
             words = started.words() if started is not None else ""
             raise StartFailed(f"the daemon at {socket} does not answer after {patience:g} s{words}")
-        if started is None:
+        if met == "busy":
+            pass  # Somebody listens: none is to be started.
+        elif started is None:
             started = Started(socket, program)
         else:
             status = started.process.poll()
@@ -57,18 +81,28 @@ async def connect_or_start(socket: Path, program: Path | None, patience: float) 
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def _answering(socket: Path, deadline: float) -> Connection | None:
-    """A connection whose other end answers; `None` when nobody listens, or the daemon was about to stop."""
+async def _answering(socket: Path, deadline: float) -> Connection | Literal["nobody", "stop", "busy"]:
+    """A connection whose other end answers.
+
+    Or `nobody` listens; the daemon was about to `stop`; or it is `busy`: with others, or with handing its socket over.
+    """
     try:
         connection = await connect(socket)
     except NotRunning:
-        return None
+        return "nobody"
+    except Unreachable as error:
+        # So many connect at once that one has to wait for its turn.
+        if isinstance(error.__cause__, BlockingIOError):
+            return "busy"
+        raise
     try:
         await asyncio.wait_for(connection.request("daemon.ping", {}), max(deadline - time.monotonic(), 0.001))
     except RpcError:
         pass  # Whatever it says, it speaks.
+    except NotRead:
+        return "busy"
     except Disconnected:
-        return None
+        return "stop"
     except asyncio.TimeoutError:
         await connection.close()
         raise Unreachable(f"the daemon at {socket} listens and does not answer") from None

@@ -258,6 +258,11 @@ class Loans:
         on_item = functools.partial(self._item, connection, lent)
         self._subscriptions[lent.name] = await connection.request("tools.provide", params, on_item)
 
+    async def put_up_once(self, connection: Connection, lent: Lent) -> None:
+        # A connection that was made meanwhile has it already.
+        if lent.name not in self._subscriptions:
+            await self.put_up(connection, lent)
+
     async def take_down(self, connection: Connection, name: str) -> None:
         subscription = self._subscriptions.pop(name, None)
         if subscription is not None:

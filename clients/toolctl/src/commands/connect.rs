@@ -30,10 +30,10 @@ pub(crate) async fn run(_: Connect, globals: &Globals) -> anyhow::Result<u8> {
 }
 
 /// How often somebody who sends no more is asked whether they still listen.
-const LISTENS_CHECK: Duration = Duration::from_millis(50);
+pub(crate) const LISTENS_CHECK: Duration = Duration::from_millis(50);
 
 /// Passes bytes both ways until the daemon closes the connection, or nobody is at the other end of stdout.
-pub(crate) async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unpin) -> io::Result<()> {
+async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unpin) -> io::Result<()> {
     let (mut from_daemon, mut to_daemon) = stream.split();
     let upstream = async {
         copy(&mut input, &mut to_daemon).await?;
@@ -68,7 +68,7 @@ pub(crate) async fn pass(mut stream: UnixStream, mut input: impl AsyncRead + Unp
 }
 
 /// Whether the other end of stdout is gone for good.
-fn nobody_listens() -> bool {
+pub(crate) fn nobody_listens() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdout = io::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];

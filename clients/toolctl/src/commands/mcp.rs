@@ -1,5 +1,6 @@
 //! `toolctl mcp`: the shared daemon as an MCP server on stdin and stdout.
 
+mod bridge;
 mod doctor;
 mod install;
 mod jsonc;
@@ -12,13 +13,16 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, stdin};
+use tokio::net::UnixStream;
 use toold_client::client::connect_stream;
-use toold_client::environment;
+use toold_client::{Client, ClientError, environment};
+use toold_proto::daemon::NoParams;
+use toold_proto::method::DaemonGetStatus;
 use toold_proto::session::Role;
 
 use crate::cli::Globals;
-use crate::commands::connect::pass;
+use crate::commands::mcp::bridge::Bridge;
 use crate::commands::mcp_servers;
 use crate::completion;
 use crate::connection;
@@ -27,7 +31,8 @@ use crate::exit::OK;
 /// Serve MCP clients on stdin and stdout, with the tools of the shared daemon
 ///
 /// For programs that start their MCP servers themselves: name `toolctl mcp` as the command. The daemon is
-/// started when there is none. Clients that offer roots work there, others in --cwd.
+/// started when there is none. When it is replaced by another one, the client's session goes on there. Clients that
+/// offer roots work there, others in --cwd.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Mcp {
@@ -89,10 +94,8 @@ fn passed_on(variables: impl Iterator<Item = (OsString, OsString)>) -> Map<Strin
 
 async fn serve(said: &Said<'_>, globals: &Globals) -> anyhow::Result<()> {
     let socket = connection::socket(globals)?;
-    // Starts the daemon if need be, and keeps it from ending for want of clients meanwhile.
-    let client = connection::open(globals).await?;
-    let mut stream = connect_stream(&socket).await?;
-    drop(client);
+    // Starts the daemon if need be, keeps it from ending for want of clients meanwhile, and hears when it is replaced.
+    let (control, stream) = pair(connection::open(globals).await?, &socket).await?;
     let mut input = BufReader::new(stdin());
     // The rest passes as it is: what is said of the whole connection stands in its first message.
     let mut first = Vec::new();
@@ -102,9 +105,26 @@ async fn serve(said: &Said<'_>, globals: &Globals) -> anyhow::Result<()> {
             return Ok(());
         }
     }
-    stream.write_all(&said.put_into(first)).await?;
-    pass(stream, input).await?;
-    Ok(())
+    let again = async |control: &Client| pair(control.successor().await?, &socket).await;
+    Bridge::default().run(said.put_into(first), input, control, stream, again).await
+}
+
+/// Two connections to one daemon, of which the second is for the client. The listening socket may be handed over at any
+/// moment, but connections are accepted in their order: what is opened between two of one daemon is of that daemon.
+async fn pair(mut before: Client, socket: &Path) -> anyhow::Result<(Client, UnixStream)> {
+    // As a value: only what has always been there is read.
+    let epoch = async |client: &Client| -> Result<Value, ClientError> {
+        Ok(client.call_as::<DaemonGetStatus, Value>(NoParams {}).await?["epoch"].take())
+    };
+    loop {
+        let first = epoch(&before).await?;
+        let stream = connect_stream(socket).await?;
+        let behind = Client::connect(socket).await?;
+        if epoch(&behind).await? == first {
+            return Ok((behind, stream));
+        }
+        before = behind;
+    }
 }
 
 /// The daemon's limit for a message. A longer first one passes as it is, and is answered by the daemon.

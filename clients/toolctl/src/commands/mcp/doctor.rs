@@ -3,11 +3,13 @@
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::time::timeout;
 use toold_client::client::connect_stream;
+use toold_client::start::PATIENCE;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::DaemonGetStatus;
 
@@ -27,7 +29,8 @@ pub(crate) async fn run(_: Doctor, globals: &Globals) -> anyhow::Result<u8> {
     let mut well = true;
     let client = connection::open(globals).await?;
     let status = client.call::<DaemonGetStatus>(NoParams {}).await?;
-    match handshake(globals).await {
+    let spoken = timeout(PATIENCE, handshake(globals)).await;
+    match spoken.unwrap_or_else(|_| Err(anyhow!("no answer after {} s", PATIENCE.as_secs()))) {
         Ok((revision, tools)) => writeln!(out, "ok    stdio: revision {revision}, {tools} tools")?,
         Err(error) => {
             well = false;

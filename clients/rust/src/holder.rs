@@ -1,0 +1,71 @@
+//! Which process listens at a socket, for an error that says why it does not answer.
+
+use std::fs;
+use std::path::Path;
+
+/// A process that listens at a socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: u32,
+    /// Its name, as `ps` shows it.
+    pub name: String,
+    /// What it does, such as `sleeping`.
+    pub state: &'static str,
+}
+
+/// The state of a process that a signal or a debugger stopped.
+const STOPPED: &str = "stopped";
+
+impl Holder {
+    /// Whether nothing moves in it until it gets SIGCONT.
+    pub fn is_stopped(&self) -> bool {
+        self.state == STOPPED
+    }
+}
+
+/// The process that listens at `socket`; `None` when it is not found, as on systems without `/proc`. Who connected
+/// could ask its socket too, but is told the process that began to listen, which may have handed the socket over.
+pub(crate) fn of(socket: &Path) -> Option<Holder> {
+    let links = listening(socket);
+    if links.is_empty() {
+        return None;
+    }
+    let holders = fs::read_dir("/proc").ok()?.flatten().filter_map(|process| {
+        let pid = process.file_name().to_str()?.parse().ok()?;
+        let mut descriptors = fs::read_dir(process.path().join("fd")).ok()?.flatten();
+        let holds =
+            descriptors.any(|one| fs::read_link(one.path()).is_ok_and(|to| links.iter().any(|link| to == *link)));
+        if holds { described(pid) } else { None }
+    });
+    // A service manager that listens for the daemon holds the socket too; the daemon was started after it.
+    holders.max_by_key(|holder| (holder.name == "toold", holder.pid))
+}
+
+/// The descriptors of sockets that are listened at by this path, as links in `/proc` name them.
+fn listening(socket: &Path) -> Vec<String> {
+    /// `__SO_ACCEPTCON`.
+    const LISTENS: &str = "00010000";
+    let Ok(table) = fs::read_to_string("/proc/net/unix") else { return Vec::new() };
+    let path = socket.to_string_lossy();
+    let inode = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(3);
+        let (flags, _kind, _state, inode) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        (flags == LISTENS && line.ends_with(&*path)).then(|| format!("socket:[{inode}]"))
+    };
+    table.lines().filter_map(inode).collect()
+}
+
+fn described(pid: u32) -> Option<Holder> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (before, after) = stat.rsplit_once(')')?;
+    let (_, name) = before.split_once('(')?;
+    let state = match after.trim_start().chars().next()? {
+        'T' | 't' => STOPPED,
+        'D' => "waiting for a disk or a network file system",
+        'R' => "running",
+        'S' | 'I' => "sleeping",
+        'Z' | 'X' => "ending",
+        _ => "in a state that is not known",
+    };
+    Some(Holder { pid, name: name.to_owned(), state })
+}
