@@ -7,16 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
 
+use crate::peak;
+
 /// One message costs so much, at most, and four at a time cost twice that.
 const ONE: u64 = 300 << 20;
 const LENGTH: usize = 15 << 20;
-
-/// The most memory that the process has had (proc_pid_status(5)), in bytes.
-fn peak(daemon: &TestDaemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-}
 
 fn filled(head: &str, piece: &str, tail: &str) -> String {
     format!("{head}{}{tail}", piece.repeat((LENGTH - head.len() - tail.len()) / piece.len()))

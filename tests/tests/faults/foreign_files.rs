@@ -4,7 +4,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, TestDaemon, Wire, until};
+use toold_tests::{Setup, Wire, until};
+
+use crate::{peak, threads};
 
 /// A repository may cost so much memory, at most.
 const COST: u64 = 200 << 20;
@@ -38,17 +40,6 @@ fn pipe(path: &Path) {
 
 fn status(wire: &mut Wire) -> Value {
     wire.result("daemon.status", json!({}))
-}
-
-/// The most memory that the process has had (proc_pid_status(5)), in bytes.
-fn peak(daemon: &TestDaemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-}
-
-fn threads(daemon: &TestDaemon) -> usize {
-    std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap().count()
 }
 
 #[test]

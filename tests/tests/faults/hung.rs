@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toold_tests::{Setup, TestDaemon, Wire, until};
 
-use crate::with_mounts;
+use crate::{threads, with_mounts};
 
 const PLUGIN: &str = r#"
 hygge.register_tool{name = "peek", description = "Reads a file", parallelizable = true, permissions = {"file.read"},
@@ -32,10 +32,6 @@ fn with_hung_folder() -> Option<TestDaemon> {
 
 fn execute(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
-}
-
-fn threads(daemon: &TestDaemon) -> usize {
-    std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap().count()
 }
 
 #[track_caller]

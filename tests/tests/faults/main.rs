@@ -22,6 +22,17 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// The most memory that the process has had (proc_pid_status(5)), in bytes.
+fn peak(daemon: &toold_tests::TestDaemon) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+fn threads(daemon: &toold_tests::TestDaemon) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap().count()
+}
+
 /// Runs the daemon with mounts of its own, which go when it ends. The line is run first, as root in there.
 fn with_mounts(setup: toold_tests::Setup, line: &str) -> Option<toold_tests::Setup> {
     let kind = if is_root() { "--mount" } else { "-Umr" };
