@@ -303,6 +303,8 @@ const TELL_ON_STDOUT: &[&str] = &["doctor"];
 /// What stands for an argument that must be given.
 fn argument(command: &str, name: &str) -> String {
     match (command, name) {
+        // It makes the folder, below the one that the command runs in.
+        ("man", _) => "man",
         ("completions", _) => "bash",
         ("permissions grant", "CATEGORY") => "shell",
         ("permissions mode", "MODE") => "default",
