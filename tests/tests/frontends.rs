@@ -117,3 +117,28 @@ fn a_connection_s_own_session_ends_with_it() {
         (wire.result("session.list", json!({}))["sessions"].as_array().unwrap().len() == 1).then_some(())
     });
 }
+
+/// Whoever ends a subscription as soon as it has its id is told that it ended, which it does.
+#[test]
+fn a_subscription_can_be_ended_as_soon_as_it_is_answered() {
+    let daemon = TestDaemon::start();
+    let tools = json!([{"name": "editor_open", "description": "Opens a file", "input_schema": {"type": "object"}}]);
+    let rounds = &|of: &str, params: &Value| {
+        let mut wire = daemon.connect();
+        let (begin, end) = match of {
+            "tools" => ("tools.provide".to_owned(), "tools.unprovide".to_owned()),
+            _ => (format!("{of}.subscribe"), format!("{of}.unsubscribe")),
+        };
+        for round in 0..700 {
+            let subscription = wire.result(&begin, params.clone());
+            let ended = wire.result(&end, json!({"subscription": subscription}));
+            assert_eq!(ended, true, "{end}, round {round}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for of in ["events", "permissions", "questions"] {
+            scope.spawn(move || rounds(of, &json!({})));
+        }
+        scope.spawn(|| rounds("tools", &json!({"tools": tools})));
+    });
+}

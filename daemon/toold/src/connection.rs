@@ -20,7 +20,7 @@ use jsonrpsee::core::server::{BoundedSubscriptions, Methods};
 use jsonrpsee::types::Id;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toold_engine::execute::{Caller, Principal};
 use toold_engine::session::Session;
@@ -109,11 +109,18 @@ pub struct RequestScope {
     /// Fires when the request is cancelled or its connection goes.
     pub cancel: CancellationToken,
     response: Mutex<Option<Vec<u8>>>,
+    subscribed: Notify,
 }
 
 impl RequestScope {
     fn new(connection: Arc<Connection>, cancel: CancellationToken) -> Self {
-        Self { connection, cancel, response: Mutex::default() }
+        Self { connection, cancel, response: Mutex::default(), subscribed: Notify::new() }
+    }
+
+    /// Says that the subscription which was asked for can be ended from now on. Until then, jsonrpsee has answered the
+    /// request and does not know the subscription yet, so the next request of the connection has to wait.
+    pub fn note_subscribed(&self) {
+        self.subscribed.notify_one();
     }
 
     /// Gives the whole response, in place of the one that the method returns to jsonrpsee.

@@ -20,6 +20,7 @@ mod remotes;
 pub(crate) mod session;
 mod shells;
 mod skills;
+mod subscription;
 mod tools;
 mod upgrade;
 mod workspaces;

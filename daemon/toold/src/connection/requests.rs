@@ -173,7 +173,15 @@ impl Server {
                     subscription_permit: permit,
                 };
                 let sink = MethodSink::new_with_limit(self.connection.outbox.sender(), u32::MAX);
-                run(answer_id, Params::new(params_text), sink, state, extensions)
+                let response = run(answer_id, Params::new(params_text), sink, state, extensions);
+                let scope = scope.clone();
+                Box::pin(async move {
+                    let response = response.await;
+                    if response.is_success() {
+                        scope.subscribed.notified().await;
+                    }
+                    response
+                })
             }
         };
         if may_block(name) {

@@ -2,45 +2,29 @@
 
 use std::sync::Arc;
 
-use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
-use serde_json::value::to_raw_value;
+use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use tokio::sync::broadcast::error::RecvError;
-use toold_engine::events::{Emitted, Hears, Subscribed};
+use toold_engine::events::{Emitted, Events, Hears, ProgressListener, Subscribed};
 use toold_proto::event::{Event, SubscribeEvents, What};
-use toold_proto::method::{EventsSubscribe, Subscription};
+use toold_proto::method::EventsSubscribe;
 use toold_proto::tool::SessionId;
 
-use crate::daemon::State;
 use crate::rpc::error::invalid_params;
 use crate::rpc::located::for_onlooker;
-use crate::rpc::{Module, read_params, scope};
+use crate::rpc::subscription::{Gone, Subscriber, add_subscription};
+use crate::rpc::{Module, Request, may_decide};
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
-    module.rpc.register_subscription(
-        EventsSubscribe::NAME,
-        EventsSubscribe::ITEM_METHOD,
-        EventsSubscribe::UNSUBSCRIBE,
-        |params, pending, state, extensions| async move {
-            let read = || -> Result<_, jsonrpsee::types::ErrorObjectOwned> {
-                let wanted: SubscribeEvents = read_params(&params)?;
-                let scope = scope(&extensions)?;
-                check_kinds(&wanted)?;
-                Ok((wanted, scope))
-            };
-            match read() {
-                Ok((wanted, scope)) => {
-                    let sees_all = scope.connection.may_decide();
-                    let own = scope.connection.session().map(|session| session.id.clone());
-                    stream(pending, state.as_ref(), Filter { wanted, sees_all, own }).await;
-                }
-                Err(error) => pending.reject(error).await,
-            }
-        },
-    )?;
-    Ok(())
+    let open = |request: &Request, wanted: SubscribeEvents, _: &SubscriptionId<'_>| {
+        check_kinds(&wanted)?;
+        let own = request.connection().session().map(|session| session.id.clone());
+        let filter = Filter { wanted, sees_all: may_decide(request), own };
+        Ok(Listening::new(request.state.engine.events.clone(), filter))
+    };
+    add_subscription::<EventsSubscribe, _, _>(module, open, stream)
 }
 
-fn check_kinds(wanted: &SubscribeEvents) -> Result<(), jsonrpsee::types::ErrorObjectOwned> {
+fn check_kinds(wanted: &SubscribeEvents) -> Result<(), ErrorObjectOwned> {
     let unknown = wanted.kinds.iter().flatten().find(|kind| !What::KINDS.contains(&kind.as_str()));
     match unknown {
         Some(kind) => Err(invalid_params(&format!("kinds: there is no {kind}; there are {}", What::KINDS.join(", ")))),
@@ -69,40 +53,54 @@ impl Filter {
     }
 }
 
-async fn stream(pending: PendingSubscriptionSink, state: &Arc<State>, filter: Filter) {
-    let events = &state.engine.events;
-    let wants = |what: &str| filter.wanted.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|k| k.starts_with(what)));
-    let _listener = wants("call.progress").then(|| events.listen_to_progress());
-    let hears = if wants("call.") { Hears::All } else { Hears::NoCalls };
-    let same_epoch = filter.wanted.epoch.as_ref().is_none_or(|epoch| epoch == events.epoch());
-    let Subscribed { replay, missed, mut receiver } = match same_epoch {
-        true => events.subscribe(hears, filter.wanted.since),
-        false => events.subscribe_from_start(hears),
-    };
-    let Ok(sink) = pending.accept().await else { return };
+/// What a subscriber is told from, beginning with its request.
+struct Listening {
+    events: Arc<Events>,
+    filter: Filter,
+    subscribed: Subscribed,
+    _progress: Option<ProgressListener>,
+}
+
+impl Listening {
+    fn new(events: Arc<Events>, filter: Filter) -> Self {
+        let kinds = filter.wanted.kinds.as_ref();
+        let wants = |what: &str| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.starts_with(what)));
+        let progress = wants("call.progress").then(|| events.listen_to_progress());
+        let hears = if wants("call.") { Hears::All } else { Hears::NoCalls };
+        let same_epoch = filter.wanted.epoch.as_ref().is_none_or(|epoch| epoch == events.epoch());
+        let subscribed = match same_epoch {
+            true => events.subscribe(hears, filter.wanted.since),
+            false => events.subscribe_from_start(hears),
+        };
+        Self { events, filter, subscribed, _progress: progress }
+    }
+}
+
+async fn stream(subscriber: Subscriber<EventsSubscribe>, listening: Listening) {
+    let Listening { events, filter, subscribed: Subscribed { replay, missed, mut receiver }, _progress } = listening;
     let mut next = replay.first().map_or(0, |first| first.seq);
-    if missed > 0 && tell_lag(&sink, events.epoch(), next, missed).await.is_err() {
+    if missed > 0 && tell_lag(&subscriber, events.epoch(), next, missed).await.is_err() {
         return;
     }
     for emitted in replay {
         next = emitted.seq + 1;
-        if send(&sink, events.epoch(), &filter, &emitted).await.is_err() {
+        if send(&subscriber, events.epoch(), &filter, &emitted).await.is_err() {
             return;
         }
     }
     loop {
         let received = tokio::select! {
-            () = sink.closed() => return,
+            () = subscriber.gone() => return,
             received = receiver.recv() => received,
         };
         let sent = match received {
             Ok(emitted) => {
                 next = emitted.seq + 1;
-                send(&sink, events.epoch(), &filter, &emitted).await
+                send(&subscriber, events.epoch(), &filter, &emitted).await
             }
             Err(RecvError::Lagged(missed)) => {
                 events.count_lost(missed);
-                tell_lag(&sink, events.epoch(), next, missed).await
+                tell_lag(&subscriber, events.epoch(), next, missed).await
             }
             Err(RecvError::Closed) => return,
         };
@@ -112,10 +110,13 @@ async fn stream(pending: PendingSubscriptionSink, state: &Arc<State>, filter: Fi
     }
 }
 
-/// The subscriber is gone.
-struct Gone;
-
-async fn send(sink: &SubscriptionSink, epoch: &str, filter: &Filter, emitted: &Emitted) -> Result<(), Gone> {
+/// Waits for a slow reader; meanwhile the ring moves on, and what it loses is told as lag.
+async fn send(
+    subscriber: &Subscriber<EventsSubscribe>,
+    epoch: &str,
+    filter: &Filter,
+    emitted: &Emitted,
+) -> Result<(), Gone> {
     if !filter.lets(&emitted.what) {
         return Ok(());
     }
@@ -125,16 +126,10 @@ async fn send(sink: &SubscriptionSink, epoch: &str, filter: &Filter, emitted: &E
     {
         for_onlooker(request);
     }
-    put(sink, &event).await
+    subscriber.send(&event).await
 }
 
-/// Waits for a slow reader; meanwhile the ring moves on, and what it loses is told as lag.
-async fn put(sink: &SubscriptionSink, event: &Event) -> Result<(), Gone> {
-    let Ok(json) = to_raw_value(event) else { return Ok(()) };
-    sink.send(json).await.map_err(|_| Gone)
-}
-
-async fn tell_lag(sink: &SubscriptionSink, epoch: &str, seq: u64, missed: u64) -> Result<(), Gone> {
+async fn tell_lag(subscriber: &Subscriber<EventsSubscribe>, epoch: &str, seq: u64, missed: u64) -> Result<(), Gone> {
     let at = toold_engine::time::rfc3339(std::time::SystemTime::now());
-    put(sink, &Event { seq, epoch: epoch.to_owned(), at, what: What::Lagged { missed: Some(missed) } }).await
+    subscriber.send(&Event { seq, epoch: epoch.to_owned(), at, what: What::Lagged { missed: Some(missed) } }).await
 }

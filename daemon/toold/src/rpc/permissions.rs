@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jsonrpsee::core::server::PendingSubscriptionSink;
-use jsonrpsee::types::ErrorObjectOwned;
-use serde_json::value::to_raw_value;
+use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use toold_engine::Engine;
 use toold_engine::asks::{AskSubscription, Replier, ReplyError, reply};
 use toold_engine::need::Need;
@@ -20,7 +18,7 @@ use toold_proto::daemon::Done;
 use toold_proto::event::What;
 use toold_proto::method::{
     PermissionsCheck, PermissionsGrant, PermissionsList, PermissionsPending, PermissionsReply, PermissionsRevoke,
-    PermissionsSetMode, PermissionsSubscribe, Subscription,
+    PermissionsSetMode, PermissionsSubscribe,
 };
 use toold_proto::permission::{
     Answerer, CheckPermission, CheckedPart, CheckedPermission, ExplainedCommand, ExplainedWord, GrantInfo,
@@ -32,30 +30,19 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 use crate::project::project_of;
 use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::located::{for_onlooker, knows, located};
-use crate::rpc::{Module, Request, Right, add, add_async, client_name, may_decide, read_params};
+use crate::rpc::subscription::{Subscriber, add_subscription};
+use crate::rpc::{Module, Request, Right, add, add_async, client_name, may_decide};
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
-    module.rpc.register_subscription(
-        PermissionsSubscribe::NAME,
-        PermissionsSubscribe::ITEM_METHOD,
-        PermissionsSubscribe::UNSUBSCRIBE,
-        |params, pending, state, extensions| async move {
-            let subscribe = || -> Result<(AskSubscription, bool), ErrorObjectOwned> {
-                let request = Request::of(&state, &extensions)?;
-                let wanted: SubscribePrompts = read_params(&params)?;
-                // Who may not answer sees what is asked in its own session, and does not count as somebody there.
-                let (can_answer, session) = match may_decide(&request) {
-                    true => (true, session_of(&request, &wanted)?),
-                    false => (false, Some(request.session(wanted.session_id.as_ref())?.id.clone())),
-                };
-                Ok((state.engine.asks.subscribe(can_answer, session), can_answer))
-            };
-            match subscribe() {
-                Ok((asks, can_answer)) => stream(pending, asks, can_answer).await,
-                Err(error) => pending.reject(error).await,
-            }
-        },
-    )?;
+    let open = |request: &Request, wanted: SubscribePrompts, _: &SubscriptionId<'_>| {
+        // Who may not answer sees what is asked in its own session, and does not count as somebody there.
+        let (can_answer, session) = match may_decide(request) {
+            true => (true, session_of(request, &wanted)?),
+            false => (false, Some(request.session(wanted.session_id.as_ref())?.id.clone())),
+        };
+        Ok((request.state.engine.asks.subscribe(can_answer, session), can_answer))
+    };
+    add_subscription::<PermissionsSubscribe, _, _>(module, open, stream)?;
     add_async::<PermissionsReply, _>(module, Right::Decider, answer)?;
     add::<PermissionsPending>(module, Right::Anyone, pending)?;
     add::<PermissionsList>(module, Right::Anyone, list)?;
@@ -71,11 +58,10 @@ pub(super) fn session_of(request: &Request, wanted: &SubscribePrompts) -> Result
     Ok(Some(request.session(Some(id))?.id.clone()))
 }
 
-async fn stream(pending: PendingSubscriptionSink, mut asks: AskSubscription, can_answer: bool) {
-    let Ok(sink) = pending.accept().await else { return };
+async fn stream(subscriber: Subscriber<PermissionsSubscribe>, (mut asks, can_answer): (AskSubscription, bool)) {
     loop {
         let mut event = tokio::select! {
-            () = sink.closed() => return,
+            () = subscriber.gone() => return,
             event = asks.next() => event,
         };
         if let PermissionEvent::Asked { request } = &mut event
@@ -83,8 +69,7 @@ async fn stream(pending: PendingSubscriptionSink, mut asks: AskSubscription, can
         {
             for_onlooker(request);
         }
-        let Ok(json) = to_raw_value(&event) else { continue };
-        if sink.send(json).await.is_err() {
+        if subscriber.send(&event).await.is_err() {
             return;
         }
     }

@@ -3,38 +3,26 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use jsonrpsee::core::server::{MethodCallback, PendingSubscriptionSink};
-use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
-use serde_json::value::to_raw_value;
+use jsonrpsee::core::server::MethodCallback;
+use jsonrpsee::types::SubscriptionId;
 use toold_proto::daemon::Done;
 use toold_proto::method::{Subscription, ToolsProvide, ToolsProvideProgress, ToolsProvideResult};
 use toold_proto::provide::{Provide, ProvideProgress, ProvideResult};
 
 use crate::frontends::Loan;
 use crate::rpc::error::{invalid_params, unknown};
-use crate::rpc::{Module, Request, Right, add, decides, read_params};
+use crate::rpc::subscription::{Subscriber, add_subscription};
+use crate::rpc::{Module, Request, Right, add, decides};
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
-    module.rpc.register_subscription(
-        ToolsProvide::NAME,
-        ToolsProvide::ITEM_METHOD,
-        ToolsProvide::UNSUBSCRIBE,
-        |params, pending, state, extensions| async move {
-            let lend = || -> Result<Loan, ErrorObjectOwned> {
-                let request = Request::of(&state, &extensions)?;
-                decides(ToolsProvide::NAME, &request)?;
-                let provide: Provide = read_params(&params)?;
-                let lender = (request.connection().id, words_of(&pending.subscription_id()));
-                let session = Some(request.session(None)?);
-                let loan = state.frontends.lend(&state.engine, lender, session, &provide);
-                loan.map_err(|error| invalid_params(&error.to_string()))
-            };
-            match lend() {
-                Ok(loan) => stream(pending, loan).await,
-                Err(error) => pending.reject(error).await,
-            }
-        },
-    )?;
+    let lend = |request: &Request, provide: Provide, subscription: &SubscriptionId<'_>| {
+        decides(ToolsProvide::NAME, request)?;
+        let lender = (request.connection().id, words_of(subscription));
+        let session = Some(request.session(None)?);
+        let loan = request.state.frontends.lend(&request.state.engine, lender, session, &provide);
+        loan.map_err(|error| invalid_params(&error.to_string()))
+    };
+    add_subscription::<ToolsProvide, _, _>(module, lend, stream)?;
     take_back_in_order(module)?;
     add::<ToolsProvideResult>(module, Right::Anyone, |request, answer: ProvideResult| {
         let result = match (answer.result, answer.error) {
@@ -84,16 +72,14 @@ fn words_of(id: &SubscriptionId<'_>) -> String {
 }
 
 /// Hands invocations over until the frontend goes; the loan ends with it.
-async fn stream(pending: PendingSubscriptionSink, mut loan: Loan) {
-    let Ok(sink) = pending.accept().await else { return };
+async fn stream(subscriber: Subscriber<ToolsProvide>, mut loan: Loan) {
     loop {
         let invocation = tokio::select! {
-            () = sink.closed() => return,
+            () = subscriber.gone() => return,
             invocation = loan.invocations.recv() => invocation,
         };
         let Some(invocation) = invocation else { return };
-        let Ok(json) = to_raw_value(&invocation) else { continue };
-        if sink.send(json).await.is_err() {
+        if subscriber.send(&invocation).await.is_err() {
             return;
         }
     }

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
-use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use serde_json::json;
-use serde_json::value::to_raw_value;
 use toold_builtins::bash_input;
 use toold_builtins::shells::{Ended, Shell, ShellError, ShellInfo as Info};
 use toold_engine::execute::execute_tool;
@@ -13,15 +11,16 @@ use toold_engine::time::rfc3339;
 use toold_proto::call::Execute;
 use toold_proto::daemon::Done;
 use toold_proto::error::{self, ErrorData};
-use toold_proto::method::{ShellsAttach, ShellsKill, ShellsList, ShellsResize, ShellsWrite, Subscription};
+use toold_proto::method::{ShellsAttach, ShellsKill, ShellsList, ShellsResize, ShellsWrite};
 use toold_proto::shell::{
     AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellInfo, ShellList, ShellOutput, WriteShell,
 };
 use toold_proto::tool::{Block, SessionId};
 
 use crate::rpc::error::{invalid_params, object, of_call, refused, unknown};
+use crate::rpc::subscription::{Subscriber, add_subscription};
 use crate::rpc::tools::to_call;
-use crate::rpc::{Module, Request, Right, add, add_async, decides, may_decide, read_params};
+use crate::rpc::{Module, Request, Right, add, add_async, decides, may_decide};
 
 /// Bytes of one item of `shells.attach`.
 const PIECE: usize = 32 * 1024;
@@ -47,23 +46,10 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
         shell.kill();
         Ok(KilledShell { status: shell.ended().await.to_string() })
     })?;
-    module.rpc.register_subscription(
-        ShellsAttach::NAME,
-        ShellsAttach::ITEM_METHOD,
-        ShellsAttach::UNSUBSCRIBE,
-        |params, pending, state, extensions| async move {
-            let read = || -> Result<_, ErrorObjectOwned> {
-                let attach: AttachShell = read_params(&params)?;
-                let request = Request::of(&state, &extensions)?;
-                Ok((find(&request, &attach.shell_id, attach.session_id.as_ref())?, attach.tail))
-            };
-            match read() {
-                Ok((shell, tail)) => stream(pending, &shell, tail).await,
-                Err(error) => pending.reject(error).await,
-            }
-        },
-    )?;
-    Ok(())
+    let open = |request: &Request, attach: AttachShell, _: &SubscriptionId<'_>| {
+        Ok((find(request, &attach.shell_id, attach.session_id.as_ref())?, attach.tail))
+    };
+    add_subscription::<ShellsAttach, _, _>(module, open, stream)
 }
 
 /// A shell of the session that the request names, else of the caller's own; people find all.
@@ -134,33 +120,24 @@ fn exit_code(ended: &Ended) -> Option<i32> {
 }
 
 /// A slow reader is waited for, and loses what the shell forgets meanwhile.
-async fn stream(pending: PendingSubscriptionSink, shell: &Shell, tail: Option<usize>) {
-    let Ok(sink) = pending.accept().await else { return };
+async fn stream(subscriber: Subscriber<ShellsAttach>, (shell, tail): (Arc<Shell>, Option<usize>)) {
     // All that was forgotten before somebody attached is not this reader's loss.
     let mut position = shell.tail(tail.unwrap_or(usize::MAX));
     loop {
         let piece = tokio::select! {
-            () = sink.closed() => return,
+            () = subscriber.gone() => return,
             piece = shell.next_output(position, PIECE) => piece,
         };
         let Some(piece) = piece else { break };
         position = piece.next;
         let lost = (piece.lost > 0).then_some(piece.lost);
-        if put(&sink, &ShellOutput::Text { text: piece.text, lost }).await.is_err() {
+        if subscriber.send(&ShellOutput::Text { text: piece.text, lost }).await.is_err() {
             return;
         }
     }
     let ended = shell.ended().await;
     // The subscriber may have gone meanwhile, which ends this all the same.
-    let _ = put(&sink, &ShellOutput::Ended { status: ended.to_string(), exit_code: exit_code(&ended) }).await;
-}
-
-/// The subscriber is gone.
-struct Gone;
-
-async fn put(sink: &SubscriptionSink, output: &ShellOutput) -> Result<(), Gone> {
-    let Ok(json) = to_raw_value(output) else { return Ok(()) };
-    sink.send(json).await.map_err(|_| Gone)
+    let _ = subscriber.send(&ShellOutput::Ended { status: ended.to_string(), exit_code: exit_code(&ended) }).await;
 }
 
 fn of_shell(error: ShellError) -> ErrorObjectOwned {
