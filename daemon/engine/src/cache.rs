@@ -16,7 +16,6 @@ use moka::Expiry;
 use moka::future::Cache as Moka;
 use moka::notification::RemovalCause;
 use moka::policy::EvictionPolicy;
-use serde_json::Value;
 use toold_proto::cache::CacheStats;
 use toold_proto::tool::Block;
 
@@ -160,18 +159,22 @@ impl Outcome {
 
     fn bytes(&self) -> usize {
         let Ok(output) = &self.result else { return 0 };
-        let blocks = output.content.iter().map(|block| match block {
-            Block::Text { text } => text.len(),
-            other => json_bytes(other),
-        });
-        blocks.sum::<usize>()
+        content_bytes(&output.content)
             + json_bytes(&output.metadata)
-            + output.structured.as_ref().map_or(0, |structured: &Value| json_bytes(structured))
+            + output.structured.as_ref().map_or(0, json_bytes)
             + self.depends.bytes()
     }
 }
 
-fn json_bytes(value: &impl serde::Serialize) -> usize {
+pub(crate) fn content_bytes(content: &[Block]) -> usize {
+    let blocks = content.iter().map(|block| match block {
+        Block::Text { text } => text.len(),
+        other => json_bytes(other),
+    });
+    blocks.sum()
+}
+
+pub(crate) fn json_bytes(value: &impl serde::Serialize) -> usize {
     serde_json::to_string(value).map_or(0, |text| text.len())
 }
 

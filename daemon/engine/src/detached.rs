@@ -6,13 +6,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use toold_proto::tool::{CallId, ToolResult};
 
+use crate::cache::{content_bytes, json_bytes};
 use crate::execute::{Call, CallError};
 use crate::session::Session;
 
 /// How long the end of a detached call is kept.
 pub const KEPT: Duration = Duration::from_secs(600);
-/// Ends that one session keeps; the oldest go first.
+/// Ends that one session keeps, and bytes of their results; the oldest go first, the newest stays in any case.
 const MAX_KEPT: usize = 64;
+const MAX_BYTES: usize = 16 << 20;
 
 /// How a detached call ended.
 #[derive(Clone, Debug)]
@@ -57,24 +59,69 @@ pub fn forget_old(session: &Session) {
 }
 
 #[derive(Default)]
-struct All(Mutex<VecDeque<(Instant, Ended)>>);
+struct All(Mutex<VecDeque<Kept>>);
+
+struct Kept {
+    at: Instant,
+    bytes: usize,
+    ended: Ended,
+}
 
 impl All {
     fn keep(&self, ended: Ended) {
+        let bytes = ended.answer.as_ref().map_or(0, bytes);
         let mut kept = self.lock();
-        if kept.len() == MAX_KEPT {
-            kept.pop_front();
+        let mut all = bytes + kept.iter().map(|kept| kept.bytes).sum::<usize>();
+        while kept.len() >= MAX_KEPT || all > MAX_BYTES {
+            let Some(oldest) = kept.pop_front() else { break };
+            all -= oldest.bytes;
         }
-        kept.push_back((Instant::now(), ended));
+        kept.push_back(Kept { at: Instant::now(), bytes, ended });
     }
 
     fn list(&self) -> Vec<Ended> {
         let mut kept = self.lock();
-        kept.retain(|(at, _)| at.elapsed() < KEPT);
-        kept.iter().map(|(_, ended)| ended.clone()).collect()
+        kept.retain(|kept| kept.at.elapsed() < KEPT);
+        kept.iter().map(|kept| kept.ended.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Instant, Ended)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
         self.0.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+fn bytes(result: &ToolResult) -> usize {
+    content_bytes(&result.content) + json_bytes(&result.metadata) + result.structured.as_ref().map_or(0, json_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use toold_proto::tool::Block;
+
+    use super::*;
+
+    fn ended(number: usize, bytes: usize) -> Ended {
+        let call_id = CallId::parse(&number.to_string()).unwrap();
+        let result = ToolResult {
+            call_id: call_id.clone(),
+            content: vec![Block::Text { text: "x".repeat(bytes) }],
+            is_error: false,
+            metadata: Default::default(),
+            structured: None,
+            duration_ms: 0,
+            cached: false,
+        };
+        Ended { call_id, tool: "read".to_owned(), started_at: SystemTime::now(), answer: Ok(result) }
+    }
+
+    #[test]
+    fn results_are_kept_within_their_bounds_and_the_newest_always() {
+        for (bytes, calls, kept) in [(10, 100, MAX_KEPT), (5 << 20, 9, 3), (20 << 20, 2, 1)] {
+            let all = All::default();
+            (0..calls).for_each(|number| all.keep(ended(number, bytes)));
+            let ids: Vec<String> = all.list().iter().map(|ended| ended.call_id.to_string()).collect();
+            let newest: Vec<String> = (calls - kept..calls).map(|number| number.to_string()).collect();
+            assert_eq!(ids, newest, "{bytes} bytes each");
+        }
     }
 }
