@@ -377,27 +377,28 @@ impl State {
     fn with_strict_rules(&self, policy: Policy, loaded: &Loaded) -> Policy {
         let (strict, file) = (&self.in_force.strict, self.options.config_file());
         if loaded.problems.is_empty() {
-            strict.remember(&file, loaded.strict_rules());
+            strict.remember(&file, loaded.strict_rules(), loaded.hooks.len());
             return policy;
         }
         let home = self.options.places.home.clone();
         let place = RulePlace { origin: String::new(), project: None, trusted: false, base: None, home };
-        self.with_kept(policy, &file, &place)
+        self.with_kept(policy, &file, &place, loaded.hooks.len())
     }
 
     /// The same of a project's.
     fn with_strict_rules_of(&self, policy: Policy, file: &ProjectFile) -> Policy {
         let home = self.options.places.home.as_deref();
         if file.is_whole(home) {
-            self.in_force.strict.remember(&file.path, file.strict_rules(home));
+            // A project's hooks count once this very text of it is trusted.
+            self.in_force.strict.remember(&file.path, file.strict_rules(home), 0);
             return policy;
         }
-        self.with_kept(policy, &file.path, &file.place_of_kept(home))
+        self.with_kept(policy, &file.path, &file.place_of_kept(home), 0)
     }
 
-    fn with_kept(&self, policy: Policy, file: &Path, place: &RulePlace) -> Policy {
+    fn with_kept(&self, policy: Policy, file: &Path, place: &RulePlace, hooks_in_force: usize) -> Policy {
         let mut policy = policy.with_rules(self.in_force.strict.of(file, place));
-        policy.lost_refusals = policy.lost_refusals.or_else(|| self.in_force.strict.problem());
+        policy.lost_refusals = policy.lost_refusals.or_else(|| self.in_force.strict.problem(file, hooks_in_force));
         policy
     }
 }

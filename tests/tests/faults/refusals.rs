@@ -319,3 +319,26 @@ fn what_a_configuration_denied_stays_denied_while_it_cannot_be_read() {
         }
     }
 }
+
+#[test]
+fn what_hooks_might_refuse_is_asked_about_while_their_configuration_cannot_be_read() {
+    const HOOK: &str = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"true\"]\n";
+    for (name, damage) in BREAKS {
+        let mut daemon = Setup::new().file("free.txt", "for all").config(HOOK).start();
+        allows(&mut daemon.connect(), "file.read", "free.txt");
+        let file = daemon.setup.path("config/toold/config.toml");
+        damage(&file);
+        for _ in 0..2 {
+            daemon.restart("KILL");
+            let checked = json!({"category": "file.read", "target": "free.txt"});
+            let checked = daemon.connect().result("permissions.check", checked);
+            assert_eq!(checked["verdict"], "ask", "{name}: {checked}");
+        }
+        if file.is_dir() {
+            fs::remove_dir(&file).unwrap();
+        }
+        fs::write(&file, "").unwrap();
+        daemon.restart("KILL");
+        allows(&mut daemon.connect(), "file.read", "free.txt");
+    }
+}

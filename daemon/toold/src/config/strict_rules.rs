@@ -1,5 +1,5 @@
 //! The rules that deny or ask, of each configuration as it was read last: they count while its file cannot be read,
-//! also after a restart.
+//! also after a restart. Of its hooks, which may refuse calls as well, only the number is kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,8 @@ struct Kept {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct KeptFile {
     rules: Vec<StrictRule>,
+    #[serde(default)]
+    hooks: usize,
     /// Seconds since 1970.
     at: u64,
 }
@@ -59,11 +61,12 @@ impl StrictRules {
         Self { path, kept: Mutex::new(Kept { files: files.unwrap_or_default(), is_unreadable }) }
     }
 
-    /// Keeps the rules of a file that was read, in place of those that it had. Writes only when they changed; blocks then.
-    pub fn remember(&self, file: &Path, rules: Vec<StrictRule>) {
+    /// Keeps the rules of a file that was read, and how many hooks it has, in place of those that it had. Writes only when
+    /// they changed; blocks then.
+    pub fn remember(&self, file: &Path, rules: Vec<StrictRule>, hooks: usize) {
         let mut kept = self.lock();
-        let before = kept.files.get(file).map(|kept| kept.rules.as_slice()).unwrap_or_default();
-        if before == rules && !kept.is_unreadable {
+        let before = kept.files.get(file).map(|kept| (kept.rules.as_slice(), kept.hooks)).unwrap_or_default();
+        if before == (rules.as_slice(), hooks) && !kept.is_unreadable {
             return;
         }
         // Other daemons of the user keep rules there as well.
@@ -71,9 +74,9 @@ impl StrictRules {
             kept.files = theirs;
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        match rules.is_empty() {
+        match rules.is_empty() && hooks == 0 {
             true => _ = kept.files.remove(file),
-            false => _ = kept.files.insert(file.to_owned(), KeptFile { rules, at: now.as_secs() }),
+            false => _ = kept.files.insert(file.to_owned(), KeptFile { rules, hooks, at: now.as_secs() }),
         }
         while kept.files.len() > MAX_FILES {
             let oldest = kept.files.iter().min_by_key(|(_, kept)| kept.at).map(|(file, _)| file.clone());
@@ -98,13 +101,23 @@ impl StrictRules {
         rules.iter().map(placed).collect()
     }
 
-    /// Why it is not known what files denied that cannot be read any more; `None` when that is known.
-    pub fn problem(&self) -> Option<String> {
-        self.lock().is_unreadable.then(|| {
-            format!(
+    /// Why it is not known what a file would deny that cannot be read any more, of which so many hooks are in force;
+    /// `None` when that is known.
+    pub fn problem(&self, file: &Path, hooks_in_force: usize) -> Option<String> {
+        let kept = self.lock();
+        if kept.is_unreadable {
+            return Some(format!(
                 "neither the configuration nor {}, which holds what it denied before, can be read: fix the \
                  configuration. Until then toold asks about everything",
                 self.path.display()
+            ));
+        }
+        let hooks = kept.files.get(file).map_or(0, |kept| kept.hooks);
+        (hooks > hooks_in_force).then(|| {
+            format!(
+                "{} cannot be read, and its hooks ({hooks} when it was read last) might refuse this call: fix the \
+                 configuration. Until then toold asks about everything",
+                file.display()
             )
         })
     }
