@@ -167,6 +167,41 @@ hygge.register_command{
                   (or (assq key choices) (error "No choice %c" key))))))
      ,@body))
 
+(defconst toold-test--stranger "
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen(0)
+if sys.argv[2] == 'full':
+    waiting = socket.socket(socket.AF_UNIX)
+    waiting.connect(sys.argv[1])
+print('ready', flush=True)
+while sys.argv[2] == 'close':
+    listener.accept()[0].close()
+sys.stdin.read()
+" "A program that listens at the daemon's socket and is none.")
+
+(toold-test-deftest-alone toold-another-program-at-the-socket
+  (make-directory (file-name-directory (toold-socket)) t)
+  (dolist (case '(("close" . "closes each connection")
+                  ("full" . "accepts no connections")
+                  ("silent" . "No answer to daemon.ping")))
+    (let* ((toold-start-timeout 1)
+           (output "")
+           (stranger (make-process
+                      :name "stranger" :noquery t
+                      :filter (lambda (_ text) (setq output (concat output text)))
+                      :command (list "python3" "-c" toold-test--stranger
+                                     (toold-socket) (car case)))))
+      (unwind-protect
+          (progn
+            (toold-test--wait "the stranger listens"
+                              (lambda () (string-match-p "ready" output)))
+            (let ((err (should-error (toold--connect t) :type 'toold-error)))
+              (should (string-match-p (cdr case) (cadr err)))))
+        (delete-process stranger)
+        (delete-file (toold-socket))))))
+
 (toold-test-deftest-alone toold-first-call-starts-the-daemon
   (should-not (toold-connected-p))
   (let ((result (toold-execute "greet" '(:name "Ada"))))

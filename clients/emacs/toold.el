@@ -175,11 +175,21 @@ Sessions get those that are set in the buffer which connects.  A final
   (and toold--connection (jsonrpc-running-p toold--connection)))
 
 (defun toold--open ()
-  "A new connection to whoever listens, or nil when nobody does."
+  "A new connection to whoever listens, or nil when nobody does.
+The symbol `full' when so many connect that one has to wait."
   (condition-case err
+      ;; Not to wait for one's turn to connect, which no timeout would end.
       (let ((process (make-network-process
                       :name "toold" :family 'local :service (toold-socket)
-                      :coding 'utf-8-emacs-unix :noquery t)))
+                      :nowait t :coding 'utf-8-emacs-unix :noquery t)))
+        (while (eq (process-status process) 'connect)
+          (accept-process-output process 0.01))
+        ;; One that failed has its error as its status.
+        (when (consp (process-exit-status process))
+          (let ((failure (cons (process-status process)
+                               (process-exit-status process))))
+            (delete-process process)
+            (signal (car failure) (cdr failure))))
         (apply #'make-instance 'toold-connection
                :name "toold" :process process :socket process
                :notification-dispatcher #'toold--notified
@@ -189,12 +199,13 @@ Sessions get those that are set in the buffer which connects.  A final
                    '(:events-buffer-config (:size 0))
                  '(:events-buffer-scrollback-size 0))))
     (file-error
-     (unless (string-match-p "no such file\\|refused\\|reset"
-                             (downcase (format "%s" (cddr err))))
-       (signal 'toold-error
-               (list (format "Can't connect to %s: %s" (toold-socket)
-                             (error-message-string err)))))
-     nil)))
+     (let ((why (downcase (format "%s" (cddr err)))))
+       (cond
+        ((string-match-p "no such file\\|refused\\|reset" why) nil)
+        ((string-match-p "temporarily unavailable\\|would block" why) 'full)
+        (t (signal 'toold-error
+                   (list (format "Can't connect to %s: %s" (toold-socket)
+                                 (error-message-string err))))))))))
 
 (defun toold--spawn ()
   "Start a daemon, unless there is one by now; wait until it answers."
@@ -229,30 +240,41 @@ It does not when the daemon was about to stop as we came."
        (toold--close connection)
        (signal (car err) (cdr err))))))
 
+(defun toold--no-answer (how)
+  "Signal that the daemon does not answer; HOW is the verb phrase."
+  (signal 'toold-error
+          (list (format "The daemon at %s %s after %s s"
+                        (toold-socket) how toold-start-timeout))))
+
+(defun toold--reach (deadline)
+  "A connection that answers before DEADLINE, or nil when nobody listens.
+A daemon that gives way to another is followed by it."
+  (let ((pause 0.01) (connection (toold--open)))
+    (while (and connection
+                (or (eq connection 'full)
+                    (not (toold--answers-p connection deadline))))
+      (when (> (float-time) deadline)
+        (toold--no-answer
+         (if (eq connection 'full)
+             "accepts no connections; given up"
+           "closes each connection before it answers; given up")))
+      (accept-process-output nil pause)
+      (setq pause (min 0.2 (* 2 pause))
+            connection (toold--open)))
+    connection))
+
 (defun toold--connect (start)
   "Connect, if there is no connection, and give it.
 With START, a daemon is started when there is none; else nil then."
   (if (toold-connected-p)
       toold--connection
     (let* ((deadline (+ (float-time) toold-start-timeout))
-           (try (lambda ()
-                  (let ((connection (toold--open)))
-                    ;; One that gives way to another is followed by it.
-                    (while (and connection
-                                (not (toold--answers-p connection deadline))
-                                (< (float-time) deadline))
-                      (accept-process-output nil 0.01)
-                      (setq connection (toold--open)))
-                    (and connection (jsonrpc-running-p connection)
-                         connection))))
-           (connection (funcall try)))
+           (connection (toold--reach deadline)))
       (while (and start (not connection))
         (when (> (float-time) deadline)
-          (signal 'toold-error
-                  (list (format "The daemon at %s does not answer"
-                                (toold-socket)))))
+          (toold--no-answer "does not answer"))
         (toold--spawn)
-        (setq connection (funcall try)))
+        (setq connection (toold--reach deadline)))
       (when connection
         (setq toold--connection connection)
         (toold--stand connection)

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use serde_json::{Value, json};
 use toold_client::{Client, ClientError};
 use toold_proto::call::Execute;
@@ -294,6 +296,9 @@ const WITHOUT_DAEMON: &[&str] = &[
     "plugins types",
 ];
 
+/// These wait for their input once a daemon answers.
+const READ_INPUT: &[&str] = &["connect", "parse", "shells write"];
+
 /// These end at once without a person at a terminal.
 const NEED_TERMINAL: &[&str] = &["approve"];
 
@@ -354,9 +359,10 @@ fn commands(above: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// Runs all subcommands at once for this socket; those that are wrong, and why.
-fn wrong(setup: &Setup, socket: &Path, words: &[String]) -> Vec<String> {
-    let commands = commands(&[]);
+/// Runs all subcommands at once for this socket, but those that are left out; those that are wrong, and why.
+fn wrong(setup: &Setup, socket: &Path, words: &[String], left_out: &[&str]) -> Vec<String> {
+    let mut commands = commands(&[]);
+    commands.retain(|command| !left_out.iter().any(|name| command.join(" ").starts_with(name)));
     assert!(commands.len() > 40, "{commands:?}");
     let run = |arguments: &Vec<String>| -> Option<String> {
         let mut command = setup.command(toolctl());
@@ -389,7 +395,7 @@ fn wrong(setup: &Setup, socket: &Path, words: &[String]) -> Vec<String> {
             () if output.status.code() == Some(2) && !known(NEED_TERMINAL) => "is not called as it should be",
             () if known(WITHOUT_DAEMON) || known(NEED_TERMINAL) => return None,
             () if output.status.success() => "tells of no fault",
-            () if known(TELL_ON_STDOUT) && said.contains("does not answer") => return None,
+            () if known(TELL_ON_STDOUT) && words.iter().any(|word| said.contains(word)) => return None,
             () if !words.iter().all(|word| said.contains(word)) => "does not say what is wrong",
             () => return None,
         };
@@ -409,24 +415,96 @@ fn every_command_ends_when_the_daemon_is_stopped() {
     let socket = house.socket();
     let words =
         ["does not answer after 8 s", &socket.display().to_string(), &format!("kill -CONT {pid}")].map(str::to_owned);
-    let wrong = wrong(&house.setup, &socket, &words);
+    let wrong = wrong(&house.setup, &socket, &words, &[]);
     signal(pid, "CONT");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Another program at the socket of the daemon: each connection goes to `serve`.
+fn stranger(setup: &Setup, serve: impl Fn(UnixStream) + Send + 'static) -> (PathBuf, Vec<String>) {
+    let socket = setup.path("run/toold.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || listener.incoming().flatten().for_each(serve));
+    let words = vec![socket.display().to_string(), std::process::id().to_string()];
+    (socket, words)
+}
+
+/// Runs all subcommands; the socket is still this process's afterwards, and no daemon was started.
+#[track_caller]
+fn every_command_says(setup: &Setup, socket: &Path, words: &[String], what: &str) {
+    all_but_say(&[], setup, socket, words, what);
+}
+
+#[track_caller]
+fn all_but_say(left_out: &[&str], setup: &Setup, socket: &Path, words: &[String], what: &str) {
+    let before = fs::symlink_metadata(socket).unwrap();
+    let words = [words, &[what.to_owned()]].concat();
+    let wrong = wrong(setup, socket, &words, left_out);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let after = fs::symlink_metadata(socket).expect("the socket is still there");
+    assert_eq!(before.ino(), after.ino(), "another program's socket was replaced");
+    assert!(!setup.path("state/toold/toold.db").exists(), "a daemon was started");
 }
 
 #[test]
 fn every_command_ends_when_nobody_answers() {
     let setup = Setup::new();
-    let socket = setup.path("run/toold.sock");
-    let listener = UnixListener::bind(&socket).unwrap();
+    let kept = Mutex::new(Vec::new());
     // Kept open, and never read.
-    std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        for stream in listener.incoming() {
-            kept.push(stream);
-        }
+    let (socket, words) = stranger(&setup, move |stream| kept.lock().unwrap().push(stream));
+    every_command_says(&setup, &socket, &words, "does not answer after 8 s");
+}
+
+#[test]
+fn every_command_ends_when_another_program_answers() {
+    for answer in ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.9", "{\"hello\": 1}\n", "\u{0}\u{1}\u{2}"] {
+        let setup = Setup::new();
+        let kept = Mutex::new(Vec::new());
+        let (socket, words) = stranger(&setup, move |mut stream| {
+            // Who asked may be gone.
+            let _ = stream.write_all(answer.as_bytes());
+            kept.lock().unwrap().push(stream);
+        });
+        every_command_says(&setup, &socket, &words, "is not the socket of a daemon");
+    }
+}
+
+#[test]
+fn every_command_ends_when_each_connection_is_closed() {
+    let setup = Setup::new();
+    let (socket, words) = stranger(&setup, drop);
+    every_command_says(&setup, &socket, &words, "closes each connection");
+}
+
+#[test]
+fn every_command_ends_when_no_connection_is_accepted() {
+    let setup = Setup::new();
+    let socket = setup.path("run/toold.sock");
+    // As many as may wait for their turn.
+    let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&listener, &SocketAddrUnix::new(&socket).unwrap()).unwrap();
+    listen(&listener, 0).unwrap();
+    let waiting = UnixStream::connect(&socket).unwrap();
+    let words = [socket.display().to_string(), std::process::id().to_string()];
+    every_command_says(&setup, &socket, &words, "accepts no connections");
+    drop(waiting);
+}
+
+#[test]
+fn every_command_ends_when_only_pings_are_answered() {
+    let setup = Setup::new();
+    let (socket, words) = stranger(&setup, |stream| {
+        std::thread::spawn(move || {
+            let mut output = stream.try_clone().unwrap();
+            for line in BufReader::new(stream).lines() {
+                let Ok(line) = line else { return };
+                let request: Value = serde_json::from_str(&line).unwrap_or_default();
+                if request["method"] == "daemon.ping" {
+                    // Who asked may be gone.
+                    let _ = writeln!(output, "{}", json!({"jsonrpc": "2.0", "id": request["id"], "result": {}}));
+                }
+            }
+        });
     });
-    let words = ["does not answer after 8 s".to_owned(), socket.display().to_string(), std::process::id().to_string()];
-    let wrong = wrong(&setup, &socket, &words);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    all_but_say(READ_INPUT, &setup, &socket, &words, "answers pings, but not");
 }

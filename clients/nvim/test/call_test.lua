@@ -1,4 +1,5 @@
 local support = require("support")
+local uv = vim.uv or vim.loop
 local wait, equal, contains = support.wait, support.equal, support.contains
 
 fact_of_its_own("a first call starts the daemon", function(place)
@@ -115,6 +116,42 @@ fact_of_its_own("without leave to start, a missing daemon is told", function(pla
   place.toold.setup({ start = false, connect = false })
   local err = place.call("greet", { name = "Ada" })
   equal("not_running", err.kind)
+end)
+
+fact_of_its_own("another program at the socket is told from a daemon, and none is started in its place", function(place)
+  local cases = {
+    { "is not the socket of a daemon", function(client) client:write("HTTP/1.1 400 Bad Request\r\n\r\n") end },
+    { "closes each connection", function(client) client:close() end },
+  }
+  for _, case in ipairs(cases) do
+    local socket = vim.env.TOOLD_SOCKET or require("toold.place").socket({})
+    vim.fn.mkdir(vim.fn.fnamemodify(socket, ":h"), "p", 448)
+    local server, clients = uv.new_pipe(false), {}
+    assert(server:bind(socket))
+    server:listen(16, function()
+      local client = uv.new_pipe(false)
+      server:accept(client)
+      clients[#clients + 1] = client
+      case[2](client)
+    end)
+    place.toold.setup({ connect = false, start_timeout_ms = 500 })
+    local failure
+    place.toold.connect(function(err)
+      failure = err
+    end)
+    wait("the failure", function()
+      return failure
+    end)
+    contains(case[1], failure.message)
+    equal(nil, uv.fs_stat(socket .. ".log"))
+    for _, client in ipairs(clients) do
+      if not client:is_closing() then
+        client:close()
+      end
+    end
+    server:close()
+    uv.fs_unlink(socket)
+  end
 end)
 
 fact_of_its_own("a lost connection is put up again with its session, and starts no daemon", function(place)

@@ -8,6 +8,8 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from socket import AF_UNIX, SHUT_RDWR, socket
+from threading import Thread
 
 import pytest
 import toold
@@ -83,6 +85,59 @@ def test_nobody_is_started_when_that_is_not_wanted(place: Place) -> None:
     with pytest.raises(NotRunning, match=str(place.socket)):
         Client(start=False).connect()
     assert not place.socket.exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not the socket of a daemon"),
+        (None, "closes each connection"),
+    ],
+)
+def test_another_program_at_the_socket_is_told_from_a_daemon(place: Place, answer: bytes | None, words: str) -> None:
+    place.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with socket(AF_UNIX) as listener:
+        listener.bind(str(place.socket))
+        listener.listen()
+
+        def serve() -> None:
+            kept = []
+            while True:
+                try:
+                    stream, _ = listener.accept()
+                except OSError:
+                    break
+                if answer is None:
+                    stream.close()
+                else:
+                    stream.sendall(answer)
+                    kept.append(stream)
+            for stream in kept:
+                stream.close()
+
+        thread = Thread(target=serve)
+        thread.start()
+        try:
+            with pytest.raises(toold.TooldError, match=words):
+                Client(toold=TOOLD, start_timeout=0.5).connect()
+            # None was started in its place.
+            assert not place.socket.with_name("toold.sock.log").exists()
+        finally:
+            listener.shutdown(SHUT_RDWR)
+            thread.join()
+            place.socket.unlink()
+
+
+def test_a_socket_whose_queue_is_full_is_waited_for(place: Place) -> None:
+    place.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with socket(AF_UNIX) as listener, socket(AF_UNIX) as waiting:
+        listener.bind(str(place.socket))
+        listener.listen(0)
+        waiting.connect(str(place.socket))
+        with pytest.raises(StartFailed, match="accepts no connections"):
+            Client(toold=TOOLD, start_timeout=0.3).connect()
+        assert not place.socket.with_name("toold.sock.log").exists()
+        place.socket.unlink()
 
 
 def test_the_next_request_connects_again_in_the_same_session(client: Client, daemon: Daemon) -> None:

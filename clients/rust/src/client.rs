@@ -15,11 +15,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use toold_proto::call::Execute;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{
-    DaemonPing, Method, SessionClose, SessionOpen, SessionShare, Subscription, ToolsExecute, ToolsExecuteBatch,
+    AuditQuery, CommandsRun, DaemonGetStatus, DaemonPing, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun,
+    McpRestart, Method, PluginsDisable, PluginsEnable, PluginsReload, PluginsTrust, RemotesReconnect, SessionClose,
+    SessionOpen, SessionShare, ShellsKill, ShellsWrite, Subscription, ToolsExecute, ToolsExecuteBatch, UpgradeCheck,
 };
 use toold_proto::session::{CloseSession, OpenSession, OpenedSession};
 use toold_proto::tool::{CallId, SessionId};
@@ -27,7 +29,8 @@ use toold_proto::workspace::{ShareSession, SharedSession};
 
 use crate::call::{self, Call};
 use crate::environment;
-use crate::error::ClientError;
+use crate::error::{ClientError, NoAnswer};
+use crate::holder;
 use crate::progress::{Ending, Routes};
 use crate::start::{self, StartOptions};
 use crate::subscription::Items;
@@ -41,6 +44,39 @@ const QUIET: Duration = Duration::from_secs(5);
 
 /// Requests that take as long as what they call.
 const CALLS: &[&str] = &[ToolsExecute::NAME, ToolsExecuteBatch::NAME];
+
+/// Requests that wait for a person, for a program that the daemon runs, or for calls in flight.
+const WAITING: &[&str] = &[
+    CommandsRun::NAME,
+    DaemonRestart::NAME,
+    DaemonShutdown::NAME,
+    HooksRun::NAME,
+    ShellsKill::NAME,
+    ShellsWrite::NAME,
+];
+
+/// Requests that search, load or connect.
+const SLOW: &[&str] = &[
+    AuditQuery::NAME,
+    DaemonReload::NAME,
+    McpRestart::NAME,
+    PluginsDisable::NAME,
+    PluginsEnable::NAME,
+    PluginsReload::NAME,
+    PluginsTrust::NAME,
+    RemotesReconnect::NAME,
+    UpgradeCheck::NAME,
+];
+
+/// How long a daemon that answers new connections may take for this request; `None` when there is no saying.
+fn patience_for(method: &str) -> Option<Duration> {
+    match method {
+        waiting if WAITING.contains(&waiting) => None,
+        slow if SLOW.contains(&slow) => Some(Duration::from_secs(60)),
+        // Answered from memory.
+        _ => Some(start::PATIENCE),
+    }
+}
 
 /// A connection to a daemon, for any number of requests at once. Clones share it; it ends with the
 /// last of them, and the daemon then cancels the calls that are still in flight.
@@ -118,6 +154,11 @@ impl Link {
             error => error,
         }
     }
+
+    /// What came first, when it is not what a daemon says.
+    pub(crate) fn foreign(&self) -> Option<&str> {
+        self.ending.foreign()
+    }
 }
 
 /// What is said first on each link. All of it may be said again to another daemon.
@@ -132,8 +173,19 @@ impl<'a> Handshake<'a> {
         Self { routes, session: None }
     }
 
-    pub(crate) async fn over(&self, stream: UnixStream) -> Result<Link, ClientError> {
+    pub(crate) async fn over(&self, stream: UnixStream, socket: &Path) -> Result<Link, ClientError> {
         let link = Link::over(stream, self.routes);
+        self.speak(&link).await.map_err(|error| match link.foreign() {
+            Some(said) => {
+                let (socket, said) = (socket.to_owned(), said.to_owned());
+                ClientError::NotADaemon { holder: holder::of(&socket), socket, said }
+            }
+            None => error,
+        })?;
+        Ok(link)
+    }
+
+    async fn speak(&self, link: &Link) -> Result<(), ClientError> {
         match link.request::<IgnoredAny>(DaemonPing::NAME, Named::new(&NoParams {})?).await {
             // Whatever it says, it speaks.
             Ok(_) | Err(ClientError::Rpc(_) | ClientError::BadAnswer(_)) => {}
@@ -142,7 +194,7 @@ impl<'a> Handshake<'a> {
         if let Some(session) = &self.session {
             link.request::<IgnoredAny>(SessionOpen::NAME, session.clone()).await?;
         }
-        Ok(link)
+        Ok(())
     }
 }
 
@@ -200,8 +252,9 @@ impl Client {
 
     /// Makes one request. Dropping the future leaves the request in flight and drops its answer.
     ///
-    /// A request that has no answer for a while is given up when the daemon does not answer a new connection either;
-    /// calls of tools never are.
+    /// A request that has no answer for a while is given up when the daemon does not answer a new connection either, and
+    /// after [`start::PATIENCE`] when it is one that is answered from memory, or 60 s when it searches, loads or connects.
+    /// Calls of tools are not, nor is what waits for a person or a program.
     pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Answer, ClientError> {
         self.call_as::<M, M::Answer>(params).await
     }
@@ -226,7 +279,7 @@ impl Client {
     async fn request_on<T: DeserializeOwned>(
         &self,
         link: &Link,
-        method: &str,
+        method: &'static str,
         params: Named,
     ) -> Result<T, ClientError> {
         if CALLS.contains(&method) {
@@ -238,11 +291,11 @@ impl Client {
             });
         }
         if method == SessionOpen::NAME {
-            let answer: Box<RawValue> = self.awaited(link.request(method, params.clone())).await?;
+            let answer: Box<RawValue> = self.awaited(method, link.request(method, params.clone())).await?;
             self.keep_session(&params, &answer);
             return serde_json::from_str(answer.get()).map_err(ClientError::BadAnswer);
         }
-        let answer = self.awaited(link.request(method, params.clone())).await?;
+        let answer = self.awaited(method, link.request(method, params.clone())).await?;
         if method == SessionClose::NAME {
             self.forget_session(&params);
         }
@@ -250,28 +303,57 @@ impl Client {
     }
 
     /// Waits for the answer as long as the daemon shows a sign of life.
-    async fn awaited<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {
+    async fn awaited<T>(
+        &self,
+        method: &'static str,
+        answer: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
         let Some(socket) = &self.inner.socket else { return answer.await };
         let mut answer = pin!(answer);
+        let began = Instant::now();
         loop {
-            match timeout(QUIET, &mut answer).await {
-                Ok(answer) => return answer,
-                Err(_) => {
-                    // On a connection of its own: on this one it would wait behind a slow `session.open`.
-                    let handshake = Handshake::new(&self.inner.routes);
-                    let asked = start::reach_within(socket, true, start::PATIENCE - QUIET, &handshake);
-                    tokio::select! {
-                        biased;
-                        answer = &mut answer => return answer,
-                        asked = asked => {
-                            // One that stops refuses new connections, and ends this one soon.
-                            if let Err(ClientError::NoAnswer { socket, holder, words, .. }) = asked {
-                                return Err(ClientError::NoAnswer { socket, waited: start::PATIENCE, holder, words });
-                            }
-                        }
+            if let Ok(answer) = timeout(QUIET, &mut answer).await {
+                return answer;
+            }
+            // On a connection of its own: on this one it would wait behind a slow `session.open`.
+            let asked = tokio::select! {
+                biased;
+                answer = &mut answer => return answer,
+                asked = self.ask_for_status(socket, method) => asked,
+            };
+            match asked {
+                Err(ClientError::NoAnswer { socket, how, holder, words, .. }) => {
+                    return Err(ClientError::NoAnswer { socket, how, waited: start::PATIENCE, holder, words });
+                }
+                // One that stops refuses new connections, and ends this one soon.
+                Err(_) => {}
+                Ok(()) => {
+                    let Some(patience) = patience_for(method) else { continue };
+                    let until = (began + patience).min(Instant::now() + QUIET);
+                    if let Ok(answer) = timeout_at(until, &mut answer).await {
+                        return answer;
+                    }
+                    if began.elapsed() >= patience {
+                        return Err(start::no_answer(socket, NoAnswer::Request(method), patience, String::new()));
                     }
                 }
             }
+        }
+    }
+
+    /// Asks the daemon, on a new connection, for what it knows of itself; one that only answers pings does no work.
+    ///
+    /// # Errors
+    /// [`ClientError::NoAnswer`] when there is no answer in the time that is left of [`start::PATIENCE`], and any other
+    /// when it gives way to another.
+    async fn ask_for_status(&self, socket: &Path, method: &'static str) -> Result<(), ClientError> {
+        let left = start::PATIENCE - QUIET;
+        let deadline = Instant::now() + left;
+        let link = start::reach_within(socket, true, left, &Handshake::new(&self.inner.routes)).await?;
+        let asked = link.request::<IgnoredAny>(DaemonGetStatus::NAME, Named::new(&NoParams {})?);
+        match timeout_at(deadline, asked).await {
+            Ok(answer) => answer.map(drop),
+            Err(_) => Err(start::no_answer(socket, NoAnswer::Request(method), start::PATIENCE, String::new())),
         }
     }
 
@@ -392,7 +474,7 @@ impl Client {
                 let subscribed = link.rpc.subscribe(S::NAME, params.clone(), S::UNSUBSCRIBE).await;
                 subscribed.map_err(|error| link.error(error))
             };
-            let error = match self.awaited(asked).await {
+            let error = match self.awaited(S::NAME, asked).await {
                 Ok(inner) => return Ok(Items::new(self.clone(), inner)),
                 Err(error) => error,
             };

@@ -30,9 +30,12 @@ pub enum ClientError {
     /// The daemon ended with a bad status before it served; `words` is what it wrote.
     #[error("{} did not start: {status}{}", program.display(), quoted(words))]
     StartFailed { program: PathBuf, status: std::process::ExitStatus, words: String },
-    /// Somebody listens and says nothing, or a daemon that was started does not listen.
-    #[error("the daemon at {} does not answer after {} s{}{}", socket.display(), waited.as_secs(), held_by(holder.as_ref()), quoted(words))]
-    NoAnswer { socket: PathBuf, waited: Duration, holder: Option<Holder>, words: String },
+    /// A daemon that was started does not listen, or the one that listens does not answer; `how` tells how that shows.
+    #[error("the daemon at {} {how} after {} s{}{}", socket.display(), waited.as_secs(), held_by(holder.as_deref()), quoted(words))]
+    NoAnswer { socket: PathBuf, how: NoAnswer, waited: Duration, holder: Option<Box<Holder>>, words: String },
+    /// Another program listens at the socket.
+    #[error("{} is not the socket of a daemon: {} answered {said:?}; stop that program, or set TOOLD_SOCKET to another path", socket.display(), program(holder.as_deref()))]
+    NotADaemon { socket: PathBuf, holder: Option<Box<Holder>>, said: String },
     /// The connection ended while a request was in flight, or before it was sent. It is not sent again, since it may
     /// have been carried out.
     #[error("the connection to the daemon is gone: {0}")]
@@ -53,6 +56,30 @@ pub enum ClientError {
     BadAnswer(#[source] serde_json::Error),
 }
 
+/// How it shows that a daemon does not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// It takes connections, or nobody listens yet, and nothing comes.
+    Silence,
+    /// It ends each connection before its first answer.
+    Hangup,
+    /// It takes no connections: as many wait as may.
+    FullQueue,
+    /// It answers new connections, and not this request.
+    Request(&'static str),
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silence => f.write_str("does not answer"),
+            Self::Hangup => f.write_str("closes each connection before it answers; given up"),
+            Self::FullQueue => f.write_str("accepts no connections; given up"),
+            Self::Request(method) => write!(f, "answers pings, but not {method}; given up"),
+        }
+    }
+}
+
 impl ClientError {
     /// Whether no daemon could be reached, or the one that was has gone away.
     pub fn is_unreachable(&self) -> bool {
@@ -64,6 +91,7 @@ impl ClientError {
             | Self::Log { .. }
             | Self::StartFailed { .. }
             | Self::NoAnswer { .. }
+            | Self::NotADaemon { .. }
             | Self::Disconnected(_)
             | Self::Replaced => true,
             Self::Rpc(_) | Self::TooLarge { .. } | Self::CallIdInUse(_) | Self::Lagged | Self::BadAnswer(_) => false,
@@ -124,6 +152,13 @@ fn held_by(holder: Option<&Holder>) -> String {
         false => format!("try again, or end it by `kill {pid}`, and by `kill -KILL {pid}` when that does not help"),
     };
     format!(": process {pid} ({name}) holds the socket and is {state}; {advice}")
+}
+
+fn program(holder: Option<&Holder>) -> String {
+    match holder {
+        Some(Holder { pid, name, .. }) => format!("process {pid} ({name}) listens there and"),
+        None => "the program that listens there".to_owned(),
+    }
 }
 
 /// The daemon's own words, under the sentence that introduces them.

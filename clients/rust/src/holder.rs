@@ -25,7 +25,7 @@ impl Holder {
 
 /// The process that listens at `socket`; `None` when it is not found, as on systems without `/proc`. Who connected
 /// could ask its socket too, but is told the process that began to listen, which may have handed the socket over.
-pub(crate) fn of(socket: &Path) -> Option<Holder> {
+pub(crate) fn of(socket: &Path) -> Option<Box<Holder>> {
     let links = listening(socket);
     if links.is_empty() {
         return None;
@@ -37,8 +37,13 @@ pub(crate) fn of(socket: &Path) -> Option<Holder> {
             descriptors.any(|one| fs::read_link(one.path()).is_ok_and(|to| links.iter().any(|link| to == *link)));
         if holds { described(pid) } else { None }
     });
-    // A service manager that listens for the daemon holds the socket too; the daemon was started after it.
-    holders.max_by_key(|holder| (holder.name == "toold", holder.pid))
+    // A service manager that listens for the daemon holds the socket too; the daemon was started after it. Of another
+    // program, children may hold it for a moment.
+    let rank = |holder: &Holder| match holder.name == "toold" {
+        true => (true, i64::from(holder.pid)),
+        false => (false, -i64::from(holder.pid)),
+    };
+    holders.max_by_key(rank).map(Box::new)
 }
 
 /// The descriptors of sockets that are listened at by this path, as links in `/proc` name them.

@@ -21,7 +21,7 @@ mod transport;
 
 pub use call::Call;
 pub use client::Client;
-pub use error::{ClientError, RpcError};
+pub use error::{ClientError, NoAnswer, RpcError};
 pub use holder::Holder;
 pub use start::StartOptions;
 pub use subscription::Items;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -17,6 +17,8 @@ const MAX_WAITING: usize = 16 << 20;
 pub(crate) struct Ending {
     /// The daemon said that another one takes over, behind everything else that it said.
     replaced: AtomicBool,
+    /// What came first, when it is not what a daemon says.
+    foreign: OnceLock<String>,
     /// Nothing more is read.
     ended: Notify,
 }
@@ -43,6 +45,15 @@ impl Ending {
 
     pub(crate) fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_foreign(&self, said: String) {
+        // The first is kept: nothing is read behind it.
+        let _ = self.foreign.set(said);
+    }
+
+    pub(crate) fn foreign(&self) -> Option<&str> {
+        self.foreign.get().map(String::as_str)
     }
 }
 

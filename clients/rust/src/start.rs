@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use toold_proto::socket::log_path;
 
 use crate::client::{Handshake, Link};
-use crate::error::ClientError;
+use crate::error::{ClientError, NoAnswer};
 use crate::holder;
 
 /// How a daemon is started.
@@ -37,6 +37,9 @@ impl Default for StartOptions {
 /// The pause between two looks at a socket that nobody listens at yet. A start takes some ten of
 /// milliseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// The longest pause. A program that closes each connection is no daemon that gives way to another.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 
 /// A daemon that ended because another one holds the lock may have met one that was stopping: after
 /// this pause without a listener, the next one is started.
@@ -65,7 +68,7 @@ enum Attempt {
     /// Nobody listens.
     Nobody,
     /// It ended before its first answer, or hands its socket over: the next attempt meets another one.
-    Gone(ClientError),
+    Gone,
     /// So many connect at once that one has to wait for its turn; somebody listens, then.
     Full,
     /// Somebody listens and says nothing.
@@ -82,9 +85,9 @@ async fn attempt(socket: &Path, deadline: Instant, handshake: &Handshake<'_>) ->
         }
         Err(error) => return Err(error),
     };
-    match timeout_at(deadline, handshake.over(stream)).await {
+    match timeout_at(deadline, handshake.over(stream, socket)).await {
         Ok(Ok(reached)) => Ok(Attempt::Reached(reached)),
-        Ok(Err(error @ (ClientError::Disconnected(_) | ClientError::Replaced))) => Ok(Attempt::Gone(error)),
+        Ok(Err(ClientError::Disconnected(_) | ClientError::Replaced)) => Ok(Attempt::Gone),
         Ok(Err(error)) => Err(error),
         Err(_) => Ok(Attempt::Silent),
     }
@@ -103,21 +106,28 @@ pub(crate) async fn reach_within(
     handshake: &Handshake<'_>,
 ) -> Result<Link, ClientError> {
     let deadline = Instant::now() + patience;
+    let (mut pause, mut before) = (LOOK_EVERY, NoAnswer::Silence);
     loop {
-        let error = match attempt(socket, deadline, handshake).await? {
+        let how = match attempt(socket, deadline, handshake).await? {
             Attempt::Reached(reached) => return Ok(reached),
-            Attempt::Nobody if !was_there => return Err(ClientError::NotRunning { socket: socket.to_owned() }),
-            Attempt::Nobody => ClientError::NotRunning { socket: socket.to_owned() },
-            Attempt::Gone(error) => {
-                was_there = true;
-                error
+            Attempt::Nobody if !was_there || Instant::now() >= deadline => {
+                return Err(ClientError::NotRunning { socket: socket.to_owned() });
             }
-            Attempt::Full | Attempt::Silent => no_answer(socket, patience, None),
+            Attempt::Nobody => NoAnswer::Silence,
+            Attempt::Gone => {
+                was_there = true;
+                NoAnswer::Hangup
+            }
+            Attempt::Full => NoAnswer::FullQueue,
+            // Time was up in the middle of one more attempt.
+            Attempt::Silent => before,
         };
         if Instant::now() >= deadline {
-            return Err(error);
+            return Err(no_answer(socket, how, patience, String::new()));
         }
-        sleep(LOOK_EVERY).await;
+        before = how;
+        sleep(pause).await;
+        pause = LOOK_AT_LEAST_EVERY.min(pause * 2);
     }
 }
 
@@ -128,19 +138,24 @@ pub(crate) async fn connect_or_start(
 ) -> Result<Link, ClientError> {
     let deadline = Instant::now() + options.wait;
     let mut started: Option<Started> = None;
+    let (mut pause, mut before) = (LOOK_EVERY, NoAnswer::Silence);
     loop {
-        let there = match attempt(socket, deadline, handshake).await? {
+        let (there, how) = match attempt(socket, deadline, handshake).await? {
             Attempt::Reached(reached) => return Ok(reached),
-            Attempt::Nobody => false,
-            // The one that takes over listens already; where none does, it was about to stop.
-            Attempt::Gone(ClientError::Replaced) | Attempt::Full | Attempt::Silent => true,
-            Attempt::Gone(_) => false,
+            Attempt::Nobody => (false, NoAnswer::Silence),
+            // Somebody listened, and may go on doing so: another daemon that took over, or a program that is none.
+            Attempt::Gone => (true, NoAnswer::Hangup),
+            Attempt::Full => (true, NoAnswer::FullQueue),
+            // Time was up in the middle of one more attempt.
+            Attempt::Silent => (true, before),
         };
         if Instant::now() >= deadline {
-            return Err(no_answer(socket, options.wait, started.as_ref()));
+            let words = started.as_ref().map(Started::words).unwrap_or_default();
+            return Err(no_answer(socket, how, options.wait, words));
         }
+        before = how;
         match &mut started {
-            _ if there => {}
+            _ if there => pause = LOOK_AT_LEAST_EVERY.min(pause * 2),
             None => started = Some(Started::spawn(socket, options)?),
             Some(running) => {
                 if let Some(status) = running.ended()? {
@@ -157,13 +172,12 @@ pub(crate) async fn connect_or_start(
                 }
             }
         }
-        sleep(LOOK_EVERY).await;
+        sleep(pause).await;
     }
 }
 
-fn no_answer(socket: &Path, waited: Duration, started: Option<&Started>) -> ClientError {
-    let words = started.map(Started::words).unwrap_or_default();
-    ClientError::NoAnswer { socket: socket.to_owned(), waited, holder: holder::of(socket), words }
+pub(crate) fn no_answer(socket: &Path, how: NoAnswer, waited: Duration, words: String) -> ClientError {
+    ClientError::NoAnswer { socket: socket.to_owned(), how, waited, holder: holder::of(socket), words }
 }
 
 /// A daemon that this process has started.

@@ -64,11 +64,13 @@ pub(crate) struct Receiver<R> {
     reader: BufReader<R>,
     routes: Arc<Routes>,
     ending: Arc<Ending>,
+    /// A message came: a daemon is at the other end.
+    speaks: bool,
 }
 
 impl<R: AsyncRead + Send + Unpin + 'static> Receiver<R> {
     pub(crate) fn new(reader: R, routes: Arc<Routes>, ending: Arc<Ending>) -> Self {
-        Self { reader: BufReader::with_capacity(64 << 10, reader), routes, ending }
+        Self { reader: BufReader::with_capacity(64 << 10, reader), routes, ending, speaks: false }
     }
 }
 
@@ -86,10 +88,19 @@ impl<R: AsyncRead + Send + Unpin + 'static> TransportReceiverT for Receiver<R> {
 
 impl<R: AsyncRead + Unpin> Receiver<R> {
     async fn next_message(&mut self) -> Result<ReceivedMessage, io::Error> {
+        if !self.speaks {
+            self.hear_a_daemon().await?;
+        }
         loop {
             let line = read_line(&mut self.reader).await?;
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
+            }
+            if !self.speaks {
+                if !is_json_rpc(&line) {
+                    return Err(self.foreign(&line));
+                }
+                self.speaks = true;
             }
             if let Some(params) = progress(&line) {
                 self.routes.deliver(params);
@@ -105,6 +116,42 @@ impl<R: AsyncRead + Unpin> Receiver<R> {
             return Ok(ReceivedMessage::Bytes(line));
         }
     }
+}
+
+/// How much is shown of what another program says, in characters.
+const MAX_SHOWN: usize = 60;
+
+impl<R: AsyncRead + Unpin> Receiver<R> {
+    /// Fails as soon as what comes first cannot be a message: other protocols may wait for more before they end a line.
+    async fn hear_a_daemon(&mut self) -> io::Result<()> {
+        let read = self.reader.fill_buf().await?;
+        match read.first() {
+            Some(b'{' | b'[') | None => Ok(()),
+            Some(byte) if byte.is_ascii_whitespace() => Ok(()),
+            Some(_) => {
+                let said = read.to_vec();
+                Err(self.foreign(&said))
+            }
+        }
+    }
+
+    fn foreign(&self, said: &[u8]) -> io::Error {
+        let text = String::from_utf8_lossy(&said[..said.len().min(4 * MAX_SHOWN)]);
+        let line = text.lines().next().unwrap_or_default();
+        let shown: String = line.chars().take(MAX_SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        self.ending.set_foreign(shown);
+        io::Error::new(io::ErrorKind::InvalidData, "what came is no message of a daemon")
+    }
+}
+
+fn is_json_rpc(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        jsonrpc: Option<&'a str>,
+    }
+    let message: Result<Message<'_>, _> = serde_json::from_slice(line);
+    message.is_ok_and(|message| message.jsonrpc == Some("2.0"))
 }
 
 async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>) -> io::Result<Vec<u8>> {

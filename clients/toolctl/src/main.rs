@@ -15,6 +15,7 @@ mod handshake;
 mod keys;
 mod live;
 mod output;
+mod program;
 mod question;
 mod table;
 mod view;

@@ -27,6 +27,8 @@ export class Connection {
   #failure: string | undefined;
   /** The daemon said that another one takes over, behind all its answers. */
   #replaced = false;
+  /** What was sent that is no message. */
+  #foreign: string | undefined;
   /** Called with each `tools.progress`, and the bytes it took on the wire. */
   onProgress: (progress: CallProgress, size: number) => void = () => {};
   /** Called once, when the connection has ended. */
@@ -57,7 +59,10 @@ export class Connection {
       info: () => {},
       log: () => {},
     });
-    this.#rpc.onError(([error]) => log(`the daemon sent what is no message: ${error.message}`));
+    this.#rpc.onError(([error]) => {
+      this.#foreign ??= error.message;
+      log(`the daemon sent what is no message: ${error.message}`);
+    });
     this.#rpc.onNotification(CLOSED, () => {
       const failure = this.#failure;
       this.#end(failure === undefined ? "the daemon closed the connection" : `the connection is gone: ${failure}`);
@@ -79,6 +84,11 @@ export class Connection {
   /** Why the connection has ended; `undefined` while it lives. */
   get lost(): string | undefined {
     return this.#lost;
+  }
+
+  /** What was wrong with the first thing that was sent and is no message; `undefined` when there was none. */
+  get foreign(): string | undefined {
+    return this.#foreign;
   }
 
   /**

@@ -10,11 +10,13 @@ import { dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { Connection, type Log } from "./connection.js";
-import { Disconnected, NotRead, NotRunning, RequestTimeout, RpcError, StartFailed, Unreachable } from "./errors.js";
+import { Disconnected, NotRunning, RequestTimeout, RpcError, StartFailed, Unreachable } from "./errors.js";
 import { findProgram } from "./place.js";
 
 /** Milliseconds between two looks at a socket that nobody listens at yet. */
 const LOOK_EVERY = 10;
+/** The longest pause, in milliseconds. A program that closes each connection is no daemon that gives way to another. */
+const LOOK_AT_LEAST_EVERY = 200;
 /** A daemon that gave way to another may have met one that was stopping: then the next one is started. */
 const START_AGAIN_AFTER = 300;
 /** How much of the daemon's own words an error shows, in bytes. */
@@ -36,30 +38,49 @@ export const PATIENCE = 8000;
  */
 export async function reach(socket: string, log: Log): Promise<Connection> {
   const deadline = performance.now() + PATIENCE;
-  for (let wasThere = false; ; wasThere = true) {
-    const met = await answering(socket, deadline, log);
+  let wait = LOOK_EVERY;
+  for (let before: Absent | undefined; ; ) {
+    const met = await answering(socket, deadline, log, before);
     if (met instanceof Connection) return met;
-    if (met === "nobody" && !wasThere) throw new NotRunning(`no daemon is running at ${socket}`);
-    if (performance.now() >= deadline) {
-      throw new Unreachable(`the daemon at ${socket} closes each connection before it answers`);
-    }
-    await pause(LOOK_EVERY);
+    if (met === "nobody" && before === undefined) throw new NotRunning(`no daemon is running at ${socket}`);
+    if (performance.now() >= deadline) throw new Unreachable(noAnswer(socket, met, PATIENCE));
+    before = met;
+    await pause(wait);
+    wait = Math.min(2 * wait, LOOK_AT_LEAST_EVERY);
   }
+}
+
+/**
+ * Why there is no connection: `nobody` listens; the daemon was about to `stop` or hands its socket over; it is `busy`
+ * with others; or it is `silent` until time is up.
+ */
+type Absent = "nobody" | "stop" | "busy" | "silent";
+
+function noAnswer(socket: string, met: Absent, patience: number): string {
+  const how = {
+    nobody: "does not answer",
+    silent: "listens and does not answer",
+    stop: "closes each connection before it answers; given up",
+    busy: "accepts no connections; given up",
+  }[met];
+  return `the daemon at ${socket} ${how} after ${patience / 1000} s`;
 }
 
 /** Connects, and starts a daemon when there is none. */
 export async function connectOrStart(socket: string, options: StartOptions, log: Log): Promise<Connection> {
   const deadline = performance.now() + options.patience;
   let started: Started | undefined;
-  for (;;) {
-    const met = await answering(socket, deadline, log);
+  let wait = LOOK_EVERY;
+  for (let before: Absent | undefined; ; ) {
+    const met = await answering(socket, deadline, log, before);
     if (met instanceof Connection) return met;
+    before = met;
     if (performance.now() >= deadline) {
-      const seconds = options.patience / 1000;
-      throw new StartFailed(`the daemon at ${socket} does not answer after ${seconds} s${started?.words() ?? ""}`);
+      throw new StartFailed(`${noAnswer(socket, met, options.patience)}${started?.words() ?? ""}`);
     }
-    if (met === "busy") {
-      // Somebody listens: none is to be started.
+    if (met !== "nobody") {
+      // Somebody listens, or did a moment ago: none is to be started.
+      wait = Math.min(2 * wait, LOOK_AT_LEAST_EVERY);
     } else if (started === undefined) {
       started = await Started.spawn(socket, options.program);
     } else if (started.status !== undefined) {
@@ -70,15 +91,17 @@ export async function connectOrStart(socket: string, options: StartOptions, log:
         started = await Started.spawn(socket, options.program);
       }
     }
-    await pause(LOOK_EVERY);
+    await pause(wait);
   }
 }
 
-/**
- * A connection whose other end answers. Or `nobody` listens; the daemon was about to `stop`; or it is `busy`: with
- * others, or with handing its socket over.
- */
-async function answering(socket: string, deadline: number, log: Log): Promise<Connection | "nobody" | "stop" | "busy"> {
+/** A connection whose other end answers. When time is up in the middle of one more attempt, what was met `before`. */
+async function answering(
+  socket: string,
+  deadline: number,
+  log: Log,
+  before: Absent = "silent",
+): Promise<Connection | Absent> {
   let connection: Connection;
   try {
     connection = await Connection.open(socket, log);
@@ -97,9 +120,14 @@ async function answering(socket: string, deadline: number, log: Log): Promise<Co
     // Whatever it says, it speaks.
     if (error instanceof RpcError) return connection;
     await connection.close();
-    if (error instanceof NotRead) return "busy";
+    if (connection.foreign !== undefined) {
+      throw new Unreachable(
+        `${socket} is not the socket of a daemon: what the program that listens there sends is no message ` +
+          `(${connection.foreign}); stop that program, or set TOOLD_SOCKET to another path`,
+      );
+    }
     if (error instanceof Disconnected) return "stop";
-    if (signal.aborted) throw new Unreachable(`the daemon at ${socket} listens and does not answer`);
+    if (signal.aborted) return before;
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 
 import {
@@ -84,6 +84,24 @@ test("a daemon that does not answer is given up", async (t) => {
   await new Promise<void>((resolve) => server.listen(here.socket, resolve));
   await assert.rejects(connect({ socket: here.socket, startTimeout: 50 }), Unreachable);
   await new Promise((resolve) => server.close(resolve));
+});
+
+test("another program at the socket is told from a daemon, and none is started in its place", async (t) => {
+  const cases: [string, (socket: Socket) => void, RegExp][] = [
+    ["garbage", (socket) => socket.write("HTTP/1.1 400 Bad Request\r\n\r\n"), /is not the socket of a daemon/],
+    ["closes", (socket) => socket.destroy(), /closes each connection/],
+  ];
+  const here = place(t);
+  for (const [name, serve, words] of cases) {
+    // Clients come and go.
+    const server: Server = createServer((socket) => serve(socket.resume().on("error", () => {})));
+    await new Promise<void>((resolve) => server.listen(here.socket, resolve));
+    const before = statSync(here.socket).ino;
+    await assert.rejects(connect({ socket: here.socket, startTimeout: 500 }), words, name);
+    assert.equal(statSync(here.socket).ino, before);
+    assert.ok(!existsSync(`${here.socket}.log`), "a daemon was started");
+    await new Promise((resolve) => server.close(resolve));
+  }
 });
 
 test("requests have types, and unknown methods an error", async (t) => {

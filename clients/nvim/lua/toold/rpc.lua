@@ -78,6 +78,12 @@ function Connection:take(line)
     return
   end
   local ok, message = pcall(vim.json.decode, line, { luanil = { object = true } })
+  if not self.speaks and (not ok or type(message) ~= "table") then
+    -- Another program listens there.
+    self.foreign = line:sub(1, 60):gsub("%c", "?")
+    return self:close("what came is no message of a daemon")
+  end
+  self.speaks = true
   if not ok or type(message) ~= "table" then
     vim.notify("toold: the daemon sent what is no message: " .. line:sub(1, 200), vim.log.levels.WARN)
   elseif message.method == "daemon.closing" then

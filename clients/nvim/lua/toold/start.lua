@@ -12,6 +12,8 @@ local M = {}
 
 -- Milliseconds between two looks at a socket that nobody listens at yet.
 local LOOK_EVERY = 10
+-- The longest pause. A program that closes each connection is no daemon that gives way to another.
+local LOOK_AT_LEAST_EVERY = 200
 -- A daemon that gave way to another may have met one that was stopping: then the next one is started.
 local START_AGAIN_AFTER = 300
 -- How much of the daemon's own words an error shows, in bytes.
@@ -93,6 +95,24 @@ function M.connect(options, may_start, callback)
   local deadline = uv.now() + options.start_timeout_ms
   local started
   local attempt
+  local pause = LOOK_EVERY
+  -- How it showed at the last attempt that there is no daemon that answers.
+  local shown = "listens and does not answer"
+
+  local function give_up()
+    local message = "the daemon at %s %s after %d ms"
+    callback({ message = message:format(socket, shown, options.start_timeout_ms) })
+  end
+
+  -- Somebody listens, or did a moment ago: none is to be started.
+  local function later(how)
+    shown = how
+    if uv.now() >= deadline then
+      return give_up()
+    end
+    vim.defer_fn(attempt, pause)
+    pause = math.min(2 * pause, LOOK_AT_LEAST_EVERY)
+  end
 
   local function nobody()
     if not may_start() then
@@ -122,7 +142,7 @@ function M.connect(options, may_start, callback)
       if not over then
         over = true
         connection:close()
-        callback({ message = ("the daemon at %s listens and does not answer"):format(socket) })
+        give_up()
       end
     end, math.max(deadline - uv.now(), 1))
     connection:request("daemon.ping", {}, function(err)
@@ -134,12 +154,13 @@ function M.connect(options, may_start, callback)
         patience:stop()
         patience:close()
       end
-      -- Whatever it says, it speaks; only one that was about to stop does not.
-      if err and err.not_read and uv.now() < deadline then
-        -- It has handed its socket over: the next one listens already.
-        return vim.defer_fn(attempt, LOOK_EVERY)
+      -- Whatever it says, it speaks; only one that was about to stop or hands its socket over does not.
+      if connection.foreign then
+        local message = "%s is not the socket of a daemon: the program that listens there answered %q; "
+          .. "stop that program, or set TOOLD_SOCKET to another path"
+        return callback({ message = message:format(socket, connection.foreign) })
       elseif err and err.kind == "disconnected" then
-        return nobody()
+        return later("closes each connection before it answers; given up")
       end
       callback(nil, connection)
     end)
@@ -151,9 +172,9 @@ function M.connect(options, may_start, callback)
         ping(connection)
       elseif NOBODY[err] then
         nobody()
-      elseif err == "EAGAIN" and uv.now() < deadline then
-        -- So many connect at once that one has to wait for its turn; somebody listens, then.
-        vim.defer_fn(attempt, LOOK_EVERY)
+      elseif err == "EAGAIN" then
+        -- So many connect at once that one has to wait for its turn.
+        later("accepts no connections; given up")
       else
         callback({ message = ("can't connect to %s: %s"):format(socket, err) })
       end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -66,6 +67,9 @@ class Connection:
         self.lost: str | None = None
         # The daemon said that another one takes over, behind all its answers.
         self._replaced = False
+        # What came first, when it is no message.
+        self.foreign: str | None = None
+        self._speaks = False
 
     @classmethod
     async def open(cls, socket: Path) -> Connection:
@@ -73,6 +77,7 @@ class Connection:
         try:
             own.setblocking(False)
             await asyncio.get_running_loop().sock_connect(own, str(socket))
+            _check_connected(own)
             reader, writer = await asyncio.open_unix_connection(sock=own, limit=MAX_MESSAGE + 4096)
         except BaseException:
             own.close()
@@ -132,6 +137,10 @@ class Connection:
         reason = "the daemon closed the connection"
         try:
             while line := await self._reader.readline():
+                if not self._speaks and not _is_message(line):
+                    self.foreign = line[:200].decode(errors="replace").strip()
+                    return
+                self._speaks = True
                 self._take(line)
         except (OSError, ValueError) as error:
             # A ValueError is a line over the limit, after which nothing can be told apart any more.
@@ -192,6 +201,27 @@ class Connection:
         if self._replaced:
             return NotRead("another daemon has taken over before the request was read")
         return Disconnected(f"{reason}; whether {method} was carried out is not known, so it is not sent again")
+
+
+def _check_connected(socket: _System) -> None:
+    """Raises `BlockingIOError` when so many connect at once that one has to wait for its turn.
+
+    asyncio takes a Unix socket for connected then.
+    """
+    try:
+        socket.getpeername()
+    except OSError as error:
+        if error.errno == errno.ENOTCONN:
+            raise BlockingIOError(errno.EAGAIN, "its queue of connections is full") from None
+        raise
+
+
+def _is_message(line: bytes) -> bool:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(message, (dict, list))
 
 
 def _encode(message: Mapping[str, Any]) -> bytes:

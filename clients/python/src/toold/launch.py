@@ -15,15 +15,20 @@ from pathlib import Path
 from typing import Literal
 
 from .connection import Connection
-from .errors import Disconnected, NotRead, NotRunning, RpcError, StartFailed, Unreachable
+from .errors import Disconnected, NotRunning, RpcError, StartFailed, Unreachable
 from .place import find_program
 
 # Seconds between two looks at a socket that nobody listens at yet.
 LOOK_EVERY = 0.01
+# The longest pause. A program that closes each connection is no daemon that gives way to another.
+LOOK_AT_LEAST_EVERY = 0.2
 # A daemon that gave way to another may have met one that was stopping: then the next one is started.
 START_AGAIN_AFTER = 0.3
 # How long a daemon that is there may take to answer first, in seconds.
 PATIENCE = 8.0
+# Why there is no connection: nobody listens; the daemon was about to stop or hands its socket over; it is busy with
+# others; or it is silent until time is up.
+Absent = Literal["nobody", "stop", "busy", "silent"]
 # How much of the daemon's own words an error shows, in bytes.
 MAX_WORDS = 4096
 
@@ -44,32 +49,48 @@ async def reach(socket: Path) -> Connection:
     Raises `NotRunning` when nobody listens.
     """
     deadline = time.monotonic() + PATIENCE
-    was_there = False
+    before: Absent | None = None
+    pause = LOOK_EVERY
     while True:
-        met = await _answering(socket, deadline)
+        met = await _answering(socket, deadline, before)
         if isinstance(met, Connection):
             return met
-        if met == "nobody" and not was_there:
+        if met == "nobody" and before is None:
             raise NotRunning(f"no daemon is running at {socket}")
         if time.monotonic() >= deadline:
-            raise Unreachable(f"the daemon at {socket} closes each connection before it answers")
-        was_there = True
-        await asyncio.sleep(LOOK_EVERY)
+            raise Unreachable(_no_answer(socket, met, PATIENCE))
+        before = met
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LOOK_AT_LEAST_EVERY)
+
+
+def _no_answer(socket: Path, met: Absent, patience: float) -> str:
+    how = {
+        "nobody": "does not answer",
+        "silent": "listens and does not answer",
+        "stop": "closes each connection before it answers; given up",
+        "busy": "accepts no connections; given up",
+    }[met]
+    return f"the daemon at {socket} {how} after {patience:g} s"
 
 
 async def connect_or_start(socket: Path, program: Path | None, patience: float) -> Connection:
     """Connects, and starts a daemon when there is none. Waits `patience` seconds at most for its first answer."""
     deadline = time.monotonic() + patience
     started: Started | None = None
+    before: Absent | None = None
+    pause = LOOK_EVERY
     while True:
-        met = await _answering(socket, deadline)
+        met = await _answering(socket, deadline, before)
         if isinstance(met, Connection):
             return met
+        before = met
         if time.monotonic() >= deadline:
             words = started.words() if started is not None else ""
-            raise StartFailed(f"the daemon at {socket} does not answer after {patience:g} s{words}")
-        if met == "busy":
-            pass  # Somebody listens: none is to be started.
+            raise StartFailed(_no_answer(socket, met, patience) + words)
+        if met != "nobody":
+            # Somebody listens, or did a moment ago: none is to be started.
+            pause = min(2 * pause, LOOK_AT_LEAST_EVERY)
         elif started is None:
             started = Started(socket, program)
         else:
@@ -78,14 +99,11 @@ async def connect_or_start(socket: Path, program: Path | None, patience: float) 
                 raise StartFailed(f"{started.program} did not start: exit status {status}{started.words()}")
             if status == 0 and time.monotonic() - started.since >= START_AGAIN_AFTER:
                 started = Started(socket, program)
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(pause)
 
 
-async def _answering(socket: Path, deadline: float) -> Connection | Literal["nobody", "stop", "busy"]:
-    """A connection whose other end answers.
-
-    Or `nobody` listens; the daemon was about to `stop`; or it is `busy`: with others, or with handing its socket over.
-    """
+async def _answering(socket: Path, deadline: float, before: Absent | None) -> Connection | Absent:
+    """A connection whose other end answers. When time is up in the middle of one more attempt, what was met `before`."""
     try:
         connection = await connect(socket)
     except NotRunning:
@@ -99,13 +117,16 @@ async def _answering(socket: Path, deadline: float) -> Connection | Literal["nob
         await asyncio.wait_for(connection.request("daemon.ping", {}), max(deadline - time.monotonic(), 0.001))
     except RpcError:
         pass  # Whatever it says, it speaks.
-    except NotRead:
-        return "busy"
     except Disconnected:
+        if connection.foreign is not None:
+            raise Unreachable(
+                f"{socket} is not the socket of a daemon: the program that listens there answered "
+                f"{connection.foreign!r}; stop that program, or set TOOLD_SOCKET to another path"
+            ) from None
         return "stop"
     except asyncio.TimeoutError:
         await connection.close()
-        raise Unreachable(f"the daemon at {socket} listens and does not answer") from None
+        return before or "silent"
     except BaseException:
         await connection.close()
         raise

@@ -4,26 +4,22 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, bail};
-use toold_client::start::find_program;
 
-use crate::exit::{OK, TOOL_ERROR};
-use crate::output;
+use crate::exit::OK;
+use crate::{output, program};
 
 /// The description of `hygge` for lua-language-server.
 const STUBS: &str = include_str!("../../../../plugins/types/hygge.lua");
 
-/// Runs `toold plugin WHAT PATH`, whose words go straight to the terminal.
-pub(crate) fn run_toold(what: &str, path: &Path) -> anyhow::Result<u8> {
-    let program = find_program()?;
-    let status = Command::new(&program)
-        .args(["plugin", what])
-        .arg(path)
-        .status()
-        .with_context(|| format!("can't run {}", program.display()))?;
-    Ok(if status.success() { OK } else { TOOL_ERROR })
+pub(crate) async fn check(path: &Path) -> anyhow::Result<u8> {
+    program::run(&["plugin".as_ref(), "check".as_ref(), path.as_ref()]).await
+}
+
+/// Tests may take as long as their author lets them.
+pub(crate) async fn test(path: &Path) -> anyhow::Result<u8> {
+    program::run_to_the_end(&["plugin".as_ref(), "test".as_ref(), path.as_ref()]).await
 }
 
 pub(crate) fn types() -> anyhow::Result<u8> {

@@ -6,15 +6,15 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use toold_client::start::find_program;
 use toold_proto::config::{ConfigEntry, ShownConfig};
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{DaemonGetConfig, DaemonReload};
 
 use crate::cli::Globals;
 use crate::connection;
-use crate::exit::{NOT_RUN, OK, TOOL_ERROR};
+use crate::exit::{NOT_RUN, OK};
 use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, print_json};
+use crate::program;
 
 /// Show, edit and check the configuration
 #[derive(Debug, Args)]
@@ -55,14 +55,11 @@ enum Action {
 pub(crate) async fn run(args: Config, globals: &Globals) -> anyhow::Result<u8> {
     match args.action {
         Action::Show { origin, key, json } => show(globals, origin, key.as_deref(), json).await,
-        Action::Edit { project } => edit(project),
-        Action::Check { file: None } => run_toold(&["check"]),
-        Action::Check { file: Some(file) } => {
-            let file = file.to_str().context("the file's name is no text")?.to_owned();
-            run_toold(&["check", "--", &file])
-        }
-        Action::Path => run_toold(&["path"]),
-        Action::Schema => run_toold(&["schema"]),
+        Action::Edit { project } => edit(project).await,
+        Action::Check { file: None } => program::run(&["config".as_ref(), "check".as_ref()]).await,
+        Action::Check { file: Some(file) } => check(&file).await,
+        Action::Path => program::run(&["config".as_ref(), "path".as_ref()]).await,
+        Action::Schema => program::run(&["config".as_ref(), "schema".as_ref()]).await,
         Action::Reload => reload(globals).await,
     }
 }
@@ -131,10 +128,13 @@ async fn reload(globals: &Globals) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-fn edit(project: bool) -> anyhow::Result<u8> {
-    let file = if project { project_file()? } else { PathBuf::from(ask_toold(&["path"])?.trim_end()) };
+async fn edit(project: bool) -> anyhow::Result<u8> {
+    let file = match project {
+        true => project_file()?,
+        false => PathBuf::from(program::text(&["config".as_ref(), "path".as_ref()]).await?.trim_end()),
+    };
     if !file.exists() {
-        begin(&file)?;
+        begin(&file).await?;
     }
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
@@ -144,16 +144,20 @@ fn edit(project: bool) -> anyhow::Result<u8> {
     if !status.success() {
         bail!("{editor} ended with {status}");
     }
-    let file = file.to_str().context("the file's name is no text")?.to_owned();
-    run_toold(&["check", "--", &file])
+    check(&file).await
+}
+
+async fn check(file: &Path) -> anyhow::Result<u8> {
+    program::run(&["config".as_ref(), "check".as_ref(), "--".as_ref(), file.as_ref()]).await
 }
 
 /// A new file knows its schema, for editors that heed it.
-fn begin(file: &Path) -> anyhow::Result<()> {
+async fn begin(file: &Path) -> anyhow::Result<()> {
     let folder = file.parent().context("the file is in no folder")?;
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
     let schema = folder.join("config.schema.json");
-    std::fs::write(&schema, ask_toold(&["schema"])?).with_context(|| format!("can't write {}", schema.display()))?;
+    let text = program::text(&["config".as_ref(), "schema".as_ref()]).await?;
+    std::fs::write(&schema, text).with_context(|| format!("can't write {}", schema.display()))?;
     std::fs::write(file, "#:schema ./config.schema.json\n").with_context(|| format!("can't write {}", file.display()))
 }
 
@@ -163,24 +167,6 @@ fn project_file() -> anyhow::Result<PathBuf> {
     let marked = |mark: &str| cwd.ancestors().find(|folder| folder.join(mark).exists());
     let project = marked(".toold").or_else(|| marked(".git")).unwrap_or(&cwd);
     Ok(project.join(".toold/config.toml"))
-}
-
-/// Runs `toold config ...`, whose words go straight to the terminal.
-fn run_toold(arguments: &[&str]) -> anyhow::Result<u8> {
-    let program = find_program()?;
-    let status = Command::new(&program).arg("config").args(arguments).status();
-    let status = status.with_context(|| format!("can't run {}", program.display()))?;
-    Ok(if status.success() { OK } else { TOOL_ERROR })
-}
-
-fn ask_toold(arguments: &[&str]) -> anyhow::Result<String> {
-    let program = find_program()?;
-    let output = Command::new(&program).arg("config").args(arguments).output();
-    let output = output.with_context(|| format!("can't run {}", program.display()))?;
-    if !output.status.success() {
-        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -110,8 +110,8 @@ pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> 
     };
     match &action {
         Action::New { name, dir } => return author::new(name, dir),
-        Action::Check { path } => return author::run_toold("check", path),
-        Action::Test { path } => return author::run_toold("test", path),
+        Action::Check { path } => return author::check(path).await,
+        Action::Test { path } => return author::test(path).await,
         Action::Types => return author::types(),
         Action::Show { name } => return show::show(name.clone(), args.json, globals).await,
         Action::Logs { name, follow } => return show::logs(name.clone(), *follow, args.json, globals).await,

@@ -14,6 +14,7 @@ use toold_proto::error::METHOD_NOT_FOUND;
 use toold_proto::method::{DaemonGetStatus, DaemonRestart, DaemonShutdown};
 
 use crate::cli::Globals;
+use crate::commands::stop;
 use crate::connection;
 use crate::exit::OK;
 use crate::output::{self, DIM, GOOD, one_line, print_json};
@@ -119,7 +120,8 @@ async fn stop_and_start(
         Ok(_) | Err(ClientError::Disconnected(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    client.closed().await;
+    let pid = old["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default();
+    stop::await_close(client, pid, args.drain_ms).await?;
     start_anew(globals, program).await?;
     let new = connection::open(globals).await?.call::<DaemonGetStatus>(NoParams {}).await?;
     Ok(Restarted {
@@ -127,7 +129,7 @@ async fn stop_and_start(
         version: new.version,
         protocol: new.protocol,
         epoch: new.epoch,
-        previous_pid: old["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default(),
+        previous_pid: pid,
         previous_version: old["version"].as_str().unwrap_or("?").to_owned(),
     })
 }

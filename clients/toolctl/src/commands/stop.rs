@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 use tokio::time::sleep;
-use toold_client::ClientError;
+use toold_client::{Client, ClientError};
 use toold_proto::daemon::{NoParams, Shutdown};
 use toold_proto::method::{DaemonGetStatus, DaemonShutdown};
 
@@ -25,8 +25,12 @@ pub(crate) struct Stop {
     drain_ms: Option<u64>,
 }
 
-/// How long a daemon may go on without connections.
+/// How long a daemon may take to close its connections, beyond what calls in flight may, and then to end. It ends itself
+/// before that.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long calls in flight may go on when nothing else was said.
+const DRAIN: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: Stop, globals: &Globals) -> anyhow::Result<u8> {
     let Some(client) = connection::open_running(globals).await? else {
@@ -44,10 +48,29 @@ pub(crate) async fn run(args: Stop, globals: &Globals) -> anyhow::Result<u8> {
         Ok(_) | Err(ClientError::Disconnected(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    client.closed().await;
+    await_close(&client, pid, args.drain_ms).await?;
     match tokio::time::timeout(PATIENCE, ended(pid)).await {
         Ok(()) => Ok(OK),
-        Err(_) => bail!("the daemon (pid {pid}) has closed its connections and does not end"),
+        Err(_) => bail!(
+            "the daemon (process {pid}) has closed its connections and still runs after {} s; `kill -KILL {pid}` ends it",
+            PATIENCE.as_secs()
+        ),
+    }
+}
+
+/// Waits until a daemon that is stopping has closed the connection.
+///
+/// # Errors
+/// It takes longer than it may.
+pub(super) async fn await_close(client: &Client, pid: u32, drain_ms: Option<u64>) -> anyhow::Result<()> {
+    let patience = drain_ms.map_or(DRAIN, Duration::from_millis).saturating_add(PATIENCE);
+    match tokio::time::timeout(patience, client.closed()).await {
+        Ok(_) => Ok(()),
+        Err(_) => bail!(
+            "the daemon (process {pid}) has taken the request to stop and still serves after {} s; `kill -KILL {pid}` \
+             ends it",
+            patience.as_secs()
+        ),
     }
 }
 

@@ -290,16 +290,32 @@ fn checked(listener: &std::os::unix::net::UnixListener) -> anyhow::Result<PathBu
     Ok(path)
 }
 
-/// With the locks held, a socket at this place is nobody's.
+/// With the locks held, a socket at this place is no daemon's; another program may listen there.
 fn clear_stale(path: &Path) -> anyhow::Result<()> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error).with_context(|| format!("can't look at {}", path.display())),
         Ok(metadata) if metadata.file_type().is_socket() => {
+            ensure!(
+                !is_listened_at(path),
+                "another program listens at {}: stop it, or set TOOLD_SOCKET to another path",
+                path.display()
+            );
             std::fs::remove_file(path).with_context(|| format!("can't remove the old {}", path.display()))
         }
         Ok(_) => bail!("{} is there and is no socket: move it away, or set TOOLD_SOCKET", path.display()),
     }
+}
+
+/// Whether a connection would be accepted or has to wait for its turn.
+fn is_listened_at(path: &Path) -> bool {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+    let try_it = || -> rustix::io::Result<()> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&socket, &SocketAddrUnix::new(path)?)
+    };
+    matches!(try_it(), Ok(()) | Err(rustix::io::Errno::AGAIN))
 }
 
 /// A client on the socket.

@@ -92,7 +92,7 @@ pub(crate) async fn install(source: &str, yes: bool, globals: &Globals) -> anyho
         output::one_line(commit.trim())
     )?;
     // Loads it apart from the daemon, with nothing within its reach but its own folder.
-    author::run_toold("check", &beside.0)?;
+    author::check(&beside.0).await?;
     if !yes && !confirm("It will run with your permissions policy. Install it?").await? {
         return Ok(NOT_RUN);
     }

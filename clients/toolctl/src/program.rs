@@ -1,0 +1,64 @@
+//! The `toold` beside `toolctl`, run for what needs no daemon.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::process::Command;
+use tokio::time::timeout;
+use toold_client::start::find_program;
+
+use crate::exit::{OK, TOOL_ERROR};
+
+/// How long it may take to read files and say what is wrong with them.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs it; what it says goes straight to the terminal.
+///
+/// # Errors
+/// There is none, or it does not end within 30 s and was ended.
+pub(crate) async fn run(arguments: &[&OsStr]) -> anyhow::Result<u8> {
+    let program = find_program()?;
+    let status = ended(&program, command(&program, arguments).status()).await?;
+    Ok(if status.success() { OK } else { TOOL_ERROR })
+}
+
+/// As [`run`], for as long as it takes.
+pub(crate) async fn run_to_the_end(arguments: &[&OsStr]) -> anyhow::Result<u8> {
+    let program = find_program()?;
+    let status = command(&program, arguments).status().await;
+    let status = status.with_context(|| format!("can't run {}", program.display()))?;
+    Ok(if status.success() { OK } else { TOOL_ERROR })
+}
+
+/// What it prints.
+///
+/// # Errors
+/// As for [`run`], and what it says when it fails.
+pub(crate) async fn text(arguments: &[&OsStr]) -> anyhow::Result<String> {
+    let program = find_program()?;
+    let Output { status, stdout, stderr } = ended(&program, command(&program, arguments).output()).await?;
+    if !status.success() {
+        bail!("{}", String::from_utf8_lossy(&stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&stdout).into_owned())
+}
+
+fn command(program: &Path, arguments: &[&OsStr]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).kill_on_drop(true);
+    command
+}
+
+async fn ended<T>(program: &Path, running: impl Future<Output = std::io::Result<T>>) -> anyhow::Result<T> {
+    match timeout(PATIENCE, running).await {
+        Ok(ended) => ended.with_context(|| format!("can't run {}", program.display())),
+        Err(_) => bail!(
+            "{} did not end within {} s, and was ended; see whether it is the toold that belongs to this toolctl",
+            program.display(),
+            PATIENCE.as_secs()
+        ),
+    }
+}
