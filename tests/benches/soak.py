@@ -9,19 +9,15 @@ results, subscribe, and send what is wrong. --plot writes the curves as an SVG.
 """
 
 import argparse
-import itertools
 import json
 import os
 import random
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
+
+from driver import RELEASE, Daemon
 
 MIB = 1 << 20
 # Beyond the level of the first part, in the unit of each figure.
@@ -61,81 +57,15 @@ action = "allow"
 """
 
 
-class Client:
-    """One connection, a JSON text per line."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(120)
-        self.socket.connect(str(path))
-        self.lines = self.socket.makefile("rb")
-        self.ids = itertools.count(1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.lines.close()
-        self.socket.close()
-
-    def send(self, method, params):
-        number = next(self.ids)
-        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        self.socket.sendall(json.dumps(request).encode() + b"\n")
-        return number
-
-    def call(self, method, params):
-        number = self.send(method, params)
-        while True:
-            line = self.lines.readline()
-            if not line:
-                raise ConnectionError("the daemon closed the connection")
-            message = json.loads(line)
-            # A batch that is wrong has a batch of errors as its answer, which nobody waits for.
-            if isinstance(message, dict) and message.get("id") == number:
-                return message
-
-    def tool(self, name, **arguments):
-        return self.call("tools.execute", {"name": name, "arguments": arguments})
-
-
-class Daemon:
+class Soaked(Daemon):
     def __init__(self, program):
-        self.home = Path(tempfile.mkdtemp(prefix="toold-soak-"))
-        self.work = self.home / "work"
-        self.plugins = self.home / "config/toold/plugins"
-        self.state = self.home / "state"
-        for folder in (self.work, self.plugins, self.state, self.home / "run"):
-            folder.mkdir(parents=True)
-        (self.home / "config/toold/config.toml").write_text(CONFIG)
+        super().__init__(program, CONFIG, Soaked.fill)
+
+    def fill(self):
         for number in range(8):
             self.save_plugin(number, 0)
         for number in range(300):
             (self.work / f"file{number}.txt").write_text("some text\nwith a needle\n" * 20)
-        self.socket = self.home / "run/toold.sock"
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "XDG_CONFIG_HOME": str(self.home / "config"),
-            "XDG_STATE_HOME": str(self.state),
-            "XDG_RUNTIME_DIR": str(self.home / "run"),
-            "TOOLD_LOG": "warn",
-        }
-        self.log = open(self.home / "log", "wb")
-        command = [program, "serve", "--socket", str(self.socket)]
-        self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                self.client().__exit__()
-                return
-            except OSError:
-                if time.monotonic() > deadline or self.process.poll() is not None:
-                    raise SystemExit(f"the daemon does not serve; its log is {self.home / 'log'}")
-                time.sleep(0.05)
-
-    def client(self):
-        return Client(self.socket)
 
     def save_plugin(self, number, revision):
         text = PLUGIN.format(name=f"work{number}", revision=revision)
@@ -165,17 +95,6 @@ class Daemon:
             "calls": status["calls"]["finished"],
         }
 
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            ended = self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise SystemExit("the daemon did not stop within 30 s")
-        self.log.close()
-        shutil.rmtree(self.home)
-        return ended
-
 
 def work(daemon, number, over):
     """What one client does until the time is over."""
@@ -187,14 +106,17 @@ def work(daemon, number, over):
             for _ in range(dice.randrange(5, 60)):
                 if over.is_set():
                     return
-                step(daemon, client, dice, number)
+                step(daemon, client, dice, number, dice.randrange(KINDS))
 
 
-def step(daemon, client, dice, number):
-    kind = dice.randrange(16)
+# Kinds of steps, and the one that takes all the memory that a script may have.
+KINDS, HUNGRY = 16, 4
+
+
+def step(daemon, client, dice, number, kind):
     if kind < 4:
         client.tool(f"work{dice.randrange(8)}")
-    elif kind == 4:
+    elif kind == HUNGRY:
         client.tool(f"work{dice.randrange(8)}_hungry")
     elif kind == 5:
         client.tool("grep", pattern="needle", max_results=50)
@@ -273,11 +195,11 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--seconds", type=float, default=600)
     arguments.add_argument("--clients", type=int, default=12)
-    arguments.add_argument("--toold", default=str(Path(__file__).resolve().parents[2] / "target/release/toold"))
+    arguments.add_argument("--toold", default=RELEASE)
     arguments.add_argument("--plot", type=Path)
     given = arguments.parse_args()
 
-    daemon = Daemon(given.toold)
+    daemon = Soaked(given.toold)
     over = threading.Event()
     failures = []
 
@@ -289,11 +211,15 @@ def main():
             over.set()
 
     with daemon.client() as watcher:
-        # Warm: the machines of all plugins are there, and what is read once is read.
+        # Warm: the machines of all plugins are there, and each kind of work was done, but for what takes much memory.
+        watcher.call("session.open", {"cwd": str(daemon.work)})
         for number in range(8):
             watcher.tool(f"work{number}")
-        watcher.call("session.open", {"cwd": str(daemon.work)})
-        watcher.tool("grep", pattern="needle")
+        with daemon.client() as first:
+            first.call("session.open", {"cwd": str(daemon.work)})
+            for kind in range(KINDS):
+                if kind != HUNGRY:
+                    step(daemon, first, random.Random(kind), 0, kind)
         start = daemon.sample(watcher)
         clients = [threading.Thread(target=run, args=(number,)) for number in range(given.clients)]
         for client in clients:

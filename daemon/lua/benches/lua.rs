@@ -25,7 +25,7 @@ use toold_proto::tool::{Annotations, Category, SessionId, Source, SourceKind, To
 
 /// As the daemon's.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Programs that try to stay, and how each must end.
 #[path = "../tests/lua/hostile/programs.rs"]

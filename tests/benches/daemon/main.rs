@@ -16,7 +16,7 @@ mod stats;
 use std::path::PathBuf;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
