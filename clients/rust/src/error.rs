@@ -145,7 +145,7 @@ impl From<Jsonrpsee> for ClientError {
 /// Who holds the socket, and what to do about it.
 fn held_by(holder: Option<&Holder>) -> String {
     let Some(holder) = holder else { return String::new() };
-    let Holder { pid, name, state } = holder;
+    let Holder { pid, name, state, .. } = holder;
     let state = if holder.is_stopped() { "stopped" } else { state };
     let advice = match holder.is_stopped() {
         true => format!("`kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it"),

@@ -11,6 +11,8 @@ pub struct Holder {
     pub name: String,
     /// What it does, such as `sleeping`.
     pub state: &'static str,
+    /// When it was started, in ticks of the system's clock since the machine was.
+    started: u64,
 }
 
 /// The state of a process that a signal or a debugger stopped.
@@ -38,10 +40,10 @@ pub(crate) fn of(socket: &Path) -> Option<Box<Holder>> {
         if holds { described(pid) } else { None }
     });
     // A service manager that listens for the daemon holds the socket too; the daemon was started after it. Of another
-    // program, children may hold it for a moment.
+    // program, children may hold it for a moment. Process ids don't tell which came first: they begin again.
     let rank = |holder: &Holder| match holder.name == "toold" {
-        true => (true, i64::from(holder.pid)),
-        false => (false, -i64::from(holder.pid)),
+        true => (true, i128::from(holder.started)),
+        false => (false, -i128::from(holder.started)),
     };
     holders.max_by_key(rank).map(Box::new)
 }
@@ -64,7 +66,10 @@ fn described(pid: u32) -> Option<Holder> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
-    let state = match after.trim_start().chars().next()? {
+    // proc_pid_stat(5): the state is the third field, and the start the 22nd.
+    let mut fields = after.split_ascii_whitespace();
+    let (state, started) = (fields.next()?, fields.nth(18)?.parse().ok()?);
+    let state = match state.chars().next()? {
         'T' | 't' => STOPPED,
         'D' => "waiting for a disk or a network file system",
         'R' => "running",
@@ -72,5 +77,5 @@ fn described(pid: u32) -> Option<Holder> {
         'Z' | 'X' => "ending",
         _ => "in a state that is not known",
     };
-    Some(Holder { pid, name: name.to_owned(), state })
+    Some(Holder { pid, name: name.to_owned(), state, started })
 }

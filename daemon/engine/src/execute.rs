@@ -32,6 +32,7 @@ use crate::apart::Apart;
 use crate::cache::{self, Question, Sought};
 use crate::counts::At;
 use crate::cx::Cx;
+use crate::deadline::Deadline;
 use crate::hooks::{HookEvent, Hooked};
 use crate::lanes::LaneGuard;
 use crate::need::Need;
@@ -369,10 +370,13 @@ async fn needs_apart(tool: &Arc<dyn Tool>, input: &Value, cx: &Arc<Cx>) -> Resul
     let (tool, input, own) = (tool.clone(), input.clone(), cx.clone());
     let found = Apart(async move { tool.needs(&input, &own).await }.boxed());
     let found = cx.engine.tasks.spawn(found.in_current_span());
-    match tokio::time::timeout(limit, found).await {
-        Ok(Ok(needs)) => needs,
-        Ok(Err(error)) => Err(ToolError::Unavailable(format!("the call's needs could not be found out: {error}"))),
-        Err(_) => Err(ToolError::Overloaded(format!(
+    let deadline = Deadline::after(limit);
+    tokio::select! {
+        biased;
+        needs = found => needs.unwrap_or_else(|error| {
+            Err(ToolError::Unavailable(format!("the call's needs could not be found out: {error}")))
+        }),
+        () = deadline.over() => Err(ToolError::Overloaded(format!(
             "the files that the call names could not be looked at within {} s",
             limit.as_secs()
         ))),

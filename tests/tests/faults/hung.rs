@@ -82,8 +82,9 @@ fn a_file_system_that_does_not_answer_costs_only_the_calls_that_go_there() {
     assert!(opened["error"]["message"].as_str().unwrap().contains("does not answer"), "{opened}");
     let checked = daemon.connect().call("permissions.check", json!({"category": "file.read", "target": "hung/x"}));
     assert!(checked.get("result").is_some() || checked.get("error").is_some());
-    assert!(threads(&daemon) < before + 100, "{before} threads became {}", threads(&daemon));
     serves(&mut wire);
+    // One thread waits for the file system, whatever the calls were. The runtime keeps its own for ten seconds.
+    until("the threads of the calls end", || (threads(&daemon) <= before + 4).then_some(()));
     let start = Instant::now();
     daemon.signal("TERM");
     assert!(daemon.wait().success());

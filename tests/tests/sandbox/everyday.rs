@@ -14,7 +14,7 @@ const COMMANDS: [(&str, &str, &str); 12] = [
     ("bash", "ulimit -n 100 && ulimit -n", "100\n"),
     ("bash", "sleep 100 & kill $! && wait $!; echo $?", "143\n"),
     ("bash", "nice true && timeout 10 echo done", "done\n"),
-    ("bash", "mkfifo $TMPDIR/p; echo x > $TMPDIR/p & cat $TMPDIR/p; rm $TMPDIR/p", "x\n"),
+    ("bash", "mkfifo $TMPDIR/p; echo x > $TMPDIR/p & cat $TMPDIR/p; wait; rm $TMPDIR/p", "x\n"),
     (
         "python3",
         "python3 -c 'import resource as r; r.setrlimit(r.RLIMIT_CORE, (0, 0)); print(r.getrlimit(r.RLIMIT_CORE))'",

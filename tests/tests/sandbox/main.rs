@@ -286,9 +286,11 @@ fn what_the_system_cannot_give_is_told_and_nothing_runs() {
     let output = daemon.wait_with_output().unwrap();
     let answers = String::from_utf8(output.stdout).unwrap();
     let answers: Vec<Value> = answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let problem = answers[0]["result"]["problems"][0].as_str().unwrap();
+    // In whatever order they come.
+    let answer = |id: u64| answers.iter().find(|answer| answer["id"] == id).expect("each request is answered");
+    let problem = answer(1)["result"]["problems"][0].as_str().unwrap();
     assert!(problem.contains("sandbox: the system gives no "), "{problem}");
-    assert_eq!(answers[1]["result"]["is_error"], true, "{}", answers[1]);
+    assert_eq!(answer(2)["result"]["is_error"], true, "{}", answer(2));
     assert!(!setup.path("work/ran").exists());
 }
 

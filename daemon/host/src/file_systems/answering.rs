@@ -71,7 +71,15 @@ pub fn at<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, NoAnswer> {
         return Ok(work());
     }
     match path.ancestors().find_map(|above| mounts.get(above)) {
-        Some(mount) => apart(|| mount.ask().map(|()| work())),
+        Some(mount) => {
+            // Before there is another thread: those that are refused cost none.
+            let turn = mount.take_turn()?;
+            apart(|| {
+                mount.ask()?;
+                drop(turn);
+                Ok(work())
+            })
+        }
         None => Ok(work()),
     }
 }
@@ -214,12 +222,19 @@ enum Asked {
 }
 
 impl Mount {
+    /// Leave to wait for its answer.
+    ///
+    /// # Errors
+    /// As many wait as may.
+    fn take_turn(&self) -> Result<Turn<'_>, NoAnswer> {
+        let turn = Turn(&self.waiting);
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        if waiting < MAX_WAITING { Ok(turn) } else { Err(self.no_answer()) }
+    }
+
     fn ask(&self) -> Result<(), NoAnswer> {
         // Whoever comes while another asks waits for the same answer.
-        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let asked = (waiting < MAX_WAITING).then(|| self.asked.lock().unwrap_or_else(PoisonError::into_inner));
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        let mut asked = asked.ok_or_else(|| self.no_answer())?;
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let (receiver, patience) = match std::mem::take(&mut *asked) {
             Asked::Answered(at) if at.elapsed() < GOOD_FOR => {
                 *asked = Asked::Answered(at);
@@ -259,6 +274,15 @@ impl Mount {
     }
 }
 
+/// One of the threads that wait for a file system's answer, until it is dropped.
+struct Turn<'a>(&'a AtomicUsize);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,9 +316,10 @@ mod tests {
             asked: Mutex::default(),
             waiting: AtomicUsize::new(0),
         };
-        mount.waiting.store(MAX_WAITING, Ordering::Relaxed);
-        mount.ask().unwrap_err();
-        mount.waiting.store(0, Ordering::Relaxed);
+        let mut turns: Vec<Turn<'_>> = (0..MAX_WAITING).map(|_| mount.take_turn().unwrap()).collect();
+        assert!(mount.take_turn().is_err());
+        turns.pop();
+        assert!(mount.take_turn().is_ok());
         mount.ask().unwrap();
         assert!(matches!(*mount.asked.lock().unwrap(), Asked::Answered(_)));
         let (sender, receiver) = mpsc::channel();

@@ -23,7 +23,7 @@ async fn a_loop_ends_with_its_time() {
 async fn hunger_ends_its_own_call_only() {
     let world = World::of(
         "hygge.register_tool{name = 't', timeout = 5000, execute = function() return #('a'):rep(1e9) end}
-         hygge.register_tool{name = 'hoard', timeout = 5000, execute = function() keep = {} for i = 1, 1e9 do keep[i] = ('x'):rep(1000) .. i end end}
+         hygge.register_tool{name = 'hoard', timeout = 5000, execute = function() keep = {} for i = 1, 1e9 do keep[i] = table.create(1000, i) end end}
          hygge.register_tool{name = 'ok', execute = function() return tostring(keep) end}",
     )
     .await;
