@@ -94,9 +94,13 @@ pub struct StoreStatus {
 /// What requests of more than 4 KiB take until they are answered, by an estimate that is too high. A request that finds no
 /// room is answered `overloaded`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct MessageMemory {
     pub taken_bytes: u64,
     pub limit_bytes: u64,
+    /// Answers of more than 64 KiB that clients have not read yet. Beyond 256 MiB requests in flight are answered only to
+    /// clients that read.
+    pub unread_bytes: u64,
 }
 
 /// Whether a program in the sandbox mode `guard` could neither change what controls the daemon nor read its own files.
@@ -146,6 +150,8 @@ pub struct OutboxesFill {
     pub capacity: u64,
     /// Connections that are at `capacity`.
     pub full: u64,
+    /// Of all connections, in notifications of 4 KiB and more. Of each at most 1 MiB, or one notification that is longer.
+    pub long_bytes: u64,
 }
 
 /// Events, and who hears them.

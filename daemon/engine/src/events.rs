@@ -5,12 +5,21 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use serde_json::Value;
 use tokio::sync::broadcast;
+use toold_proto::call::Progress;
 use toold_proto::daemon::EventsFill;
 use toold_proto::event::{Event, What};
 
+use crate::spool::cut;
+
 /// How many events are held for replay, and how far a subscriber may fall behind.
 pub const RING: usize = 1_000;
+
+/// Bytes that an event takes as JSON: it is held for everybody who subscribes later, and for everybody who is behind.
+const MAX_EVENT: usize = 64 * 1024;
+/// Bytes of each text of an event that takes more.
+const MAX_TEXT: usize = 2 * 1024;
 
 /// One event. The wire's form is made by whoever sends it, off the hot path.
 #[derive(Debug)]
@@ -75,7 +84,9 @@ impl Events {
         &self.epoch
     }
 
+    /// Texts of a large event are shortened, and progress goes without its content.
     pub fn emit(&self, what: What) {
+        let what = bounded(what);
         let mut ring = self.ring.lock().expect("no code panics while it holds this lock");
         let emitted = Arc::new(Emitted { seq: ring.next, at: SystemTime::now(), what });
         ring.next += 1;
@@ -154,6 +165,37 @@ impl Events {
     }
 }
 
+fn bounded(mut what: What) -> What {
+    // Those of calls come too often to be looked at, and have names only.
+    let is_small = matches!(what, What::CallStarted { .. } | What::CallFinished { .. });
+    if is_small || serde_json::to_string(&what).is_ok_and(|json| json.len() <= MAX_EVENT) {
+        return what;
+    }
+    // A part of an image or of data is of no use.
+    if let What::CallProgress { progress: Progress::Update { content, details, .. }, .. } = &mut what {
+        (*content, *details) = (None, None);
+    }
+    shortened(&what).unwrap_or(what)
+}
+
+fn shortened(what: &What) -> serde_json::Result<What> {
+    fn shorten(value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some((shorter, _)) = cut(text, MAX_TEXT) {
+                    *text = shorter;
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(shorten),
+            Value::Object(members) => members.values_mut().for_each(shorten),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut value = serde_json::to_value(what)?;
+    shorten(&mut value);
+    serde_json::from_value(value)
+}
+
 pub struct ProgressListener(Arc<Events>);
 
 impl Drop for ProgressListener {
@@ -182,6 +224,18 @@ mod tests {
         assert_eq!(subscribed.replay.len(), RING);
         let late = events.subscribe(Hears::All, Some(1_008));
         assert_eq!((late.missed, late.replay.len()), (0, 1));
+    }
+
+    #[test]
+    fn large_events_are_shortened() {
+        let events = Events::new("e");
+        events.emit(notice(7));
+        let message = "x".repeat(10 << 20);
+        events.emit(What::Notice { session_id: None, plugin: None, level: "info".into(), message });
+        let held = events.subscribe_from_start(Hears::All).replay;
+        let json = |n: usize| serde_json::to_string(&held[n].what).unwrap();
+        assert!(json(0).ends_with("\"7\"}"), "{}", json(0));
+        assert!(json(1).len() <= MAX_EVENT && json(1).contains("bytes cut"), "{}", json(1));
     }
 
     #[test]

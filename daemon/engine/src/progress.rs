@@ -8,6 +8,7 @@ use toold_proto::event::What;
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::Engine;
+use crate::spool::cut;
 
 /// Takes what a call tells. Never blocks; a slow reader loses progress, and hears how much.
 pub trait ProgressSink: Send + Sync {
@@ -35,6 +36,9 @@ impl ProgressSink for Broadcast {
         });
     }
 }
+
+/// Bytes of one text of progress.
+const MAX_TEXT: usize = 64 * 1024;
 
 /// Numbers a call's progress and keeps the ends of its output, for when its time is over.
 pub struct ProgressLog {
@@ -65,7 +69,17 @@ impl ProgressLog {
         told.sinks.retain(|known| !std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(sink)));
     }
 
-    pub fn tell(&self, progress: Progress) {
+    /// Long texts are cut: a client that reads slowly would have many of them waiting.
+    pub fn tell(&self, mut progress: Progress) {
+        let text = match &mut progress {
+            Progress::Output { text, .. } | Progress::Message { text } => Some(text),
+            Progress::Update { message, .. } => message.as_mut(),
+        };
+        if let Some(text) = text
+            && let Some((shorter, _)) = cut(text, MAX_TEXT)
+        {
+            *text = shorter;
+        }
         let mut told = self.told.lock().expect("no code panics while it holds this lock");
         if let Progress::Output { text, .. } = &progress {
             told.output.push(text);

@@ -1,34 +1,44 @@
-//! A bound on the memory of messages that have begun and not ended, of all clients together.
+//! Bounds on what all clients together may have in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that all clients together may have sent of messages that are not whole yet. Small ones are not counted.
+/// Bytes that all clients share. What is small is not counted: most messages are, and a counter that all connections
+/// write to would cost them more.
 #[derive(Debug)]
-pub struct Unfinished {
-    left: AtomicUsize,
+pub struct Budget {
+    limit: usize,
+    taken: AtomicUsize,
 }
 
-/// What is counted before is not worth it: most messages are smaller, and come whole.
-const SMALL: usize = 64 * 1024;
-const ALL: usize = 256 * 1024 * 1024;
+/// What one client may have without being counted.
+pub const SMALL: usize = 64 * 1024;
 
-impl Default for Unfinished {
-    fn default() -> Self {
-        Self { left: AtomicUsize::new(ALL) }
+impl Budget {
+    pub fn new(limit: usize) -> Self {
+        Self { limit, taken: AtomicUsize::new(0) }
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.taken() < self.limit
+    }
+
+    /// Bytes that are taken now.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
     }
 }
 
-/// One client's part. Given back when dropped.
+/// One client's share. Given back when dropped.
 #[derive(Debug)]
-pub struct Part {
-    all: Arc<Unfinished>,
+pub struct Share {
+    budget: Arc<Budget>,
     taken: usize,
 }
 
-impl Part {
-    pub fn new(all: Arc<Unfinished>) -> Self {
-        Self { all, taken: 0 }
+impl Share {
+    pub fn new(budget: Arc<Budget>) -> Self {
+        Self { budget, taken: 0 }
     }
 
     /// Takes so many bytes in all. False when there are not so many left; then it has what it had.
@@ -38,21 +48,27 @@ impl Part {
             return true;
         }
         let more = bytes - self.taken;
-        let left = &self.all.left;
-        let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(more)).is_ok();
-        self.taken += if taken { more } else { 0 };
-        taken
+        let add = |taken: usize| taken.checked_add(more).filter(|taken| *taken <= self.budget.limit);
+        let grown = self.budget.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
+        self.taken += if grown { more } else { 0 };
+        grown
     }
 
-    /// Nothing is kept any more.
-    pub fn clear(&mut self) {
-        self.all.left.fetch_add(std::mem::take(&mut self.taken), Ordering::Relaxed);
+    /// Has so many bytes in all from now on, whether there were so many left or not.
+    pub fn set(&mut self, bytes: usize) {
+        let bytes = if bytes <= SMALL { 0 } else { bytes };
+        if bytes > self.taken {
+            self.budget.taken.fetch_add(bytes - self.taken, Ordering::Relaxed);
+        } else if bytes < self.taken {
+            self.budget.taken.fetch_sub(self.taken - bytes, Ordering::Relaxed);
+        }
+        self.taken = bytes;
     }
 }
 
-impl Drop for Part {
+impl Drop for Share {
     fn drop(&mut self) {
-        self.clear();
+        self.set(0);
     }
 }
 
@@ -60,17 +76,34 @@ impl Drop for Part {
 mod tests {
     use super::*;
 
+    const LIMIT: usize = 10 * SMALL;
+
     #[test]
-    fn parts_share_what_there_is() {
-        let all = Arc::<Unfinished>::default();
-        let (mut one, mut other) = (Part::new(all.clone()), Part::new(all));
-        assert!(one.grow(ALL - SMALL));
+    fn shares_grow_within_what_there_is() {
+        let budget = Arc::new(Budget::new(LIMIT));
+        let (mut one, mut other) = (Share::new(budget.clone()), Share::new(budget.clone()));
+        assert!(one.grow(LIMIT - SMALL));
         assert!(one.grow(10));
         assert!(other.grow(SMALL));
         assert!(!other.grow(2 * SMALL));
-        one.clear();
+        one.set(0);
         assert!(other.grow(2 * SMALL));
         drop(other);
-        assert!(one.grow(ALL));
+        assert!(one.grow(LIMIT));
+        assert!(!budget.has_room());
+    }
+
+    #[test]
+    fn what_is_set_counts_beyond_the_limit_too() {
+        let budget = Arc::new(Budget::new(LIMIT));
+        let mut share = Share::new(budget.clone());
+        share.set(SMALL);
+        assert_eq!(budget.taken(), 0);
+        share.set(2 * LIMIT);
+        assert!(!budget.has_room());
+        share.set(2 * SMALL);
+        assert_eq!(budget.taken(), 2 * SMALL);
+        drop(share);
+        assert_eq!(budget.taken(), 0);
     }
 }

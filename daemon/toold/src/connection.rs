@@ -34,11 +34,11 @@ use pending::Pending;
 pub(crate) use transfer::fd_hung_up;
 use transfer::{Moved, exchange, write};
 
+use crate::budget::{Budget, Share};
 use crate::framing::{self, Found, Framing, Splitter};
 use crate::outboxes::{Outbox, Outboxes};
 use crate::parsed::Memory;
 use crate::peer::Peer;
-use crate::unfinished::{Part, Unfinished};
 
 /// What the transport sets for all connections.
 #[derive(Clone, Debug)]
@@ -50,9 +50,11 @@ pub struct ConnectionLimits {
     pub max_requests: usize,
     /// Where it is told how full the outbox of each connection is.
     pub outboxes: Arc<Outboxes>,
-    /// Of all connections together.
-    pub unfinished: Arc<Unfinished>,
-    /// The same.
+    /// Messages that have begun and not ended, of all connections together.
+    pub unfinished: Arc<Budget>,
+    /// Answers that clients have not read, of all connections together.
+    pub unread: Arc<Budget>,
+    /// Messages that were parsed, of all connections together.
     pub parsed: Arc<Memory>,
     /// What clients are told last, once `stop` fires, behind all answers: what was not answered was not read.
     pub farewell: Arc<OnceLock<Box<RawValue>>>,
@@ -67,7 +69,8 @@ impl Default for ConnectionLimits {
             max_subscriptions: 512,
             max_requests: 1_024,
             outboxes: Arc::default(),
-            unfinished: Arc::default(),
+            unfinished: Arc::new(Budget::new(MAX_UNFINISHED)),
+            unread: Arc::new(Budget::new(MAX_UNREAD)),
             parsed: Arc::default(),
             farewell: Arc::default(),
             cancel: CancellationToken::new(),
@@ -81,6 +84,10 @@ const TURN: usize = 32;
 const HIGH_WATER: usize = 128 * 1024;
 /// Requests in flight are answered up to so many bytes for a client that does not read.
 const MAX_BACKLOG: usize = 64 * 1024 * 1024;
+/// As long as all such clients together have not more than so many bytes to read.
+const MAX_UNREAD: usize = 256 * 1024 * 1024;
+/// Bytes of messages that have begun and not ended.
+const MAX_UNFINISHED: usize = 256 * 1024 * 1024;
 /// How often a client that sends no more is asked whether it still listens.
 const HANG_UP_CHECK: Duration = Duration::from_millis(50);
 /// How long a stream may take to say that it ends.
@@ -247,7 +254,8 @@ pub fn serve<S: Stream>(
         subscriptions: None,
         is_kept: stream.is_kept(),
         splitter,
-        unfinished: Part::new(limits.unfinished.clone()),
+        unfinished: Share::new(limits.unfinished.clone()),
+        unread: Share::new(limits.unread.clone()),
         limits,
         cancel: None,
         pending: Pending::default(),
@@ -299,7 +307,8 @@ struct Server {
     is_kept: bool,
     limits: Arc<ConnectionLimits>,
     splitter: Splitter,
-    unfinished: Part,
+    unfinished: Share,
+    unread: Share,
     /// Fires for all requests of the connection; from the first one on that can be cancelled.
     cancel: Option<CancellationToken>,
     pending: Pending,
@@ -376,7 +385,7 @@ impl Server {
                     }
                 }
                 () = &mut stopped, if self.reading => self.reading = false,
-                Some(reply) = self.pending.next(), if !self.pending.is_empty() && self.backlog() < MAX_BACKLOG => {
+                Some(reply) = self.pending.next(), if !self.pending.is_empty() && self.may_answer() => {
                     self.take_reply(reply);
                 }
                 message = self.connection.outbox.next(&mut self.outbox), if self.backlog() < HIGH_WATER => {
@@ -397,11 +406,23 @@ impl Server {
         if self.written == self.out.len() {
             self.written = 0;
             self.out = Vec::new();
+        } else if self.written >= HIGH_WATER && self.written >= self.out.len() / 2 {
+            // What was written goes, for a client that reads all the time and never all of it, too.
+            self.out.drain(..self.written);
+            self.out.shrink_to(2 * self.out.len());
+            self.written = 0;
         }
+        self.unread.set(self.out.len());
     }
 
     fn backlog(&self) -> usize {
         self.out.len() - self.written
+    }
+
+    /// Whether requests in flight may put their answers behind what the client has not read.
+    fn may_answer(&self) -> bool {
+        let backlog = self.backlog();
+        backlog < HIGH_WATER || backlog < MAX_BACKLOG && self.limits.unread.has_room()
     }
 
     /// Nothing more comes in, and all that came has been answered.
@@ -446,7 +467,7 @@ impl Server {
             match self.splitter.next(&inbox[used..], self.searched) {
                 Found::Message(message, length) => {
                     self.searched = 0;
-                    self.unfinished.clear();
+                    self.unfinished.set(0);
                     if self.dialect == Dialect::Unknown && self.is_of_mcp(message) {
                         // The message stays in the inbox: it is the other dialect's first.
                         self.dialect = Dialect::Mcp;
@@ -476,7 +497,7 @@ impl Server {
                 }
                 Found::More => {
                     self.splitter.give_up(&inbox[used..]);
-                    self.unfinished.clear();
+                    self.unfinished.set(0);
                     self.searched = 0;
                     let words = "all clients together have sent too much of messages that have not ended".to_owned();
                     self.put(failure(Id::Null, error::OVERLOADED, words, "overloaded").get().as_bytes());
@@ -509,10 +530,7 @@ impl Server {
     }
 
     fn notify_waiting(&mut self) {
-        if self.outbox.is_none() {
-            self.outbox = self.connection.outbox.take_receiver();
-        }
-        while let Some(Ok(message)) = self.outbox.as_mut().map(mpsc::Receiver::try_recv) {
+        while let Some(message) = self.connection.outbox.try_next(&mut self.outbox) {
             self.notify(message.get().as_bytes());
         }
     }
@@ -520,6 +538,7 @@ impl Server {
     fn notify(&mut self, json: &[u8]) {
         let framing = self.splitter.framing.unwrap_or(Framing::Lines);
         framing::write(framing, json, &mut self.out);
+        self.unread.set(self.out.len());
     }
 }
 
@@ -535,6 +554,6 @@ mod tests {
         let stop = CancellationToken::new();
         let limits = Arc::default();
         let serving = serve(SocketStream(stream), 1, Peer::parent(), Methods::new(), limits, stop);
-        assert!(size_of_val(&serving) <= 640, "{} bytes", size_of_val(&serving));
+        assert!(size_of_val(&serving) <= 656, "{} bytes", size_of_val(&serving));
     }
 }

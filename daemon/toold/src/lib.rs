@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod authors;
+pub mod budget;
 pub mod bundled;
 pub mod cleaning;
 pub mod config;
@@ -40,7 +41,6 @@ pub mod stop_deadline;
 pub mod traces;
 pub mod transport;
 pub mod trust;
-pub mod unfinished;
 pub mod upgrade;
 pub mod web;
 pub mod workspaces;

@@ -6,13 +6,18 @@ use std::task::Poll;
 
 use futures_util::task::AtomicWaker;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use toold_proto::daemon::OutboxesFill;
 
 type Message = Box<RawValue>;
 
 /// Notifications that wait for a slow client; progress beyond is lost, subscriptions wait.
 const CAPACITY: usize = 256;
+/// Bytes of a notification that counts by its bytes, too.
+const LONG: usize = 4 * 1024;
+/// Bytes of long notifications that wait for a slow client, or one that is longer.
+const LONG_CAPACITY: u32 = 1024 * 1024;
 
 /// Notifications for one client. There is a channel from the first one on: most clients hear of nothing, and a channel
 /// takes more than a kilobyte.
@@ -20,10 +25,55 @@ const CAPACITY: usize = 256;
 pub struct Outbox {
     connection: u64,
     outboxes: Arc<Outboxes>,
-    opened: OnceLock<mpsc::Sender<Message>>,
+    opened: OnceLock<Writer>,
     /// Until its reader has come for it.
     receiver: Mutex<Option<mpsc::Receiver<Message>>>,
     reader: AtomicWaker,
+}
+
+/// The end that is written to.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    sender: mpsc::Sender<Message>,
+    /// Bytes of long notifications that may still be put there.
+    room: Arc<Semaphore>,
+}
+
+impl Writer {
+    fn new(sender: mpsc::Sender<Message>) -> Self {
+        Self { sender, room: Arc::new(Semaphore::new(LONG_CAPACITY as usize)) }
+    }
+
+    /// Puts there what `make` makes, unless too much waits; false then. Never waits.
+    pub fn try_send(&self, make: impl FnOnce() -> Option<Message>) -> bool {
+        let Ok(place) = self.sender.try_reserve() else { return false };
+        let Some(message) = make() else { return true };
+        let Ok(room) = self.room.try_acquire_many(counted(message.get().len())) else { return false };
+        room.forget();
+        place.send(message);
+        true
+    }
+
+    /// Waits until there is room for the bytes of a message. They count until it is read, once the room is forgotten.
+    /// Cancel-safe.
+    pub async fn room_for(&self, bytes: usize) -> SemaphorePermit<'_> {
+        self.room.acquire_many(counted(bytes)).await.expect("it is never closed")
+    }
+
+    fn read(&self, message: &Message) {
+        let bytes = counted(message.get().len()) as usize;
+        // jsonrpsee's own answers were not counted.
+        self.room.add_permits(bytes.min(LONG_CAPACITY as usize - self.room.available_permits()));
+    }
+
+    fn waiting_bytes(&self) -> u64 {
+        u64::from(LONG_CAPACITY) - self.room.available_permits() as u64
+    }
+}
+
+/// How much room a notification takes.
+fn counted(bytes: usize) -> u32 {
+    if bytes < LONG { 0 } else { u32::try_from(bytes).unwrap_or(u32::MAX).min(LONG_CAPACITY) }
 }
 
 impl Outbox {
@@ -37,21 +87,37 @@ impl Outbox {
         }
     }
 
-    /// The end that is written to. Bounded: 256 messages wait for a slow client.
-    pub fn sender(&self) -> mpsc::Sender<Message> {
-        let sender = self.opened.get_or_init(|| {
+    /// The end that is written to. Bounded: 256 messages wait for a slow client, with 1 MiB of long ones.
+    pub fn writer(&self) -> &Writer {
+        self.opened.get_or_init(|| {
             let (sender, receiver) = mpsc::channel(CAPACITY);
             *self.receiver.lock().expect("no code panics while it holds this lock") = Some(receiver);
             self.reader.wake();
-            self.outboxes.lock().insert(self.connection, sender.downgrade());
-            sender
-        });
-        sender.clone()
+            let writer = Writer::new(sender);
+            self.outboxes.lock().insert(self.connection, writer.clone());
+            writer
+        })
+    }
+
+    /// The same for jsonrpsee, which writes the items that [`Writer::room_for`] has made room for.
+    pub fn sender(&self) -> mpsc::Sender<Message> {
+        self.writer().sender.clone()
     }
 
     /// The end that is read from, when somebody has written, and nobody has taken it yet.
-    pub fn take_receiver(&self) -> Option<mpsc::Receiver<Message>> {
+    fn take_receiver(&self) -> Option<mpsc::Receiver<Message>> {
         self.receiver.lock().expect("no code panics while it holds this lock").take()
+    }
+
+    /// A message that is there now. `receiver` is where the one reader keeps its end.
+    pub fn try_next(&self, receiver: &mut Option<mpsc::Receiver<Message>>) -> Option<Message> {
+        if receiver.is_none() {
+            *receiver = self.take_receiver();
+        }
+        match receiver.as_mut()?.try_recv() {
+            Ok(message) => Some(self.read(message)),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
+        }
     }
 
     /// The next message. Cancel-safe. `receiver` is where the one reader keeps its end.
@@ -63,12 +129,19 @@ impl Outbox {
             }
             let Some(receiver) = receiver else { return Poll::Pending };
             match receiver.poll_recv(context) {
-                Poll::Ready(Some(message)) => Poll::Ready(message),
+                Poll::Ready(Some(message)) => Poll::Ready(self.read(message)),
                 // It does not end: a sender is kept here.
                 Poll::Ready(None) | Poll::Pending => Poll::Pending,
             }
         })
         .await
+    }
+
+    fn read(&self, message: Message) -> Message {
+        if let Some(writer) = self.opened.get() {
+            writer.read(&message);
+        }
+        message
     }
 }
 
@@ -82,21 +155,61 @@ impl Drop for Outbox {
 
 /// The outboxes of all connections that have one.
 #[derive(Debug, Default)]
-pub struct Outboxes(Mutex<HashMap<u64, mpsc::WeakSender<Message>>>);
+pub struct Outboxes(Mutex<HashMap<u64, Writer>>);
 
 impl Outboxes {
     pub fn fill(&self) -> OutboxesFill {
         let mut fill = OutboxesFill { capacity: CAPACITY as u64, ..OutboxesFill::default() };
-        for outbox in self.lock().values().filter_map(mpsc::WeakSender::upgrade) {
-            let waiting = (outbox.max_capacity() - outbox.capacity()) as u64;
+        for writer in self.lock().values() {
+            let sender = &writer.sender;
+            let waiting = (sender.max_capacity() - sender.capacity()) as u64;
             fill.messages += waiting;
             fill.most = fill.most.max(waiting);
-            fill.full += u64::from(outbox.capacity() == 0);
+            fill.full += u64::from(sender.capacity() == 0);
+            fill.long_bytes += writer.waiting_bytes();
         }
         fill
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, mpsc::WeakSender<Message>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Writer>> {
         self.0.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    fn text(bytes: usize) -> Option<Message> {
+        Some(to_raw_value(&"x".repeat(bytes - 2)).unwrap())
+    }
+
+    #[tokio::test]
+    async fn long_notifications_wait_for_what_was_not_read() {
+        let outboxes = Arc::<Outboxes>::default();
+        let outbox = Outbox::new(1, &outboxes);
+        let half = LONG_CAPACITY as usize / 2;
+        let writer = outbox.writer().clone();
+        assert!(writer.try_send(|| text(half)) && writer.try_send(|| text(half)));
+        assert!(!writer.try_send(|| text(LONG)));
+        assert!(writer.try_send(|| text(LONG - 1)));
+        assert_eq!((outboxes.fill().messages, outboxes.fill().long_bytes), (3, u64::from(LONG_CAPACITY)));
+        let mut receiver = None;
+        assert_eq!(outbox.next(&mut receiver).await.get().len(), half);
+        // What is longer than all that is put there alone.
+        assert!(!writer.try_send(|| text(4 * half)));
+        while outbox.try_next(&mut receiver).is_some() {}
+        assert!(writer.try_send(|| text(4 * half)));
+        assert!(!writer.try_send(|| text(LONG)));
+        assert!(outbox.try_next(&mut receiver).is_some());
+        assert_eq!(outboxes.fill().long_bytes, 0);
+        writer.room_for(4 * half).await.forget();
+        // What was not counted is not given back.
+        outbox.sender().try_send(text(4 * half).unwrap()).unwrap();
+        outbox.sender().try_send(text(4 * half).unwrap()).unwrap();
+        while outbox.try_next(&mut receiver).is_some() {}
+        assert_eq!(outboxes.fill().long_bytes, 0);
     }
 }

@@ -141,6 +141,85 @@ fn the_answers_to_a_batch_have_a_bound_and_each_request_has_one() {
     assert_eq!(wire.result("daemon.ping", json!({})), json!({}));
 }
 
+/// Eight clients that do not read, and one that does.
+#[test]
+fn answers_that_nobody_reads_have_a_bound_for_all_clients_together() {
+    let daemon = TestDaemon::start();
+    let before = peak(&daemon);
+    let text = json!((1..=10_000)
+        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "rpc.discover"}))
+        .collect::<Vec<_>>())
+    .to_string();
+    let mut streams: Vec<_> = (0..8).map(|_| UnixStream::connect(daemon.socket()).unwrap()).collect();
+    for stream in &mut streams {
+        writeln!(stream, "{text}").unwrap();
+    }
+    let mut wire = daemon.connect();
+    until("their answers take all that there is", || {
+        let status = wire.result("daemon.status", json!({}));
+        (status["message_memory"]["unread_bytes"].as_u64().unwrap() > 200 << 20).then_some(())
+    });
+    let pings: Vec<Value> = (1..=100).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "daemon.ping"})).collect();
+    let answer = batch(&mut wire, &pings);
+    assert!(members(&answer).iter().all(|member| member["result"] == json!({})), "{answer}");
+    assert!(peak(&daemon) - before < 2 * ONE, "{} MiB", (peak(&daemon) - before) >> 20);
+    let mut refused = 0;
+    for stream in streams {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut line).unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(members(&answer).len(), 10_000);
+        refused += members(&answer).iter().filter(|member| member["error"]["data"]["kind"] == "overloaded").count();
+    }
+    assert!(refused > 0, "some found no room");
+    assert!(peak(&daemon) - before < 2 * ONE, "{} MiB", (peak(&daemon) - before) >> 20);
+    until("nothing is left to read", || {
+        (wire.result("daemon.status", json!({}))["message_memory"]["unread_bytes"] == 0).then_some(())
+    });
+}
+
+const LOUD: &str = r#"
+hygge.register_tool{name = "shout", description = "Tells much", parallelizable = true, input_schema = {type = "object"},
+  execute = function(ctx)
+    local long = string.rep("x", 4 * 1024 * 1024)
+    for _ = 1, 20 do
+      hygge.log("info", "loud", {long = long})
+      ctx.progress(long)
+    end
+    return "done"
+  end}
+"#;
+
+#[test]
+fn what_plugins_tell_has_a_bound_for_those_who_do_not_read() {
+    let daemon = Setup::new().plugin("loud.lua", LOUD).start();
+    let mut deaf = daemon.connect();
+    deaf.result("events.subscribe", json!({"kinds": ["log", "call.progress"]}));
+    let mut wire = daemon.connect();
+    until("the plugin is loaded", || wire.call("tools.schema", json!({"name": "shout"})).get("result").map(drop));
+    // What the plugin itself takes is known then.
+    wire.tool("shout", json!({}));
+    let before = peak(&daemon);
+    for done in 1..=20 {
+        deaf.request("tools.execute", json!({"name": "shout", "progress": true}));
+        // One at a time: what counts is what was told, and not the machines of the plugin.
+        until("the call ends", || {
+            (wire.result("daemon.status", json!({}))["calls"]["finished"] == done + 1).then_some(())
+        });
+    }
+    let cost = peak(&daemon) - before;
+    assert!(cost < ONE / 2, "{} MiB", cost >> 20);
+    // What waits is read, and nothing of it is kept.
+    let last = deaf.request("daemon.ping", json!({}));
+    assert_eq!(deaf.answer(last)["result"], json!({}));
+    until("all of it is read", || {
+        let last = deaf.request("daemon.ping", json!({}));
+        deaf.answer(last);
+        let outboxes = wire.result("daemon.status", json!({}))["outboxes"].take();
+        (outboxes["long_bytes"] == 0 && outboxes["messages"] == 0).then_some(())
+    });
+}
+
 #[test]
 fn a_batch_of_small_requests_is_answered_whole_and_too_many_are_refused_at_once() {
     let daemon = TestDaemon::start();

@@ -24,7 +24,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         let message = short(args.text(2, "message")?);
         let fields = match args.value(3) {
             Value::Nil => None,
-            _ => Some(args.json(lua, 3, "fields")?),
+            _ => Some(small(args.json(lua, 3, "fields")?)),
         };
         log(&home.plugin, &level, message, fields);
         Ok(())
@@ -112,6 +112,12 @@ fn log(plugin: &Plugin, level: &str, message: String, fields: Option<Json>) {
         message,
         fields: if number < MAX_LOGGED { fields } else { None },
     });
+}
+
+/// As text when it is too large.
+fn small(fields: Json) -> Json {
+    let text = fields.to_string();
+    if text.len() > MAX_TEXT { Json::String(short(text)) } else { fields }
 }
 
 fn short(mut text: String) -> String {

@@ -17,12 +17,15 @@ use toold_proto::error;
 use super::message::{RawRequest, bytes, failure, not_json, read_id};
 use super::requests::{Place, Started, refused};
 use super::{RequestId, Server, TURN};
+use crate::budget::Share;
 use crate::parsed::{Held, beside_others};
 
 /// Requests of one batch.
 const MAX_REQUESTS: usize = 20_000;
 /// Bytes of all its answers together.
 const MAX_ANSWERS: usize = 64 * 1024 * 1024;
+/// Bytes of answers that a batch has whatever other clients have not read.
+const ALWAYS: usize = 1024 * 1024;
 
 /// A batch whose requests are not all begun.
 pub(super) struct Batch {
@@ -61,7 +64,7 @@ impl Server {
         Ok(Box::new(Batch {
             text: message.into(),
             left: requests.into_iter(),
-            answers: Answers::default(),
+            answers: Answers::new(Share::new(self.limits.unread.clone())),
             waiting: FuturesUnordered::new(),
             ids: Vec::new(),
             barrier: false,
@@ -117,12 +120,16 @@ impl Server {
 impl Batch {
     /// Why no further request is begun, in words for people.
     fn why_not(&self, max_waiting: usize) -> Option<(i32, String, &'static str)> {
-        if self.answers.0.len() >= MAX_ANSWERS {
+        if self.answers.json.len() >= MAX_ANSWERS {
             let words = format!(
                 "not carried out: the answers to this batch have over {} MiB already; send the request in another batch",
                 MAX_ANSWERS >> 20
             );
             return Some((error::INTERNAL_ERROR, words, "too_large"));
+        }
+        if self.answers.others_have_all {
+            let words = format!("not carried out: {OTHERS_HAVE_ALL}; send the request again later, alone");
+            return Some((error::OVERLOADED, words, "overloaded"));
         }
         (self.waiting.len() >= max_waiting).then(|| {
             let words = format!(
@@ -134,36 +141,48 @@ impl Batch {
     }
 }
 
+const OTHERS_HAVE_ALL: &str = "answers that clients have not read take all the memory that there is for them";
+
 /// The answers so far, each behind a comma.
-#[derive(Default)]
-struct Answers(Vec<u8>);
+struct Answers {
+    json: Vec<u8>,
+    share: Share,
+    /// There was no memory for an answer.
+    others_have_all: bool,
+}
 
 impl Answers {
-    /// Adds an answer, or says in its place that it is too large.
+    fn new(share: Share) -> Self {
+        Self { json: Vec::new(), share, others_have_all: false }
+    }
+
+    /// Adds an answer, or says in its place why it is left out.
     fn put(&mut self, json: &[u8], id: impl FnOnce() -> Option<Id<'static>>) {
-        if self.0.len() + json.len() <= MAX_ANSWERS {
+        let length = self.json.len() + json.len();
+        let why = if length > MAX_ANSWERS {
+            format!("the answers to a batch have at most {} MiB together", MAX_ANSWERS >> 20)
+        } else if length > ALWAYS && !self.share.grow(length) {
+            self.others_have_all = true;
+            OTHERS_HAVE_ALL.to_owned()
+        } else {
             return self.push(json);
-        }
-        let words = format!(
-            "the request was carried out; its answer of {} bytes is left out, because the answers to a batch have at most \
-             {} MiB together",
-            json.len(),
-            MAX_ANSWERS >> 20
-        );
+        };
+        let words =
+            format!("the request was carried out; its answer of {} bytes is left out, because {why}", json.len());
         let refusal = failure(id().unwrap_or(Id::Null), error::INTERNAL_ERROR, words, "too_large");
         self.push(refusal.get().as_bytes());
     }
 
     fn push(&mut self, json: &[u8]) {
-        self.0.push(b',');
-        self.0.extend_from_slice(json);
+        self.json.push(b',');
+        self.json.extend_from_slice(json);
     }
 
     /// `None` when nothing was asked for that has an answer.
     fn into_json(mut self) -> Option<Vec<u8>> {
-        *self.0.first_mut()? = b'[';
-        self.0.push(b']');
-        Some(self.0)
+        *self.json.first_mut()? = b'[';
+        self.json.push(b']');
+        Some(self.json)
     }
 }
 
@@ -217,7 +236,10 @@ fn requests_in(text: &str) -> serde_json::Result<Vec<Range<usize>>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::budget::Budget;
 
     #[test]
     fn requests_are_found_where_they_stand() {
@@ -232,8 +254,9 @@ mod tests {
 
     #[test]
     fn answers_beyond_the_limit_say_so_and_name_their_requests() {
-        let mut answers = Answers::default();
-        assert_eq!(Answers::default().into_json(), None);
+        let budget = Arc::new(Budget::new(4 * MAX_ANSWERS));
+        let mut answers = Answers::new(Share::new(budget.clone()));
+        assert_eq!(Answers::new(Share::new(budget)).into_json(), None);
         let half = vec![b' '; MAX_ANSWERS / 2];
         for number in 0..3 {
             answers.put(&half, || Some(Id::Number(number)));
@@ -243,5 +266,19 @@ mod tests {
         assert!(json.starts_with('[') && json.ends_with(']'));
         assert_eq!(json.matches("too_large").count(), 2);
         assert!(json.contains("\"id\":1") && json.contains("\"id\":2"), "{}", &json[json.len() - 800..]);
+    }
+
+    #[test]
+    fn small_batches_are_answered_whatever_others_have_not_read() {
+        let budget = Arc::new(Budget::new(ALWAYS));
+        let mut slow = Share::new(budget.clone());
+        slow.set(ALWAYS);
+        let mut answers = Answers::new(Share::new(budget));
+        answers.put(&vec![b' '; ALWAYS / 2], || None);
+        assert!(!answers.others_have_all);
+        answers.put(&vec![b' '; ALWAYS], || Some(Id::Number(7)));
+        assert!(answers.others_have_all);
+        let json = String::from_utf8(answers.into_json().unwrap()).unwrap();
+        assert!(json.len() < ALWAYS && json.contains("\"id\":7"), "{}", &json[json.len() - 400..]);
     }
 }

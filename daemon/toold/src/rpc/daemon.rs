@@ -161,7 +161,11 @@ pub(crate) fn status(state: &State) -> DaemonStatus {
         plugins,
         lua: state.plugins.machines(),
         memory_bytes: process::resident_bytes(),
-        message_memory: MessageMemory { taken_bytes: state.limits().parsed.taken(), limit_bytes: parsed::ALL },
+        message_memory: MessageMemory {
+            taken_bytes: state.limits().parsed.taken(),
+            limit_bytes: parsed::ALL,
+            unread_bytes: state.limits().unread.taken() as u64,
+        },
         open_files: process::open_files(),
         open_files_limit: process::open_files_limit(),
         problems: (state.config_problems().into_iter().chain(store.problems.iter().cloned()).chain(not_on_http))

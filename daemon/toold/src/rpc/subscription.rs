@@ -3,15 +3,21 @@
 use std::marker::PhantomData;
 
 use jsonrpsee::core::server::SubscriptionSink;
+use jsonrpsee::types::response::{SubscriptionPayload, SubscriptionResponse};
 use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use serde_json::value::to_raw_value;
 use toold_proto::method::Subscription;
+
+use crate::outboxes::Writer;
 
 use super::{Module, Request, read_params, scope};
 
 /// Where a subscription puts its items.
 pub(super) struct Subscriber<S> {
     sink: SubscriptionSink,
+    outbox: Writer,
+    /// Bytes that jsonrpsee puts around an item.
+    envelope: usize,
     items: PhantomData<fn(S)>,
 }
 
@@ -19,6 +25,13 @@ pub(super) struct Subscriber<S> {
 pub(super) struct Gone;
 
 impl<S: Subscription> Subscriber<S> {
+    fn new(sink: SubscriptionSink, outbox: Writer) -> Self {
+        let payload = SubscriptionPayload { subscription: sink.subscription_id(), result: () };
+        let around_null = to_raw_value(&SubscriptionResponse::new(sink.method_name().into(), payload));
+        let envelope = around_null.map_or(0, |json| json.get().len() - "null".len());
+        Self { sink, outbox, envelope, items: PhantomData }
+    }
+
     /// Waits until the subscription was ended or its connection is gone. Cancel-safe.
     pub(super) async fn gone(&self) {
         self.sink.closed().await;
@@ -30,7 +43,13 @@ impl<S: Subscription> Subscriber<S> {
     /// The subscriber is gone.
     pub(super) async fn send(&self, item: &S::Item) -> Result<(), Gone> {
         let Ok(json) = to_raw_value(item) else { return Ok(()) };
-        self.sink.send(json).await.map_err(|_| Gone)
+        let room = tokio::select! {
+            () = self.gone() => return Err(Gone),
+            room = self.outbox.room_for(self.envelope + json.get().len()) => room,
+        };
+        self.sink.send(json).await.map_err(|_| Gone)?;
+        room.forget();
+        Ok(())
     }
 }
 
@@ -60,11 +79,11 @@ where
                     Err(error) => return pending.reject(error).await,
                 };
                 let accepted = pending.accept().await;
-                if let Ok(scope) = scope(&extensions) {
-                    scope.note_subscribed();
-                }
+                let Ok(scope) = scope(&extensions) else { return };
+                scope.note_subscribed();
                 let Ok(sink) = accepted else { return };
-                serve(Subscriber { sink, items: PhantomData }, opened).await;
+                let subscriber = Subscriber::new(sink, scope.connection.outbox.writer().clone());
+                serve(subscriber, opened).await;
             }
         },
     )?;

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use toold_adapters::providers::{self as provider, calls_in, results_as, tools_as};
 use toold_engine::Engine;
 use toold_engine::batch::execute_batch;
@@ -25,6 +24,7 @@ use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInt
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
+use crate::outboxes::Writer;
 use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
 use crate::rpc::located::{located, may_read};
@@ -228,7 +228,7 @@ pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorO
     let call_id = params.call_id.unwrap_or_else(|| request.state.engine.new_call_id());
     let mut progress: Vec<Arc<dyn ProgressSink>> = Vec::new();
     if params.progress {
-        progress.push(Arc::new(Notifications::new(call_id.clone(), request.connection().outbox.sender())));
+        progress.push(Arc::new(Notifications::new(call_id.clone(), request.connection().outbox.writer().clone())));
     }
     let engine = &request.state.engine;
     progress.extend(broadcast(engine, &call_id, &session.id));
@@ -273,12 +273,12 @@ fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, Erro
 /// Sends a call's progress to the connection that made it.
 struct Notifications {
     call_id: CallId,
-    outbox: mpsc::Sender<Box<RawValue>>,
+    outbox: Writer,
     dropped: AtomicU64,
 }
 
 impl Notifications {
-    fn new(call_id: CallId, outbox: mpsc::Sender<Box<RawValue>>) -> Self {
+    fn new(call_id: CallId, outbox: Writer) -> Self {
         Self { call_id, outbox, dropped: AtomicU64::new(0) }
     }
 }
@@ -291,21 +291,22 @@ impl ProgressSink for Notifications {
             method: &'static str,
             params: &'a CallProgress,
         }
-        let Ok(place) = self.outbox.try_reserve() else {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        let sent = self.outbox.try_send(|| {
+            let params = CallProgress {
+                call_id: self.call_id.clone(),
+                seq,
+                dropped: (dropped > 0).then_some(dropped),
+                progress: progress.clone(),
+            };
+            let notification = Notification { jsonrpc: "2.0", method: "tools.progress", params: &params };
+            to_raw_value(&notification)
+                .inspect_err(|error| tracing::error!(%error, call = %self.call_id, "progress cannot be written"))
+                .ok()
+        });
+        match sent {
+            true => self.dropped.fetch_sub(dropped, Ordering::Relaxed),
+            false => self.dropped.fetch_add(1, Ordering::Relaxed),
         };
-        let dropped = self.dropped.swap(0, Ordering::Relaxed);
-        let params = CallProgress {
-            call_id: self.call_id.clone(),
-            seq,
-            dropped: (dropped > 0).then_some(dropped),
-            progress: progress.clone(),
-        };
-        let notification = Notification { jsonrpc: "2.0", method: "tools.progress", params: &params };
-        match to_raw_value(&notification) {
-            Ok(json) => place.send(json),
-            Err(error) => tracing::error!(%error, call = %self.call_id, "progress cannot be written"),
-        }
     }
 }
