@@ -1,0 +1,85 @@
+//! Which crate may depend on what.
+
+use crate::sources::{code_without_tests, files, read};
+
+/// The `[dependencies]` of a crate, by name; those for its tests do not count.
+fn dependencies(dir: &str) -> Vec<String> {
+    let manifest: toml::Table = read(&format!("{dir}/Cargo.toml")).parse().unwrap();
+    manifest["dependencies"].as_table().unwrap().keys().cloned().collect()
+}
+
+#[track_caller]
+fn check_own(dir: &str, allowed: &[&str]) {
+    for name in dependencies(dir).iter().filter(|name| name.starts_with("toold")) {
+        assert!(allowed.contains(&name.as_str()), "{dir} may not depend on {name}");
+    }
+}
+
+#[track_caller]
+fn check_foreign(dir: &str, forbidden: &[&str]) {
+    let names = dependencies(dir);
+    for name in forbidden {
+        assert!(!names.iter().any(|known| known == name), "{dir} may not depend on {name}");
+    }
+}
+
+/// Names that may not stand in the sources of a crate, its tests aside.
+#[track_caller]
+fn check_text(dir: &str, forbidden: &[&str]) {
+    for path in files(&[&format!("{dir}/src/*.rs")]) {
+        let text = code_without_tests(&read(&path));
+        for word in forbidden {
+            assert!(!text.contains(word), "{path} may not use {word}");
+        }
+    }
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    check_own("proto", &[]);
+    check_own("proto/adapters", &["toold-proto"]);
+    check_own("daemon/engine", &["toold-proto"]);
+    check_own("daemon/host", &["toold-proto", "toold-engine"]);
+    check_own("daemon/builtins", &["toold-proto", "toold-engine", "toold-host"]);
+    check_own("daemon/lua", &["toold-proto", "toold-engine", "toold-host"]);
+    check_own("daemon/store", &["toold-proto", "toold-engine"]);
+    check_own("daemon/mcp", &["toold-proto", "toold-adapters", "toold-engine", "toold-host"]);
+    // A mounted daemon is spoken to as any client speaks to one.
+    check_own("daemon/remote", &["toold-proto", "toold-engine", "toold-host", "toold-client"]);
+    check_own("clients/rust", &["toold-proto", "toold-adapters"]);
+    check_own("clients/toolctl", &["toold-proto", "toold-adapters", "toold-client"]);
+}
+
+#[test]
+fn proto_and_adapters_have_no_io() {
+    for dir in ["proto", "proto/adapters"] {
+        check_foreign(dir, &["tokio", "rustix", "libc"]);
+        check_text(dir, &["std::fs", "std::net", "std::env", "std::process", "std::io::stdin"]);
+    }
+}
+
+#[test]
+fn the_engine_knows_no_system() {
+    check_foreign("daemon/engine", &["jsonrpsee", "mlua", "notify", "clap", "rustix", "libc", "rusqlite", "toml"]);
+    check_text("daemon/engine", &["std::fs", "std::net", "std::env", "std::process", "tokio::fs", "tokio::net"]);
+}
+
+#[test]
+fn only_toold_knows_the_wire() {
+    for dir in ["daemon/engine", "daemon/host", "daemon/builtins", "daemon/lua", "daemon/store"] {
+        check_foreign(dir, &["jsonrpsee", "clap", "rmcp"]);
+    }
+    check_foreign("daemon/builtins", &["mlua"]);
+    check_foreign("clients/toolctl", &["mlua", "rusqlite", "jsonschema", "rmcp"]);
+}
+
+#[test]
+fn only_toold_listens() {
+    for dir in ["engine", "host", "builtins", "lua", "store", "mcp", "remote"] {
+        check_text(&format!("daemon/{dir}"), &["TcpListener", "UnixListener", "tokio::signal", "signal_hook"]);
+    }
+    // MCP servers and other daemons are reached by connecting to them; the web by one guarded client.
+    for dir in ["engine", "builtins", "lua", "store"] {
+        check_text(&format!("daemon/{dir}"), &["TcpStream", "UnixStream", "tungstenite"]);
+    }
+}

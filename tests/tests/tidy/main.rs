@@ -1,0 +1,9 @@
+//! Rules that keep the workspace easy to read: dependencies between crates and modules, names, documents, words.
+
+mod dependencies;
+mod links;
+mod modules;
+mod picture;
+mod sources;
+mod type_names;
+mod unsafe_code;
