@@ -38,13 +38,13 @@ pub struct Event {
     /// RFC 3339, UTC.
     pub at: String,
     #[serde(flatten)]
-    pub what: What,
+    pub body: EventBody,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind")]
-pub enum What {
+pub enum EventBody {
     #[serde(rename = "tools.changed")]
     ToolsChanged {
         revision: u64,
@@ -151,7 +151,7 @@ pub enum What {
     },
 }
 
-impl What {
+impl EventBody {
     /// The name on the wire, which is what `kinds` filters by.
     pub fn kind(&self) -> &'static str {
         match self {

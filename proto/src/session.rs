@@ -29,7 +29,7 @@ pub struct OpenSession {
     pub protocol: Option<u32>,
     /// `agent` for a frontend that acts for a model: it cannot answer permission asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
+    pub role: Option<ClientRole>,
     /// Variables for the session's processes. A person's frontend may set any. All other clients may set those that
     /// `[agents] env` names, and those whose value is that of the client's own process; the rest are ignored, and
     /// named in the answer.
@@ -42,7 +42,7 @@ pub struct OpenSession {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum ClientRole {
     Person,
     Agent,
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use toold_proto::session::Role;
+use toold_proto::session::ClientRole;
 
 /// Variables by which programs find their toolchains; a final `*` stands for any text. All clients of toold pass the
 /// same ones.
@@ -42,14 +42,14 @@ pub const TOOLCHAIN: &[&str] = &[
 /// Of these variables those that a client of this role passes: a person's frontend the [`TOOLCHAIN`], a client that acts
 /// for a model all but those of toold itself. The daemon takes out secrets. Values that are not UTF-8 are left out.
 pub fn passed_on(
-    role: Option<Role>,
+    role: Option<ClientRole>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> BTreeMap<String, String> {
     let texts =
         variables.into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let passes = |name: &str| match role {
-        Some(Role::Agent) => !name.starts_with("TOOLD_"),
-        Some(Role::Person) | None => is_of_toolchain(name),
+        Some(ClientRole::Agent) => !name.starts_with("TOOLD_"),
+        Some(ClientRole::Person) | None => is_of_toolchain(name),
     };
     texts.filter(|(name, _)| passes(name)).collect()
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(role: Option<Role>, expected: &[&str]) {
+    fn check(role: Option<ClientRole>, expected: &[&str]) {
         let names = ["PATH", "LC_TIME", "LC", "PATHS", "GITHUB_TOKEN", "TOOLD_SOCKET"];
         let mut variables: Vec<(OsString, OsString)> = names.map(|name| (name.into(), "x".into())).into();
         variables.push(("LANG".into(), OsString::from_vec(vec![0xff])));
@@ -79,11 +79,11 @@ mod tests {
     #[test]
     fn a_person_s_frontend_passes_the_toolchain_and_nothing_else() {
         check(None, &["LC_TIME", "PATH"]);
-        check(Some(Role::Person), &["LC_TIME", "PATH"]);
+        check(Some(ClientRole::Person), &["LC_TIME", "PATH"]);
     }
 
     #[test]
     fn an_agent_passes_all_but_the_variables_of_toold() {
-        check(Some(Role::Agent), &["GITHUB_TOKEN", "LC", "LC_TIME", "PATH", "PATHS"]);
+        check(Some(ClientRole::Agent), &["GITHUB_TOKEN", "LC", "LC_TIME", "PATH", "PATHS"]);
     }
 }

@@ -8,7 +8,7 @@ use clap_complete::engine::CompletionCandidate;
 use serde_json::Value;
 use toold_client::{Client, ClientError};
 use toold_proto::call::{ListTools, ToolSchema};
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::method::{PluginsList, ShellsList, ToolsList, ToolsSchema};
 use toold_proto::plugin::ListPlugins;
 use toold_proto::shell::ListShells;
@@ -46,7 +46,7 @@ pub(crate) fn shells(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 pub(crate) fn event_kinds(current: &OsStr) -> Vec<CompletionCandidate> {
-    offer(current, What::KINDS.iter().map(|kind| ((*kind).to_owned(), String::new())))
+    offer(current, EventBody::KINDS.iter().map(|kind| ((*kind).to_owned(), String::new())))
 }
 
 /// `key=` for the arguments of the tool that the line names, and `key=value` where the values are

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::tool::{Tool, ToolOutput};
+use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Category;
 
 use crate::builtin::{Builtin, CHANGES, Facts, make};
 use crate::shared::Shared;
 
 /// For `toold_engine::execute::execute_tool`: it is in no registry. Takes `{"shell_id", "text", "eof"}`.
-pub fn tool(shared: &Arc<Shared>) -> Arc<dyn Tool> {
+pub fn tool(shared: &Arc<Shared>) -> Arc<dyn Callable> {
     make::<BashInput>(shared)
 }
 

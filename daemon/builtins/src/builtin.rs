@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::schema::Schema;
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
 use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
 
@@ -56,12 +57,12 @@ pub(crate) const READS: Annotations =
 pub(crate) const CHANGES: Annotations =
     Annotations { read_only: false, destructive: true, idempotent: false, open_world: false, task: None };
 
-pub(crate) fn make<B: Builtin>(shared: &Arc<Shared>) -> Arc<dyn Tool> {
+pub(crate) fn make<B: Builtin>(shared: &Arc<Shared>) -> Arc<dyn Callable> {
     make_described::<B>(shared, B::FACTS.description.to_owned())
 }
 
 /// The same, for a tool whose description depends on what there is.
-pub(crate) fn make_described<B: Builtin>(shared: &Arc<Shared>, description: String) -> Arc<dyn Tool> {
+pub(crate) fn make_described<B: Builtin>(shared: &Arc<Shared>, description: String) -> Arc<dyn Callable> {
     Arc::new(Adapter { spec: ToolSpec { description, ..spec::<B>() }, tool: B::new(shared.clone()) })
 }
 
@@ -94,7 +95,7 @@ struct Adapter<B> {
     tool: B,
 }
 
-impl<B: Builtin> Tool for Adapter<B> {
+impl<B: Builtin> Callable for Adapter<B> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -120,7 +121,7 @@ impl<B: Builtin> Tool for Adapter<B> {
 
 /// The schema has been checked; what it cannot say is said here.
 fn read_input<B: Builtin>(input: &Value) -> Result<B::Input, ToolError> {
-    B::Input::deserialize(input).map_err(|error| ToolError::Told(format!("the arguments do not fit: {error}")))
+    B::Input::deserialize(input).map_err(|error| ToolError::Failed(format!("the arguments do not fit: {error}")))
 }
 
 pub(crate) fn tell(error: anyhow::Error) -> ToolError {
@@ -131,6 +132,6 @@ pub(crate) fn tell(error: anyhow::Error) -> ToolError {
     match error.downcast::<ToolError>() {
         Ok(error) => error,
         Err(error) if is_of_file_system => ToolError::Overloaded(format!("{error:#}")),
-        Err(error) => ToolError::Told(format!("{error:#}")),
+        Err(error) => ToolError::Failed(format!("{error:#}")),
     }
 }

@@ -50,13 +50,13 @@ mod text;
 
 use std::sync::Arc;
 
-use toold_engine::tool::Tool;
+use toold_engine::callable::Callable;
 
 use crate::builtin::make;
 use crate::shared::Shared;
 
 /// Every built-in tool, ready for the registry.
-pub fn all(shared: &Arc<Shared>) -> Vec<Arc<dyn Tool>> {
+pub fn all(shared: &Arc<Shared>) -> Vec<Arc<dyn Callable>> {
     vec![
         make::<read::Read>(shared),
         make::<write::Write>(shared),

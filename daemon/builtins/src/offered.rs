@@ -7,11 +7,12 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::offers::{Address, Offer, Prompt, Resource};
+use toold_engine::offers::{PromptTemplate, Resource, ResourceAddress, SourceOffer};
 use toold_engine::schema::Schema;
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Source, SourceKind, ToolName};
 
 use crate::blocking::blocking;
@@ -24,12 +25,13 @@ use crate::skills::{Skills, find_skills};
 const MARKDOWN: &str = "text/markdown";
 
 /// Each skill as `skill://NAME` and as a prompt of its name.
-pub fn of_skills(shared: &Arc<Shared>, skills: &Skills) -> Offer {
+pub fn of_skills(shared: &Arc<Shared>, skills: &Skills) -> SourceOffer {
     let spec = spec("skill", "Learn a skill");
-    let give = |task: Task| -> Arc<dyn Tool> { Arc::new(Offered { spec: spec.clone(), shared: shared.clone(), task }) };
+    let give =
+        |task: Task| -> Arc<dyn Callable> { Arc::new(Offered { spec: spec.clone(), shared: shared.clone(), task }) };
     let resources = skills.skills.iter().map(|skill| {
         Arc::new(Resource {
-            address: Address::Uri(format!("skill://{}", skill.name)),
+            address: ResourceAddress::Uri(format!("skill://{}", skill.name)),
             name: skill.name.clone(),
             title: None,
             description: Some(skill.description.clone()),
@@ -40,7 +42,7 @@ pub fn of_skills(shared: &Arc<Shared>, skills: &Skills) -> Offer {
         })
     });
     let prompts = skills.skills.iter().map(|skill| {
-        Arc::new(Prompt {
+        Arc::new(PromptTemplate {
             name: skill.name.clone(),
             title: None,
             description: Some(skill.description.clone()),
@@ -50,14 +52,14 @@ pub fn of_skills(shared: &Arc<Shared>, skills: &Skills) -> Offer {
             completer: None,
         })
     });
-    Offer { resources: resources.collect(), prompts: prompts.collect() }
+    SourceOffer { resources: resources.collect(), prompts: prompts.collect() }
 }
 
 /// Each of these memories as `memory://project/ID` or `memory://global/ID`. Those of a session are no one else's, so
 /// they are never offered.
-pub fn of_memories(shared: &Arc<Shared>, scope: MemoryScope, ids: &[String]) -> Offer {
+pub fn of_memories(shared: &Arc<Shared>, scope: MemoryScope, ids: &[String]) -> SourceOffer {
     let (place, description) = match scope {
-        MemoryScope::Session => return Offer::default(),
+        MemoryScope::Session => return SourceOffer::default(),
         MemoryScope::Project => ("project", "A memory of this project"),
         MemoryScope::Global => ("global", "A memory for all projects"),
     };
@@ -65,7 +67,7 @@ pub fn of_memories(shared: &Arc<Shared>, scope: MemoryScope, ids: &[String]) -> 
     let resources = ids.iter().map(|id| {
         let task = Task::ReadMemory(scope, id.clone());
         Arc::new(Resource {
-            address: Address::Uri(format!("memory://{place}/{}", escaped(id))),
+            address: ResourceAddress::Uri(format!("memory://{place}/{}", escaped(id))),
             name: id.clone(),
             title: None,
             description: Some(description.to_owned()),
@@ -75,7 +77,7 @@ pub fn of_memories(shared: &Arc<Shared>, scope: MemoryScope, ids: &[String]) -> 
             completer: None,
         })
     });
-    Offer { resources: resources.collect(), prompts: Vec::new() }
+    SourceOffer { resources: resources.collect(), prompts: Vec::new() }
 }
 
 /// As a segment of a URI (RFC 3986, section 2.1): people name files as they like.
@@ -117,7 +119,7 @@ enum Task {
     ReadMemory(MemoryScope, String),
 }
 
-impl Tool for Offered {
+impl Callable for Offered {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

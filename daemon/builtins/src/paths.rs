@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use toold_engine::cx::Cx;
+use toold_engine::decision::decide_need;
 use toold_engine::need::Need;
-use toold_engine::permit;
 use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
 use toold_host::files::{self, Resolved};
@@ -63,7 +63,7 @@ pub(crate) fn may_read(path: &Path, cx: &Cx) -> bool {
 
 /// The policy's verdict on a need of this call. Nobody is asked.
 pub(crate) fn verdict(need: &Need, cx: &Cx) -> Verdict {
-    permit::judge(cx, &cx.outer_chain, need).verdict
+    decide_need(cx, &cx.outer_chain, need).verdict
 }
 
 /// Whether the caller may know if there is a link at `place`.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::questions::{Asking, Said};
+use toold_engine::questions::{QuestionAnswer, QuestionRequest};
 use toold_engine::tool::ToolOutput;
 use toold_proto::provide::Role;
 use toold_proto::question::QuestionOption;
@@ -81,15 +81,15 @@ impl Builtin for Question {
                 description: choice.description,
             })
             .collect();
-        let asking = Asking {
+        let asking = QuestionRequest {
             question: input.question,
             options: options.clone(),
             multiple: input.multiple,
             allow_other: input.allow_other,
         };
         Ok(match cx.question(asking).await? {
-            Said::Cancelled => ToolOutput::text("the person chose not to answer").with("cancelled", true),
-            Said::Answer { answer_ids, answer } => {
+            QuestionAnswer::Cancelled => ToolOutput::text("the person chose not to answer").with("cancelled", true),
+            QuestionAnswer::Answer { answer_ids, answer } => {
                 let chosen = options.iter().filter(|option| answer_ids.contains(&option.id));
                 let words: Vec<&str> = chosen.map(|option| option.label.as_str()).chain(answer.as_deref()).collect();
                 ToolOutput::text(words.join("\n")).with("answer_ids", answer_ids)

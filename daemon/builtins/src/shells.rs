@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_host::descendants::{OWNER, owner};
 use toold_host::process::{Command, Ending, Finished, StartError, run_with_input};
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::{CallId, SessionId};
 
@@ -153,7 +153,7 @@ impl Shells {
         let own = shell.clone();
         let events = cx.engine.events.clone();
         let (session_id, shell_id) = (shell.session.clone(), shell.id());
-        events.emit(What::ShellStarted { session_id, shell_id, command: shell.command.clone() });
+        events.emit(EventBody::ShellStarted { session_id, shell_id, command: shell.command.clone() });
         cx.engine.tasks.spawn(async move {
             let work = run_with_input(command, Some(receiver), &own.cancel, |_, text| own.heard(text));
             tokio::pin!(work);
@@ -165,7 +165,7 @@ impl Shells {
             let ended = own.end(finished);
             let exit_code = if let Ended::Exited(code) = ended { Some(code) } else { None };
             let (session_id, shell_id) = (own.session.clone(), own.id());
-            events.emit(What::ShellExited { session_id, shell_id, status: ended.to_string(), exit_code });
+            events.emit(EventBody::ShellExited { session_id, shell_id, status: ended.to_string(), exit_code });
         });
         Ok(shell)
     }

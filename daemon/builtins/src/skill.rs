@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::policy::is_secret;
-use toold_engine::tool::{Tool, ToolOutput};
+use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
 
@@ -35,7 +36,7 @@ pub(crate) struct SkillTool {
 }
 
 /// The tool, whose description lists these skills.
-pub fn tool(shared: &Arc<Shared>, skills: &Skills) -> Arc<dyn Tool> {
+pub fn tool(shared: &Arc<Shared>, skills: &Skills) -> Arc<dyn Callable> {
     make_described::<SkillTool>(shared, description(skills))
 }
 

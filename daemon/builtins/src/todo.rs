@@ -11,7 +11,7 @@ use toold_engine::need::Need;
 use toold_engine::session::Session;
 use toold_engine::tool::ToolOutput;
 use toold_host::own_file;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::todo::{TodoItem, TodoPriority, TodoStatus};
 use toold_proto::tool::Annotations;
 
@@ -87,7 +87,7 @@ impl Builtin for Todo {
         let kept = blocking(cx, move |_| Ok(keep(&shared, &session, &kept).err())).await?;
         let text = describe(&items);
         let value = serde_json::to_value(&items)?;
-        cx.engine.events.emit(What::TodoChanged { session_id: cx.session.id.clone(), items });
+        cx.engine.events.emit(EventBody::TodoChanged { session_id: cx.session.id.clone(), items });
         let mut output = ToolOutput::text(text).with("items", value);
         if let Some(error) = kept {
             output = output.with("not_kept", format!("{error:#}"));

@@ -4,41 +4,41 @@
 //! [`crate::prompts`]; which patterns a person is offered is [`suggest`].
 
 pub mod relay;
-pub mod suggest;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::permission::Verdict;
 use toold_proto::permission::{Action, Answerer, Ask, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope};
 use toold_proto::tool::{CallId, SessionId};
 use tracing::Instrument;
 
 use crate::Engine;
-use crate::asks::suggest::{exact_pattern, suggestions};
-use crate::counts::At;
+use crate::call::Caller;
+use crate::counts::CallStage;
 use crate::cx::Cx;
+use crate::decision::decide_need;
 use crate::events::Events;
-use crate::execute::{Caller, SPANS};
 use crate::need::Need;
-use crate::permit::judge;
 use crate::policy::pattern::{BadPattern, Pattern};
+use crate::policy::suggest::{exact_pattern, suggestions};
 use crate::policy::{Decision, Grant, GrantScope};
-use crate::prompts::{News, Prompt, Prompts, Sees, Subscription, Waited};
+use crate::prompts::{PromptEvent, PromptKind, PromptScope, PromptSubscription, Prompts, WaitOutcome};
 use crate::time::rfc3339;
 use crate::tool::ToolError;
+use crate::trace::SPANS;
 
 /// The asks that wait for a person, and the frontends that can answer them.
 pub struct Asks {
-    prompts: Prompts<Asked>,
+    prompts: Prompts<PendingAsk>,
 }
 
 /// An ask, and what its answer needs to know.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct PendingAsk {
     ask: Box<Ask>,
     need: Arc<Need>,
     project: PathBuf,
@@ -48,16 +48,16 @@ pub struct Asked {
 
 /// How an ask ended.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct EndedAsk {
     resolved: Resolved,
-    answer: Answer,
+    answer: AskAnswer,
     /// A person's own words.
     reply: Option<ReplyPermission>,
 }
 
 /// What became of an ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum AskAnswer {
     Allowed {
         rule: String,
         /// What a person chose; `None` when a rule or a grant answered.
@@ -74,7 +74,7 @@ pub(crate) const ANSWER: &str = "answer of ";
 
 /// Why a reply was not taken. The ask still waits, but for `Unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReplyError {
+pub enum AskReplyError {
     #[error("no ask {0} waits for an answer: it was answered or has ended, or there never was one")]
     Unknown(String),
     #[error(
@@ -99,8 +99,8 @@ pub struct Replier {
     pub session: Option<SessionId>,
 }
 
-impl Prompt for Asked {
-    type Outcome = Ended;
+impl PromptKind for PendingAsk {
+    type Outcome = EndedAsk;
 
     fn session(&self) -> &SessionId {
         &self.ask.session_id
@@ -110,21 +110,21 @@ impl Prompt for Asked {
         &mut self.ask.call_ids
     }
 
-    fn cancelled(&self) -> Ended {
+    fn cancelled(&self) -> EndedAsk {
         ended(&self.ask.request_id, Resolution::Cancelled, denied("ask cancelled", "the call was cancelled"))
     }
 
-    fn asked(&self) -> What {
-        What::PermissionAsked { session_id: self.ask.session_id.clone(), request: self.ask.clone() }
+    fn asked(&self) -> EventBody {
+        EventBody::PermissionAsked { session_id: self.ask.session_id.clone(), request: self.ask.clone() }
     }
 
-    fn resolved(&self, outcome: &Ended) -> What {
-        What::PermissionResolved { session_id: self.ask.session_id.clone(), resolved: outcome.resolved.clone() }
+    fn resolved(&self, outcome: &EndedAsk) -> EventBody {
+        EventBody::PermissionResolved { session_id: self.ask.session_id.clone(), resolved: outcome.resolved.clone() }
     }
 }
 
 /// A frontend that hears of asks. While it lives it counts as somebody who can answer, if it can.
-pub struct AskSubscription(Subscription<Asked>);
+pub struct AskSubscription(PromptSubscription<PendingAsk>);
 
 impl AskSubscription {
     /// First every pending ask, then what comes. However slow the reader, no ask is lost; one that was
@@ -139,10 +139,10 @@ impl AskSubscription {
     }
 }
 
-fn to_wire(news: News<Asked>) -> PermissionEvent {
+fn to_wire(news: PromptEvent<PendingAsk>) -> PermissionEvent {
     match news {
-        News::Asked(asked) => PermissionEvent::Asked { request: asked.ask },
-        News::Resolved(ended) => PermissionEvent::Resolved(ended.resolved),
+        PromptEvent::Asked(asked) => PermissionEvent::Asked { request: asked.ask },
+        PromptEvent::Resolved(ended) => PermissionEvent::Resolved(ended.resolved),
     }
 }
 
@@ -153,12 +153,12 @@ impl Asks {
 
     /// `session`: only that session's asks; `None` for all.
     pub fn subscribe(&self, can_answer: bool, session: Option<SessionId>) -> AskSubscription {
-        AskSubscription(self.prompts.subscribe(can_answer, session.map_or(Sees::All, Sees::Session)))
+        AskSubscription(self.prompts.subscribe(can_answer, session.map_or(PromptScope::All, PromptScope::Session)))
     }
 
     /// For a client that can answer for this caller, and for nobody else.
     pub fn subscribe_for(&self, caller: Arc<Caller>) -> AskSubscription {
-        AskSubscription(self.prompts.subscribe(true, Sees::Caller(caller)))
+        AskSubscription(self.prompts.subscribe(true, PromptScope::Caller(caller)))
     }
 
     /// Whether somebody is there who could answer an ask of this call.
@@ -179,21 +179,21 @@ impl Asks {
 ///
 /// # Errors
 /// `Cancelled` when the call ends first; `PermissionEngine` when the daemon is stopping.
-pub async fn ask(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<Answer, ToolError> {
+pub async fn ask(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<AskAnswer, ToolError> {
     let traced = tracing::trace_span!(target: SPANS, "ask a person", toold.category = %need.category);
     ask_person(cx, chain, need, decision).instrument(traced).await
 }
 
-async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<Answer, ToolError> {
+async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<AskAnswer, ToolError> {
     let engine = &cx.engine;
     if engine.stop.is_cancelled() {
         return Err(ToolError::PermissionEngine("the daemon is stopping, so nobody can be asked".to_owned()));
     }
     // What was granted since the decision counts, and from here on every change is heard of.
     let mut policy = engine.policy_changes();
-    let since = judge(cx, chain, need);
+    let since = decide_need(cx, chain, need);
     match since.verdict {
-        Verdict::Allow => return Ok(Answer::Allowed { rule: since.rule, scope: None }),
+        Verdict::Allow => return Ok(AskAnswer::Allowed { rule: since.rule, scope: None }),
         Verdict::Deny => return Ok(refused(&since.rule, need, &format!("by {}", since.rule))),
         Verdict::Ask => {}
     }
@@ -204,7 +204,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
         return Ok(nobody(chain, need, decision));
     };
     let _pause = cx.deadline.pause();
-    let _counted = engine.counts.stay(At::Person);
+    let _counted = engine.counts.stay(CallStage::Person);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let request_id = waiter.prompt.ask.request_id.clone();
     let end = |resolution, answer| ended(&request_id, resolution, answer);
@@ -215,21 +215,21 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             waited = waiter.wait() => {
                 let ended = match waited {
-                    Waited::Answered(ended) => ended,
-                    Waited::Expired => {
+                    WaitOutcome::Answered(ended) => ended,
+                    WaitOutcome::Expired => {
                         let words = format!("nobody answered within {} s", settings.ask_timeout.as_secs());
                         let answer = refused("nobody answered", need, &words);
                         waiter.resolve(end(Resolution::Expired, answer))
                     }
-                    Waited::Alone => waiter.resolve(end(Resolution::Deny, nobody(chain, need, decision))),
+                    WaitOutcome::Alone => waiter.resolve(end(Resolution::Deny, nobody(chain, need, decision))),
                 };
                 return Ok(ended.answer);
             }
             _ = policy.changed() => {
-                let decision = judge(cx, chain, need);
+                let decision = decide_need(cx, chain, need);
                 let (resolution, answer) = match decision.verdict {
                     Verdict::Ask => continue,
-                    Verdict::Allow => (Resolution::Allow, Answer::Allowed { rule: decision.rule, scope: None }),
+                    Verdict::Allow => (Resolution::Allow, AskAnswer::Allowed { rule: decision.rule, scope: None }),
                     Verdict::Deny => (Resolution::Deny, refused(&decision.rule, need, &format!("by {}", decision.rule))),
                 };
                 // The others that wait may have other rules.
@@ -247,16 +247,16 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
 ///
 /// # Errors
 /// Nothing was answered, and the ask still waits (but for `Unknown`).
-pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Result<(), ReplyError> {
+pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Result<(), AskReplyError> {
     let scope = reply.scope.unwrap_or(Scope::Once);
-    let is_it = |asked: &Asked| {
+    let is_it = |asked: &PendingAsk| {
         asked.ask.request_id == reply.request_id
             && replier.session.as_ref().is_none_or(|session| *session == asked.ask.session_id)
     };
     let prompts = &engine.asks.prompts;
-    let (id, asked) = prompts.claim(is_it).ok_or_else(|| ReplyError::Unknown(reply.request_id.clone()))?;
+    let (id, asked) = prompts.claim(is_it).ok_or_else(|| AskReplyError::Unknown(reply.request_id.clone()))?;
     let granted = grant_of(engine, &asked, reply, scope, replier).and_then(|grant| match grant {
-        Some(grant) => engine.grants.add(grant).map(|()| true).map_err(ReplyError::Store),
+        Some(grant) => engine.grants.add(grant).map(|()| true).map_err(AskReplyError::Store),
         None => Ok(false),
     });
     let granted = match granted {
@@ -269,7 +269,7 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
     let who = replier.by.client.clone().unwrap_or_else(|| format!("connection {}", replier.by.connection));
     let rule = format!("{ANSWER}{who} ({})", scope.as_str());
     let (action, answer) = match reply.action {
-        Action::Allow => (Resolution::Allow, Answer::Allowed { rule, scope: Some(scope) }),
+        Action::Allow => (Resolution::Allow, AskAnswer::Allowed { rule, scope: Some(scope) }),
         Action::Deny => {
             let words = match &reply.message {
                 Some(message) => format!("a person said no: {message}"),
@@ -287,19 +287,19 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
         // After the answer, or the call would hear of the grant first.
         engine.policy_changed();
     }
-    if was_there { Ok(()) } else { Err(ReplyError::Unknown(reply.request_id.clone())) }
+    if was_there { Ok(()) } else { Err(AskReplyError::Unknown(reply.request_id.clone())) }
 }
 
 /// What a reply wants to be remembered, if anything.
 fn grant_of(
     engine: &Engine,
-    asked: &Asked,
+    asked: &PendingAsk,
     reply: &ReplyPermission,
     scope: Scope,
     replier: &Replier,
-) -> Result<Option<Grant>, ReplyError> {
+) -> Result<Option<Grant>, AskReplyError> {
     if scope > replier.widest {
-        return Err(ReplyError::TooWide(scope, replier.widest));
+        return Err(AskReplyError::TooWide(scope, replier.widest));
     }
     let wanted = reply.pattern.as_deref().filter(|pattern| *pattern != asked.ask.target);
     if let Some(wanted) = wanted
@@ -307,8 +307,8 @@ fn grant_of(
         && exact_pattern(&asked.need).as_deref() != Some(wanted)
     {
         let of_use = Pattern::parse_to_use(asked.need.category, wanted);
-        of_use.map_err(|error| ReplyError::CannotBeRemembered(error.to_string()))?;
-        return Err(ReplyError::NotSuggested(wanted.to_owned()));
+        of_use.map_err(|error| AskReplyError::CannotBeRemembered(error.to_string()))?;
+        return Err(AskReplyError::NotSuggested(wanted.to_owned()));
     }
     let scope = match scope {
         _ if asked.is_relayed || asked.need.workspace => return Ok(None),
@@ -322,9 +322,9 @@ fn grant_of(
             Some(_) => "no pattern matches exactly this, for the shell expands a part of it: choose a suggestion",
             None => "no pattern matches a line that is not understood for certain",
         };
-        ReplyError::CannotBeRemembered(words.to_owned())
+        AskReplyError::CannotBeRemembered(words.to_owned())
     })?;
-    let bad = |error: BadPattern| ReplyError::CannotBeRemembered(error.to_string());
+    let bad = |error: BadPattern| AskReplyError::CannotBeRemembered(error.to_string());
     let pattern = Pattern::parse(asked.need.category, &text).map_err(bad)?;
     let now = SystemTime::now();
     Ok(Some(Grant {
@@ -346,7 +346,7 @@ fn key(cx: &Cx, chain: &[String], need: &Need) -> String {
     format!("{:?}", (cx.session.id.as_str(), need.category, &need.target, chain, &need.diff))
 }
 
-fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) -> Asked {
+fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) -> PendingAsk {
     let now = SystemTime::now();
     let policy = cx.engine.policy.load();
     let protected = policy.protected_write(cx.session.project(), need);
@@ -378,7 +378,7 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) ->
         asked_at: rfc3339(now),
         expires_at: rfc3339(now + time),
     };
-    Asked {
+    PendingAsk {
         ask: Box::new(ask),
         need: Arc::new(need.clone()),
         project: cx.session.project().to_owned(),
@@ -386,23 +386,23 @@ fn asked(cx: &Cx, chain: &[String], need: &Need, number: u64, time: Duration) ->
     }
 }
 
-fn ended(request_id: &str, action: Resolution, answer: Answer) -> Ended {
-    Ended {
+fn ended(request_id: &str, action: Resolution, answer: AskAnswer) -> EndedAsk {
+    EndedAsk {
         resolved: Resolved { request_id: request_id.to_owned(), action, scope: None, by: None },
         answer,
         reply: None,
     }
 }
 
-fn denied(rule: &str, message: &str) -> Answer {
-    Answer::Denied { rule: rule.to_owned(), message: message.to_owned() }
+fn denied(rule: &str, message: &str) -> AskAnswer {
+    AskAnswer::Denied { rule: rule.to_owned(), message: message.to_owned() }
 }
 
-fn refused(rule: &str, need: &Need, words: &str) -> Answer {
+fn refused(rule: &str, need: &Need, words: &str) -> AskAnswer {
     denied(rule, &format!("not allowed: {} {}: {words}", need.category, need.target))
 }
 
-fn nobody(chain: &[String], need: &Need, decision: &Decision) -> Answer {
+fn nobody(chain: &[String], need: &Need, decision: &Decision) -> AskAnswer {
     let way = match grant_command(chain, need) {
         Some(command) => format!("To allow it, a person can run: {command}"),
         None => "No rule but one for everything allows it beforehand, since what it runs is not certain: \

@@ -21,7 +21,7 @@ pub struct AuditRow {
     pub client: Option<String>,
     pub connection: u64,
     /// Each need that was decided, in order: category, target, verdict and rule.
-    pub decisions: Vec<AuditDecision>,
+    pub decisions: Vec<DecisionRecord>,
     pub outcome: Outcome,
     pub duration_ms: u64,
     /// Bytes of the arguments' and of the result's text.
@@ -30,7 +30,7 @@ pub struct AuditRow {
 }
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct AuditDecision {
+pub struct DecisionRecord {
     pub category: Cow<'static, str>,
     pub target: String,
     pub verdict: Cow<'static, str>,

@@ -1,12 +1,12 @@
 //! Results that may be served again, and calls that wait for an identical one.
 //!
 //! Asked after the permission, or one caller could read what another was allowed to compute. What a
-//! result was made from is in [`depend`]; how identical calls meet is in [`flight`].
+//! result was made from is in [`crate::dependencies`]; how identical calls meet is in [`flight`].
 
-pub mod depend;
 mod flight;
 mod key;
-mod seek;
+mod lookup;
+mod validity;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +19,10 @@ use moka::policy::EvictionPolicy;
 use toold_proto::cache::CacheStats;
 use toold_proto::tool::Block;
 
-use crate::cache::depend::{Dependencies, Files};
 use crate::cache::flight::Flights;
-pub(crate) use crate::cache::key::Key;
-pub(crate) use crate::cache::seek::{Question, Sought, seek};
+pub(crate) use crate::cache::key::CacheKey;
+pub(crate) use crate::cache::lookup::{Lookup, LookupRequest, lookup};
+use crate::dependencies::{Dependencies, FileChecks};
 use crate::tool::{ToolError, ToolOutput};
 
 /// For a daemon whose configuration says nothing of it.
@@ -31,18 +31,18 @@ pub const DEFAULT_CAPACITY: u64 = 64 * 1024 * 1024;
 const ENTRY_BYTES: usize = 512;
 
 /// The results that are kept. Bounded in bytes; what was not used for the longest time goes first.
-pub struct Cache {
-    kept: Moka<Key, Arc<Outcome>>,
+pub struct ResultCache {
+    kept: Moka<CacheKey, Arc<CachedOutcome>>,
     flights: Arc<Flights>,
     capacity: u64,
-    files: Option<Arc<dyn Files>>,
-    counts: Arc<Counts>,
+    files: Option<Arc<dyn FileChecks>>,
+    counts: Arc<CacheCounts>,
     /// Grows when the cache is cleared: what began to run before is not kept.
     generation: AtomicU64,
 }
 
 #[derive(Default)]
-struct Counts {
+struct CacheCounts {
     hits: AtomicU64,
     misses: AtomicU64,
     shared: AtomicU64,
@@ -50,7 +50,7 @@ struct Counts {
 }
 
 /// What a run gave, and what that depends on.
-pub(crate) struct Outcome {
+pub(crate) struct CachedOutcome {
     pub(crate) result: Result<ToolOutput, ToolError>,
     pub(crate) depends: Dependencies,
     /// How many plugins were around the call that ran.
@@ -58,25 +58,25 @@ pub(crate) struct Outcome {
     ttl: Duration,
 }
 
-impl Default for Cache {
+impl Default for ResultCache {
     fn default() -> Self {
         Self::new(DEFAULT_CAPACITY, None)
     }
 }
 
-impl Cache {
+impl ResultCache {
     /// At most `capacity` bytes; 0 keeps nothing. Without `files` nothing that was made from files is
     /// served again.
-    pub fn new(capacity: u64, files: Option<Arc<dyn Files>>) -> Self {
-        let counts = Arc::new(Counts::default());
+    pub fn new(capacity: u64, files: Option<Arc<dyn FileChecks>>) -> Self {
+        let counts = Arc::new(CacheCounts::default());
         let evicted = counts.clone();
         let kept = Moka::builder()
             .max_capacity(capacity)
-            .weigher(|key: &Key, outcome: &Arc<Outcome>| {
+            .weigher(|key: &CacheKey, outcome: &Arc<CachedOutcome>| {
                 u32::try_from(key.bytes() + outcome.bytes() + ENTRY_BYTES).unwrap_or(u32::MAX)
             })
             .eviction_policy(EvictionPolicy::lru())
-            .expire_after(OwnTime)
+            .expire_after(TtlExpiry)
             .eviction_listener(move |_, _, cause| {
                 if cause == RemovalCause::Size {
                     evicted.evictions.fetch_add(1, Ordering::Relaxed);
@@ -115,11 +115,11 @@ impl Cache {
     }
 
     /// Looks at files on behalf of this cache, if anybody does.
-    fn files(&self) -> Option<Arc<dyn Files>> {
+    fn files(&self) -> Option<Arc<dyn FileChecks>> {
         self.files.clone()
     }
 
-    async fn find(&self, key: &Key) -> Option<Arc<Outcome>> {
+    async fn find(&self, key: &CacheKey) -> Option<Arc<CachedOutcome>> {
         self.kept.get(key).await
     }
 
@@ -140,7 +140,7 @@ impl Cache {
         self.counts.shared.fetch_add(1, Ordering::Relaxed);
     }
 
-    async fn keep(&self, key: Key, outcome: Arc<Outcome>, generation: u64) {
+    async fn keep(&self, key: CacheKey, outcome: Arc<CachedOutcome>, generation: u64) {
         if outcome.may_be_kept() && generation == self.generation() {
             self.kept.insert(key.clone(), outcome).await;
             // Cleared meanwhile: the result may be from before.
@@ -151,7 +151,7 @@ impl Cache {
     }
 }
 
-impl Outcome {
+impl CachedOutcome {
     fn may_be_kept(&self) -> bool {
         let good = self.result.as_ref().is_ok_and(|output| !output.is_error);
         good && !self.depends.is_private() && !self.ttl.is_zero()
@@ -179,17 +179,17 @@ pub(crate) fn json_bytes(value: &impl serde::Serialize) -> usize {
 }
 
 /// Each result lives as long as its tool says.
-struct OwnTime;
+struct TtlExpiry;
 
-impl Expiry<Key, Arc<Outcome>> for OwnTime {
-    fn expire_after_create(&self, _: &Key, outcome: &Arc<Outcome>, _: Instant) -> Option<Duration> {
+impl Expiry<CacheKey, Arc<CachedOutcome>> for TtlExpiry {
+    fn expire_after_create(&self, _: &CacheKey, outcome: &Arc<CachedOutcome>, _: Instant) -> Option<Duration> {
         Some(outcome.ttl)
     }
 
     fn expire_after_update(
         &self,
-        _: &Key,
-        outcome: &Arc<Outcome>,
+        _: &CacheKey,
+        outcome: &Arc<CachedOutcome>,
         _: Instant,
         _: Option<Duration>,
     ) -> Option<Duration> {

@@ -20,7 +20,7 @@ pub(crate) const OUTCOMES: [Outcome; 9] = [
 
 /// What a call is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum CallStage {
     /// In its tool, whatever that waits for.
     Running,
     /// Waits for its session's lane.
@@ -39,9 +39,9 @@ pub struct Counts {
 }
 
 /// A call that is at something, until it is dropped.
-pub struct Staying<'c>(&'c AtomicU64);
+pub struct StageGuard<'c>(&'c AtomicU64);
 
-impl Drop for Staying<'_> {
+impl Drop for StageGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -57,14 +57,14 @@ impl Counts {
     }
 
     /// Counts a call as being at something until the guard is dropped.
-    pub fn stay(&self, at: At) -> Staying<'_> {
+    pub fn stay(&self, at: CallStage) -> StageGuard<'_> {
         let count = &self.at[at as usize];
         count.fetch_add(1, Ordering::Relaxed);
-        Staying(count)
+        StageGuard(count)
     }
 
     /// How many calls are at it. One that waits within its tool is counted at both.
-    pub fn now(&self, at: At) -> u64 {
+    pub fn now(&self, at: CallStage) -> u64 {
         self.at[at as usize].load(Ordering::Relaxed)
     }
 
@@ -104,9 +104,12 @@ mod tests {
     #[test]
     fn calls_are_counted_where_they_are() {
         let counts = Counts::default();
-        let (running, person) = (counts.stay(At::Running), counts.stay(At::Person));
-        assert_eq!([At::Running, At::Lane, At::Place, At::Person].map(|at| counts.now(at)), [1, 0, 0, 1]);
+        let (running, person) = (counts.stay(CallStage::Running), counts.stay(CallStage::Person));
+        assert_eq!(
+            [CallStage::Running, CallStage::Lane, CallStage::Place, CallStage::Person].map(|at| counts.now(at)),
+            [1, 0, 0, 1]
+        );
         drop((running, person));
-        assert_eq!([At::Running, At::Person].map(|at| counts.now(at)), [0, 0]);
+        assert_eq!([CallStage::Running, CallStage::Person].map(|at| counts.now(at)), [0, 0]);
     }
 }

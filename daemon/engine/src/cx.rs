@@ -4,24 +4,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toold_proto::call::{Progress, Stream};
-use toold_proto::provide::Role;
-use toold_proto::tool::{CallId, Source, SourceKind, ToolName, ToolResult};
+use toold_proto::provide::{CallInfo, CallState};
+use toold_proto::tool::{CallId, Source, SourceKind, ToolName};
 
 use crate::Engine;
-use crate::audit::AuditDecision;
-use crate::cache::depend::{Dependencies, Stamp};
+use crate::audit::DecisionRecord;
+use crate::call::{Call, Caller};
 use crate::deadline::Deadline;
-use crate::execute::{Call, CallError, Caller, execute_within};
+use crate::dependencies::{Dependencies, FileStamp};
 use crate::need::Need;
-use crate::permit::permit;
 use crate::progress::ProgressLog;
-use crate::questions::{Asking, Filled, Form, Said};
-use crate::sampling::{Sampled, Sampling};
-use crate::session::Session;
-use crate::tool::{Origin, ToolError, ToolOutput};
+use crate::session::{CallInFlight, Session};
+use crate::time::rfc3339;
+use crate::tool::{Origin, ToolSpec};
 
 /// The context of one call.
 pub struct Cx {
@@ -49,13 +46,13 @@ pub struct Cx {
     pub cancel: CancellationToken,
     pub started_at: SystemTime,
     pub progress: ProgressLog,
-    notes: Mutex<Notes>,
+    notes: Mutex<CallNotes>,
     this: Weak<Cx>,
 }
 
 #[derive(Default)]
-struct Notes {
-    decisions: Vec<AuditDecision>,
+struct CallNotes {
+    decisions: Vec<DecisionRecord>,
     granted_once: Vec<(Need, Vec<String>)>,
     /// Commands that were approved as a whole, not by a pattern.
     approved_commands: Vec<String>,
@@ -63,11 +60,8 @@ struct Notes {
     depends: Dependencies,
 }
 
-/// How deep calls may nest.
-pub const MAX_DEPTH: u32 = 8;
-
 impl Cx {
-    pub(crate) fn new(engine: &Arc<Engine>, call: &Call, spec: &crate::tool::ToolSpec, call_id: CallId) -> Arc<Self> {
+    pub(crate) fn new(engine: &Arc<Engine>, call: &Call, spec: &ToolSpec, call_id: CallId) -> Arc<Self> {
         let chain = match spec.source.kind {
             SourceKind::Plugin => call.chain.iter().cloned().chain([spec.source.name.clone()]).collect(),
             SourceKind::Builtin | SourceKind::Frontend | SourceKind::Mcp | SourceKind::Remote => call.chain.clone(),
@@ -97,7 +91,7 @@ impl Cx {
             cancel: call.cancel.clone(),
             started_at: SystemTime::now(),
             progress: ProgressLog::new(call.progress.clone()),
-            notes: Mutex::new(Notes { depends, ..Notes::default() }),
+            notes: Mutex::new(CallNotes { depends, ..CallNotes::default() }),
             this: this.clone(),
         })
     }
@@ -107,47 +101,9 @@ impl Cx {
         self.this.upgrade().expect("a context is made within an Arc, which is alive while it is borrowed")
     }
 
-    /// Leave for something that this call will touch: asks a person where the policy says so, and
-    /// holds the deadline still meanwhile.
-    ///
-    /// # Errors
-    /// As [`permit`]. A tool passes them on with `?`.
-    pub async fn require(&self, need: Need) -> Result<(), ToolError> {
-        permit(self, &self.chain, &need).await
-    }
-
-    /// Asks a person a question, and waits for the answer; holds the deadline still meanwhile.
-    ///
-    /// # Errors
-    /// As [`questions::ask`](crate::questions::ask). A tool passes them on with `?`.
-    pub async fn question(&self, asking: Asking) -> Result<Said, ToolError> {
-        crate::questions::ask(self, asking).await
-    }
-
-    /// Has a person fill in a form; holds the deadline still meanwhile.
-    ///
-    /// # Errors
-    /// As [`questions::elicit`](crate::questions::elicit). A tool passes them on with `?`.
-    pub async fn elicit(&self, form: Form) -> Result<Filled, ToolError> {
-        crate::questions::elicit(self, form).await
-    }
-
-    /// Asks the model of the frontend that called; holds the deadline still meanwhile.
-    ///
-    /// # Errors
-    /// As [`sampling::sample`](crate::sampling::sample). A tool passes them on with `?`.
-    pub async fn sample(&self, asked: Sampling) -> Result<Sampled, ToolError> {
-        crate::sampling::sample(self, asked).await
-    }
-
-    /// Has a frontend run this call, where one offers the role; `None` where none does.
-    pub async fn run_role(&self, role: Role, input: Value) -> Option<Result<ToolOutput, ToolError>> {
-        self.engine.roles.as_ref()?.run(role, input, self).await
-    }
-
     /// The result depends on this file: once it is another one, the result is not served again. To be
     /// stamped before the file is read.
-    pub fn depends_on(&self, stamp: Stamp) {
+    pub fn depends_on(&self, stamp: FileStamp) {
         self.notes().depends.stamp(stamp);
     }
 
@@ -188,65 +144,23 @@ impl Cx {
         self.progress.tell(progress);
     }
 
-    /// Calls another tool from inside this one, with this call's session, places and remaining time.
-    /// Its needs carry this call's chain of plugins.
-    ///
-    /// # Errors
-    /// As [`crate::execute::execute`]; `Failed` when calls nest deeper than [`MAX_DEPTH`].
-    pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<ToolResult, CallError> {
-        self.call_tool_as(self.chain.clone(), name, arguments).await
-    }
-
-    /// The same on behalf of a hook, whose plugin is not this call's: the needs carry its `chain`.
-    ///
-    /// # Errors
-    /// As [`Cx::call_tool`].
-    pub async fn call_tool_as(
-        &self,
-        chain: Arc<[String]>,
-        name: &str,
-        arguments: Value,
-    ) -> Result<ToolResult, CallError> {
-        if self.depth >= MAX_DEPTH {
-            return Err(CallError::Failed(format!("calls nest deeper than {MAX_DEPTH} levels")));
-        }
-        let call = Call {
-            name: name.to_owned(),
-            arguments,
-            call_id: None,
-            session: self.session.clone(),
-            cwd: Some(self.cwd.clone()),
-            timeout: Some(self.deadline.remaining()),
-            no_cache: self.no_cache,
-            caller: self.caller.clone(),
-            progress: Vec::new(),
-            cancel: self.cancel.child_token(),
-            chain,
-            depth: self.depth + 1,
-            holds_lane: self.holds_lane,
-        };
-        // Boxed: a call inside a call inside a call has no fixed size.
-        Box::pin(execute_within(self, call)).await
-    }
-
     /// What is written down from now on, and these needs, is what the result depends on.
     pub(crate) fn start_noting(&self, needs: &[Need]) {
         let mut depends = Dependencies::default();
-        needs.iter().for_each(|need| depends.need(self, need, &self.outer_chain, true));
+        needs.iter().for_each(|need| depends.need(&self.tool, self.origin, need, &self.outer_chain, true));
         self.notes().depends = depends;
     }
 
     pub(crate) fn note_need(&self, need: &Need, chain: &[String], allowed: bool) {
-        self.notes().depends.need(self, need, chain, allowed);
+        self.notes().depends.need(&self.tool, self.origin, need, chain, allowed);
+    }
+
+    pub(crate) fn with_dependencies<T>(&self, read: impl FnOnce(&Dependencies) -> T) -> T {
+        read(&self.notes().depends)
     }
 
     pub(crate) fn dependencies(&self) -> Dependencies {
         self.notes().depends.clone()
-    }
-
-    /// Whether another call may see what this one has made so far.
-    pub(crate) fn may_be_seen_by(&self, other: &Cx) -> bool {
-        self.notes().depends.may_be_seen_by(other, self.outer_chain.len())
     }
 
     pub(crate) fn join_dependencies(&self, other: Dependencies) {
@@ -259,7 +173,7 @@ impl Cx {
     }
 
     pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String) {
-        self.notes().decisions.push(AuditDecision {
+        self.notes().decisions.push(DecisionRecord {
             category: need.category.as_str().into(),
             target: need.target.clone(),
             verdict: verdict.into(),
@@ -267,7 +181,7 @@ impl Cx {
         });
     }
 
-    pub(crate) fn take_decisions(&self) -> Vec<AuditDecision> {
+    pub(crate) fn take_decisions(&self) -> Vec<DecisionRecord> {
         std::mem::take(&mut self.notes().decisions)
     }
 
@@ -288,7 +202,27 @@ impl Cx {
         self.notes().approved_commands.iter().any(|approved| approved == target)
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    fn notes(&self) -> MutexGuard<'_, CallNotes> {
         self.notes.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl CallInFlight for Cx {
+    fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    fn info(&self) -> CallInfo {
+        let output = self.progress.output_so_far();
+        CallInfo {
+            call_id: self.call_id.clone(),
+            session_id: self.session.id.clone(),
+            tool: self.tool.to_string(),
+            state: CallState::Running,
+            started_at: rfc3339(self.started_at),
+            output: (!output.is_empty()).then_some(output),
+            result: None,
+            error: None,
+        }
     }
 }

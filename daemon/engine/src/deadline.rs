@@ -9,11 +9,11 @@ use tokio::time::Instant;
 
 /// When a call's time is over. Starts when it is made.
 pub struct Deadline {
-    state: Mutex<State>,
+    state: Mutex<DeadlineState>,
     changed: Notify,
 }
 
-struct State {
+struct DeadlineState {
     end: Instant,
     /// Since when, and by how many, it is held still.
     paused: Option<(Instant, usize)>,
@@ -26,7 +26,7 @@ pub struct Pause<'a>(&'a Deadline);
 
 impl Deadline {
     pub fn after(time: Duration) -> Self {
-        let state = State { end: Instant::now() + time, paused: None, stood_still: stood_still() };
+        let state = DeadlineState { end: Instant::now() + time, paused: None, stood_still: stood_still() };
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
@@ -82,7 +82,7 @@ impl Deadline {
     }
 
     /// The state, with what the process stood still meanwhile added to the time.
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, DeadlineState> {
         let mut state = self.state.lock().expect("no code panics while it holds this lock");
         let stood_still = stood_still();
         if state.paused.is_none() {

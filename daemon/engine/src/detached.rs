@@ -7,18 +7,19 @@ use std::time::{Duration, Instant, SystemTime};
 use toold_proto::tool::{CallId, ToolResult};
 
 use crate::cache::{content_bytes, json_bytes};
-use crate::execute::{Call, CallError};
+use crate::call::{Call, CallError};
+
 use crate::session::Session;
 
 /// How long the end of a detached call is kept.
-pub const KEPT: Duration = Duration::from_secs(600);
+pub const RETENTION: Duration = Duration::from_secs(600);
 /// Ends that one session keeps, and bytes of their results; the oldest go first, the newest stays in any case.
 const MAX_KEPT: usize = 64;
 const MAX_BYTES: usize = 16 << 20;
 
 /// How a detached call ended.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct FinishedCall {
     pub call_id: CallId,
     pub tool: String,
     pub started_at: SystemTime,
@@ -42,33 +43,33 @@ impl Detached {
     /// Keeps how it ended. One that was given no id is kept by none.
     pub fn keep(self, answer: &Result<ToolResult, CallError>) {
         let Self { session, call_id: Some(call_id), tool, started_at } = self else { return };
-        session.slot::<All>().keep(Ended { call_id, tool, started_at, answer: answer.clone() });
+        session.slot::<RetainedCalls>().keep(FinishedCall { call_id, tool, started_at, answer: answer.clone() });
     }
 }
 
 /// The ends that a session keeps, the oldest first.
-pub fn ended(session: &Session) -> Vec<Ended> {
-    session.slot::<All>().list()
+pub fn ended(session: &Session) -> Vec<FinishedCall> {
+    session.slot::<RetainedCalls>().list()
 }
 
 /// Forgets the ends that were kept for long enough.
 pub fn forget_old(session: &Session) {
-    if let Some(all) = session.slot_if_any::<All>() {
+    if let Some(all) = session.slot_if_any::<RetainedCalls>() {
         all.list();
     }
 }
 
 #[derive(Default)]
-struct All(Mutex<VecDeque<Kept>>);
+struct RetainedCalls(Mutex<VecDeque<RetainedCall>>);
 
-struct Kept {
+struct RetainedCall {
     at: Instant,
     bytes: usize,
-    ended: Ended,
+    ended: FinishedCall,
 }
 
-impl All {
-    fn keep(&self, ended: Ended) {
+impl RetainedCalls {
+    fn keep(&self, ended: FinishedCall) {
         let bytes = ended.answer.as_ref().map_or(0, bytes);
         let mut kept = self.lock();
         let mut all = bytes + kept.iter().map(|kept| kept.bytes).sum::<usize>();
@@ -76,16 +77,16 @@ impl All {
             let Some(oldest) = kept.pop_front() else { break };
             all -= oldest.bytes;
         }
-        kept.push_back(Kept { at: Instant::now(), bytes, ended });
+        kept.push_back(RetainedCall { at: Instant::now(), bytes, ended });
     }
 
-    fn list(&self) -> Vec<Ended> {
+    fn list(&self) -> Vec<FinishedCall> {
         let mut kept = self.lock();
-        kept.retain(|kept| kept.at.elapsed() < KEPT);
+        kept.retain(|kept| kept.at.elapsed() < RETENTION);
         kept.iter().map(|kept| kept.ended.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<RetainedCall>> {
         self.0.lock().expect("no code panics while it holds this lock")
     }
 }
@@ -100,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    fn ended(number: usize, bytes: usize) -> Ended {
+    fn ended(number: usize, bytes: usize) -> FinishedCall {
         let call_id = CallId::parse(&number.to_string()).unwrap();
         let result = ToolResult {
             call_id: call_id.clone(),
@@ -111,13 +112,13 @@ mod tests {
             duration_ms: 0,
             cached: false,
         };
-        Ended { call_id, tool: "read".to_owned(), started_at: SystemTime::now(), answer: Ok(result) }
+        FinishedCall { call_id, tool: "read".to_owned(), started_at: SystemTime::now(), answer: Ok(result) }
     }
 
     #[test]
     fn results_are_kept_within_their_bounds_and_the_newest_always() {
         for (bytes, calls, kept) in [(10, 100, MAX_KEPT), (5 << 20, 9, 3), (20 << 20, 2, 1)] {
-            let all = All::default();
+            let all = RetainedCalls::default();
             (0..calls).for_each(|number| all.keep(ended(number, bytes)));
             let ids: Vec<String> = all.list().iter().map(|ended| ended.call_id.to_string()).collect();
             let newest: Vec<String> = (calls - kept..calls).map(|number| number.to_string()).collect();

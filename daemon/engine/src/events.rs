@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 use toold_proto::call::Progress;
 use toold_proto::daemon::EventsFill;
-use toold_proto::event::{Event, What};
+use toold_proto::event::{Event, EventBody};
 
 use crate::spool::cut;
 
@@ -26,19 +26,19 @@ const MAX_TEXT: usize = 2 * 1024;
 pub struct Emitted {
     pub seq: u64,
     pub at: SystemTime,
-    pub what: What,
+    pub body: EventBody,
 }
 
 impl Emitted {
     pub fn to_wire(&self, epoch: &str) -> Event {
-        Event { seq: self.seq, epoch: epoch.to_owned(), at: crate::time::rfc3339(self.at), what: self.what.clone() }
+        Event { seq: self.seq, epoch: epoch.to_owned(), at: crate::time::rfc3339(self.at), body: self.body.clone() }
     }
 }
 
 /// What a subscriber hears. Calls come a hundred thousand times a second, so nobody is woken for theirs who does not
 /// want them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hears {
+pub enum EventSelection {
     All,
     /// All but `call.*`.
     NoCalls,
@@ -48,14 +48,14 @@ pub enum Hears {
 /// loses the oldest and is told how many.
 pub struct Events {
     epoch: String,
-    ring: Mutex<Ring>,
-    /// By [`Hears`].
+    ring: Mutex<EventRing>,
+    /// By [`EventSelection`].
     senders: [broadcast::Sender<Arc<Emitted>>; 2],
     progress_listeners: AtomicUsize,
     lost: AtomicU64,
 }
 
-struct Ring {
+struct EventRing {
     next: u64,
     held: VecDeque<Arc<Emitted>>,
 }
@@ -73,7 +73,7 @@ impl Events {
     pub fn new(epoch: &str) -> Self {
         Self {
             epoch: epoch.to_owned(),
-            ring: Mutex::new(Ring { next: 0, held: VecDeque::new() }),
+            ring: Mutex::new(EventRing { next: 0, held: VecDeque::new() }),
             senders: [broadcast::Sender::new(RING), broadcast::Sender::new(RING)],
             progress_listeners: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
@@ -85,10 +85,10 @@ impl Events {
     }
 
     /// Texts of a large event are shortened, and progress goes without its content.
-    pub fn emit(&self, what: What) {
-        let what = bounded(what);
+    pub fn emit(&self, body: EventBody) {
+        let body = bounded(body);
         let mut ring = self.ring.lock().expect("no code panics while it holds this lock");
-        let emitted = Arc::new(Emitted { seq: ring.next, at: SystemTime::now(), what });
+        let emitted = Arc::new(Emitted { seq: ring.next, at: SystemTime::now(), body });
         ring.next += 1;
         if ring.held.len() == RING {
             ring.held.pop_front();
@@ -96,19 +96,19 @@ impl Events {
         ring.held.push_back(emitted.clone());
         // Sent under the lock, so that the order on the channels is the order of the numbers.
         // Fails when nobody listens, which is fine.
-        if !emitted.what.is_of_call() {
-            let _ = self.sender(Hears::NoCalls).send(emitted.clone());
+        if !emitted.body.is_of_call() {
+            let _ = self.sender(EventSelection::NoCalls).send(emitted.clone());
         }
-        let _ = self.sender(Hears::All).send(emitted);
+        let _ = self.sender(EventSelection::All).send(emitted);
     }
 
-    fn sender(&self, hears: Hears) -> &broadcast::Sender<Arc<Emitted>> {
+    fn sender(&self, hears: EventSelection) -> &broadcast::Sender<Arc<Emitted>> {
         &self.senders[hears as usize]
     }
 
     /// Subscribes, with a replay of what is held after `since`. The replay has the events of calls too, whatever is
     /// heard later.
-    pub fn subscribe(&self, hears: Hears, since: Option<u64>) -> Subscribed {
+    pub fn subscribe(&self, hears: EventSelection, since: Option<u64>) -> Subscribed {
         let ring = self.ring.lock().expect("no code panics while it holds this lock");
         let receiver = self.sender(hears).subscribe();
         let Some(since) = since else {
@@ -124,7 +124,7 @@ impl Events {
     }
 
     /// Everything that is held, as for a subscriber of another epoch.
-    pub fn subscribe_from_start(&self, hears: Hears) -> Subscribed {
+    pub fn subscribe_from_start(&self, hears: EventSelection) -> Subscribed {
         let ring = self.ring.lock().expect("no code panics while it holds this lock");
         Subscribed {
             replay: ring.held.iter().cloned().collect(),
@@ -165,20 +165,20 @@ impl Events {
     }
 }
 
-fn bounded(mut what: What) -> What {
+fn bounded(mut what: EventBody) -> EventBody {
     // Those of calls come too often to be looked at, and have names only.
-    let is_small = matches!(what, What::CallStarted { .. } | What::CallFinished { .. });
+    let is_small = matches!(what, EventBody::CallStarted { .. } | EventBody::CallFinished { .. });
     if is_small || serde_json::to_string(&what).is_ok_and(|json| json.len() <= MAX_EVENT) {
         return what;
     }
     // A part of an image or of data is of no use.
-    if let What::CallProgress { progress: Progress::Update { content, details, .. }, .. } = &mut what {
+    if let EventBody::CallProgress { progress: Progress::Update { content, details, .. }, .. } = &mut what {
         (*content, *details) = (None, None);
     }
     shortened(&what).unwrap_or(what)
 }
 
-fn shortened(what: &What) -> serde_json::Result<What> {
+fn shortened(what: &EventBody) -> serde_json::Result<EventBody> {
     fn shorten(value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -208,8 +208,8 @@ impl Drop for ProgressListener {
 mod tests {
     use super::*;
 
-    fn notice(n: usize) -> What {
-        What::Notice { session_id: None, plugin: None, level: "info".into(), message: n.to_string() }
+    fn notice(n: usize) -> EventBody {
+        EventBody::Notice { session_id: None, plugin: None, level: "info".into(), message: n.to_string() }
     }
 
     #[test]
@@ -218,11 +218,11 @@ mod tests {
         for n in 0..RING + 10 {
             events.emit(notice(n));
         }
-        let subscribed = events.subscribe(Hears::All, Some(4));
+        let subscribed = events.subscribe(EventSelection::All, Some(4));
         assert_eq!(subscribed.missed, 5);
         assert_eq!(subscribed.replay.first().unwrap().seq, 10);
         assert_eq!(subscribed.replay.len(), RING);
-        let late = events.subscribe(Hears::All, Some(1_008));
+        let late = events.subscribe(EventSelection::All, Some(1_008));
         assert_eq!((late.missed, late.replay.len()), (0, 1));
     }
 
@@ -231,9 +231,9 @@ mod tests {
         let events = Events::new("e");
         events.emit(notice(7));
         let message = "x".repeat(10 << 20);
-        events.emit(What::Notice { session_id: None, plugin: None, level: "info".into(), message });
-        let held = events.subscribe_from_start(Hears::All).replay;
-        let json = |n: usize| serde_json::to_string(&held[n].what).unwrap();
+        events.emit(EventBody::Notice { session_id: None, plugin: None, level: "info".into(), message });
+        let held = events.subscribe_from_start(EventSelection::All).replay;
+        let json = |n: usize| serde_json::to_string(&held[n].body).unwrap();
         assert!(json(0).ends_with("\"7\"}"), "{}", json(0));
         assert!(json(1).len() <= MAX_EVENT && json(1).contains("bytes cut"), "{}", json(1));
     }
@@ -241,16 +241,16 @@ mod tests {
     #[test]
     fn who_wants_no_calls_is_not_woken_for_them() {
         let events = Events::new("e");
-        let mut all = events.subscribe(Hears::All, None).receiver;
-        let mut no_calls = events.subscribe(Hears::NoCalls, None).receiver;
-        events.emit(What::CallStarted {
+        let mut all = events.subscribe(EventSelection::All, None).receiver;
+        let mut no_calls = events.subscribe(EventSelection::NoCalls, None).receiver;
+        events.emit(EventBody::CallStarted {
             call_id: toold_proto::tool::CallId::parse("c").unwrap(),
             session_id: toold_proto::tool::SessionId::parse("s").unwrap(),
             tool: toold_proto::tool::ToolName::parse("t").unwrap(),
         });
         assert_eq!((all.len(), no_calls.len()), (1, 0));
         events.emit(notice(1));
-        assert_eq!(all.try_recv().unwrap().what.kind(), "call.started");
+        assert_eq!(all.try_recv().unwrap().body.kind(), "call.started");
         assert_eq!(all.try_recv().unwrap().seq, no_calls.try_recv().unwrap().seq);
         assert_eq!(events.fill().subscribers, 2);
     }

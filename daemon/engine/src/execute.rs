@@ -1,134 +1,56 @@
-//! The whole way of a call. [`execute`] and [`walk`] are its nine steps, one under another.
+//! The whole way of a call. [`execute`] and [`run_pipeline`] are its nine steps, one under another.
 
 mod answer;
-mod books;
+mod call_record;
+mod nested;
 mod run;
-mod trace;
 
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use toold_proto::error::ArgumentError;
 use toold_proto::tool::{CallId, ToolResult};
 use tracing::Instrument;
 
-use answer::{answer, change_output, hold_to_schema, told};
-use books::Running;
-use run::{Place, panic_words, run, timed_out};
-pub use trace::SPANS;
-use trace::{end_trace, step, trace_of};
+use answer::{answer, change_output, hold_to_schema, into_answer};
+use call_record::CallRecord;
+use run::{Permits, panic_message, run, timed_out};
 
 use crate::Engine;
-use crate::apart::Apart;
-use crate::cache::{self, Question, Sought};
-use crate::counts::At;
+use crate::blocking::Blocking;
+use crate::cache::{self, Lookup, LookupRequest};
+use crate::call::{Call, CallError};
+use crate::callable::Callable;
+use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::deadline::Deadline;
-use crate::hooks::{HookEvent, Hooked};
+use crate::hooks::{HookEvent, HookOutcome};
 use crate::lanes::LaneGuard;
 use crate::need::Need;
-use crate::permit::permit;
-use crate::progress::ProgressSink;
-use crate::session::{InFlight, Session};
-use crate::tool::{Tool, ToolError, ToolOutput, ToolSpec};
+use crate::permission::check_permission;
+use crate::session::{InFlightGuard, Session};
 
-/// A call, ready to run.
-pub struct Call {
-    pub name: String,
-    /// An object, or null for none.
-    pub arguments: Value,
-    pub call_id: Option<CallId>,
-    pub session: Arc<Session>,
-    /// Resolved, and within the session's `cwd` or roots; its `cwd` when `None`.
-    pub cwd: Option<PathBuf>,
-    pub timeout: Option<Duration>,
-    pub no_cache: bool,
-    pub caller: Arc<Caller>,
-    pub progress: Vec<Arc<dyn ProgressSink>>,
-    /// Fires when the caller gives up. This call's own: it fires too when the call's time is over.
-    pub cancel: CancellationToken,
-    /// The plugins between the caller and this call, the outermost first.
-    pub chain: Arc<[String]>,
-    /// How many calls this one is inside of; 0 for a frontend's own.
-    pub depth: u32,
-    /// An outer call holds the session's lane already.
-    pub holds_lane: bool,
+use crate::tool::{ToolError, ToolOutput, ToolSpec};
+use crate::trace::{end_trace, step, trace_of};
+
+/// A call to run, and how its tool is found. An ordinary [`Call`] is one: its tool is looked up by its name.
+pub struct CallRequest<'a> {
+    pub call: Call,
+    /// Something that is called like a tool and is in no registry, such as a slash command.
+    pub tool: Option<Arc<dyn Callable>>,
+    /// The call that this one is inside of: what this one depends on, the outer one does too.
+    pub(crate) outer: Option<&'a Cx>,
 }
 
-/// Who calls.
-#[derive(Debug)]
-pub struct Caller {
-    pub connection: u64,
-    pub principal: Principal,
-    /// Calls of the connection in flight.
-    pub in_flight: Arc<AtomicUsize>,
-}
-
-/// What a caller may do, by how it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Principal {
-    /// A frontend that a person sits at.
-    Person,
-    /// A frontend that acts for a model.
-    Agent,
-    /// A process below one of our tools.
-    ToolDescendant,
-    /// WebSocket or HTTP, with a token that may call.
-    TokenCall,
-    /// WebSocket or HTTP, with a token that may do all that a person may.
-    TokenAdmin,
-}
-
-impl Principal {
-    /// Whether it may answer asks, trust plugins, stop the daemon.
-    pub fn may_decide(self) -> bool {
-        match self {
-            Self::Person | Self::TokenAdmin => true,
-            Self::Agent | Self::ToolDescendant | Self::TokenCall => false,
-        }
-    }
-}
-
-/// A call that could not run.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum CallError {
-    #[error("the arguments do not fit the schema of {tool}: {}", list(.errors))]
-    InvalidArgs { tool: String, errors: Vec<ArgumentError> },
-    #[error("there is no tool {name}{}", perhaps(.suggestions))]
-    UnknownTool { name: String, suggestions: Vec<String> },
-    #[error("a call with the id {0} is in flight already: use another id, or none")]
-    DuplicateCallId(CallId),
-    #[error("{0}")]
-    PermissionEngine(String),
-    #[error("{0}")]
-    Failed(String),
-    #[error("{0}; nothing was run, try again when some have ended")]
-    Overloaded(String),
-    #[error("the call was cancelled")]
-    Cancelled,
-}
-
-fn list(errors: &[ArgumentError]) -> String {
-    let lines = errors.iter().map(|error| match error.path.as_str() {
-        "" => error.message.clone(),
-        path => format!("{path}: {}", error.message),
-    });
-    lines.collect::<Vec<_>>().join("; ")
-}
-
-fn perhaps(suggestions: &[String]) -> String {
-    match suggestions {
-        [] => String::new(),
-        names => format!("; perhaps {} was meant", names.join(" or ")),
+impl From<Call> for CallRequest<'_> {
+    fn from(call: Call) -> Self {
+        Self { call, tool: None, outer: None }
     }
 }
 
@@ -136,77 +58,49 @@ fn perhaps(suggestions: &[String]) -> String {
 ///
 /// Whatever goes wrong, a call of a known tool makes one `call.started`, one `call.finished`, one
 /// audit row and one answer. When `call.cancel` fires it answers `Cancelled` at once; the work then has
-/// the configured grace to end by itself, and its place is free only when it has.
-pub async fn execute(engine: &Arc<Engine>, call: Call) -> Result<ToolResult, CallError> {
-    // 1. The tool, from one snapshot: a reload never changes a call that has begun.
-    let tool = look_up(engine, &call)?;
-    execute_tool(engine, tool, call).await
-}
-
-/// As [`execute`], for a call from inside another: what it depends on, the other does.
-pub(crate) async fn execute_within(outer: &Cx, call: Call) -> Result<ToolResult, CallError> {
-    let tool = look_up(&outer.engine, &call)?;
-    carry_out(&outer.engine, tool, call, Some(outer)).await
-}
-
-/// The same for something that is called like a tool and is in no registry, such as a slash command.
-///
-/// # Errors
-/// As [`execute`], but for an unknown name.
-pub async fn execute_tool(engine: &Arc<Engine>, tool: Arc<dyn Tool>, call: Call) -> Result<ToolResult, CallError> {
-    carry_out(engine, tool, call, None).await
-}
-
-async fn carry_out(
-    engine: &Arc<Engine>,
-    tool: Arc<dyn Tool>,
-    mut call: Call,
-    outer: Option<&Cx>,
-) -> Result<ToolResult, CallError> {
-    let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
-    let running = Running::begin(&cx, in_flight, &call.arguments);
-    // Below the level at which every call is logged, lines name their call themselves.
-    let span = tracing::debug_span!("call", id = %cx.call_id);
-    let traced = trace_of(&cx);
-    let walked = {
-        // Pinned where it is: it is large, and each wrapper would move it once more.
-        let walk = pin!(walk(tool, call, &cx, &running));
-        AssertUnwindSafe(walk).catch_unwind().instrument(span).instrument(traced.clone()).await
-    };
-    let answer = walked.unwrap_or_else(|panic| Err(CallError::Failed(panic_words(&panic))));
-    if let Some(outer) = outer {
-        outer.join_dependencies(cx.dependencies());
+/// the configured grace to end by itself, and its permits are free only when it has.
+pub fn execute<'a>(
+    engine: &'a Arc<Engine>,
+    request: impl Into<CallRequest<'a>>,
+) -> impl Future<Output = Result<ToolResult, CallError>> + Send + 'a {
+    // Converted outside of the future, which would be larger by a second call.
+    let CallRequest { mut call, tool, outer } = request.into();
+    async move {
+        // 1. The tool, from one snapshot: a reload never changes a call that has begun.
+        let tool = match tool {
+            Some(tool) => tool,
+            None => look_up(engine, &call)?,
+        };
+        let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
+        let record = CallRecord::begin(&cx, in_flight, &call.arguments);
+        // Below the level at which every call is logged, lines name their call themselves.
+        let span = tracing::debug_span!("call", id = %cx.call_id);
+        let traced = trace_of(&cx);
+        let ran = {
+            // Pinned where it is: it is large, and each wrapper would move it once more.
+            let pipeline = pin!(run_pipeline(tool, call, &cx, &record));
+            AssertUnwindSafe(pipeline).catch_unwind().instrument(span).instrument(traced.clone()).await
+        };
+        let answer = ran.unwrap_or_else(|panic| Err(CallError::Failed(panic_message(&panic))));
+        if let Some(outer) = outer {
+            outer.join_dependencies(cx.dependencies());
+        }
+        let (answer, outcome) = record.finish(answer);
+        if !traced.is_disabled() {
+            end_trace(&traced, outcome, &answer);
+        }
+        answer
     }
-    let (answer, outcome) = running.finish(answer);
-    if !traced.is_disabled() {
-        end_trace(&traced, outcome, &answer);
-    }
-    answer
-}
-
-/// Answers a call that an interrupt kept from its turn. It has its books like any other.
-pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
-    let tool = look_up(engine, &call)?;
-    let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
-    let running = Running::begin(&cx, in_flight, &call.arguments);
-    let skipped = answer(&cx, &running, skipped()).await;
-    running.finish(skipped).0
-}
-
-fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Tool>, CallError> {
-    let snapshot = engine.registry.snapshot();
-    let view = snapshot.view(call.session.project());
-    let seen = |tool: &Arc<dyn Tool>| call.session.filter.lets(tool.spec());
-    view.find(&call.name).filter(|tool| seen(tool)).cloned().ok_or_else(|| {
-        let mut suggestions = view.near(&call.name);
-        suggestions.retain(|name| view.find(name).is_some_and(seen));
-        CallError::UnknownTool { name: call.name.clone(), suggestions }
-    })
 }
 
 /// Steps 2 to 9 of a call. What most calls don't come to is boxed where it is awaited, or each call would be as large as
 /// the largest of it.
-async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) -> Result<ToolResult, CallError> {
+async fn run_pipeline(
+    tool: Arc<dyn Callable>,
+    call: Call,
+    cx: &Arc<Cx>,
+    record: &CallRecord,
+) -> Result<ToolResult, CallError> {
     let engine = &cx.engine;
     let spec = tool.spec();
 
@@ -216,7 +110,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
         _ => None,
     };
 
-    // 2. The arguments fit the schema, or all that does not fit is told.
+    // 2. The arguments fit the schema, or all that does not fit is into_answer.
     let mut input = if call.arguments.is_null() { Value::Object(Map::new()) } else { call.arguments };
     check(spec, &input)?;
 
@@ -224,10 +118,10 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
     if !engine.hooks.is_empty() {
         let hooked = engine.hooks.around(HookEvent::PreTool, cx, input).instrument(step("pre_tool hooks")).boxed();
         match unless_cancelled(cx, hooked).await? {
-            Hooked::Go(changed) => input = changed,
-            Hooked::Denied { hook, reason } => {
+            HookOutcome::Go(changed) => input = changed,
+            HookOutcome::Denied { hook, reason } => {
                 let output = ToolOutput::error(format!("not run: hook {hook} says: {reason}"));
-                return answer(cx, running, output.with("hook", hook)).await;
+                return answer(cx, record, output.with("hook", hook)).await;
             }
         }
         check(spec, &input)?;
@@ -235,34 +129,34 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
 
     // 4. Leave for all that it will touch.
     let generation = engine.policy_generation();
-    let needs = match unless_cancelled(cx, ask_leave(&tool, &input, cx)).await? {
+    let needs = match unless_cancelled(cx, check_permissions(&tool, &input, cx)).await? {
         Ok(needs) => needs,
-        Err(error) => return told(cx, running, error).await,
+        Err(error) => return into_answer(cx, record, error).await,
     };
     let limit = time_limit(engine, spec, call.timeout);
 
     // 5. What an identical call gave or is about to give. After the permission, or one caller could read what
     // another was allowed to compute.
-    let mut lead = None;
+    let mut leader = None;
     if let (Some(ttl), false) = (spec.cache_ttl, call.no_cache) {
         let may_follow = cx.depth == 0 && !call.holds_lane;
-        let question = Question { tool: &tool, input: &input, needs: &needs, ttl, limit, may_follow };
-        match unless_cancelled(cx, cache::seek(cx, question).boxed()).await? {
-            Sought::Run(own) => lead = Some(own),
-            Sought::Served { result, cached } => {
+        let request = LookupRequest { tool: &tool, input: &input, needs: &needs, ttl, limit, may_follow };
+        match unless_cancelled(cx, cache::lookup(cx, request).boxed()).await? {
+            Lookup::Run(own) => leader = Some(own),
+            Lookup::Served { result, cached } => {
                 // Waiting for another call may have taken long.
                 if generation != engine.policy_generation()
-                    && let Err(error) = unless_cancelled(cx, ask_leave(&tool, &input, cx).boxed()).await?
+                    && let Err(error) = unless_cancelled(cx, check_permissions(&tool, &input, cx).boxed()).await?
                 {
-                    return told(cx, running, error).await;
+                    return into_answer(cx, record, error).await;
                 }
                 return match result {
-                    Ok(output) => hand_over(cx, running, output).await.map(|result| ToolResult { cached, ..result }),
-                    Err(error) => told(cx, running, error).await,
+                    Ok(output) => hand_over(cx, record, output).await.map(|result| ToolResult { cached, ..result }),
+                    Err(error) => into_answer(cx, record, error).await,
                 };
             }
-            Sought::TimedOut => return answer(cx, running, timed_out(cx, limit)).await,
-            Sought::Skipped => return answer(cx, running, skipped()).await,
+            Lookup::TimedOut => return answer(cx, record, timed_out(cx, limit)).await,
+            Lookup::Skipped => return answer(cx, record, skipped()).await,
         }
     }
 
@@ -274,7 +168,7 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
             None => {
                 match unless_cancelled(cx, wait_for_lane(cx).instrument(step("wait for the lane")).boxed()).await? {
                     Ok(lane) => Some(lane),
-                    Err(skipped) => return answer(cx, running, skipped).await,
+                    Err(skipped) => return answer(cx, record, skipped).await,
                 }
             }
         },
@@ -282,35 +176,35 @@ async fn walk(tool: Arc<dyn Tool>, call: Call, cx: &Arc<Cx>, running: &Running) 
 
     // 7. Run. What was allowed a while ago may not be allowed any more.
     if generation != engine.policy_generation()
-        && let Err(error) = unless_cancelled(cx, ask_leave(&tool, &input, cx).boxed()).await?
+        && let Err(error) = unless_cancelled(cx, check_permissions(&tool, &input, cx).boxed()).await?
     {
-        return told(cx, running, error).await;
+        return into_answer(cx, record, error).await;
     }
-    if let Some(lead) = &lead {
-        lead.begin(cx, &needs);
+    if let Some(leader) = &leader {
+        leader.begin(cx, &needs);
     }
     cx.deadline.restart(limit);
-    running.clock_starts();
-    let at_work = engine.counts.stay(At::Running);
-    let place = Place { _admitted: admitted, _lane: lane };
-    let mut ran = pin!(run(tool.clone(), input, cx, place, limit)).instrument(step("run")).await;
-    running.clock_stops();
+    record.clock_starts();
+    let at_work = engine.counts.stay(CallStage::Running);
+    let permits = Permits { _admitted: admitted, _lane: lane };
+    let mut ran = pin!(run(tool.clone(), input, cx, permits, limit)).instrument(step("run")).await;
+    record.clock_stops();
     drop(at_work);
     if let Ok(output) = &mut ran {
         hold_to_schema(spec, output);
     }
     // Kept as the tool gave it: hooks see it anew for each call.
-    if let Some(lead) = lead {
-        lead.end(cx, &ran).boxed().await;
+    if let Some(leader) = leader {
+        leader.end(cx, &ran).boxed().await;
     }
     match ran {
-        Ok(output) => hand_over(cx, running, output).await,
-        Err(error) => told(cx, running, error).await,
+        Ok(output) => hand_over(cx, record, output).await,
+        Err(error) => into_answer(cx, record, error).await,
     }
 }
 
 /// Steps 8 and 9, of a call that has a result.
-async fn hand_over(cx: &Arc<Cx>, running: &Running, mut output: ToolOutput) -> Result<ToolResult, CallError> {
+async fn hand_over(cx: &Arc<Cx>, record: &CallRecord, mut output: ToolOutput) -> Result<ToolResult, CallError> {
     let engine = &cx.engine;
 
     // 8. Hooks see the result and may change it.
@@ -318,18 +212,46 @@ async fn hand_over(cx: &Arc<Cx>, running: &Running, mut output: ToolOutput) -> R
         let seen = json!({"content": output.content, "is_error": output.is_error, "metadata": output.metadata});
         let hooked = engine.hooks.around(HookEvent::PostTool, cx, seen).instrument(step("post_tool hooks")).boxed();
         match unless_cancelled(cx, hooked).await? {
-            Hooked::Go(changed) => change_output(&mut output, changed),
-            Hooked::Denied { hook, reason } => {
+            HookOutcome::Go(changed) => change_output(&mut output, changed),
+            HookOutcome::Denied { hook, reason } => {
                 output = ToolOutput::error(format!("the result is withheld: hook {hook} says: {reason}"));
             }
         }
     }
 
     // 9. The answer.
-    answer(cx, running, output).await
+    answer(cx, record, output).await
 }
 
-fn enter(engine: &Arc<Engine>, call: &mut Call, spec: &ToolSpec) -> Result<(Arc<Cx>, InFlight), CallError> {
+fn look_up(engine: &Engine, call: &Call) -> Result<Arc<dyn Callable>, CallError> {
+    let snapshot = engine.registry.snapshot();
+    let view = snapshot.view(call.session.project());
+    let seen = |tool: &Arc<dyn Callable>| call.session.filter.allows(tool.spec());
+    view.find(&call.name).filter(|tool| seen(tool)).cloned().ok_or_else(|| {
+        let mut suggestions = view.near(&call.name);
+        suggestions.retain(|name| view.find(name).is_some_and(seen));
+        CallError::UnknownTool { name: call.name.clone(), suggestions }
+    })
+}
+
+/// As [`execute`], for something that is called like a tool and is in no registry.
+///
+/// # Errors
+/// As [`execute`], but for an unknown name.
+pub async fn execute_tool(engine: &Arc<Engine>, tool: Arc<dyn Callable>, call: Call) -> Result<ToolResult, CallError> {
+    execute(engine, CallRequest { call, tool: Some(tool), outer: None }).await
+}
+
+/// Answers a call that an interrupt kept from its turn. It has its books like any other.
+pub(crate) async fn skip(engine: &Arc<Engine>, mut call: Call) -> Result<ToolResult, CallError> {
+    let tool = look_up(engine, &call)?;
+    let (cx, in_flight) = enter(engine, &mut call, tool.spec())?;
+    let record = CallRecord::begin(&cx, in_flight, &call.arguments);
+    let skipped = answer(&cx, &record, skipped()).await;
+    record.finish(skipped).0
+}
+
+fn enter(engine: &Arc<Engine>, call: &mut Call, spec: &ToolSpec) -> Result<(Arc<Cx>, InFlightGuard), CallError> {
     let given = call.call_id.take();
     loop {
         let id = given.clone().unwrap_or_else(|| {
@@ -337,7 +259,7 @@ fn enter(engine: &Arc<Engine>, call: &mut Call, spec: &ToolSpec) -> Result<(Arc<
             CallId::parse(&format!("call_{next}")).expect("digits are printable")
         });
         let cx = Cx::new(engine, call, spec, id.clone());
-        match call.session.enter(&id, &cx) {
+        match call.session.enter(&id, cx.clone()) {
             Some(in_flight) => return Ok((cx, in_flight)),
             None if given.is_some() => return Err(CallError::DuplicateCallId(id)),
             None => {}
@@ -350,14 +272,14 @@ fn check(spec: &ToolSpec, input: &Value) -> Result<(), CallError> {
     if errors.is_empty() { Ok(()) } else { Err(CallError::InvalidArgs { tool: spec.name.to_string(), errors }) }
 }
 
-async fn ask_leave(tool: &Arc<dyn Tool>, input: &Value, cx: &Arc<Cx>) -> Result<Vec<Need>, ToolError> {
+async fn check_permissions(tool: &Arc<dyn Callable>, input: &Value, cx: &Arc<Cx>) -> Result<Vec<Need>, ToolError> {
     let ask = pin!(async {
         let needs = match tool.may_block() {
             false => tool.needs(input, cx).await?,
-            true => needs_apart(tool, input, cx).boxed().await?,
+            true => needs_on_own_task(tool, input, cx).boxed().await?,
         };
         for need in &needs {
-            permit(cx, &cx.outer_chain, need).await?;
+            check_permission(cx, &cx.outer_chain, need).await?;
         }
         Ok(needs)
     });
@@ -365,10 +287,10 @@ async fn ask_leave(tool: &Arc<dyn Tool>, input: &Value, cx: &Arc<Cx>) -> Result<
 }
 
 /// The needs of a call, found out on a task of its own: whatever that waits for, the caller's other requests go on.
-async fn needs_apart(tool: &Arc<dyn Tool>, input: &Value, cx: &Arc<Cx>) -> Result<Vec<Need>, ToolError> {
+async fn needs_on_own_task(tool: &Arc<dyn Callable>, input: &Value, cx: &Arc<Cx>) -> Result<Vec<Need>, ToolError> {
     let limit = time_limit(&cx.engine, tool.spec(), None);
     let (tool, input, own) = (tool.clone(), input.clone(), cx.clone());
-    let found = Apart(async move { tool.needs(&input, &own).await }.boxed());
+    let found = Blocking(async move { tool.needs(&input, &own).await }.boxed());
     let found = cx.engine.tasks.spawn(found.in_current_span());
     let deadline = Deadline::after(limit);
     tokio::select! {
@@ -392,8 +314,8 @@ fn time_limit(engine: &Engine, spec: &ToolSpec, asked: Option<Duration>) -> Dura
 /// Waits for the session's lane; gives a result that says so when the call is skipped or waits too long.
 async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
     let settings = cx.engine.settings.load_full();
-    let _waiting = Waiting::enter(&cx.session);
-    let _counted = cx.engine.counts.stay(At::Lane);
+    let _waiting = WaitingCall::enter(&cx.session);
+    let _counted = cx.engine.counts.stay(CallStage::Lane);
     let mut interrupts = cx.session.interrupts.subscribe();
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     let give_up = tokio::time::sleep(settings.lane_wait);
@@ -403,7 +325,7 @@ async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
         tokio::select! {
             lane = &mut lane => return Ok(lane),
             _ = interrupts.changed() => return Err(skipped()),
-            _ = heartbeat.tick() => cx.message("waiting: another call of this session is running"),
+            _ = heartbeat.tick() => cx.message("waiting: another call of this session is record"),
             () = &mut give_up => return Err(ToolOutput::error(format!(
                 "not run: other calls of this session kept it waiting for {} s", settings.lane_wait.as_secs()
             )).with("skipped", true)),
@@ -412,22 +334,22 @@ async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
 }
 
 /// Counts a call of a session as waiting for its turn until it is dropped.
-pub(crate) struct Waiting(Arc<Session>);
+pub(crate) struct WaitingCall(Arc<Session>);
 
-impl Waiting {
+impl WaitingCall {
     pub(crate) fn enter(session: &Arc<Session>) -> Self {
         session.waiting.fetch_add(1, Ordering::Relaxed);
         Self(session.clone())
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingCall {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// What a call answers that an interrupt kept from running.
+/// What a call answers that an interrupt kept from record.
 fn skipped() -> ToolOutput {
     ToolOutput::error("not run: the session was interrupted before this call's turn").with("skipped", true)
 }

@@ -113,7 +113,7 @@ pub struct Hooks {
 
 /// What the hooks before or after a call made of it.
 #[derive(Debug, PartialEq)]
-pub enum Hooked {
+pub enum HookOutcome {
     /// The value, perhaps changed.
     Go(Value),
     Denied {
@@ -191,7 +191,7 @@ impl Hooks {
     }
 
     /// Runs the hooks of a tool call in order. `value` is the input before, the result after the call.
-    pub async fn around(&self, event: HookEvent, cx: &Cx, mut value: Value) -> Hooked {
+    pub async fn around(&self, event: HookEvent, cx: &Cx, mut value: Value) -> HookOutcome {
         for hook in self.snapshot().iter().filter(|hook| fits(hook.spec(), event, cx)) {
             let spec = hook.spec();
             let input = input_of_call(event, cx, spec, &value);
@@ -203,7 +203,7 @@ impl Hooks {
                 Ok(answer) => match answer.decision {
                     Some(HookDecision::Deny) => {
                         let reason = answer.reason.unwrap_or_else(|| "no reason given".to_owned());
-                        return Hooked::Denied { hook: spec.name.clone(), reason };
+                        return HookOutcome::Denied { hook: spec.name.clone(), reason };
                     }
                     None | Some(HookDecision::Allow | HookDecision::Modify) => {
                         let modified = match event {
@@ -215,7 +215,10 @@ impl Hooks {
                     }
                 },
                 Err(error) if spec.fail_closed => {
-                    return Hooked::Denied { hook: spec.name.clone(), reason: format!("the hook failed: {error}") };
+                    return HookOutcome::Denied {
+                        hook: spec.name.clone(),
+                        reason: format!("the hook failed: {error}"),
+                    };
                 }
                 Err(error) => {
                     tracing::warn!(call = %cx.call_id, hook = spec.name, %error, "hook failed, the call goes on");
@@ -223,7 +226,7 @@ impl Hooks {
                 }
             }
         }
-        Hooked::Go(value)
+        HookOutcome::Go(value)
     }
 }
 
@@ -233,8 +236,8 @@ fn fits(spec: &HookSpec, event: HookEvent, cx: &Cx) -> bool {
 
 fn sees(spec: &HookSpec, event: HookEvent, session: &Session) -> bool {
     let in_view = match &spec.source.scope {
-        crate::registry::Scope::Global => true,
-        crate::registry::Scope::Project(project) => project == session.project(),
+        crate::registry::SourceScope::Global => true,
+        crate::registry::SourceScope::Project(project) => project == session.project(),
     };
     in_view && spec.event == event
 }

@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 /// Lets one serial call of a session run at a time. Those that wait have their turns by connection, each
 /// connection's in the order in which they came: a client that sent a thousand delays another's one by one.
 #[derive(Clone, Default)]
-pub struct Lane(Arc<Mutex<Waiting>>);
+pub struct Lane(Arc<Mutex<LaneQueue>>);
 
 #[derive(Default)]
-struct Waiting {
+struct LaneQueue {
     held: bool,
     /// The connection whose turn is next stands first. None of the queues is empty.
     turns: VecDeque<(u64, VecDeque<oneshot::Sender<LaneGuard>>)>,
@@ -46,12 +46,12 @@ impl Lane {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, LaneQueue> {
         self.0.lock().expect("no code panics while it holds this lock")
     }
 }
 
-impl Waiting {
+impl LaneQueue {
     fn enqueue(&mut self, connection: u64) -> oneshot::Receiver<LaneGuard> {
         let (sender, turn) = oneshot::channel();
         match self.turns.iter_mut().find(|(whose, _)| *whose == connection) {
@@ -93,19 +93,19 @@ impl Drop for LaneGuard {
 }
 
 /// How many calls may be in flight, those that wait included.
-pub struct Limits {
+pub struct CallLimits {
     per_connection: AtomicUsize,
     in_all: AtomicUsize,
     now: Arc<AtomicUsize>,
 }
 
-impl Default for Limits {
+impl Default for CallLimits {
     fn default() -> Self {
         Self::new(256, 4_096)
     }
 }
 
-impl Limits {
+impl CallLimits {
     pub fn new(per_connection: usize, in_all: usize) -> Self {
         Self { per_connection: per_connection.into(), in_all: in_all.into(), now: Arc::default() }
     }
@@ -120,28 +120,28 @@ impl Limits {
     pub fn admit(&self, connection: &Arc<AtomicUsize>) -> Result<Admitted, String> {
         let (per_connection, in_all) =
             (self.per_connection.load(Ordering::Relaxed), self.in_all.load(Ordering::Relaxed));
-        let mine = Counted::enter(connection, per_connection)
+        let mine = CountGuard::enter(connection, per_connection)
             .ok_or_else(|| format!("{per_connection} calls of this connection are in flight already"))?;
-        let all = Counted::enter(&self.now, in_all).ok_or_else(|| format!("{in_all} calls are in flight in all"))?;
+        let all = CountGuard::enter(&self.now, in_all).ok_or_else(|| format!("{in_all} calls are in flight in all"))?;
         Ok(Admitted { _counted: [mine, all] })
     }
 }
 
 /// The place of a call; free again when dropped.
 pub struct Admitted {
-    _counted: [Counted; 2],
+    _counted: [CountGuard; 2],
 }
 
-struct Counted(Arc<AtomicUsize>);
+struct CountGuard(Arc<AtomicUsize>);
 
-impl Counted {
+impl CountGuard {
     fn enter(counter: &Arc<AtomicUsize>, limit: usize) -> Option<Self> {
         let entered = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < limit).then_some(n + 1));
         entered.is_ok().then(|| Self(counter.clone()))
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn limits_hold_for_one_and_for_all() {
-        let limits = Limits::new(2, 3);
+        let limits = CallLimits::new(2, 3);
         let (a, b) = (Arc::default(), Arc::default());
         let held: Vec<Admitted> = [&a, &a, &b].into_iter().map(|c| limits.admit(c).unwrap()).collect();
         assert!(limits.admit(&a).err().unwrap().contains("of this connection"));

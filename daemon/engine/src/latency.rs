@@ -30,18 +30,18 @@ pub const OTHERS: &str = "(others)";
 /// The numbers of all tools. Counting takes a look-up and a short lock.
 pub struct Latencies {
     began: Instant,
-    tools: DashMap<ToolName, Arc<Tool>>,
-    others: Arc<Tool>,
+    tools: DashMap<ToolName, Arc<ToolTimings>>,
+    others: Arc<ToolTimings>,
 }
 
 #[derive(Default)]
-struct Tool {
+struct ToolTimings {
     outcomes: [AtomicU64; OUTCOMES.len()],
-    times: Mutex<Times>,
+    times: Mutex<TimingWindow>,
 }
 
 #[derive(Default)]
-struct Times {
+struct TimingWindow {
     slices: [Slice; SLICES],
     total: Total,
 }
@@ -108,7 +108,7 @@ impl Latencies {
 
     /// All tools that were ever called, by name.
     pub fn totals(&self) -> Vec<ToolTotal> {
-        let total = |(name, tool): (String, Arc<Tool>)| {
+        let total = |(name, tool): (String, Arc<ToolTimings>)| {
             let counted = OUTCOMES.iter().zip(&tool.outcomes).map(|(outcome, n)| (*outcome, n.load(Ordering::Relaxed)));
             let outcomes: Vec<_> = counted.filter(|(_, n)| *n > 0).collect();
             let total = lock(&tool.times).total.clone();
@@ -117,7 +117,7 @@ impl Latencies {
         self.all().into_iter().filter_map(total).collect()
     }
 
-    fn all(&self) -> Vec<(String, Arc<Tool>)> {
+    fn all(&self) -> Vec<(String, Arc<ToolTimings>)> {
         let mut all: Vec<_> = self.tools.iter().map(|entry| (entry.key().to_string(), entry.value().clone())).collect();
         all.push((OTHERS.to_owned(), self.others.clone()));
         all.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -125,7 +125,7 @@ impl Latencies {
     }
 }
 
-impl Tool {
+impl ToolTimings {
     fn count(&self, at: Duration, outcome: Outcome, ran: Option<Duration>) {
         self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
         let mut times = lock(&self.times);
@@ -141,7 +141,7 @@ fn number(at: Duration) -> u64 {
     at.as_secs() / SLICE.as_secs() + 1
 }
 
-impl Times {
+impl TimingWindow {
     fn slice(&mut self, number: u64) -> &mut Slice {
         let slice = &mut self.slices[(number % SLICES as u64) as usize];
         if slice.number != number {
@@ -240,7 +240,7 @@ fn percentile(spread: &[u64], runs: u64, share: f64) -> Duration {
     found.map_or(Duration::ZERO, middle)
 }
 
-fn lock(times: &Mutex<Times>) -> MutexGuard<'_, Times> {
+fn lock(times: &Mutex<TimingWindow>) -> MutexGuard<'_, TimingWindow> {
     times.lock().expect("no code panics while it holds this lock")
 }
 

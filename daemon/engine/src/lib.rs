@@ -4,14 +4,18 @@
 //! modules prepare its arguments. No I/O, no JSON-RPC and no Lua here: tools, stores and clocks of
 //! the outside come in as values.
 
-pub mod apart;
 pub mod asks;
 pub mod audit;
 pub mod batch;
+pub mod blocking;
 pub mod cache;
+pub mod call;
+pub mod callable;
 pub mod counts;
 pub mod cx;
 pub mod deadline;
+pub mod decision;
+pub mod dependencies;
 pub mod detached;
 pub mod events;
 pub mod execute;
@@ -20,7 +24,7 @@ pub mod lanes;
 pub mod latency;
 pub mod need;
 pub mod offers;
-pub mod permit;
+pub mod permission;
 pub mod policy;
 pub mod progress;
 pub mod prompts;
@@ -34,7 +38,8 @@ pub mod session;
 pub mod spool;
 pub mod time;
 pub mod tool;
-pub mod wanted;
+pub mod tool_filter;
+pub mod trace;
 pub mod workspace;
 
 use std::sync::Arc;
@@ -46,11 +51,11 @@ use toold_proto::tool::CallId;
 
 use crate::asks::Asks;
 use crate::audit::AuditLog;
-use crate::cache::Cache;
+use crate::cache::ResultCache;
 use crate::counts::Counts;
 use crate::events::Events;
 use crate::hooks::Hooks;
-use crate::lanes::Limits;
+use crate::lanes::CallLimits;
 use crate::latency::Latencies;
 use crate::offers::Offers;
 use crate::policy::{Grants, Policy};
@@ -75,9 +80,9 @@ pub struct Engine {
     pub hooks: Hooks,
     /// What frontends do for built-ins; `None` when there are no frontends.
     pub roles: Option<Arc<dyn Roles>>,
-    pub cache: Cache,
+    pub cache: ResultCache,
     pub events: Arc<Events>,
-    pub limits: Limits,
+    pub limits: CallLimits,
     pub counts: Counts,
     /// How long tools take.
     pub latencies: Latencies,
@@ -142,8 +147,8 @@ impl Engine {
             samplers: Samplers::default(),
             hooks: Hooks::default(),
             roles: None,
-            cache: Cache::default(),
-            limits: Limits::default(),
+            cache: ResultCache::default(),
+            limits: CallLimits::default(),
             counts: Counts::default(),
             latencies: Latencies::default(),
             settings: ArcSwap::default(),

@@ -12,20 +12,22 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::offer::{Completion, PromptArgument, Rendered, ResourceContents};
 use toold_proto::tool::{Source, SourceKind, ToolResult};
 
 use crate::Engine;
+use crate::call::{Call, CallError};
+use crate::callable::Callable;
 use crate::events::Events;
-use crate::execute::{Call, CallError, execute_tool};
+use crate::execute::execute_tool;
 use crate::offers::template::Template;
-use crate::registry::{Scope, SourceKey};
-use crate::tool::{Origin, Tool};
+use crate::registry::{SourceKey, SourceScope};
+use crate::tool::Origin;
 
 /// Something that can be read by its URI.
 pub struct Resource {
-    pub address: Address,
+    pub address: ResourceAddress,
     pub name: String,
     pub title: Option<String>,
     pub description: Option<String>,
@@ -33,21 +35,21 @@ pub struct Resource {
     pub source: Source,
     /// Called with `{"uri": text, "variables": {name: text}}`; its structured result is a list of
     /// [`ResourceContents`]. An error with `not_found` in its metadata says that there is no such resource.
-    pub reader: Arc<dyn Tool>,
+    pub reader: Arc<dyn Callable>,
     /// Completes the template's variables. Called with `{"argument": text, "value": text, "given": {name: text}}`;
     /// its structured result is a [`Completion`].
-    pub completer: Option<Arc<dyn Tool>>,
+    pub completer: Option<Arc<dyn Callable>>,
 }
 
 /// Where a resource is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum ResourceAddress {
     Uri(String),
     /// Many resources, by what stands in place of the variables.
     Template(Template),
 }
 
-impl Address {
+impl ResourceAddress {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Uri(uri) => uri,
@@ -57,7 +59,7 @@ impl Address {
 }
 
 /// A message, or several, made of arguments.
-pub struct Prompt {
+pub struct PromptTemplate {
     /// What a client names it by.
     pub name: String,
     pub title: Option<String>,
@@ -65,19 +67,19 @@ pub struct Prompt {
     pub arguments: Vec<PromptArgument>,
     pub source: Source,
     /// Called with the arguments; its structured result is a [`Rendered`].
-    pub renderer: Arc<dyn Tool>,
+    pub renderer: Arc<dyn Callable>,
     /// As a resource's.
-    pub completer: Option<Arc<dyn Tool>>,
+    pub completer: Option<Arc<dyn Callable>>,
 }
 
 /// All that one source offers.
 #[derive(Default)]
-pub struct Offer {
+pub struct SourceOffer {
     pub resources: Vec<Arc<Resource>>,
-    pub prompts: Vec<Arc<Prompt>>,
+    pub prompts: Vec<Arc<PromptTemplate>>,
 }
 
-impl Offer {
+impl SourceOffer {
     pub fn is_empty(&self) -> bool {
         self.resources.is_empty() && self.prompts.is_empty()
     }
@@ -86,24 +88,24 @@ impl Offer {
 /// What all sources offer.
 pub struct Offers {
     /// Readers never wait for writers.
-    shown: ArcSwap<Vec<Owned>>,
-    writers: Mutex<Written>,
+    shown: ArcSwap<Vec<OwnedOffer>>,
+    writers: Mutex<OfferSources>,
     events: Arc<Events>,
 }
 
 #[derive(Default)]
-struct Written {
-    sources: HashMap<SourceKey, Owned>,
+struct OfferSources {
+    sources: HashMap<SourceKey, OwnedOffer>,
     next: u64,
 }
 
 #[derive(Clone)]
-struct Owned {
-    scope: Scope,
+struct OwnedOffer {
+    scope: SourceScope,
     origin: Origin,
     /// Earlier sources of one origin keep a name, as with tools.
     since: u64,
-    offer: Arc<Offer>,
+    offer: Arc<SourceOffer>,
 }
 
 impl Offers {
@@ -113,7 +115,7 @@ impl Offers {
 
     /// Each source has exactly this from now on; an empty offer takes it away. Emits `resources.changed` and
     /// `prompts.changed`, each once and only where something of its kind came, went or was replaced.
-    pub fn commit(&self, changes: Vec<(SourceKey, Origin, Offer)>) {
+    pub fn commit(&self, changes: Vec<(SourceKey, Origin, SourceOffer)>) {
         let mut written = self.writers.lock().expect("no code panics while it holds this lock");
         let (mut resources, mut prompts) = (false, false);
         for (key, origin, offer) in changes {
@@ -126,23 +128,23 @@ impl Offers {
             }
             let since = before.map_or(written.next, |owned| owned.since);
             written.next += 1;
-            let owned = Owned { scope: key.scope.clone(), origin, since, offer: Arc::new(offer) };
+            let owned = OwnedOffer { scope: key.scope.clone(), origin, since, offer: Arc::new(offer) };
             written.sources.insert(key, owned);
         }
         if !resources && !prompts {
             return;
         }
-        let mut ordered: Vec<(&SourceKey, &Owned)> = written.sources.iter().collect();
+        let mut ordered: Vec<(&SourceKey, &OwnedOffer)> = written.sources.iter().collect();
         // As with tools: what the daemon has for one project stands in for what it has for all.
-        let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == Scope::Global;
+        let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == SourceScope::Global;
         ordered.sort_by_key(|(key, owned)| (owned.origin, general(key), owned.since));
         self.shown.store(Arc::new(ordered.into_iter().map(|(_, owned)| owned.clone()).collect()));
         // Under the lock, so that who hears of a change sees it or a later one.
         if resources {
-            self.events.emit(What::ResourcesChanged {});
+            self.events.emit(EventBody::ResourcesChanged {});
         }
         if prompts {
-            self.events.emit(What::PromptsChanged {});
+            self.events.emit(EventBody::PromptsChanged {});
         }
     }
 
@@ -158,7 +160,7 @@ impl Offers {
     }
 
     /// What sessions of a project see, sorted by name. Of two with one name the first source's counts.
-    pub fn prompts(&self, project: &Path) -> Vec<Arc<Prompt>> {
+    pub fn prompts(&self, project: &Path) -> Vec<Arc<PromptTemplate>> {
         let mut all = BTreeMap::new();
         for owned in self.shown.load().iter().filter(|owned| owned.is_seen_in(project)) {
             for prompt in &owned.offer.prompts {
@@ -170,22 +172,22 @@ impl Offers {
 
     fn resource(&self, project: &Path, uri: &str) -> Option<(Arc<Resource>, Map<String, Value>)> {
         let all = self.resources(project);
-        let exact = all.iter().find(|resource| matches!(&resource.address, Address::Uri(own) if own == uri));
+        let exact = all.iter().find(|resource| matches!(&resource.address, ResourceAddress::Uri(own) if own == uri));
         if let Some(resource) = exact {
             return Some((resource.clone(), Map::new()));
         }
         all.iter().find_map(|resource| match &resource.address {
-            Address::Uri(_) => None,
-            Address::Template(template) => Some((resource.clone(), template.matches(uri)?)),
+            ResourceAddress::Uri(_) => None,
+            ResourceAddress::Template(template) => Some((resource.clone(), template.matches(uri)?)),
         })
     }
 }
 
-impl Owned {
+impl OwnedOffer {
     fn is_seen_in(&self, project: &Path) -> bool {
         match &self.scope {
-            Scope::Global => true,
-            Scope::Project(own) => own == project,
+            SourceScope::Global => true,
+            SourceScope::Project(own) => own == project,
         }
     }
 }
@@ -202,7 +204,7 @@ pub enum OfferError {
     Arguments(String),
     /// It ran and has bad news: an error of a script, a refusal, its time was over.
     #[error("{0}")]
-    Told(String),
+    Failed(String),
     #[error(transparent)]
     Call(#[from] CallError),
 }
@@ -287,8 +289,8 @@ pub async fn complete(
             let found = all.iter().find(|resource| resource.address.as_str() == text);
             let resource = found.ok_or_else(|| OfferError::NoResource(text.clone()))?;
             let known = match &resource.address {
-                Address::Uri(_) => false,
-                Address::Template(template) => template.variables().any(|own| own == argument),
+                ResourceAddress::Uri(_) => false,
+                ResourceAddress::Template(template) => template.variables().any(|own| own == argument),
             };
             known.then(|| resource.completer.clone()).ok_or_else(|| unknown(text))?
         }
@@ -307,14 +309,14 @@ pub async fn complete(
 /// How many values a completion may have (MCP, completion).
 const MAX_VALUES: usize = 100;
 
-fn prompt(engine: &Engine, name: &str, call: &Call) -> Result<Arc<Prompt>, OfferError> {
+fn prompt(engine: &Engine, name: &str, call: &Call) -> Result<Arc<PromptTemplate>, OfferError> {
     let all = engine.offers.prompts(call.session.project());
     all.into_iter().find(|prompt| prompt.name == name).ok_or_else(|| OfferError::NoPrompt(name.to_owned()))
 }
 
 async fn run<T: DeserializeOwned>(
     engine: &Arc<Engine>,
-    tool: &Arc<dyn Tool>,
+    tool: &Arc<dyn Callable>,
     arguments: Value,
     call: Call,
 ) -> Result<T, OfferError> {
@@ -325,8 +327,8 @@ async fn run<T: DeserializeOwned>(
 
 fn structured<T: DeserializeOwned>(result: ToolResult) -> Result<T, OfferError> {
     if result.is_error {
-        return Err(OfferError::Told(result.text()));
+        return Err(OfferError::Failed(result.text()));
     }
     let structured = result.structured.unwrap_or_default();
-    serde_json::from_value(structured).map_err(|error| OfferError::Told(format!("it gave something else: {error}")))
+    serde_json::from_value(structured).map_err(|error| OfferError::Failed(format!("it gave something else: {error}")))
 }

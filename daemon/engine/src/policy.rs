@@ -9,11 +9,12 @@ mod places;
 pub mod protected_writes;
 pub mod rules;
 mod secrets;
+pub mod suggest;
 pub mod targets;
 
 pub use fuzz::fuzz_one;
 pub use grants::{Grant, GrantScope, GrantStore, Grants};
-pub use places::Places;
+pub use places::PathSet;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -38,13 +39,13 @@ pub struct Policy {
     /// allowed by its category's default.
     pub broken: Vec<String>,
     /// Categories in which a rule could not be read: it may have been one that denies, so all is denied.
-    pub closed: Vec<Broken>,
+    pub closed: Vec<BrokenRule>,
     /// Rules that allow and can match nothing, with their places. They take nothing away.
     pub unmatchable: Vec<String>,
     /// Folders and files that no tool may write, such as the daemon's own.
-    pub control: Places,
+    pub control: PathSet,
     /// Files that no tool may read either, such as the socket and the database.
-    pub private: Places,
+    pub private: PathSet,
     /// Places that run code later, beside those that are built in.
     pub protected_writes: Vec<ProtectedWrite>,
     /// The daemon's state folder, with the results of all sessions: it is in no session's folder, even if it lies there.
@@ -122,7 +123,7 @@ impl ToolGlobs {
 
 /// A rule that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenRule {
     pub category: Category,
     /// Whose configuration it stands in; `None` for the user's own.
     pub project: Option<PathBuf>,
@@ -193,7 +194,7 @@ fn by_what_is_known(policy: &Policy, grants: &[Grant], subject: &Subject, need: 
     if let Some(grant) = grants.iter().find(|grant| grant.denies(subject, need)) {
         return Decision::new(Verdict::Deny, grant.describe());
     }
-    let in_project = |broken: &&Broken| broken.project.as_deref().is_none_or(|project| project == subject.project);
+    let in_project = |broken: &&BrokenRule| broken.project.as_deref().is_none_or(|project| project == subject.project);
     if let Some(broken) = policy.closed.iter().filter(in_project).find(|broken| broken.category == need.category) {
         return Decision::new(Verdict::Deny, broken.rule.clone());
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toold_proto::call::{Progress, Stream};
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::Engine;
@@ -18,18 +18,18 @@ pub trait ProgressSink: Send + Sync {
 /// Makes events of a call's progress; `None` while nobody listens to them.
 pub fn broadcast(engine: &Arc<Engine>, call_id: &CallId, session_id: &SessionId) -> Option<Arc<dyn ProgressSink>> {
     let engine = engine.events.wants_progress().then(|| engine.clone())?;
-    Some(Arc::new(Broadcast { engine, call_id: call_id.clone(), session_id: session_id.clone() }))
+    Some(Arc::new(EventSink { engine, call_id: call_id.clone(), session_id: session_id.clone() }))
 }
 
-struct Broadcast {
+struct EventSink {
     engine: Arc<Engine>,
     call_id: CallId,
     session_id: SessionId,
 }
 
-impl ProgressSink for Broadcast {
+impl ProgressSink for EventSink {
     fn send(&self, _seq: u64, progress: &Progress) {
-        self.engine.events.emit(What::CallProgress {
+        self.engine.events.emit(EventBody::CallProgress {
             call_id: self.call_id.clone(),
             session_id: self.session_id.clone(),
             progress: progress.clone(),
@@ -43,18 +43,21 @@ const MAX_TEXT: usize = 64 * 1024;
 /// Numbers a call's progress and keeps the ends of its output, for when its time is over.
 pub struct ProgressLog {
     seq: AtomicU64,
-    told: std::sync::Mutex<Told>,
+    told: std::sync::Mutex<ProgressState>,
 }
 
 #[derive(Default)]
-struct Told {
+struct ProgressState {
     output: HeadTail,
     sinks: Vec<Arc<dyn ProgressSink>>,
 }
 
 impl ProgressLog {
     pub fn new(sinks: Vec<Arc<dyn ProgressSink>>) -> Self {
-        Self { seq: AtomicU64::new(0), told: std::sync::Mutex::new(Told { sinks, ..Told::default() }) }
+        Self {
+            seq: AtomicU64::new(0),
+            told: std::sync::Mutex::new(ProgressState { sinks, ..ProgressState::default() }),
+        }
     }
 
     /// One more who hears what is told from now on; gives what was written before.

@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::tool::{CallId, SessionId};
 
+use crate::call::Caller;
 use crate::cx::Cx;
 use crate::events::Events;
-use crate::execute::Caller;
 
 /// When the last one who could answer leaves, a prompt waits this long for another.
 const ALONE: Duration = Duration::from_secs(10);
 
 /// One kind of prompt.
-pub trait Prompt: Clone + Send + 'static {
+pub trait PromptKind: Clone + Send + 'static {
     /// How it ended, as subscribers and those who wait hear it.
     type Outcome: Clone + Send + Sync + 'static;
 
@@ -30,29 +30,29 @@ pub trait Prompt: Clone + Send + 'static {
     fn calls(&mut self) -> &mut Vec<CallId>;
     /// All its calls have ended.
     fn cancelled(&self) -> Self::Outcome;
-    fn asked(&self) -> What;
-    fn resolved(&self, outcome: &Self::Outcome) -> What;
+    fn asked(&self) -> EventBody;
+    fn resolved(&self, outcome: &Self::Outcome) -> EventBody;
 }
 
 /// The prompts of one kind, and their subscribers.
-pub struct Prompts<P: Prompt> {
-    shared: Arc<Shared<P>>,
+pub struct Prompts<P: PromptKind> {
+    shared: Arc<SharedPrompts<P>>,
 }
 
-struct Shared<P: Prompt> {
-    state: Mutex<State<P>>,
+struct SharedPrompts<P: PromptKind> {
+    state: Mutex<PromptsState<P>>,
     changed: watch::Sender<()>,
     events: Arc<Events>,
 }
 
-struct State<P: Prompt> {
+struct PromptsState<P: PromptKind> {
     next: u64,
     /// The oldest first.
-    pending: BTreeMap<u64, Pending<P>>,
-    subscribers: BTreeMap<u64, Subscriber<P>>,
+    pending: BTreeMap<u64, PendingPrompt<P>>,
+    subscribers: BTreeMap<u64, PromptSubscriber<P>>,
 }
 
-struct Pending<P: Prompt> {
+struct PendingPrompt<P: PromptKind> {
     prompt: P,
     /// Those with the same key are one prompt.
     key: String,
@@ -66,16 +66,16 @@ struct Pending<P: Prompt> {
     outcome: watch::Sender<Option<P::Outcome>>,
 }
 
-struct Subscriber<P: Prompt> {
+struct PromptSubscriber<P: PromptKind> {
     can_answer: bool,
-    sees: Sees,
+    sees: PromptScope,
     /// What it was told of, with the outcome that it was not told yet.
     told: BTreeMap<u64, Option<P::Outcome>>,
 }
 
 /// Which prompts a subscriber sees.
 #[derive(Clone, Debug)]
-pub enum Sees {
+pub enum PromptScope {
     All,
     /// Those of this session.
     Session(SessionId),
@@ -83,7 +83,7 @@ pub enum Sees {
     Caller(Arc<Caller>),
 }
 
-impl Sees {
+impl PromptScope {
     fn sees<'a>(&self, session: &SessionId, mut callers: impl Iterator<Item = &'a Arc<Caller>>) -> bool {
         match self {
             Self::All => true,
@@ -93,22 +93,22 @@ impl Sees {
     }
 }
 
-impl<P: Prompt> Pending<P> {
-    fn is_seen(&self, sees: &Sees) -> bool {
+impl<P: PromptKind> PendingPrompt<P> {
+    fn is_seen(&self, sees: &PromptScope) -> bool {
         sees.sees(self.prompt.session(), self.waiting.iter().map(|(_, caller)| caller))
     }
 }
 
 /// What a subscriber hears.
 #[derive(Clone, Debug)]
-pub enum News<P: Prompt> {
+pub enum PromptEvent<P: PromptKind> {
     Asked(P),
     Resolved(P::Outcome),
 }
 
 /// The outcome of waiting.
 #[derive(Debug)]
-pub(crate) enum Waited<O> {
+pub(crate) enum WaitOutcome<O> {
     Answered(O),
     /// Its time is over.
     Expired,
@@ -116,23 +116,23 @@ pub(crate) enum Waited<O> {
     Alone,
 }
 
-impl<P: Prompt> Prompts<P> {
+impl<P: PromptKind> Prompts<P> {
     pub(crate) fn new(events: Arc<Events>) -> Self {
-        let state = State { next: 1, pending: BTreeMap::new(), subscribers: BTreeMap::new() };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed: watch::Sender::new(()), events }) }
+        let state = PromptsState { next: 1, pending: BTreeMap::new(), subscribers: BTreeMap::new() };
+        Self { shared: Arc::new(SharedPrompts { state: Mutex::new(state), changed: watch::Sender::new(()), events }) }
     }
 
     /// From now on the subscriber hears of all that is pending and all that comes. While it lives it counts
     /// as somebody who can answer what it sees, if it can.
-    pub fn subscribe(&self, can_answer: bool, sees: Sees) -> Subscription<P> {
+    pub fn subscribe(&self, can_answer: bool, sees: PromptScope) -> PromptSubscription<P> {
         let mut state = self.shared.lock();
         let id = state.next;
         state.next += 1;
-        state.subscribers.insert(id, Subscriber { can_answer, sees, told: BTreeMap::new() });
+        state.subscribers.insert(id, PromptSubscriber { can_answer, sees, told: BTreeMap::new() });
         state.see_who_is_there();
         drop(state);
         self.shared.changed.send_replace(());
-        Subscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
+        PromptSubscription { id, changes: self.shared.changed.subscribe(), shared: self.shared.clone() }
     }
 
     /// Whether a prompt of this call would find somebody.
@@ -146,7 +146,13 @@ impl<P: Prompt> Prompts<P> {
     }
 
     /// Enters a call's prompt, or joins the one of this key; `None` when nobody could answer it.
-    pub(crate) fn enter(&self, key: String, cx: &Cx, time: Duration, make: impl FnOnce(u64) -> P) -> Option<Waiter<P>> {
+    pub(crate) fn enter(
+        &self,
+        key: String,
+        cx: &Cx,
+        time: Duration,
+        make: impl FnOnce(u64) -> P,
+    ) -> Option<PromptWaiter<P>> {
         let (call, caller) = (&cx.call_id, &cx.caller);
         let mut state = self.shared.lock();
         if !state.can_be_answered(&cx.session.id, caller) {
@@ -168,7 +174,7 @@ impl<P: Prompt> Prompts<P> {
                 let expires = Instant::now() + time;
                 let outcome = watch::Sender::new(None);
                 let waiting = vec![(call.clone(), caller.clone())];
-                let pending = Pending { prompt, key, expires, alone: None, waiting, claimed: false, outcome };
+                let pending = PendingPrompt { prompt, key, expires, alone: None, waiting, claimed: false, outcome };
                 state.pending.insert(id, pending);
                 id
             }
@@ -178,7 +184,7 @@ impl<P: Prompt> Prompts<P> {
         drop(state);
         self.shared.changed.send_replace(());
         let changes = self.shared.changed.subscribe();
-        Some(Waiter { id, prompt, call: call.clone(), outcome, changes, shared: self.shared.clone() })
+        Some(PromptWaiter { id, prompt, call: call.clone(), outcome, changes, shared: self.shared.clone() })
     }
 
     /// Takes a prompt, so that no other answer can be given; `None` when it is gone or taken.
@@ -202,8 +208,8 @@ impl<P: Prompt> Prompts<P> {
     }
 }
 
-impl<P: Prompt> Shared<P> {
-    fn lock(&self) -> MutexGuard<'_, State<P>> {
+impl<P: PromptKind> SharedPrompts<P> {
+    fn lock(&self) -> MutexGuard<'_, PromptsState<P>> {
         self.state.lock().expect("no code panics while it holds this lock")
     }
 
@@ -223,9 +229,9 @@ impl<P: Prompt> Shared<P> {
     }
 }
 
-impl<P: Prompt> State<P> {
+impl<P: PromptKind> PromptsState<P> {
     fn can_be_answered(&self, session: &SessionId, caller: &Arc<Caller>) -> bool {
-        let sees = |subscriber: &Subscriber<P>| subscriber.sees.sees(session, std::iter::once(caller));
+        let sees = |subscriber: &PromptSubscriber<P>| subscriber.sees.sees(session, std::iter::once(caller));
         self.subscribers.values().any(|subscriber| subscriber.can_answer && sees(subscriber))
     }
 
@@ -234,7 +240,7 @@ impl<P: Prompt> State<P> {
         let now = Instant::now();
         let Self { pending, subscribers, .. } = self;
         for pending in pending.values_mut() {
-            let sees = |subscriber: &Subscriber<P>| pending.is_seen(&subscriber.sees);
+            let sees = |subscriber: &PromptSubscriber<P>| pending.is_seen(&subscriber.sees);
             let watched = subscribers.values().any(|subscriber| subscriber.can_answer && sees(subscriber));
             pending.alone = if watched { None } else { pending.alone.or(Some(now)) };
         }
@@ -242,15 +248,15 @@ impl<P: Prompt> State<P> {
 }
 
 /// A frontend's view of the prompts. Ends when dropped.
-pub struct Subscription<P: Prompt> {
+pub struct PromptSubscription<P: PromptKind> {
     id: u64,
     changes: watch::Receiver<()>,
-    shared: Arc<Shared<P>>,
+    shared: Arc<SharedPrompts<P>>,
 }
 
-impl<P: Prompt> Subscription<P> {
+impl<P: PromptKind> PromptSubscription<P> {
     /// The next that it was not told yet, ends before beginnings; waits for it. Cancel-safe.
-    pub async fn next(&mut self) -> News<P> {
+    pub async fn next(&mut self) -> PromptEvent<P> {
         loop {
             self.changes.mark_unchanged();
             if let Some(news) = self.try_next() {
@@ -262,22 +268,22 @@ impl<P: Prompt> Subscription<P> {
     }
 
     /// The next that it was not told yet, if there is any.
-    pub fn try_next(&mut self) -> Option<News<P>> {
+    pub fn try_next(&mut self) -> Option<PromptEvent<P>> {
         let mut state = self.shared.lock();
-        let State { pending, subscribers, .. } = &mut *state;
+        let PromptsState { pending, subscribers, .. } = &mut *state;
         let own = subscribers.get_mut(&self.id)?;
         let ended = own.told.iter().find(|(_, outcome)| outcome.is_some()).map(|(id, _)| *id);
         if let Some(id) = ended {
-            return own.told.remove(&id).flatten().map(News::Resolved);
+            return own.told.remove(&id).flatten().map(PromptEvent::Resolved);
         }
-        let is_new = |(id, new): &(&u64, &Pending<P>)| !own.told.contains_key(id) && new.is_seen(&own.sees);
+        let is_new = |(id, new): &(&u64, &PendingPrompt<P>)| !own.told.contains_key(id) && new.is_seen(&own.sees);
         let (id, prompt) = pending.iter().find(is_new).map(|(id, new)| (*id, new.prompt.clone()))?;
         own.told.insert(id, None);
-        Some(News::Asked(prompt))
+        Some(PromptEvent::Asked(prompt))
     }
 }
 
-impl<P: Prompt> Drop for Subscription<P> {
+impl<P: PromptKind> Drop for PromptSubscription<P> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.subscribers.remove(&self.id);
@@ -288,22 +294,22 @@ impl<P: Prompt> Drop for Subscription<P> {
 }
 
 /// A call that waits. When all that wait for a prompt are dropped, the prompt ends as cancelled.
-pub(crate) struct Waiter<P: Prompt> {
+pub(crate) struct PromptWaiter<P: PromptKind> {
     id: u64,
     /// As it was when the call began to wait.
     pub(crate) prompt: P,
     call: CallId,
     outcome: watch::Receiver<Option<P::Outcome>>,
     changes: watch::Receiver<()>,
-    shared: Arc<Shared<P>>,
+    shared: Arc<SharedPrompts<P>>,
 }
 
-impl<P: Prompt> Waiter<P> {
+impl<P: PromptKind> PromptWaiter<P> {
     /// Waits for an answer, or until there will be none. Cancel-safe.
-    pub(crate) async fn wait(&mut self) -> Waited<P::Outcome> {
+    pub(crate) async fn wait(&mut self) -> WaitOutcome<P::Outcome> {
         loop {
             if let Some(outcome) = self.outcome.borrow().clone() {
-                return Waited::Answered(outcome);
+                return WaitOutcome::Answered(outcome);
             }
             self.changes.mark_unchanged();
             let Some((expires, alone)) = self.ends() else {
@@ -316,7 +322,7 @@ impl<P: Prompt> Waiter<P> {
                 _ = self.outcome.changed() => {}
                 _ = self.changes.changed() => {}
                 () = tokio::time::sleep_until(end) => {
-                    return if end < expires { Waited::Alone } else { Waited::Expired };
+                    return if end < expires { WaitOutcome::Alone } else { WaitOutcome::Expired };
                 }
             }
         }
@@ -340,7 +346,7 @@ impl<P: Prompt> Waiter<P> {
     }
 }
 
-impl<P: Prompt> Drop for Waiter<P> {
+impl<P: PromptKind> Drop for PromptWaiter<P> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         let Some(pending) = state.pending.get_mut(&self.id) else { return };

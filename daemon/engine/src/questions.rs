@@ -8,29 +8,29 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::permission::Answerer;
 use toold_proto::question::{Question, QuestionEnd, QuestionEvent, QuestionOption, QuestionResolved, ReplyQuestion};
 use toold_proto::tool::{CallId, SessionId};
 
 use crate::Engine;
-use crate::counts::At;
+use crate::call::Caller;
+use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::events::Events;
-use crate::execute::Caller;
-use crate::prompts::{News, Prompt, Prompts, Sees, Subscription, Waited};
+use crate::prompts::{PromptEvent, PromptKind, PromptScope, PromptSubscription, Prompts, WaitOutcome};
 use crate::schema::Schema;
 use crate::time::rfc3339;
 use crate::tool::ToolError;
 
 /// The questions that wait for a person, and the frontends that can answer them.
 pub struct Questions {
-    prompts: Prompts<Asked>,
+    prompts: Prompts<PendingQuestion>,
 }
 
 /// What a tool asks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asking {
+pub struct QuestionRequest {
     pub question: String,
     /// With ids that are unique.
     pub options: Vec<QuestionOption>,
@@ -40,7 +40,7 @@ pub struct Asking {
 
 /// What a person said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum QuestionAnswer {
     /// Ids of options, in the order of the question, and a text of the person's own.
     Answer { answer_ids: Vec<String>, answer: Option<String> },
     /// The person does not want to answer.
@@ -49,7 +49,7 @@ pub enum Said {
 
 /// A form that a tool wants filled in.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct FormRequest {
     /// What a client that is asked several things at once may know it by.
     pub key: Option<String>,
     pub message: String,
@@ -59,7 +59,7 @@ pub struct Form {
 
 /// What became of a form.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Filled {
+pub enum FormOutcome {
     /// Fits the form's schema.
     Accepted(Map<String, Value>),
     /// The person says no.
@@ -70,7 +70,7 @@ pub enum Filled {
 
 /// Why a reply was not taken. The question still waits, but for `Unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReplyError {
+pub enum QuestionReplyError {
     #[error("no question {0} waits for an answer: it was answered or has ended, or there never was one")]
     Unknown(String),
     #[error("{0}")]
@@ -78,7 +78,7 @@ pub enum ReplyError {
 }
 
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct PendingQuestion {
     question: Box<Question>,
     /// What a form's fields are held to.
     schema: Option<Schema>,
@@ -87,20 +87,20 @@ pub struct Asked {
 }
 
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct EndedQuestion {
     resolved: QuestionResolved,
     /// `None` when nobody said anything.
-    said: Option<Answer>,
+    said: Option<PersonReply>,
 }
 
 #[derive(Clone, Debug)]
-enum Answer {
-    Said(Said),
-    Filled(Filled),
+enum PersonReply {
+    Question(QuestionAnswer),
+    Form(FormOutcome),
 }
 
-impl Prompt for Asked {
-    type Outcome = Ended;
+impl PromptKind for PendingQuestion {
+    type Outcome = EndedQuestion;
 
     fn session(&self) -> &SessionId {
         &self.question.session_id
@@ -110,21 +110,21 @@ impl Prompt for Asked {
         &mut self.calls
     }
 
-    fn cancelled(&self) -> Ended {
+    fn cancelled(&self) -> EndedQuestion {
         ended(&self.question.request_id, QuestionEnd::Cancelled)
     }
 
-    fn asked(&self) -> What {
-        What::QuestionAsked { session_id: self.question.session_id.clone(), request: self.question.clone() }
+    fn asked(&self) -> EventBody {
+        EventBody::QuestionAsked { session_id: self.question.session_id.clone(), request: self.question.clone() }
     }
 
-    fn resolved(&self, outcome: &Ended) -> What {
-        What::QuestionAnswered { session_id: self.question.session_id.clone(), resolved: outcome.resolved.clone() }
+    fn resolved(&self, outcome: &EndedQuestion) -> EventBody {
+        EventBody::QuestionAnswered { session_id: self.question.session_id.clone(), resolved: outcome.resolved.clone() }
     }
 }
 
 /// A frontend that hears of questions. While it lives it counts as somebody who can answer.
-pub struct QuestionSubscription(Subscription<Asked>);
+pub struct QuestionSubscription(PromptSubscription<PendingQuestion>);
 
 impl QuestionSubscription {
     /// First every pending question, then what comes; none is lost. Cancel-safe.
@@ -138,10 +138,10 @@ impl QuestionSubscription {
     }
 }
 
-fn to_wire(news: News<Asked>) -> QuestionEvent {
+fn to_wire(news: PromptEvent<PendingQuestion>) -> QuestionEvent {
     match news {
-        News::Asked(asked) => QuestionEvent::Asked { request: asked.question },
-        News::Resolved(ended) => QuestionEvent::Resolved(ended.resolved),
+        PromptEvent::Asked(asked) => QuestionEvent::Asked { request: asked.question },
+        PromptEvent::Resolved(ended) => QuestionEvent::Resolved(ended.resolved),
     }
 }
 
@@ -152,12 +152,12 @@ impl Questions {
 
     /// `session`: only that session's questions; `None` for all.
     pub fn subscribe(&self, session: Option<SessionId>) -> QuestionSubscription {
-        QuestionSubscription(self.prompts.subscribe(true, session.map_or(Sees::All, Sees::Session)))
+        QuestionSubscription(self.prompts.subscribe(true, session.map_or(PromptScope::All, PromptScope::Session)))
     }
 
     /// For a client that can answer for this caller, and for nobody else.
     pub fn subscribe_for(&self, caller: Arc<Caller>) -> QuestionSubscription {
-        QuestionSubscription(self.prompts.subscribe(true, Sees::Caller(caller)))
+        QuestionSubscription(self.prompts.subscribe(true, PromptScope::Caller(caller)))
     }
 
     /// The oldest first.
@@ -169,12 +169,12 @@ impl Questions {
 /// Asks a person, and waits. The call's deadline stands still meanwhile, and its caller hears that it waits.
 ///
 /// # Errors
-/// `Told` when nobody is there to answer, or nobody did; `Cancelled` when the call ends first.
-pub async fn ask(cx: &Cx, asking: Asking) -> Result<Said, ToolError> {
+/// `Failed` when nobody is there to answer, or nobody did; `Cancelled` when the call ends first.
+pub async fn ask(cx: &Cx, asking: QuestionRequest) -> Result<QuestionAnswer, ToolError> {
     match put(cx, asking, None, None).await? {
-        Answer::Said(said) => Ok(said),
+        PersonReply::Question(said) => Ok(said),
         // Only forms are filled in.
-        Answer::Filled(_) => Ok(Said::Cancelled),
+        PersonReply::Form(_) => Ok(QuestionAnswer::Cancelled),
     }
 }
 
@@ -182,16 +182,39 @@ pub async fn ask(cx: &Cx, asking: Asking) -> Result<Said, ToolError> {
 ///
 /// # Errors
 /// As [`ask`].
-pub async fn elicit(cx: &Cx, form: Form) -> Result<Filled, ToolError> {
-    let Form { key, message, schema } = form;
-    let asking = Asking { question: message, options: Vec::new(), multiple: false, allow_other: false };
+pub async fn elicit(cx: &Cx, form: FormRequest) -> Result<FormOutcome, ToolError> {
+    let FormRequest { key, message, schema } = form;
+    let asking = QuestionRequest { question: message, options: Vec::new(), multiple: false, allow_other: false };
     match put(cx, asking, Some(schema), key).await? {
-        Answer::Filled(filled) => Ok(filled),
-        Answer::Said(_) => Ok(Filled::Cancelled),
+        PersonReply::Form(filled) => Ok(filled),
+        PersonReply::Question(_) => Ok(FormOutcome::Cancelled),
     }
 }
 
-async fn put(cx: &Cx, asking: Asking, schema: Option<Schema>, name: Option<String>) -> Result<Answer, ToolError> {
+impl Cx {
+    /// Asks a person a question, and waits for the answer; holds the deadline still meanwhile.
+    ///
+    /// # Errors
+    /// As [`ask`]. A tool passes them on with `?`.
+    pub async fn question(&self, request: QuestionRequest) -> Result<QuestionAnswer, ToolError> {
+        ask(self, request).await
+    }
+
+    /// Has a person fill in a form; holds the deadline still meanwhile.
+    ///
+    /// # Errors
+    /// As [`elicit`]. A tool passes them on with `?`.
+    pub async fn elicit(&self, form: FormRequest) -> Result<FormOutcome, ToolError> {
+        elicit(self, form).await
+    }
+}
+
+async fn put(
+    cx: &Cx,
+    asking: QuestionRequest,
+    schema: Option<Schema>,
+    name: Option<String>,
+) -> Result<PersonReply, ToolError> {
     let engine = &cx.engine;
     if engine.stop.is_cancelled() {
         return Err(ToolError::Cancelled);
@@ -212,14 +235,14 @@ async fn put(cx: &Cx, asking: Asking, schema: Option<Schema>, name: Option<Strin
             asked_at: rfc3339(now),
             expires_at: rfc3339(now + settings.ask_timeout),
         };
-        Asked { question: Box::new(question), schema: schema.clone(), calls: vec![cx.call_id.clone()] }
+        PendingQuestion { question: Box::new(question), schema: schema.clone(), calls: vec![cx.call_id.clone()] }
     };
     // Each question is one prompt: the same words may mean something else to another call.
     let key = format!("{:?}", (cx.session.id.as_str(), cx.call_id.as_str(), &asking.question));
     let entered = engine.questions.prompts.enter(key, cx, settings.ask_timeout, make);
     let Some(mut waiter) = entered else { return Err(nobody()) };
     let _pause = cx.deadline.pause();
-    let _counted = engine.counts.stay(At::Person);
+    let _counted = engine.counts.stay(CallStage::Person);
     let mut heartbeat = tokio::time::interval_at(Instant::now() + settings.heartbeat, settings.heartbeat);
     loop {
         tokio::select! {
@@ -228,13 +251,13 @@ async fn put(cx: &Cx, asking: Asking, schema: Option<Schema>, name: Option<Strin
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             waited = waiter.wait() => {
                 let (ended, otherwise) = match waited {
-                    Waited::Answered(ended) => (ended, ToolError::Cancelled),
-                    Waited::Expired => {
+                    WaitOutcome::Answered(ended) => (ended, ToolError::Cancelled),
+                    WaitOutcome::Expired => {
                         let words = format!("nobody answered within {} s", settings.ask_timeout.as_secs());
                         let end = ended(&waiter.prompt.question.request_id, QuestionEnd::Expired);
-                        (waiter.resolve(end), ToolError::Told(words))
+                        (waiter.resolve(end), ToolError::Failed(words))
                     }
-                    Waited::Alone => {
+                    WaitOutcome::Alone => {
                         let end = ended(&waiter.prompt.question.request_id, QuestionEnd::Expired);
                         (waiter.resolve(end), nobody())
                     }
@@ -255,28 +278,31 @@ pub fn reply(
     reply: &ReplyQuestion,
     by: Answerer,
     session: Option<&SessionId>,
-) -> Result<(), ReplyError> {
-    let unknown = || ReplyError::Unknown(reply.request_id.clone());
-    let is_it = |asked: &Asked| {
+) -> Result<(), QuestionReplyError> {
+    let unknown = || QuestionReplyError::Unknown(reply.request_id.clone());
+    let is_it = |asked: &PendingQuestion| {
         asked.question.request_id == reply.request_id
             && session.is_none_or(|session| *session == asked.question.session_id)
     };
     let prompts = &engine.questions.prompts;
     let (id, asked) = prompts.claim(is_it).ok_or_else(unknown)?;
     let answer = match &asked.schema {
-        Some(schema) => filled(schema, reply).map(Answer::Filled),
-        None => said(&asked.question, reply).map(Answer::Said),
+        Some(schema) => filled(schema, reply).map(PersonReply::Form),
+        None => said(&asked.question, reply).map(PersonReply::Question),
     };
     let answer = match answer {
         Ok(answer) => answer,
         Err(words) => {
             prompts.release(id);
-            return Err(ReplyError::NoAnswer(words));
+            return Err(QuestionReplyError::NoAnswer(words));
         }
     };
     let action = match answer {
-        Answer::Said(Said::Answer { .. }) | Answer::Filled(Filled::Accepted(_)) => QuestionEnd::Answered,
-        Answer::Said(Said::Cancelled) | Answer::Filled(Filled::Declined | Filled::Cancelled) => QuestionEnd::Cancelled,
+        PersonReply::Question(QuestionAnswer::Answer { .. }) | PersonReply::Form(FormOutcome::Accepted(_)) => {
+            QuestionEnd::Answered
+        }
+        PersonReply::Question(QuestionAnswer::Cancelled)
+        | PersonReply::Form(FormOutcome::Declined | FormOutcome::Cancelled) => QuestionEnd::Cancelled,
     };
     let mut ended = ended(&reply.request_id, action);
     ended.resolved.by = Some(by);
@@ -284,12 +310,12 @@ pub fn reply(
     if prompts.resolve(id, ended) { Ok(()) } else { Err(unknown()) }
 }
 
-fn said(question: &Question, reply: &ReplyQuestion) -> Result<Said, String> {
+fn said(question: &Question, reply: &ReplyQuestion) -> Result<QuestionAnswer, String> {
     let chosen = reply.answer_ids.as_deref().unwrap_or_default();
     let text = reply.answer.as_deref().filter(|text| !text.trim().is_empty());
     if reply.cancelled || reply.declined {
         return match (chosen, text) {
-            ([], None) => Ok(Said::Cancelled),
+            ([], None) => Ok(QuestionAnswer::Cancelled),
             _ => Err("an answer cannot be given and declined at once".into()),
         };
     }
@@ -304,21 +330,21 @@ fn said(question: &Question, reply: &ReplyQuestion) -> Result<Said, String> {
     let answer_ids: Vec<String> = question.options.iter().filter(picked).map(|option| option.id.clone()).collect();
     match answer_ids.len() + usize::from(text.is_some()) {
         0 => Err("expected answer_ids, answer, or cancelled".into()),
-        1 => Ok(Said::Answer { answer_ids, answer: text.map(str::to_owned) }),
-        _ if question.multiple => Ok(Said::Answer { answer_ids, answer: text.map(str::to_owned) }),
+        1 => Ok(QuestionAnswer::Answer { answer_ids, answer: text.map(str::to_owned) }),
+        _ if question.multiple => Ok(QuestionAnswer::Answer { answer_ids, answer: text.map(str::to_owned) }),
         _ => Err("this question takes one answer".into()),
     }
 }
 
-fn filled(schema: &Schema, reply: &ReplyQuestion) -> Result<Filled, String> {
+fn filled(schema: &Schema, reply: &ReplyQuestion) -> Result<FormOutcome, String> {
     let text = reply.answer.as_deref().map(str::trim).filter(|text| !text.is_empty());
     let content = match (&reply.content, text) {
         _ if reply.answer_ids.as_ref().is_some_and(|ids| !ids.is_empty()) => {
             return Err("this question takes the fields of a form, and has no options".into());
         }
         (Some(_), Some(_)) => return Err("a form is answered by content or by answer, not by both".into()),
-        (None, None) if reply.declined => return Ok(Filled::Declined),
-        (None, None) if reply.cancelled => return Ok(Filled::Cancelled),
+        (None, None) if reply.declined => return Ok(FormOutcome::Declined),
+        (None, None) if reply.cancelled => return Ok(FormOutcome::Cancelled),
         (None, None) => return Err("expected content, declined, or cancelled".into()),
         (Some(content), None) => content.clone(),
         (None, Some(text)) => fields_of(schema, text)?,
@@ -328,7 +354,7 @@ fn filled(schema: &Schema, reply: &ReplyQuestion) -> Result<Filled, String> {
     }
     let errors = schema.check(&Value::Object(content.clone()));
     if errors.is_empty() {
-        return Ok(Filled::Accepted(content));
+        return Ok(FormOutcome::Accepted(content));
     }
     let errors: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();
     Err(format!("the fields do not fit: {}", errors.join("; ")))
@@ -357,11 +383,13 @@ fn fields_of(schema: &Schema, text: &str) -> Result<Map<String, Value>, String> 
     Ok(Map::from_iter([(name.clone(), value)]))
 }
 
-fn ended(request_id: &str, action: QuestionEnd) -> Ended {
+fn ended(request_id: &str, action: QuestionEnd) -> EndedQuestion {
     let resolved = QuestionResolved { request_id: request_id.to_owned(), action, by: None };
-    Ended { resolved, said: None }
+    EndedQuestion { resolved, said: None }
 }
 
 fn nobody() -> ToolError {
-    ToolError::Told("nobody is connected who could answer: go on without, or say what you would have asked".to_owned())
+    ToolError::Failed(
+        "nobody is connected who could answer: go on without, or say what you would have asked".to_owned(),
+    )
 }

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::tool::{Source, SourceKind, ToolName};
 
+use crate::callable::Callable;
 use crate::events::Events;
-use crate::tool::{Origin, Tool};
+use crate::tool::Origin;
 
 /// Who sees a source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
+pub enum SourceScope {
     Global,
     /// Only sessions of the project with this real path.
     Project(PathBuf),
@@ -27,16 +28,16 @@ pub enum Scope {
 pub struct SourceKey {
     pub kind: SourceKind,
     pub name: String,
-    pub scope: Scope,
+    pub scope: SourceScope,
 }
 
 /// A change of what one source offers.
-pub enum Change {
+pub enum RegistryChange {
     /// The source has exactly these tools from now on.
     Put {
         key: SourceKey,
         origin: Origin,
-        tools: Vec<Arc<dyn Tool>>,
+        tools: Vec<Arc<dyn Callable>>,
     },
     Remove {
         key: SourceKey,
@@ -62,13 +63,13 @@ fn show(source: &Source) -> String {
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
     /// Serialises writers.
-    sources: Mutex<HashMap<SourceKey, Owned>>,
+    sources: Mutex<HashMap<SourceKey, OwnedTools>>,
     events: Arc<Events>,
 }
 
-struct Owned {
+struct OwnedTools {
     origin: Origin,
-    tools: Vec<Arc<dyn Tool>>,
+    tools: Vec<Arc<dyn Callable>>,
     /// Earlier sources of one origin keep a name.
     since: u64,
 }
@@ -77,14 +78,14 @@ struct Owned {
 #[derive(Default)]
 pub struct Snapshot {
     pub revision: u64,
-    global: Arc<View>,
-    projects: HashMap<PathBuf, Arc<View>>,
+    global: Arc<ToolView>,
+    projects: HashMap<PathBuf, Arc<ToolView>>,
 }
 
 /// The tools that one kind of caller sees. Names are unique.
 #[derive(Default)]
-pub struct View {
-    tools: BTreeMap<ToolName, Arc<dyn Tool>>,
+pub struct ToolView {
+    tools: BTreeMap<ToolName, Arc<dyn Callable>>,
 }
 
 impl Registry {
@@ -98,7 +99,7 @@ impl Registry {
 
     /// Makes several changes as one revision, each whole or not at all. The answers are in the order
     /// of the changes. A later change sees the earlier ones.
-    pub fn commit(&self, changes: Vec<Change>) -> Vec<Result<(), NameTaken>> {
+    pub fn commit(&self, changes: Vec<RegistryChange>) -> Vec<Result<(), NameTaken>> {
         let mut sources = self.sources.lock().expect("no code panics while it holds this lock");
         let before = self.snapshot.load_full();
         let revision = before.revision + 1;
@@ -110,17 +111,17 @@ impl Registry {
         }
         self.snapshot.store(Arc::new(after));
         // Under the lock, so that events come in the order of revisions.
-        self.events.emit(What::ToolsChanged { revision, added, removed, changed });
+        self.events.emit(EventBody::ToolsChanged { revision, added, removed, changed });
         answers
     }
 
     /// One change, one revision.
-    pub fn put(&self, key: SourceKey, origin: Origin, tools: Vec<Arc<dyn Tool>>) -> Result<(), NameTaken> {
-        self.commit(vec![Change::Put { key, origin, tools }]).pop().expect("one change has one answer")
+    pub fn put(&self, key: SourceKey, origin: Origin, tools: Vec<Arc<dyn Callable>>) -> Result<(), NameTaken> {
+        self.commit(vec![RegistryChange::Put { key, origin, tools }]).pop().expect("one change has one answer")
     }
 
     pub fn remove(&self, key: SourceKey) {
-        self.commit(vec![Change::Remove { key }]);
+        self.commit(vec![RegistryChange::Remove { key }]);
     }
 
     /// Who would refuse this name to a source, if anybody: for an early word to a plugin's author.
@@ -132,56 +133,56 @@ impl Registry {
 
 impl Snapshot {
     /// The view of a session in this project; the global one for projects without sources.
-    pub fn view(&self, project: &Path) -> &Arc<View> {
+    pub fn view(&self, project: &Path) -> &Arc<ToolView> {
         self.projects.get(project).unwrap_or(&self.global)
     }
 
-    pub fn global(&self) -> &Arc<View> {
+    pub fn global(&self) -> &Arc<ToolView> {
         &self.global
     }
 
-    fn of(sources: &HashMap<SourceKey, Owned>, revision: u64) -> Self {
-        let mut ordered: Vec<(&SourceKey, &Owned)> = sources.iter().collect();
+    fn of(sources: &HashMap<SourceKey, OwnedTools>, revision: u64) -> Self {
+        let mut ordered: Vec<(&SourceKey, &OwnedTools)> = sources.iter().collect();
         // What the daemon has for one project stands in for what it has for all.
-        let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == Scope::Global;
+        let general = |key: &SourceKey| key.kind == SourceKind::Builtin && key.scope == SourceScope::Global;
         ordered.sort_by_key(|(key, owned)| (owned.origin, general(key), owned.since));
-        let view = |sees: &dyn Fn(&Scope) -> bool| {
+        let view = |sees: &dyn Fn(&SourceScope) -> bool| {
             let mut tools = BTreeMap::new();
             for (_, owned) in ordered.iter().filter(|(key, _)| sees(&key.scope)) {
                 for tool in &owned.tools {
                     tools.entry(tool.spec().name.clone()).or_insert_with(|| tool.clone());
                 }
             }
-            Arc::new(View { tools })
+            Arc::new(ToolView { tools })
         };
         let projects: BTreeSet<&PathBuf> = sources
             .keys()
             .filter_map(|key| match &key.scope {
-                Scope::Global => None,
-                Scope::Project(path) => Some(path),
+                SourceScope::Global => None,
+                SourceScope::Project(path) => Some(path),
             })
             .collect();
         Self {
             revision,
-            global: view(&|scope| *scope == Scope::Global),
+            global: view(&|scope| *scope == SourceScope::Global),
             projects: projects
                 .into_iter()
                 .map(|path| {
-                    let own = Scope::Project(path.clone());
-                    (path.clone(), view(&|scope| *scope == Scope::Global || *scope == own))
+                    let own = SourceScope::Project(path.clone());
+                    (path.clone(), view(&|scope| *scope == SourceScope::Global || *scope == own))
                 })
                 .collect(),
         }
     }
 }
 
-impl View {
-    pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+impl ToolView {
+    pub fn find(&self, name: &str) -> Option<&Arc<dyn Callable>> {
         self.tools.get(name)
     }
 
     /// Sorted by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Callable>> {
         self.tools.values()
     }
 
@@ -210,13 +211,13 @@ impl View {
     }
 }
 
-fn apply(sources: &mut HashMap<SourceKey, Owned>, change: Change, revision: u64) -> Result<(), NameTaken> {
+fn apply(sources: &mut HashMap<SourceKey, OwnedTools>, change: RegistryChange, revision: u64) -> Result<(), NameTaken> {
     match change {
-        Change::Remove { key } => {
+        RegistryChange::Remove { key } => {
             sources.remove(&key);
             Ok(())
         }
-        Change::Put { key, origin, tools } => {
+        RegistryChange::Put { key, origin, tools } => {
             for tool in &tools {
                 let spec = tool.spec();
                 if let Some(holder) = holder(sources, &spec.name, &key, origin) {
@@ -225,7 +226,7 @@ fn apply(sources: &mut HashMap<SourceKey, Owned>, change: Change, revision: u64)
                 }
             }
             let since = sources.get(&key).map_or(revision, |owned| owned.since);
-            sources.insert(key, Owned { origin, tools, since });
+            sources.insert(key, OwnedTools { origin, tools, since });
             Ok(())
         }
     }
@@ -233,8 +234,14 @@ fn apply(sources: &mut HashMap<SourceKey, Owned>, change: Change, revision: u64)
 
 /// A source of the same or an earlier origin, in a scope that overlaps, that has the name. A built-in source of the
 /// same name is the same source for another project.
-fn holder(sources: &HashMap<SourceKey, Owned>, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
-    let overlaps = |other: &Scope| *other == Scope::Global || key.scope == Scope::Global || *other == key.scope;
+fn holder(
+    sources: &HashMap<SourceKey, OwnedTools>,
+    name: &ToolName,
+    key: &SourceKey,
+    origin: Origin,
+) -> Option<Source> {
+    let overlaps =
+        |other: &SourceScope| *other == SourceScope::Global || key.scope == SourceScope::Global || *other == key.scope;
     sources
         .iter()
         .filter(|(other, owned)| *other != key && owned.origin <= origin && overlaps(&other.scope))
@@ -247,7 +254,7 @@ fn holder(sources: &HashMap<SourceKey, Owned>, name: &ToolName, key: &SourceKey,
 /// Names that came, went, or are served by another tool now, over all views.
 fn difference(before: &Snapshot, after: &Snapshot) -> (Vec<ToolName>, Vec<ToolName>, Vec<ToolName>) {
     let (mut added, mut removed, mut changed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    let mut compare = |old: &View, new: &View| {
+    let mut compare = |old: &ToolView, new: &ToolView| {
         for (name, tool) in &new.tools {
             match old.tools.get(name) {
                 None => _ = added.insert(name.clone()),

@@ -14,3 +14,10 @@ pub trait Roles: Send + Sync {
     /// Ends soon after the call's token fires.
     fn run<'a>(&'a self, role: Role, input: Value, cx: &'a Cx) -> BoxFuture<'a, Option<Result<ToolOutput, ToolError>>>;
 }
+
+impl Cx {
+    /// Has a frontend run this call, where one offers the role; `None` where none does.
+    pub async fn run_role(&self, role: Role, input: Value) -> Option<Result<ToolOutput, ToolError>> {
+        self.engine.roles.as_ref()?.run(role, input, self).await
+    }
+}

@@ -1,6 +1,6 @@
 //! A model's answer for a tool, asked of the frontend that called it.
 //!
-//! A connection whose client can ask a model lends its [`Sampler`]; see [`Samplers::lend`].
+//! A connection whose client can ask a model lends its [`Sampler`]; see [`Samplers::register`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,7 +16,7 @@ use crate::tool::ToolError;
 
 /// What a model is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sampling {
+pub struct SamplingRequest {
     pub messages: Vec<PromptMessage>,
     pub system_prompt: Option<String>,
     pub max_tokens: u32,
@@ -28,7 +28,7 @@ pub struct Sampling {
 
 /// What a model answered.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sampled {
+pub struct SamplingResponse {
     pub role: Speaker,
     pub content: Vec<Block>,
     pub model: String,
@@ -40,15 +40,15 @@ pub trait Sampler: Send + Sync {
     /// Asks, and waits for as long as it takes; dropped when the call ends first.
     ///
     /// # Errors
-    /// `Told` when the client or its person refused, or failed.
-    fn sample<'a>(&'a self, asked: Sampling, cx: &'a Cx) -> BoxFuture<'a, Result<Sampled, ToolError>>;
+    /// `Failed` when the client or its person refused, or failed.
+    fn sample<'a>(&'a self, asked: SamplingRequest, cx: &'a Cx) -> BoxFuture<'a, Result<SamplingResponse, ToolError>>;
 
     /// The folders that the client works in, as it says itself: for what it shows, never for what is allowed.
     ///
     /// # Errors
-    /// `Told` when the client does not say.
-    fn roots<'a>(&'a self, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Root>, ToolError>> {
-        Box::pin(std::future::ready(Err(ToolError::Told(
+    /// `Failed` when the client does not say.
+    fn roots<'a>(&'a self, _: &'a Cx) -> BoxFuture<'a, Result<Vec<ClientRoot>, ToolError>> {
+        Box::pin(std::future::ready(Err(ToolError::Failed(
             "the client of this call does not tell its folders".to_owned(),
         ))))
     }
@@ -56,7 +56,7 @@ pub trait Sampler: Send + Sync {
 
 /// A folder of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root {
+pub struct ClientRoot {
     pub uri: String,
     pub name: Option<String>,
 }
@@ -66,20 +66,20 @@ pub struct Root {
 pub struct Samplers(Arc<Mutex<HashMap<u64, Arc<dyn Sampler>>>>);
 
 /// A client's loan; ends when dropped.
-pub struct Lent {
+pub struct SamplerRegistration {
     samplers: Arc<Mutex<HashMap<u64, Arc<dyn Sampler>>>>,
     connection: u64,
 }
 
 impl Samplers {
-    /// Calls whose [`Caller`](crate::execute::Caller) is this connection can sample until the answer is dropped.
-    pub fn lend(&self, connection: u64, sampler: Arc<dyn Sampler>) -> Lent {
+    /// Calls whose [`Caller`](crate::call::Caller) is this connection can sample until the answer is dropped.
+    pub fn register(&self, connection: u64, sampler: Arc<dyn Sampler>) -> SamplerRegistration {
         lock(&self.0).insert(connection, sampler);
-        Lent { samplers: self.0.clone(), connection }
+        SamplerRegistration { samplers: self.0.clone(), connection }
     }
 }
 
-impl Drop for Lent {
+impl Drop for SamplerRegistration {
     fn drop(&mut self) {
         lock(&self.samplers).remove(&self.connection);
     }
@@ -93,9 +93,9 @@ fn lock(samplers: &Mutex<HashMap<u64, Arc<dyn Sampler>>>) -> MutexGuard<'_, Hash
 /// that it waits.
 ///
 /// # Errors
-/// `Told` when that frontend cannot ask a model, refused, or took longer than asks may take; `Cancelled` when
+/// `Failed` when that frontend cannot ask a model, refused, or took longer than asks may take; `Cancelled` when
 /// the call ends first.
-pub async fn sample(cx: &Cx, asked: Sampling) -> Result<Sampled, ToolError> {
+pub async fn sample(cx: &Cx, asked: SamplingRequest) -> Result<SamplingResponse, ToolError> {
     let sampler = sampler(cx, "the client of this call cannot ask a model (it offers no sampling)")?;
     wait(cx, "a model's answer", sampler.sample(asked, cx)).await
 }
@@ -104,14 +104,24 @@ pub async fn sample(cx: &Cx, asked: Sampling) -> Result<Sampled, ToolError> {
 ///
 /// # Errors
 /// As [`sample`].
-pub async fn roots(cx: &Cx) -> Result<Vec<Root>, ToolError> {
+pub async fn roots(cx: &Cx) -> Result<Vec<ClientRoot>, ToolError> {
     let sampler = sampler(cx, "the client of this call does not tell its folders (it offers no roots)")?;
     wait(cx, "the client's folders", sampler.roots(cx)).await
 }
 
+impl Cx {
+    /// Asks the model of the frontend that called; holds the deadline still meanwhile.
+    ///
+    /// # Errors
+    /// As [`sample`]. A tool passes them on with `?`.
+    pub async fn sample(&self, request: SamplingRequest) -> Result<SamplingResponse, ToolError> {
+        sample(self, request).await
+    }
+}
+
 fn sampler(cx: &Cx, otherwise: &str) -> Result<Arc<dyn Sampler>, ToolError> {
     let sampler = lock(&cx.engine.samplers.0).get(&cx.caller.connection).cloned();
-    sampler.ok_or_else(|| ToolError::Told(otherwise.to_owned()))
+    sampler.ok_or_else(|| ToolError::Failed(otherwise.to_owned()))
 }
 
 async fn wait<T>(cx: &Cx, what: &str, work: BoxFuture<'_, Result<T, ToolError>>) -> Result<T, ToolError> {
@@ -127,7 +137,7 @@ async fn wait<T>(cx: &Cx, what: &str, work: BoxFuture<'_, Result<T, ToolError>>)
             answered = &mut work => return answered,
             () = &mut give_up => {
                 let seconds = settings.ask_timeout.as_secs();
-                return Err(ToolError::Told(format!("the client did not give {what} within {seconds} s")));
+                return Err(ToolError::Failed(format!("the client did not give {what} within {seconds} s")));
             }
             _ = heartbeat.tick() => cx.message(format!("waiting for {what}")),
         }

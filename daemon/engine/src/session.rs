@@ -13,10 +13,10 @@ use dashmap::DashMap;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use toold_proto::provide::CallInfo;
 use toold_proto::session::{ClientInfo, Mode, SessionInfo, ToolFilter, WorkspaceState};
 use toold_proto::tool::{CallId, SessionId};
 
-use crate::cx::Cx;
 use crate::lanes::Lane;
 use crate::tool::ToolSpec;
 use crate::workspace::Workspace;
@@ -33,7 +33,7 @@ pub struct NewSession {
     pub client: Option<ClientInfo>,
     pub model: Option<String>,
     pub env: BTreeMap<String, String>,
-    pub filter: Filter,
+    pub filter: SessionFilter,
     /// `None` when a person chose the folders.
     pub workspace: Option<Workspace>,
 }
@@ -70,6 +70,14 @@ impl fmt::Debug for Hold {
     }
 }
 
+/// A call in flight, as its session sees it.
+pub trait CallInFlight: Send + Sync {
+    fn cancel(&self);
+
+    /// As `calls.list` shows it.
+    fn info(&self) -> CallInfo;
+}
+
 pub struct Session {
     pub id: SessionId,
     pub cwd: PathBuf,
@@ -80,7 +88,7 @@ pub struct Session {
     pub model: Option<String>,
     /// Added to what the session's processes get.
     pub env: BTreeMap<String, String>,
-    pub filter: Filter,
+    pub filter: SessionFilter,
     pub opened_at: SystemTime,
     /// Serial calls run one at a time.
     pub lane: Lane,
@@ -91,7 +99,7 @@ pub struct Session {
     mode: Mutex<Mode>,
     hold: Hold,
     workspace: Option<Workspace>,
-    calls: Mutex<HashMap<CallId, Arc<Cx>>>,
+    calls: Mutex<HashMap<CallId, Arc<dyn CallInFlight>>>,
     connections: AtomicU64,
     /// When it was opened, or a connection left it, or a call ended.
     last_use: Mutex<Instant>,
@@ -105,15 +113,15 @@ pub struct Session {
 
 /// Narrows a view to some tools, by their names and sources.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct SessionFilter {
     given: ToolFilter,
     enable: Option<GlobSet>,
     disable: Option<GlobSet>,
     /// Of the session that holds this one.
-    outer: Option<Arc<Filter>>,
+    outer: Option<Arc<SessionFilter>>,
 }
 
-impl Filter {
+impl SessionFilter {
     /// # Errors
     /// A glob that cannot be read; the message names it.
     pub fn new(filter: &ToolFilter) -> Result<Self, globset::Error> {
@@ -133,12 +141,12 @@ impl Filter {
         &self.given
     }
 
-    pub fn lets(&self, spec: &ToolSpec) -> bool {
+    pub fn allows(&self, spec: &ToolSpec) -> bool {
         let name = spec.name.as_str();
         let is_of = |sources: &Vec<String>| sources.iter().any(|source| spec.source.is_of(source));
         self.enable.as_ref().is_none_or(|set| set.is_match(name))
             && !self.disable.as_ref().is_some_and(|set| set.is_match(name))
-            && self.outer.as_ref().is_none_or(|outer| outer.lets(spec))
+            && self.outer.as_ref().is_none_or(|outer| outer.allows(spec))
             && self.given.sources.as_ref().is_none_or(is_of)
             && !self.given.without_sources.as_ref().is_some_and(is_of)
     }
@@ -315,31 +323,36 @@ impl Session {
     }
 
     /// Enters a call. `None` when one of that id is in flight.
-    pub(crate) fn enter(self: &Arc<Self>, id: &CallId, cx: &Arc<Cx>) -> Option<InFlight> {
+    pub(crate) fn enter(self: &Arc<Self>, id: &CallId, call: Arc<dyn CallInFlight>) -> Option<InFlightGuard> {
         let mut calls = self.calls.lock().expect("no code panics while it holds this lock");
         if calls.contains_key(id) {
             return None;
         }
-        calls.insert(id.clone(), cx.clone());
-        Some(InFlight { session: self.clone(), id: id.clone() })
+        calls.insert(id.clone(), call);
+        Some(InFlightGuard { session: self.clone(), id: id.clone() })
     }
 
     /// Cancels a call; false when none of that id is in flight.
     pub fn cancel(&self, id: &CallId) -> bool {
         let calls = self.calls.lock().expect("no code panics while it holds this lock");
-        calls.get(id).map(|cx| cx.cancel.cancel()).is_some()
+        calls.get(id).map(|call| call.cancel()).is_some()
     }
 
-    /// The contexts of its calls in flight, in no order.
-    pub fn calls(&self) -> Vec<Arc<Cx>> {
+    /// Its calls in flight, in no order.
+    pub fn calls(&self) -> Vec<Arc<dyn CallInFlight>> {
         let calls = self.calls.lock().expect("no code panics while it holds this lock");
         calls.values().cloned().collect()
+    }
+
+    /// The call of this id, if it is in flight.
+    pub fn call(&self, id: &CallId) -> Option<Arc<dyn CallInFlight>> {
+        self.calls.lock().expect("no code panics while it holds this lock").get(id).cloned()
     }
 
     /// Cancels every call in flight; gives how many.
     pub fn cancel_all(&self) -> u64 {
         let calls = self.calls.lock().expect("no code panics while it holds this lock");
-        calls.values().for_each(|cx| cx.cancel.cancel());
+        calls.values().for_each(|call| call.cancel());
         calls.len() as u64
     }
 
@@ -389,12 +402,12 @@ impl Session {
 }
 
 /// A call in flight; leaves its session when dropped.
-pub struct InFlight {
+pub struct InFlightGuard {
     session: Arc<Session>,
     id: CallId,
 }
 
-impl Drop for InFlight {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.session.calls.lock().expect("no code panics while it holds this lock").remove(&self.id);
         self.session.note_use();
@@ -492,7 +505,7 @@ mod tests {
             client: None,
             model: None,
             env: BTreeMap::new(),
-            filter: Filter::default(),
+            filter: SessionFilter::default(),
             workspace: None,
         }
     }

@@ -1,35 +1,12 @@
-//! The seam between the engine and everything that can be called.
+//! What a tool declares, and what a call of it gives. The trait is [`crate::callable::Callable`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use toold_proto::tool::{Annotations, Block, Category, Source, ToolName};
 
-use crate::cx::Cx;
-use crate::need::Need;
-use crate::permit::Denial;
 use crate::schema::Schema;
-
-/// Something that can be called. Built-ins, Lua tools, frontend tools and mounted tools are its
-/// implementations; nothing else in the house knows the difference.
-pub trait Tool: Send + Sync + 'static {
-    fn spec(&self) -> &ToolSpec;
-
-    /// What a call with this input will touch, before it touches anything. The input fits the schema.
-    fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>>;
-
-    /// Whether `needs` and the first poll of `call` may wait for the system, as for a file system that does not answer. Then
-    /// both happen on a task of their own, whatever becomes of it.
-    fn may_block(&self) -> bool {
-        false
-    }
-
-    /// Runs. Must end soon after `cx.cancel` fires: two seconds later it is dropped.
-    /// Its first poll happens on the connection's own task, so long computations go elsewhere.
-    fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
-}
 
 /// What a tool says of itself.
 #[derive(Clone, Debug)]
@@ -113,7 +90,7 @@ impl ToolOutput {
 pub enum ToolError {
     /// Bad news: becomes a result with `is_error`.
     #[error("{0}")]
-    Told(String),
+    Failed(String),
     /// Somebody or some rule said no: becomes a result with `is_error` that names the rule.
     #[error("{0}")]
     Denied(Arc<Denial>),
@@ -129,4 +106,15 @@ pub enum ToolError {
     /// The permission engine is closing or broken.
     #[error("{0}")]
     PermissionEngine(String),
+}
+
+/// A no, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Denial {
+    pub category: Category,
+    pub target: String,
+    pub rule: String,
+    /// For the model: what was refused, by what, and what can be done.
+    pub message: String,
 }

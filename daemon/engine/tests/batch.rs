@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::batch::execute_batch;
+use toold_engine::call::{Call, CallError, Caller, Principal};
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
-use toold_engine::execute::{Call, CallError, Caller, Principal};
 use toold_engine::need::Need;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::schema::Schema;
 use toold_engine::session::{NewSession, Session};
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::call::Strategy as Order;
 use toold_proto::tool::{Annotations, SessionId, Source, SourceKind, ToolName};
 
@@ -41,7 +42,7 @@ enum End {
     Cancelled,
 }
 
-impl Tool for Recorder {
+impl Callable for Recorder {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -59,7 +60,7 @@ impl Tool for Recorder {
             }
             self.log.lock().unwrap().push(Step::End(place));
             match input["end"].as_str().unwrap() {
-                "Error" => Err(ToolError::Told("bad news".into())),
+                "Error" => Err(ToolError::Failed("bad news".into())),
                 "Panic" => panic!("on purpose"),
                 "Interrupt" => {
                     cx.session.interrupt();
@@ -77,7 +78,7 @@ impl Tool for Recorder {
     }
 }
 
-fn recorder(name: &str, parallelizable: bool, log: &Arc<Mutex<Vec<Step>>>) -> Arc<dyn Tool> {
+fn recorder(name: &str, parallelizable: bool, log: &Arc<Mutex<Vec<Step>>>) -> Arc<dyn Callable> {
     Arc::new(Recorder {
         spec: ToolSpec {
             name: ToolName::parse(name).unwrap(),
@@ -138,7 +139,7 @@ fn model_units(plan: &[Planned], order: Order) -> Vec<Vec<usize>> {
 fn run(plan: &[Planned], order: Order) -> (Vec<Result<toold_proto::tool::ToolResult, CallError>>, Vec<Step>, Engine) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let engine = Arc::new(Engine::new("test"));
-    let key = SourceKey { kind: SourceKind::Builtin, name: "test".into(), scope: Scope::Global };
+    let key = SourceKey { kind: SourceKind::Builtin, name: "test".into(), scope: SourceScope::Global };
     let tools = vec![recorder("beside", true, &log), recorder("alone", false, &log)];
     engine.registry.put(key, Origin::Builtin, tools).unwrap();
     let session = Arc::new(Session::new(NewSession {

@@ -141,7 +141,7 @@ impl From<HttpError> for ToolError {
         match error {
             HttpError::Leave(error) => error,
             HttpError::Stopped => Self::Cancelled,
-            other => Self::Told(other.to_string()),
+            other => Self::Failed(other.to_string()),
         }
     }
 }

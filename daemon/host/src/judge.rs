@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use toold_engine::Engine;
 use toold_engine::cx::Cx;
-use toold_engine::permit::judge;
+use toold_engine::decision::decide_need;
 use toold_engine::policy::{Decision, Grant, Policy, Subject, decide};
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
@@ -23,7 +23,7 @@ use crate::files::seen_need;
 /// and that is resolved. `chain` holds the plugins that the caller came through.
 pub fn knows(place: &Path, cx: &Cx, chain: &[String]) -> bool {
     let is_above = cx.cwd.starts_with(place) || cx.session.places().iter().any(|own| own.starts_with(place));
-    is_above || judge(cx, chain, &seen_need(place, false, &mut Exclusions::default())).verdict == Verdict::Allow
+    is_above || decide_need(cx, chain, &seen_need(place, false, &mut Exclusions::default())).verdict == Verdict::Allow
 }
 
 /// Judges as `read` would be judged, with nobody asked: what would be asked is not shown.
@@ -52,7 +52,7 @@ impl Judge {
     pub fn new(cx: &Cx, chain: Arc<[String]>, root: PathBuf) -> Self {
         let engine: &Engine = &cx.engine;
         let places = cx.session.places().into_iter().map(|place| Cow::Owned(place.into_owned()));
-        let mut judge = Self {
+        let mut decide_need = Self {
             policy: engine.policy.load_full(),
             grants: engine.grants.snapshot(),
             places: places.collect(),
@@ -67,9 +67,9 @@ impl Judge {
             root: root.clone(),
             asked_by: None,
         };
-        let decision = judge.decide(&root, root.is_dir(), &mut Exclusions::default());
-        judge.asked_by = (decision.verdict == Verdict::Ask).then_some(decision.rule);
-        judge
+        let decision = decide_need.decide(&root, root.is_dir(), &mut Exclusions::default());
+        decide_need.asked_by = (decision.verdict == Verdict::Ask).then_some(decision.rule);
+        decide_need
     }
 
     /// Whether the file or folder at this resolved path may be shown. Each thread has its own `exclusions`.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType, Mode, OFlags};
-use toold_engine::cache::depend::{Facts, Files, Stamp};
+use toold_engine::dependencies::{FileChecks, FileFacts, FileStamp};
 use toold_engine::need::Need;
 use toold_proto::tool::Category;
 
@@ -25,10 +25,10 @@ const MAX_DIGESTED: u64 = 16 * 1024 * 1024;
 ///
 /// # Errors
 /// When the system tells nothing of an open file.
-pub fn before_reading(path: &Path, file: &File) -> io::Result<Stamp> {
+pub fn before_reading(path: &Path, file: &File) -> io::Result<FileStamp> {
     let now = SystemTime::now();
     let metadata = file.metadata()?;
-    Ok(Stamp {
+    Ok(FileStamp {
         path: path.to_owned(),
         facts: Some(facts(&metadata)),
         settled: is_settled(&metadata, now),
@@ -37,7 +37,7 @@ pub fn before_reading(path: &Path, file: &File) -> io::Result<Stamp> {
 }
 
 /// The same stamp, once the whole content is known. Computes only when the facts alone do not decide.
-pub fn with_content(mut stamp: Stamp, content: &[u8]) -> Stamp {
+pub fn with_content(mut stamp: FileStamp, content: &[u8]) -> FileStamp {
     if !stamp.settled {
         stamp.digest = Some(blake3::hash(content).into());
     }
@@ -46,17 +46,17 @@ pub fn with_content(mut stamp: Stamp, content: &[u8]) -> Stamp {
 
 /// A stamp of what the system tells of a path, for a result that depends on no more than that; `None`
 /// when the system refuses to tell.
-pub fn of_facts(path: &Path) -> Option<Stamp> {
+pub fn of_facts(path: &Path) -> Option<FileStamp> {
     let facts = match std::fs::metadata(path) {
         Ok(metadata) => Some(facts(&metadata)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(_) => return None,
     };
-    Some(Stamp { path: path.to_owned(), facts, settled: true, digest: None })
+    Some(FileStamp { path: path.to_owned(), facts, settled: true, digest: None })
 }
 
-fn facts(metadata: &Metadata) -> Facts {
-    Facts {
+fn facts(metadata: &Metadata) -> FileFacts {
+    FileFacts {
         device: metadata.dev(),
         inode: metadata.ino(),
         mode: metadata.mode(),
@@ -79,8 +79,8 @@ fn is_settled(metadata: &Metadata, now: SystemTime) -> bool {
 /// The files of this machine.
 pub struct Disk;
 
-impl Files for Disk {
-    fn is_current(&self, stamp: &Stamp) -> bool {
+impl FileChecks for Disk {
+    fn is_current(&self, stamp: &FileStamp) -> bool {
         let now = match std::fs::metadata(&stamp.path) {
             Ok(metadata) => Some(facts(&metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -102,7 +102,7 @@ impl Files for Disk {
 }
 
 /// Whether the file of a stamp has this content.
-fn has_content(stamp: &Stamp, digest: [u8; 32]) -> bool {
+fn has_content(stamp: &FileStamp, digest: [u8; 32]) -> bool {
     let Some(known) = stamp.facts.filter(|facts| facts.size <= MAX_DIGESTED) else { return false };
     // Never waits for whoever put a pipe in the place of the file.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -133,7 +133,7 @@ mod tests {
         Place { _folder: folder, path }
     }
 
-    fn read(path: &Path) -> Stamp {
+    fn read(path: &Path) -> FileStamp {
         let file = File::open(path).unwrap();
         let stamp = before_reading(path, &file).unwrap();
         with_content(stamp, &std::fs::read(path).unwrap())
@@ -144,7 +144,7 @@ mod tests {
         let place = place("one");
         let stamp = read(&place.path);
         assert!(!stamp.settled && Disk.is_current(&stamp));
-        let without = Stamp { digest: None, ..stamp };
+        let without = FileStamp { digest: None, ..stamp };
         assert!(!Disk.is_current(&without));
     }
 
@@ -155,14 +155,14 @@ mod tests {
         write(&place.path, "two").unwrap();
         // As if both writes had come within one tick of the clock.
         let now = before_reading(&place.path, &File::open(&place.path).unwrap()).unwrap();
-        let stamp = Stamp { facts: now.facts, ..old };
+        let stamp = FileStamp { facts: now.facts, ..old };
         assert!(!Disk.is_current(&stamp));
     }
 
     #[test]
     fn a_rewrite_with_the_old_time_is_seen() {
         let place = place("one");
-        let stamp = Stamp { settled: true, ..read(&place.path) };
+        let stamp = FileStamp { settled: true, ..read(&place.path) };
         let before = std::fs::metadata(&place.path).unwrap().modified().unwrap();
         write(&place.path, "two").unwrap();
         File::options()
@@ -173,7 +173,7 @@ mod tests {
             .unwrap();
         // The time of the change cannot be set back; where its clock is too coarse, the content decides.
         let same = before_reading(&place.path, &File::open(&place.path).unwrap()).unwrap().facts == stamp.facts;
-        assert!(!Disk.is_current(&Stamp { settled: !same, ..stamp }));
+        assert!(!Disk.is_current(&FileStamp { settled: !same, ..stamp }));
     }
 
     #[test]

@@ -14,15 +14,17 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::cache::Cache;
-use toold_engine::cache::depend::{Facts, Files, Stamp};
+use toold_engine::cache::ResultCache;
+use toold_engine::call::{Call, Caller, Principal};
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
-use toold_engine::execute::{Call, Caller, Principal, execute};
+use toold_engine::dependencies::{FileChecks, FileFacts, FileStamp};
+use toold_engine::execute::execute;
 use toold_engine::need::Need;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::schema::Schema;
 use toold_engine::session::{NewSession, Session};
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::exclude::Exclusions;
 use toold_host::{files, stamps};
 use toold_proto::tool::{Annotations, SessionId, Source, SourceKind, ToolName};
@@ -36,7 +38,7 @@ struct ReadAll {
 
 const GONE: &str = "(gone)";
 
-impl Tool for ReadAll {
+impl Callable for ReadAll {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -73,16 +75,16 @@ impl Tool for ReadAll {
 /// A file system whose clock ticks so seldom that all changes of a test come at the same time.
 struct Coarse;
 
-impl Files for Coarse {
-    fn is_current(&self, stamp: &Stamp) -> bool {
+impl FileChecks for Coarse {
+    fn is_current(&self, stamp: &FileStamp) -> bool {
         let now = stamps::of_facts(&stamp.path).unwrap().facts;
-        let same = |now: Facts, then: Facts| (now.inode, now.size) == (then.inode, then.size);
+        let same = |now: FileFacts, then: FileFacts| (now.inode, now.size) == (then.inode, then.size);
         let facts = match (now, stamp.facts) {
             // A change that would come two seconds later would show.
             (Some(now), Some(then)) if !stamp.settled && same(now, then) => Some(now),
             _ => stamp.facts,
         };
-        stamps::Disk.is_current(&Stamp { facts, ..stamp.clone() })
+        stamps::Disk.is_current(&FileStamp { facts, ..stamp.clone() })
     }
 
     fn stands(&self, need: &Need) -> bool {
@@ -98,7 +100,7 @@ struct House {
 }
 
 impl House {
-    fn new(old: bool, files: Arc<dyn Files>) -> Self {
+    fn new(old: bool, files: Arc<dyn FileChecks>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let paths: Vec<PathBuf> = ["a", "b", "link"].iter().map(|name| root.join(name)).collect();
@@ -109,7 +111,7 @@ impl House {
             paths[..2].iter().for_each(|path| set_time(path, SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)));
         }
         let mut engine = Engine::new("0123456789abcdef");
-        engine.cache = Cache::new(1 << 20, Some(files));
+        engine.cache = ResultCache::new(1 << 20, Some(files));
         let source = Source { kind: SourceKind::Builtin, name: "test".into(), path: None };
         let spec = ToolSpec {
             name: ToolName::parse("read_all").unwrap(),
@@ -127,7 +129,7 @@ impl House {
             version: None,
         };
         let tool = Arc::new(ReadAll { spec, paths, runs: AtomicUsize::new(0) });
-        let key = SourceKey { kind: SourceKind::Builtin, name: "test".into(), scope: Scope::Global };
+        let key = SourceKey { kind: SourceKind::Builtin, name: "test".into(), scope: SourceScope::Global };
         engine.registry.put(key, Origin::Builtin, vec![tool.clone()]).unwrap();
         let session = Arc::new(Session::new(NewSession {
             id: SessionId::parse("s").unwrap(),
@@ -247,7 +249,7 @@ proptest! {
         coarse in any::<bool>(),
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        let files: Arc<dyn Files> = if coarse { Arc::new(Coarse) } else { Arc::new(stamps::Disk) };
+        let files: Arc<dyn FileChecks> = if coarse { Arc::new(Coarse) } else { Arc::new(stamps::Disk) };
         let house = House::new(old, files);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -269,7 +271,7 @@ proptest! {
 
 #[tokio::test]
 async fn a_thousand_rewrites_of_one_size_within_a_moment_are_all_seen() {
-    let both: [Arc<dyn Files>; 2] = [Arc::new(stamps::Disk), Arc::new(Coarse)];
+    let both: [Arc<dyn FileChecks>; 2] = [Arc::new(stamps::Disk), Arc::new(Coarse)];
     for files in both {
         let house = House::new(false, files);
         for n in 0..500 {

@@ -11,14 +11,16 @@ use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
+use toold_engine::call::{Call, Caller, Principal};
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
-use toold_engine::events::Hears;
-use toold_engine::execute::{Call, Caller, Principal, execute};
+use toold_engine::events::EventSelection;
+use toold_engine::execute::execute;
 use toold_engine::need::Need;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::schema::Schema;
-use toold_engine::session::{Filter, NewSession, Session};
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::session::{NewSession, Session, SessionFilter};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
 use toold_lua::registrations::KeptRegistrations;
 use toold_proto::tool::{Annotations, Category, SessionId, Source, SourceKind, ToolName};
@@ -52,7 +54,7 @@ tool("forever", function() while true do end end)
 
 struct Native(ToolSpec);
 
-impl Tool for Native {
+impl Callable for Native {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
@@ -149,7 +151,7 @@ async fn start_with(root: &Path, machines: usize, script: &str) -> (Bench, Plugi
     std::fs::create_dir_all(&plugins).unwrap();
     std::fs::write(plugins.join("p.lua"), script).unwrap();
     let engine = Arc::new(Engine::new("bench"));
-    let key = SourceKey { kind: SourceKind::Builtin, name: "bench".into(), scope: Scope::Global };
+    let key = SourceKey { kind: SourceKind::Builtin, name: "bench".into(), scope: SourceScope::Global };
     engine.registry.put(key, Origin::Builtin, vec![Arc::new(Native(native_spec()))]).unwrap();
     let dirs = vec![PluginDir { path: plugins, kind: DirKind::User }];
     let host =
@@ -163,7 +165,7 @@ async fn start_with(root: &Path, machines: usize, script: &str) -> (Bench, Plugi
         client: None,
         model: None,
         env: Default::default(),
-        filter: Filter::default(),
+        filter: SessionFilter::default(),
         workspace: None,
     });
     (Bench { engine, session: Arc::new(session), limit: Some(Duration::from_secs(300)) }, host)
@@ -402,12 +404,12 @@ async fn reload_latency() {
     let dirs = vec![PluginDir { path: root.path().to_owned(), kind: DirKind::User }];
     let host = PluginHost::start(PluginHostOptions::new(engine.clone(), dirs)).unwrap();
     host.settled().await;
-    let mut events = engine.events.subscribe(Hears::NoCalls, None).receiver;
+    let mut events = engine.events.subscribe(EventSelection::NoCalls, None).receiver;
     let mut times = Vec::new();
     for n in 1..=200 {
         std::fs::write(&path, script(n)).unwrap();
         let start = Instant::now();
-        while events.recv().await.unwrap().what.kind() != "tools.changed" {}
+        while events.recv().await.unwrap().body.kind() != "tools.changed" {}
         times.push(start.elapsed());
     }
     let worst = times.iter().max().copied().unwrap();

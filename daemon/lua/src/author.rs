@@ -8,9 +8,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::execute::{Call, Caller, Principal, execute};
-use toold_engine::registry::{Scope, SourceKey};
-use toold_engine::session::{Filter, NewSession, Session};
+use toold_engine::call::{Call, Caller, Principal};
+use toold_engine::execute::execute;
+use toold_engine::registry::{SourceKey, SourceScope};
+use toold_engine::session::{NewSession, Session, SessionFilter};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::http::Http;
@@ -218,7 +219,7 @@ pub(crate) fn session_in(id: &str, folder: &Path, mode: Mode) -> Session {
         client: None,
         model: None,
         env: Default::default(),
-        filter: Filter::default(),
+        filter: SessionFilter::default(),
         workspace: None,
     });
     session.set_mode(mode);
@@ -288,7 +289,7 @@ fn plugin_at(path: &Path, shared: Arc<Shared>) -> Result<Arc<Plugin>, Box<Plugin
     let script =
         std::fs::read(&manifest.entry).map_err(|error| Box::new(plain(format!("can't read {entry}: {error}"))))?;
     Ok(Arc::new(Plugin {
-        key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: Scope::Global },
+        key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
         path: real,
         origin: Origin::UserPlugin,
         script: script.into(),

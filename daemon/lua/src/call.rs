@@ -12,7 +12,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::permit::permit;
+use toold_engine::permission::check_permission;
 use toold_engine::tool::ToolError;
 
 use crate::brake::Brake;
@@ -88,10 +88,10 @@ impl Call {
     /// Leave for something that the script is about to touch.
     ///
     /// # Errors
-    /// As [`permit`]; a script that runs outside of any call.
+    /// As [`check_permission`]; a script that runs outside of any call.
     pub(crate) async fn require(&self, need: Need) -> Result<(), ToolError> {
-        let cx = self.cx().map_err(ToolError::Told)?;
-        permit(cx, &self.chain, &need).await
+        let cx = self.cx().map_err(ToolError::Failed)?;
+        check_permission(cx, &self.chain, &need).await
     }
 
     /// The engine's context.

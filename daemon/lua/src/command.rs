@@ -6,10 +6,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mlua::Value as LuaValue;
 use serde_json::{Value, json};
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::registry::Scope;
-use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::registry::SourceScope;
+use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 
 use crate::plugin::{CommandRegistration, Version};
 use crate::run::Ended;
@@ -22,10 +23,10 @@ pub struct Command {
     pub name: String,
     pub plugin: String,
     /// Who sees it.
-    pub scope: Scope,
+    pub scope: SourceScope,
     pub description: String,
     /// Takes `{"input": "..."}`. For `toold_engine::execute::execute_tool`: it is in no registry.
-    pub tool: Arc<dyn Tool>,
+    pub tool: Arc<dyn Callable>,
 }
 
 struct LuaCommand {
@@ -46,7 +47,7 @@ impl Command {
     }
 }
 
-impl Tool for LuaCommand {
+impl Callable for LuaCommand {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -64,8 +65,8 @@ impl Tool for LuaCommand {
 impl LuaCommand {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let version = &self.version;
-        let loaded = version.main().await.map_err(ToolError::Told)?;
-        let gone = || ToolError::Told(format!("the plugin did not register the command {} again", self.name));
+        let loaded = version.main().await.map_err(ToolError::Failed)?;
+        let gone = || ToolError::Failed(format!("the plugin did not register the command {} again", self.name));
         let execute = loaded.commands.get(&self.name).ok_or_else(gone)?;
         let cx = cx.shared();
         let text = json!(input["input"].as_str().unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 use toold_engine::tool::Origin;
 use toold_host::files;
 
@@ -48,10 +48,10 @@ impl Dir {
         }
     }
 
-    pub(crate) fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> SourceScope {
         match &self.kind {
-            DirKind::User | DirKind::Configured | DirKind::Bundled => Scope::Global,
-            DirKind::Project { project } => Scope::Project(project.clone()),
+            DirKind::User | DirKind::Configured | DirKind::Bundled => SourceScope::Global,
+            DirKind::Project { project } => SourceScope::Project(project.clone()),
         }
     }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use toold_engine::Engine;
-use toold_engine::execute::{Call, Principal, execute};
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::call::{Call, Principal};
+use toold_engine::execute::execute;
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::session::Mode;
 use toold_proto::tool::SourceKind;
@@ -79,7 +80,7 @@ fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<Plugin> {
     let path = Path::new("/nowhere/fuzzed.lua");
     let manifest = Manifest::of_file(path).expect("letters are a name");
     Arc::new(Plugin {
-        key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: Scope::Global },
+        key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
         path: path.to_owned(),
         origin: Origin::UserPlugin,
         script: script.into(),

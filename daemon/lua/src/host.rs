@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
 use toold_host::http::Http;
 use toold_host::http::guard::Guard;
@@ -58,9 +58,9 @@ pub struct Arrangement {
     pub dirs: Vec<PluginDir>,
     /// The `[plugins.<name>]` tables of the configurations: the user's are for plugins that all see, a
     /// project's for its own.
-    pub tables: HashMap<Scope, Map<String, Value>>,
+    pub tables: HashMap<SourceScope, Map<String, Value>>,
     /// Plugins that are not to run, by who sees them and their names.
-    pub disabled: HashSet<(Scope, String)>,
+    pub disabled: HashSet<(SourceScope, String)>,
     /// Names of bundled plugins that are to run.
     pub enabled: HashSet<String>,
 }
@@ -201,10 +201,10 @@ impl PluginHost {
             usage: usage.clone(),
             stop: stop.clone(),
         });
-        let disabled = options.disabled.into_iter().map(|name| (Scope::Global, name));
+        let disabled = options.disabled.into_iter().map(|name| (SourceScope::Global, name));
         let (arrangement, arranged) = watch::channel(Arrangement {
             dirs: options.dirs,
-            tables: HashMap::from([(Scope::Global, options.config)]),
+            tables: HashMap::from([(SourceScope::Global, options.config)]),
             disabled: disabled.collect(),
             enabled: options.enabled,
         });

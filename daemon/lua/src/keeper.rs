@@ -17,11 +17,11 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toold_engine::events::Hears;
-use toold_engine::offers::Offer;
+use toold_engine::events::EventSelection;
+use toold_engine::offers::SourceOffer;
 use toold_engine::registry::SourceKey;
 use toold_engine::tool::Origin;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::plugin::{Plugin as Description, PluginStatus};
 
 use crate::command::Command;
@@ -123,9 +123,9 @@ pub(crate) struct Keeper {
     /// Entries that a scan found, to be watched where they are links.
     seen: Vec<UnitKey>,
     /// Events that are told once everybody can see what they tell of.
-    news: Vec<What>,
+    news: Vec<EventBody>,
     /// What sources offer from now on beside tools.
-    offers: Vec<(SourceKey, Origin, Offer)>,
+    offers: Vec<(SourceKey, Origin, SourceOffer)>,
 }
 
 impl Keeper {
@@ -172,7 +172,7 @@ impl Keeper {
             let (folders, changes, looks) = (self.folders.clone(), changes.clone(), self.poll.is_some());
             blocking(move || Watch::start(folders, changes, looks)).await
         };
-        let mut events = self.shared.engine.events.subscribe(Hears::NoCalls, None).receiver;
+        let mut events = self.shared.engine.events.subscribe(EventSelection::NoCalls, None).receiver;
         let rests_every = self.shared.release_after.map_or(REST, |after| REST.min(after.max(SOONEST)));
         let mut rests_at = Instant::now() + rests_every;
         watching = self.arrange(watching).await;

@@ -11,10 +11,11 @@ use futures_util::future::BoxFuture;
 use mlua::{Function, Lua, Table, Value as LuaValue};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::offers::{Address, Offer, Prompt, Resource};
-use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::offers::{PromptTemplate, Resource, ResourceAddress, SourceOffer};
+use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_proto::offer::{Completion, PromptArgument, PromptMessage, Rendered, ResourceContents, Speaker};
 use toold_proto::tool::Block;
 
@@ -26,7 +27,7 @@ use crate::{convert, run};
 
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceRegistration {
-    pub(crate) address: Address,
+    pub(crate) address: ResourceAddress,
     pub(crate) about: About,
     pub(crate) mime_type: Option<String>,
     pub(crate) completes: bool,
@@ -68,8 +69,8 @@ pub(crate) fn offer(
     resources: Vec<ResourceRegistration>,
     prompts: Vec<PromptRegistration>,
     version: &Arc<Version>,
-) -> Offer {
-    let of = |kind: &str, about: &About, task: Task| -> Arc<dyn Tool> {
+) -> SourceOffer {
+    let of = |kind: &str, about: &About, task: Task| -> Arc<dyn Callable> {
         let label = about.title.clone().unwrap_or_else(|| about.name.clone());
         let words = (label, about.description.clone().unwrap_or_default());
         let spec = run::spec(kind, &about.name, words, json!({"type": "object"}), &version.plugin);
@@ -92,7 +93,7 @@ pub(crate) fn offer(
     });
     let prompts = prompts.into_iter().enumerate().map(|(place, registered)| {
         let PromptRegistration { about, arguments, completes } = registered;
-        Arc::new(Prompt {
+        Arc::new(PromptTemplate {
             renderer: of("prompt", &about, Task::Render(place)),
             completer: completes.then(|| of("complete", &about, Task::CompletePrompt(place))),
             name: about.name,
@@ -102,7 +103,7 @@ pub(crate) fn offer(
             source: source.clone(),
         })
     });
-    Offer { resources: resources.collect(), prompts: prompts.collect() }
+    SourceOffer { resources: resources.collect(), prompts: prompts.collect() }
 }
 
 /// A function of a resource or a prompt, called like a tool.
@@ -119,7 +120,7 @@ enum Task {
     CompletePrompt(usize),
 }
 
-impl Tool for LuaOffered {
+impl Callable for LuaOffered {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -137,13 +138,13 @@ impl Tool for LuaOffered {
 impl LuaOffered {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let version = &self.version;
-        let loaded = version.main().await.map_err(ToolError::Told)?;
-        let gone = || ToolError::Told(format!("the plugin did not register {} again", self.spec.label));
+        let loaded = version.main().await.map_err(ToolError::Failed)?;
+        let gone = || ToolError::Failed(format!("the plugin did not register {} again", self.spec.label));
         let handlers = self.handlers(&loaded).ok_or_else(gone)?;
         let function = match (&self.task, &handlers.complete) {
             (Task::Read { .. } | Task::Render(_), _) => &handlers.run,
             (_, Some(Completer::Function(complete))) => complete,
-            (_, Some(Completer::Lists(lists))) => return from_list(lists, &input).map_err(ToolError::Told),
+            (_, Some(Completer::Lists(lists))) => return from_list(lists, &input).map_err(ToolError::Failed),
             (_, None) => return Err(gone()),
         };
         let cx = cx.shared();

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::hooks::HookEvent;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::{Origin, ToolSpec};
 use toold_host::environment::Environment;
 use toold_host::http::Http;
@@ -30,7 +30,7 @@ use crate::trouble::Sources;
 use crate::vm::{OwnChunks, Usage, Vm};
 
 /// Tables of configurations: the user's are for plugins that all see, a project's for its own.
-pub(crate) type Tables = HashMap<Scope, Map<String, Value>>;
+pub(crate) type Tables = HashMap<SourceScope, Map<String, Value>>;
 
 /// What all plugins of a host share.
 pub(crate) struct Shared {
@@ -101,8 +101,8 @@ impl Plugin {
     /// Its name space in the store: plugins of one name in different projects share nothing.
     pub(crate) fn store_name(&self) -> String {
         match &self.key.scope {
-            Scope::Global => self.name().to_owned(),
-            Scope::Project(project) => format!("{}@{}", self.name(), project.display()),
+            SourceScope::Global => self.name().to_owned(),
+            SourceScope::Project(project) => format!("{}@{}", self.name(), project.display()),
         }
     }
 
@@ -202,7 +202,7 @@ pub struct Subagent {
     pub name: String,
     pub plugin: String,
     /// Who sees it.
-    pub scope: Scope,
+    pub scope: SourceScope,
     pub description: String,
     pub system_prompt: String,
     /// Names of tools that it may use; `None` for all.

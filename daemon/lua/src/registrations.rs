@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toold_engine::offers::Address;
+use toold_engine::offers::ResourceAddress;
 use toold_engine::offers::template::Template;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolSpec;
@@ -199,7 +199,7 @@ impl Kept {
         });
         let resources = registrations.resources.iter().map(|resource| KeptResource {
             address: resource.address.as_str().to_owned(),
-            is_template: matches!(resource.address, Address::Template(_)),
+            is_template: matches!(resource.address, ResourceAddress::Template(_)),
             about: resource.about.clone(),
             mime_type: resource.mime_type.clone(),
             completes: resource.completes,
@@ -227,8 +227,8 @@ impl Kept {
         });
         let resources = self.resources.into_iter().map(|resource| {
             let address = match resource.is_template {
-                true => Address::Template(Template::parse(&resource.address).ok()?),
-                false => Address::Uri(resource.address),
+                true => ResourceAddress::Template(Template::parse(&resource.address).ok()?),
+                false => ResourceAddress::Uri(resource.address),
             };
             let KeptResource { about, mime_type, completes, .. } = resource;
             Some(ResourceRegistration { address, about, mime_type, completes })

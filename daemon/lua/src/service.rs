@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use toold_engine::callable::Callable;
 use toold_engine::hooks::Hook;
-use toold_engine::offers::Offer;
+use toold_engine::offers::SourceOffer;
 use toold_engine::registry::SourceKey;
-use toold_engine::tool::Tool;
 use toold_proto::plugin::{Plugin as Description, PluginError, PluginStatus};
 
 use crate::command::Command;
@@ -51,11 +51,11 @@ pub(crate) struct Serving {
 pub(crate) struct Put {
     pub(crate) key: SourceKey,
     pub(crate) version: Arc<Version>,
-    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) tools: Vec<Arc<dyn Callable>>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) subagents: Vec<Subagent>,
     pub(crate) commands: Vec<Command>,
-    pub(crate) offer: Offer,
+    pub(crate) offer: SourceOffer,
 }
 
 impl Put {
@@ -70,7 +70,7 @@ impl Put {
         let key = plugin.key.clone();
         let version = Version::new(plugin, loaded, can_do_without);
         let tools = registered.tools.into_iter().map(|(spec, needs)| {
-            let tool: Arc<dyn Tool> = Arc::new(LuaTool { spec, version: version.clone(), needs });
+            let tool: Arc<dyn Callable> = Arc::new(LuaTool { spec, version: version.clone(), needs });
             tool
         });
         let tools = tools.collect();

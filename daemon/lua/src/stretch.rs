@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use toold_engine::apart::apart;
+use toold_engine::blocking::run_blocking;
 
 /// How long a stretch may keep its thread from others, beyond its slice.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(5);
@@ -22,7 +22,7 @@ const LONG: usize = 256 * 1024;
 pub(crate) fn give_thread_away() {
     // The runtime takes the place of this thread away while the closure runs, and gives it back afterwards only if no other
     // thread has taken it.
-    apart(|| std::thread::sleep(HAND_OVER));
+    run_blocking(|| std::thread::sleep(HAND_OVER));
 }
 
 /// The same before something is done with a text of so many bytes, when that takes long.

@@ -6,10 +6,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mlua::{MultiValue, Value as LuaValue};
 use serde_json::Value;
-use toold_engine::counts::At;
+use toold_engine::callable::Callable;
+use toold_engine::counts::CallStage;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::tool::{Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
 use toold_proto::tool::Category;
 
@@ -29,7 +30,7 @@ pub(crate) struct LuaTool {
     pub(crate) needs: Needs,
 }
 
-impl Tool for LuaTool {
+impl Callable for LuaTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -63,7 +64,7 @@ impl LuaTool {
             false => match version.serial.try_lock() {
                 Ok(serial) => Some(serial),
                 Err(_) => {
-                    let _counted = cx.engine.counts.stay(At::Place);
+                    let _counted = cx.engine.counts.stay(CallStage::Place);
                     Some(version.serial.lock().await)
                 }
             },
@@ -88,14 +89,14 @@ impl LuaTool {
             true => version.any().await,
             false => version.main().await,
         };
-        loaded.map_err(ToolError::Told)
+        loaded.map_err(ToolError::Failed)
     }
 
     /// The tool's functions in a machine.
     fn handlers<'a>(&self, loaded: &'a Loaded) -> Result<&'a Handlers, ToolError> {
         loaded.tools.get(&self.spec.name).ok_or_else(|| {
             let plugin = self.version.plugin.name();
-            ToolError::Told(format!("the plugin {plugin} did not register {} again", self.spec.name))
+            ToolError::Failed(format!("the plugin {plugin} did not register {} again", self.spec.name))
         })
     }
 
@@ -112,11 +113,11 @@ impl LuaTool {
             Err(error) => Err(error),
         };
         match ended {
-            Ok(values) => read_needs(values, &call, &self.version.plugin).map_err(ToolError::Told),
+            Ok(values) => read_needs(values, &call, &self.version.plugin).map_err(ToolError::Failed),
             Err(_) if cx.is_cancelled() => Err(ToolError::Cancelled),
             Err(error) => {
                 let message = self.version.plugin.sources.explain(&error).message;
-                Err(ToolError::Told(format!("{} could not say what it will touch: {message}", self.spec.name)))
+                Err(ToolError::Failed(format!("{} could not say what it will touch: {message}", self.spec.name)))
             }
         }
     }

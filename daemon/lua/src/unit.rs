@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::plugin::PluginError;
 use toold_proto::tool::SourceKind;
@@ -63,7 +63,7 @@ pub(crate) enum Withheld {
 pub(crate) struct Order {
     pub(crate) path: PathBuf,
     pub(crate) origin: Origin,
-    pub(crate) scope: Scope,
+    pub(crate) scope: SourceScope,
     /// The digest of what is known; a look that finds it again stops there.
     pub(crate) known: Option<Digest>,
     /// Runs the script whether or not it is known what it registers.
@@ -94,7 +94,7 @@ pub(crate) fn look(order: Order) -> Look {
     if !is_candidate(path) {
         return Look::Gone;
     }
-    if let (Some(_), Scope::Project(project)) = (&order.trust, &order.scope) {
+    if let (Some(_), SourceScope::Project(project)) = (&order.trust, &order.scope) {
         match link_outward(path, project) {
             Ok(None) => {}
             Ok(Some(link)) => {

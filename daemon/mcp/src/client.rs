@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
-use toold_engine::registry::{Change, Scope, SourceKey};
+use toold_engine::registry::{RegistryChange, SourceKey, SourceScope};
 use toold_host::environment::Environment;
 use toold_proto::mcp::McpServer;
 use toold_proto::tool::SourceKind;
@@ -55,7 +55,7 @@ pub struct McpOptions {
 }
 
 /// A server's identity: one name may stand for different servers in different projects.
-pub(crate) type Key = (Scope, String);
+pub(crate) type Key = (SourceScope, String);
 
 /// There is no server of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,9 +101,11 @@ impl McpServers {
                 server
             });
         }
-        let removed =
-            gone.iter().filter(|key| !servers.contains_key(*key)).map(|key| Change::Remove { key: source(key) });
-        let removed: Vec<Change> = removed.collect();
+        let removed = gone
+            .iter()
+            .filter(|key| !servers.contains_key(*key))
+            .map(|key| RegistryChange::Remove { key: source(key) });
+        let removed: Vec<RegistryChange> = removed.collect();
         drop(servers);
         if let Some(engine) = self.engine.upgrade() {
             engine.registry.commit(removed);

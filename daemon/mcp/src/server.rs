@@ -33,8 +33,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::execute::{CallError, Principal};
-use toold_engine::sampling::Lent;
+use toold_engine::call::{CallError, Principal};
+use toold_engine::sampling::SamplerRegistration;
 use toold_engine::session::Session;
 use toold_proto::session::{ClientInfo, ToolFilter};
 use toold_proto::tool::{SessionId, ToolResult};
@@ -184,7 +184,7 @@ pub(crate) struct Connection {
     /// What its bridge was told to show.
     pub(crate) narrowed: Mutex<Option<Narrowed>>,
     /// Lent while the connection lives, once its client has said that it can ask a model.
-    pub(crate) sampler: OnceLock<Lent>,
+    pub(crate) sampler: OnceLock<SamplerRegistration>,
     pub(crate) log_level: Level,
     /// Resources that a client of the older revisions wants to hear of.
     pub(crate) watched: Mutex<HashSet<String>>,
@@ -209,5 +209,5 @@ impl Drop for Server {
     }
 }
 
-/// By address of the [`Caller`](toold_engine::execute::Caller) that each call has to itself.
+/// By address of the [`Caller`](toold_engine::call::Caller) that each call has to itself.
 pub(crate) type ByCaller<T> = Mutex<HashMap<usize, T>>;

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_engine::Engine;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_host::environment::Environment;
 use toold_proto::remote::Remote;
 use toold_proto::tool::SourceKind;
@@ -130,7 +130,7 @@ impl Remotes {
 }
 
 fn source(name: &str) -> SourceKey {
-    SourceKey { kind: SourceKind::Remote, name: name.to_owned(), scope: Scope::Global }
+    SourceKey { kind: SourceKind::Remote, name: name.to_owned(), scope: SourceScope::Global }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

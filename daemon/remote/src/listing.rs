@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toold_engine::schema::Schema;
-use toold_engine::wanted::Wanted;
+use toold_engine::tool_filter::AllowDenyFilter;
 use toold_proto::remote::Remote;
 use toold_proto::tool::{SourceKind, Tool, ToolName};
 
@@ -48,7 +48,7 @@ pub(crate) struct Listing {
 
 /// Takes what can be called. `theirs` are the daemons that are mounted there: what comes from `own_instance` through
 /// one of them is a way round in a circle.
-pub(crate) fn take(tools: Vec<Tool>, theirs: &[Remote], own_instance: &str, wanted: &Wanted) -> Listing {
+pub(crate) fn take(tools: Vec<Tool>, theirs: &[Remote], own_instance: &str, wanted: &AllowDenyFilter) -> Listing {
     let through: HashMap<&str, &Remote> = theirs.iter().map(|remote| (remote.name.as_str(), remote)).collect();
     let leads_here = |tool: &Tool| {
         tool.source.kind == SourceKind::Remote

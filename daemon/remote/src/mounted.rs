@@ -14,13 +14,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_client::{Client, Items};
+use toold_engine::callable::Callable;
 use toold_engine::need::Need;
-use toold_engine::permit::revoke;
-use toold_engine::registry::Change;
+use toold_engine::permission::revoke;
+use toold_engine::registry::RegistryChange;
 use toold_engine::session::Session;
 use toold_engine::time::rfc3339;
-use toold_engine::tool::{Origin, Tool};
-use toold_engine::wanted::Wanted;
+use toold_engine::tool::Origin;
+use toold_engine::tool_filter::AllowDenyFilter;
 use toold_host::chatter::Chatter;
 use toold_host::process::talk::{Talker, ended};
 use toold_proto::call::ListTools;
@@ -57,7 +58,7 @@ const ANEW: &str = "it is connected anew";
 
 pub(crate) struct Mounted {
     pub(crate) config: RemoteConfig,
-    wanted: Wanted,
+    wanted: AllowDenyFilter,
     phase: watch::Sender<Phase>,
     known: Mutex<Known>,
     chatter: Arc<Chatter>,
@@ -151,7 +152,7 @@ impl Mounted {
         let kept = kept::load(&owner.options.kept, &config).unwrap_or_default();
         let known = Known { tools: kept.tools, instances: kept.instances, ..Known::default() };
         // Globs that cannot be read were told where the configuration is read.
-        let wanted = Wanted::new(config.allow.as_deref(), &config.deny);
+        let wanted = AllowDenyFilter::new(config.allow.as_deref(), &config.deny);
         Arc::new(Self {
             wanted,
             phase: watch::Sender::new(Phase::Connecting),
@@ -501,8 +502,8 @@ impl Mounted {
                 return;
             }
         }
-        let tools = tools.into_iter().map(|tool| tool as Arc<dyn Tool>).collect();
-        for answer in engine.registry.commit(vec![Change::Put { key, origin: Origin::Mcp, tools }]) {
+        let tools = tools.into_iter().map(|tool| tool as Arc<dyn Callable>).collect();
+        for answer in engine.registry.commit(vec![RegistryChange::Put { key, origin: Origin::Mcp, tools }]) {
             if let Err(taken) = answer {
                 // Somebody took a name between the look and the step; the next list tries again.
                 tracing::warn!(%taken, "the tools of a mounted daemon are not there");

@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use toold_client::{ClientError, Items};
 use toold_engine::asks::relay::{Relayed, relay};
 use toold_engine::cx::Cx;
-use toold_engine::questions::{Asking, Filled, Form, Said};
+use toold_engine::questions::{FormOutcome, FormRequest, QuestionAnswer, QuestionRequest};
 use toold_engine::schema::Schema;
 use toold_engine::session::Session;
 use toold_engine::tool::ToolError;
@@ -298,18 +298,18 @@ async fn put(cx: &Cx, remote: &str, question: Question) -> Result<ReplyQuestion,
     let words = format!("[{remote}] {}", question.question);
     let Some(schema) = question.schema else {
         let Question { options, multiple, allow_other, .. } = question;
-        let said = cx.question(Asking { question: words, options, multiple, allow_other }).await?;
+        let said = cx.question(QuestionRequest { question: words, options, multiple, allow_other }).await?;
         return Ok(match said {
-            Said::Answer { answer_ids, answer } => {
+            QuestionAnswer::Answer { answer_ids, answer } => {
                 ReplyQuestion { answer_ids: Some(answer_ids), answer, ..ReplyQuestion::default() }
             }
-            Said::Cancelled => ReplyQuestion { cancelled: true, ..ReplyQuestion::default() },
+            QuestionAnswer::Cancelled => ReplyQuestion { cancelled: true, ..ReplyQuestion::default() },
         });
     };
-    let schema = Schema::compile(schema).map_err(|error| ToolError::Told(error.to_string()))?;
-    Ok(match cx.elicit(Form { key: question.key, message: words, schema }).await? {
-        Filled::Accepted(content) => ReplyQuestion { content: Some(content), ..ReplyQuestion::default() },
-        Filled::Declined => ReplyQuestion { declined: true, ..ReplyQuestion::default() },
-        Filled::Cancelled => ReplyQuestion { cancelled: true, ..ReplyQuestion::default() },
+    let schema = Schema::compile(schema).map_err(|error| ToolError::Failed(error.to_string()))?;
+    Ok(match cx.elicit(FormRequest { key: question.key, message: words, schema }).await? {
+        FormOutcome::Accepted(content) => ReplyQuestion { content: Some(content), ..ReplyQuestion::default() },
+        FormOutcome::Declined => ReplyQuestion { declined: true, ..ReplyQuestion::default() },
+        FormOutcome::Cancelled => ReplyQuestion { cancelled: true, ..ReplyQuestion::default() },
     })
 }

@@ -7,10 +7,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use toold_client::{Call, ClientError};
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::schema::Schema;
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::call::Execute;
 use toold_proto::error::{CANCELLED, UNKNOWN_TOOL};
 use toold_proto::tool::{CallId, Category, Source, SourceKind, ToolName, ToolResult};
@@ -59,13 +60,13 @@ impl RemoteTool {
         let live = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            live = self.mounted.begin(&self.own, &self.digest) => live.map_err(ToolError::Told)?,
+            live = self.mounted.begin(&self.own, &self.digest) => live.map_err(ToolError::Failed)?,
         };
         let there = live.session(&cx.session);
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            opened = there.opened(&live) => opened.map_err(|why| ToolError::Told(format!("{name}: {why}")))?,
+            opened = there.opened(&live) => opened.map_err(|why| ToolError::Failed(format!("{name}: {why}")))?,
         }
         let call_id = new_call_id(&live);
         let _entered = there.enter(call_id.clone(), cx.shared());
@@ -87,18 +88,18 @@ impl RemoteTool {
         match follow(call, cx).await? {
             Ok(result) => Ok(self.output(result)),
             Err(ClientError::Rpc(error)) if error.code == CANCELLED => {
-                Err(ToolError::Told(format!("the call was cancelled on {name}")))
+                Err(ToolError::Failed(format!("the call was cancelled on {name}")))
             }
             Err(ClientError::Rpc(error)) => {
                 if error.code == UNKNOWN_TOOL {
                     live.changed.notify_one();
                 }
-                Err(ToolError::Told(format!("{name} refused the call: {error}")))
+                Err(ToolError::Failed(format!("{name} refused the call: {error}")))
             }
             Err(error) => {
                 let words =
                     format!("the connection to {name} is gone: {error}; whether the call was done is not known");
-                Err(ToolError::Told(words))
+                Err(ToolError::Failed(words))
             }
         }
     }
@@ -138,7 +139,7 @@ fn new_call_id(live: &Live) -> CallId {
     CallId::parse(&format!("{}-{n}", live.mark)).expect("hexadecimal digits and a number are printable")
 }
 
-impl Tool for RemoteTool {
+impl Callable for RemoteTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

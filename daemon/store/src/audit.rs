@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Row, ToSql, Transaction, params, params_from_iter};
-use toold_engine::audit::{AuditDecision, AuditLog, AuditRow};
+use toold_engine::audit::{AuditLog, AuditRow, DecisionRecord};
 use toold_engine::time::rfc3339;
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
 use toold_proto::tool::{CallId, SessionId, ToolName};
@@ -292,18 +292,18 @@ pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) ->
 }
 
 /// What was decided, as JSON, without secrets and without end.
-fn decisions(decisions: &[AuditDecision]) -> String {
-    let kept = decisions.iter().take(MAX_DECISIONS).map(|decision| AuditDecision {
+fn decisions(decisions: &[DecisionRecord]) -> String {
+    let kept = decisions.iter().take(MAX_DECISIONS).map(|decision| DecisionRecord {
         category: decision.category.clone(),
         target: shown(&decision.target),
         verdict: decision.verdict.clone(),
         rule: shown(&decision.rule),
     });
-    let mut kept: Vec<AuditDecision> = kept.collect();
+    let mut kept: Vec<DecisionRecord> = kept.collect();
     let left_out = decisions.len().saturating_sub(MAX_DECISIONS);
     if left_out > 0 {
         let denied = decisions[MAX_DECISIONS..].iter().any(|decision| decision.verdict != "allow");
-        kept.push(AuditDecision {
+        kept.push(DecisionRecord {
             category: "more".into(),
             target: format!("{left_out} more"),
             verdict: if denied { "deny" } else { "allow" }.into(),

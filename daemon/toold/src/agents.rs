@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_builtins::agents::{AgentOrigin, AgentType};
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 
 use crate::daemon::State;
 
@@ -74,8 +74,8 @@ fn to_type(name: &str, config: &SubagentConfig) -> AgentType {
 fn of_plugins(state: &State, project: &Path) -> Vec<AgentType> {
     let subagents = state.plugins.subagents();
     let seen = subagents.iter().filter(|subagent| match &subagent.scope {
-        Scope::Global => true,
-        Scope::Project(own) => own == project,
+        SourceScope::Global => true,
+        SourceScope::Project(own) => own == project,
     });
     let types = seen.map(|subagent| AgentType {
         name: subagent.name.clone(),

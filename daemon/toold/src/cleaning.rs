@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use toold_builtins::memories;
 use toold_engine::detached;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 
 use crate::daemon::State;
 use crate::spool::SpoolDir;
@@ -82,6 +82,6 @@ fn close_sessions(state: &State) {
     let unused = Some(Duration::from_millis(config.session_idle_ms)).filter(|unused| !unused.is_zero());
     for session_id in state.close_unused_sessions(unused, config.max_unused_sessions) {
         tracing::debug!(session = %session_id, "a session that nobody uses leaves memory");
-        state.engine.events.emit(What::SessionClosed { session_id });
+        state.engine.events.emit(EventBody::SessionClosed { session_id });
     }
 }

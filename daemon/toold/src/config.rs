@@ -30,7 +30,7 @@ use toold_engine::Settings;
 use toold_engine::hooks::Hook;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
 use toold_host::files;
 use toold_host::sandbox::Rules;
@@ -278,7 +278,7 @@ pub fn load(options: &Options) -> Loaded {
     let environment = Environment::inherited(options.environment.iter().cloned());
     let mut hooks = Vec::new();
     for hook in &config.hooks {
-        match hooks::read(hook.get_ref(), Scope::Global, &environment) {
+        match hooks::read(hook.get_ref(), SourceScope::Global, &environment) {
             Ok(hook) => hooks.push(hook),
             // A hook that should stand in the way and cannot closes the policy instead.
             Err(error) => policy.broken.push(format!("{}: {error:#}", source.place(Some(hook.span())))),

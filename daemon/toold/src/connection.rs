@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use toold_engine::execute::{Caller, Principal};
+use toold_engine::call::{Caller, Principal};
 use toold_engine::session::Session;
 use toold_mcp::server::opening::is_opening;
 use toold_proto::error;

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toold_builtins::shared::Shared;
 use toold_engine::Engine;
-use toold_engine::cache::Cache;
-use toold_engine::lanes::Limits;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::cache::ResultCache;
+use toold_engine::lanes::CallLimits;
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::replace::record;
@@ -26,7 +26,7 @@ use toold_lua::host::PluginHost;
 use toold_mcp::client::McpServers;
 use toold_mcp::server::Mcp;
 use toold_proto::daemon::{CLOSING, Closing};
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::tool::SourceKind;
 use toold_remote::Remotes;
 use toold_store::Store;
@@ -167,8 +167,8 @@ impl Daemon {
         let mut engine = new_engine(&options, &loaded, &store);
         engine.roles = Some(frontends.clone());
         let engine = Arc::new(engine);
-        let source = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
-        engine.hooks.replace(&crate::hooks::source(Scope::Global), loaded.hooks.clone());
+        let source = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: SourceScope::Global };
+        engine.hooks.replace(&crate::hooks::source(SourceScope::Global), loaded.hooks.clone());
         let builtins = Arc::new(Shared::new(environment, options.places.of_builtins()));
         builtins.sandbox.replace(loaded.sandbox.clone());
         engine
@@ -261,7 +261,7 @@ impl Daemon {
                     state.close_session(session);
                     state.forget_session(session).await;
                     let session_id = session.clone();
-                    state.engine.events.emit(What::SessionClosed { session_id });
+                    state.engine.events.emit(EventBody::SessionClosed { session_id });
                 }
                 if let Some((stream, ahead)) = other {
                     crate::mcp::serve(&mcp, &state, &connection, stream, ahead).await;
@@ -450,10 +450,10 @@ fn fill_random(buffer: &mut [u8]) {
 
 fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> Engine {
     let mut engine = Engine::new(&random_hex(8));
-    engine.limits = Limits::new(loaded.config.limits.calls_per_connection, loaded.config.limits.calls);
+    engine.limits = CallLimits::new(loaded.config.limits.calls_per_connection, loaded.config.limits.calls);
     engine.settings.store(Arc::new(loaded.config.settings()));
     engine.spool = Some(Arc::new(SpoolDir::new(options.places.spool())));
-    engine.cache = Cache::new(loaded.config.cache.max_mib << 20, Some(Arc::new(Disk)));
+    engine.cache = ResultCache::new(loaded.config.cache.max_mib << 20, Some(Arc::new(Disk)));
     kept::lend(store, &mut engine);
     engine
 }

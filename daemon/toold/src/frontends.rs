@@ -15,13 +15,14 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use toold_engine::Engine;
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::registry::{NameTaken, Scope, SourceKey};
+use toold_engine::registry::{NameTaken, SourceKey, SourceScope};
 use toold_engine::roles::Roles;
 use toold_engine::schema::{Schema, SchemaError};
 use toold_engine::session::Session;
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::call::Progress;
 use toold_proto::provide::{Invocation, InvokedCall, Provide, ProvidedContent, ProvidedResult, ProvidedTool, Role};
 use toold_proto::tool::{Block, Category, InvalidId, Source, SourceKind, ToolName};
@@ -138,7 +139,7 @@ impl Frontends {
         let open = state.invocations.remove(invocation).expect("it was just found");
         drop(state);
         // Fails when the call was given up meanwhile.
-        let _ = open.result.send(result.map(output_of).map_err(ToolError::Told));
+        let _ = open.result.send(result.map(output_of).map_err(ToolError::Failed));
         true
     }
 
@@ -156,7 +157,7 @@ impl Frontends {
 
     /// The registry's tools of one client kind, made anew of all its lenders; the newest describes a tool.
     fn commit(self: &Arc<Self>, state: &State, engine: &Engine, kind: &str) -> Result<(), NameTaken> {
-        let key = SourceKey { kind: SourceKind::Frontend, name: kind.to_owned(), scope: Scope::Global };
+        let key = SourceKey { kind: SourceKind::Frontend, name: kind.to_owned(), scope: SourceScope::Global };
         let mut specs = BTreeMap::new();
         for lender in state.lenders.get(kind).into_iter().flatten() {
             specs.extend(lender.specs.iter().map(|(name, spec)| (name.clone(), spec.clone())));
@@ -165,9 +166,9 @@ impl Frontends {
             engine.registry.remove(key);
             return Ok(());
         }
-        let tools = specs
-            .into_values()
-            .map(|spec| Arc::new(LentTool { spec, frontends: self.clone(), kind: kind.to_owned() }) as Arc<dyn Tool>);
+        let tools = specs.into_values().map(|spec| {
+            Arc::new(LentTool { spec, frontends: self.clone(), kind: kind.to_owned() }) as Arc<dyn Callable>
+        });
         engine.registry.put(key, Origin::Frontend, tools.collect())
     }
 
@@ -206,7 +207,7 @@ impl Frontends {
         input: Value,
         cx: &Cx,
     ) -> Result<ToolOutput, ToolError> {
-        let gone = || ToolError::Told(format!("the frontend that runs {name} is gone"));
+        let gone = || ToolError::Failed(format!("the frontend that runs {name} is gone"));
         let id = format!("inv_{}", self.next.fetch_add(1, Ordering::Relaxed));
         let (result, mut answered) = oneshot::channel();
         let (progress, mut told) = mpsc::channel(WAITING);
@@ -226,7 +227,7 @@ impl Frontends {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(gone()),
             Err(mpsc::error::TrySendError::Full(_)) => {
-                return Err(ToolError::Told(format!("the frontend that runs {name} takes no calls: {WAITING} wait")));
+                return Err(ToolError::Failed(format!("the frontend that runs {name} takes no calls: {WAITING} wait")));
             }
         }
         loop {
@@ -267,7 +268,7 @@ struct LentTool {
     kind: String,
 }
 
-impl Tool for LentTool {
+impl Callable for LentTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -286,7 +287,7 @@ impl LentTool {
         let name = &self.spec.name;
         let lends = |kind: &str, lender: &Lender| kind == self.kind && lender.specs.contains_key(name);
         let lender = self.frontends.choose(&cx.session, lends);
-        let gone = || ToolError::Told(format!("{}, which lent {name}, is gone", self.kind));
+        let gone = || ToolError::Failed(format!("{}, which lent {name}, is gone", self.kind));
         self.frontends.invoke(&*lender.ok_or_else(gone)?, name.as_str(), None, input, cx).await
     }
 }

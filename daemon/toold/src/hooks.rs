@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
 use toold_engine::policy::ToolGlobs;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_host::environment::Environment;
 use toold_host::process::{Command, Ending, run};
 use toold_host::started::StartedFor;
@@ -72,7 +72,7 @@ fn default_timeout() -> u64 {
 }
 
 /// The identity of a configuration as a source of hooks: the user's, or a project's.
-pub fn source(scope: Scope) -> SourceKey {
+pub fn source(scope: SourceScope) -> SourceKey {
     SourceKey { kind: SourceKind::Builtin, name: "configuration".into(), scope }
 }
 
@@ -86,7 +86,7 @@ struct CommandHook {
 ///
 /// # Errors
 /// An event that there is not, no command, a glob that cannot be read or matches no tool.
-pub fn read(config: &HookConfig, scope: Scope, environment: &Environment) -> anyhow::Result<Arc<dyn Hook>> {
+pub fn read(config: &HookConfig, scope: SourceScope, environment: &Environment) -> anyhow::Result<Arc<dyn Hook>> {
     let event = HookEvent::parse(&config.event).with_context(|| {
         format!("{:?} is no event: expected pre_tool, post_tool, pre_message or post_message", config.event)
     })?;

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::RulePlace;
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
 use toold_host::sandbox::Rules;
 use toold_proto::config::{ConfigEntry, ReloadedConfig};
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
 use crate::config::project::ProjectFile;
@@ -233,7 +233,7 @@ impl State {
         unused.sort();
         for (_, path) in &unused[..unused.len() - LINGERING] {
             projects.remove(path);
-            self.engine.hooks.replace(&hooks::source(Scope::Project(path.clone())), Vec::new());
+            self.engine.hooks.replace(&hooks::source(SourceScope::Project(path.clone())), Vec::new());
             self.watch.forget(&config::project::file_of(path));
         }
         self.put_in_force(&projects);
@@ -244,7 +244,7 @@ impl State {
     pub fn reload(&self) -> ReloadedConfig {
         let next = Arc::new(config::load(&self.options));
         let file = self.options.config_file().display().to_string();
-        let changed = |problems: Vec<String>| What::ConfigChanged { file: file.clone(), project: None, problems };
+        let changed = |problems: Vec<String>| EventBody::ConfigChanged { file: file.clone(), project: None, problems };
         if !next.problems.is_empty() {
             let problems = next.problems.clone();
             for problem in &problems {
@@ -259,7 +259,7 @@ impl State {
         self.in_force.rejected().clear();
         self.engine.settings.store(Arc::new(next.config.settings()));
         self.engine.limits.set(next.config.limits.calls_per_connection, next.config.limits.calls);
-        self.engine.hooks.replace(&hooks::source(Scope::Global), next.hooks.clone());
+        self.engine.hooks.replace(&hooks::source(SourceScope::Global), next.hooks.clone());
         self.builtins.sandbox.replace(next.sandbox.clone());
         self.put_in_force(&projects);
         drop(projects);
@@ -289,7 +289,7 @@ impl State {
         self.put_in_force(&projects);
         drop(projects);
         let (file, project) = (config::project::file_of(project).display().to_string(), project.display().to_string());
-        self.engine.events.emit(What::ConfigChanged { file, project: Some(project), problems });
+        self.engine.events.emit(EventBody::ConfigChanged { file, project: Some(project), problems });
     }
 
     /// Reads everything anew, whether it changed or not; the answer is of the user's configuration. Blocks.
@@ -348,7 +348,7 @@ impl State {
                 policy = trusted.add_allows(policy, home);
             }
             policy.control.extend(crate::plugins::paths_of(trusted, &self.options));
-            let scope = Scope::Project(project.clone());
+            let scope = SourceScope::Project(project.clone());
             let mut made = Vec::new();
             for hook in &trusted.config.hooks {
                 match hooks::read(hook.get_ref(), scope.clone(), &environment) {

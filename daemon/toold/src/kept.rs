@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use toold_builtins::memories;
 use toold_engine::Engine;
-use toold_engine::session::{Filter, Session};
+use toold_engine::session::{Session, SessionFilter};
 use toold_proto::tool::SessionId;
 use toold_store::sessions::SavedSession;
 use toold_store::{Retention, Sessions, Store};
@@ -86,7 +86,7 @@ impl State {
             client: saved.client,
             model: saved.model,
             env,
-            filter: Filter::new(&saved.filter).with_context(|| format!("the tools of session {id}"))?,
+            filter: SessionFilter::new(&saved.filter).with_context(|| format!("the tools of session {id}"))?,
         };
         let mut session = self.new_session_for(kind, &connection.peer, request)?;
         session.opened_at = saved.opened_at;

@@ -12,11 +12,11 @@ use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::execute::Principal;
-use toold_engine::session::{Filter, Session};
+use toold_engine::call::Principal;
+use toold_engine::session::{Session, SessionFilter};
 use toold_mcp::server::stream::{StreamOptions, serve_stream};
 use toold_mcp::server::{Called, ClientRights, Host, Kind, Mcp, MetaTools, Wanted};
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
 use crate::connection::{Connection, Stream};
@@ -141,7 +141,7 @@ impl Host for DaemonHost {
             client: wanted.client,
             model: None,
             env,
-            filter: Filter::new(&wanted.filter).map_err(|error| format!("tools: {error}"))?,
+            filter: SessionFilter::new(&wanted.filter).map_err(|error| format!("tools: {error}"))?,
         };
         let session = self.0.new_session_for(kind, &peer, request).map_err(|error| format!("cwd: {error:#}"))?;
         set_opener(&session, Opener { kind, program: peer.lineage.program() });
@@ -149,13 +149,13 @@ impl Host for DaemonHost {
         self.0
             .engine
             .events
-            .emit(What::SessionOpened { session_id: session.id.clone(), cwd: session.cwd.display().to_string() });
+            .emit(EventBody::SessionOpened { session_id: session.id.clone(), cwd: session.cwd.display().to_string() });
         Ok(session)
     }
 
     fn close_session(&self, id: &SessionId) {
         if self.0.close_session(id).is_some() {
-            self.0.engine.events.emit(What::SessionClosed { session_id: id.clone() });
+            self.0.engine.events.emit(EventBody::SessionClosed { session_id: id.clone() });
         }
     }
 

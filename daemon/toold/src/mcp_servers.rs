@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
 use toold_mcp::client::McpOptions;
 use toold_mcp::client::config::{Reach, ServerConfig};
@@ -165,9 +165,9 @@ fn configure(state: &State) {
         let found = environment.iter().find(|(known, _)| known == name);
         found.and_then(|(_, value)| value.to_str()).map(str::to_owned)
     };
-    let mut all = mounts(&state.loaded().config.mcp, &Scope::Global, home, &var);
+    let mut all = mounts(&state.loaded().config.mcp, &SourceScope::Global, home, &var);
     for project in state.trusted_configs() {
-        let scope = Scope::Project(project.project.clone());
+        let scope = SourceScope::Project(project.project.clone());
         let theirs = mounts(&project.config.mcp, &scope, home, &var);
         all.servers.extend(theirs.servers);
         all.problems.extend(theirs.problems);
@@ -187,7 +187,12 @@ pub struct Mounts {
 
 /// Reads `[mcp]` and the files that it imports. `scope` says who sees the servers; `var` is the daemon's
 /// environment.
-pub fn mounts(config: &McpConfig, scope: &Scope, home: Option<&Path>, var: &dyn Fn(&str) -> Option<String>) -> Mounts {
+pub fn mounts(
+    config: &McpConfig,
+    scope: &SourceScope,
+    home: Option<&Path>,
+    var: &dyn Fn(&str) -> Option<String>,
+) -> Mounts {
     let mut mounts = Mounts { servers: Vec::new(), problems: Vec::new() };
     for (name, server) in &config.servers {
         mounts.add(server_config(name, server, scope, home, var));
@@ -222,7 +227,7 @@ impl Mounts {
 fn server_config(
     name: &str,
     config: &McpServerConfig,
-    scope: &Scope,
+    scope: &SourceScope,
     home: Option<&Path>,
     var: &dyn Fn(&str) -> Option<String>,
 ) -> ServerConfig {
@@ -246,7 +251,7 @@ fn server_config(
     }
 }
 
-fn unusable(name: &str, scope: &Scope, why: String) -> ServerConfig {
+fn unusable(name: &str, scope: &SourceScope, why: String) -> ServerConfig {
     let nothing = McpServerConfig::default();
     ServerConfig { reach: Reach::Unusable { why }, ..server_config(name, &nothing, scope, None, &|_| None) }
 }
@@ -297,7 +302,7 @@ mod tests {
     fn read(toml: &str) -> Vec<ServerConfig> {
         let config: McpConfig = toml::from_str(toml).unwrap();
         let var = |name: &str| (name == "TOKEN").then(|| "secret".to_owned());
-        mounts(&config, &Scope::Global, Some(Path::new("/home/u")), &var).servers
+        mounts(&config, &SourceScope::Global, Some(Path::new("/home/u")), &var).servers
     }
 
     #[track_caller]
@@ -365,7 +370,7 @@ mod tests {
         let file = dir.path().join("mcp.json");
         std::fs::write(&file, "{\"mcpServers\": [").unwrap();
         let config = McpConfig { import: vec![file.display().to_string()], ..McpConfig::default() };
-        let mounts = mounts(&config, &Scope::Global, None, &|_| None);
+        let mounts = mounts(&config, &SourceScope::Global, None, &|_| None);
         assert!(mounts.servers.is_empty() && mounts.problems[0].contains("mcp.json"), "{:?}", mounts.problems);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toold_engine::apart::apart;
+use toold_engine::blocking::run_blocking;
 use toold_proto::weight::weight;
 
 /// Bytes of a text that is not weighed: most are shorter, and what they become is small.
@@ -84,7 +84,7 @@ impl Drop for Held {
 
 /// Does something with a text. Other tasks go on meanwhile on another thread when the text is long.
 pub fn beside_others<T>(text: &str, work: impl FnOnce() -> T) -> T {
-    if text.len() > LONG { apart(work) } else { work() }
+    if text.len() > LONG { run_blocking(work) } else { work() }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::net::UnixStream;
-use toold_engine::execute::Principal;
+use toold_engine::call::Principal;
 use toold_engine::session::{Hold, Sessions};
 
 use crate::peer::agent_processes::{AgentProcesses, Lineage, ProcessId};

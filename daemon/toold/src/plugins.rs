@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Map, Value};
 use toold_engine::Engine;
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 use toold_host::http::Http;
 use toold_host::sandbox::Sandbox;
 use toold_lua::content::{Digest, Trust};
@@ -39,9 +39,9 @@ pub fn start(
     let mut host = PluginHostOptions::new(engine.clone(), now.dirs);
     host.memory = loaded.config.limits.vm_memory_mib << 20;
     host.disabled =
-        now.disabled.into_iter().filter(|(scope, _)| *scope == Scope::Global).map(|(_, name)| name).collect();
+        now.disabled.into_iter().filter(|(scope, _)| *scope == SourceScope::Global).map(|(_, name)| name).collect();
     host.enabled = now.enabled;
-    host.config = now.tables.get(&Scope::Global).cloned().unwrap_or_default();
+    host.config = now.tables.get(&SourceScope::Global).cloned().unwrap_or_default();
     host.poll = loaded.config.plugins.poll_ms.map(|ms| Duration::from_millis(ms.get()));
     if let Some(ms) = loaded.config.plugins.release_after_ms {
         host.release_after = Some(Duration::from_millis(ms)).filter(|after| !after.is_zero());
@@ -69,12 +69,12 @@ pub fn arrangement(
     if shipped.is_dir() {
         dirs.push(PluginDir { path: shipped, kind: DirKind::Bundled });
     }
-    let mut tables = HashMap::from([(Scope::Global, tables_of(plugins))]);
-    let mut disabled: HashSet<(Scope, String)> =
-        plugins.disabled.iter().map(|name| (Scope::Global, name.clone())).collect();
+    let mut tables = HashMap::from([(SourceScope::Global, tables_of(plugins))]);
+    let mut disabled: HashSet<(SourceScope, String)> =
+        plugins.disabled.iter().map(|name| (SourceScope::Global, name.clone())).collect();
     let mut enabled: HashSet<String> = plugins.bundled.iter().cloned().collect();
     for (project, trusted) in projects {
-        let scope = Scope::Project(project.clone());
+        let scope = SourceScope::Project(project.clone());
         let named = trusted.as_ref().map(|file| paths_of(file, options)).unwrap_or_default();
         let paths = folders_of(project).into_iter().chain(named);
         dirs.extend(paths.map(|path| PluginDir { path, kind: DirKind::Project { project: project.clone() } }));
@@ -88,10 +88,10 @@ pub fn arrangement(
         Vec::new()
     });
     for Switch { project, plugin, on } in switches {
-        let scope = project.map_or(Scope::Global, Scope::Project);
+        let scope = project.map_or(SourceScope::Global, SourceScope::Project);
         match on {
             // What a configuration disables stays so.
-            true if scope == Scope::Global => _ = enabled.insert(plugin),
+            true if scope == SourceScope::Global => _ = enabled.insert(plugin),
             true => {}
             false => _ = disabled.insert((scope, plugin)),
         }

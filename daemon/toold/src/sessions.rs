@@ -14,8 +14,8 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toold_engine::redact::redact;
-use toold_engine::session::{Filter, Hold, NewSession, Session, Starter};
-use toold_engine::workspace::{Folder, Workspace};
+use toold_engine::session::{Hold, NewSession, Session, SessionFilter, Starter};
+use toold_engine::workspace::{Workspace, WorkspaceFolder};
 use toold_host::files::resolve;
 use toold_proto::session::ClientInfo;
 use toold_proto::tool::SessionId;
@@ -117,7 +117,7 @@ pub struct SessionRequest {
     pub model: Option<String>,
     /// Those that the client may set: see [`State::permitted_env`].
     pub env: BTreeMap<String, String>,
-    pub filter: Filter,
+    pub filter: SessionFilter,
 }
 
 impl State {
@@ -175,11 +175,11 @@ impl State {
             only: (kind == OpenerKind::Token).then(|| self.loaded().config.mcp.token.only(home)).flatten(),
         };
         let gate = gate.shared();
-        let named = |path: &Path| -> anyhow::Result<Folder> {
+        let named = |path: &Path| -> anyhow::Result<WorkspaceFolder> {
             let path = self.without_tilde(path);
             anyhow::ensure!(path.is_absolute(), "{} is no absolute path", path.display());
             let real = real_dir(&path).or_else(|_| resolve(&path, Path::new("/")))?;
-            Ok(Folder { named: without_dots(&path), real })
+            Ok(WorkspaceFolder { named: without_dots(&path), real })
         };
         // Where a program was started that is no place of work, such as `/` for one of a desktop, none was meant.
         let is_default = open.cwd.is_none() || open.cwd == peer.cwd;
@@ -187,12 +187,13 @@ impl State {
         let cwd = cwd.filter(|cwd| !is_default || !is_wide(&cwd.real, home));
         let roots = open.roots.iter().map(|root| named(root)).collect::<anyhow::Result<Vec<_>>>()?;
         let cwd = cwd.or_else(|| roots.first().cloned());
-        let shown =
-            |folder: &Folder| if gate.is_open(&folder.real) { folder.real.clone() } else { folder.named.clone() };
+        let shown = |folder: &WorkspaceFolder| {
+            if gate.is_open(&folder.real) { folder.real.clone() } else { folder.named.clone() }
+        };
         let work = cwd.as_ref().map_or_else(|| PathBuf::from("/"), shown);
         let project = cwd.as_ref().and_then(|cwd| project_of(&cwd.real).ok()).unwrap_or_else(|| work.clone());
         let others = roots.iter().map(shown).filter(|root| *root != work).collect();
-        let mut folders: Vec<Folder> = cwd.into_iter().chain(roots).collect();
+        let mut folders: Vec<WorkspaceFolder> = cwd.into_iter().chain(roots).collect();
         folders.dedup();
         Ok(Session::new(new_session(open, work, others, project, Some(Workspace::new(gate, folders)))))
     }

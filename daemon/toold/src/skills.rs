@@ -10,8 +10,8 @@ use std::time::Duration;
 use toold_builtins::memories::{self, MemoryScope};
 use toold_builtins::skills::{Skills, find_skills};
 use toold_builtins::{offered, skill};
-use toold_engine::offers::Offer;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::offers::SourceOffer;
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::tool::SourceKind;
 
@@ -27,9 +27,9 @@ pub struct SkillTools(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    skills: HashMap<Scope, Skills>,
+    skills: HashMap<SourceScope, Skills>,
     /// By their ids.
-    memories: HashMap<Scope, Vec<String>>,
+    memories: HashMap<SourceScope, Vec<String>>,
 }
 
 /// Registers the tool, and follows the folders from then on.
@@ -70,13 +70,13 @@ pub fn refresh(state: &State) {
         // A project without skills of its own sees the same tool as everybody.
         let own = skills.skills.iter().any(|skill| global.find(&skill.name) != Some(skill));
         let memories = memories::ids(&state.builtins, Some(&project));
-        let scope = Scope::Project(project);
+        let scope = SourceScope::Project(project);
         offers.extend(put(state, &mut known.skills, scope.clone(), own.then_some(skills)));
         offers.extend(offer_memories(state, &mut known.memories, scope, memories));
     }
-    offers.extend(put(state, &mut known.skills, Scope::Global, Some(global)));
+    offers.extend(put(state, &mut known.skills, SourceScope::Global, Some(global)));
     let memories = memories::ids(&state.builtins, None);
-    offers.extend(offer_memories(state, &mut known.memories, Scope::Global, memories));
+    offers.extend(offer_memories(state, &mut known.memories, SourceScope::Global, memories));
     // A plugin of the user's keeps its prompts, whatever skills a project brings.
     let offers = offers.into_iter().map(|(key, offer)| (key, Origin::ProjectPlugin, offer));
     state.engine.offers.commit(offers.collect());
@@ -85,10 +85,10 @@ pub fn refresh(state: &State) {
 /// Registers the tool, and gives what is offered from now on if that is something else.
 fn put(
     state: &State,
-    known: &mut HashMap<Scope, Skills>,
-    scope: Scope,
+    known: &mut HashMap<SourceScope, Skills>,
+    scope: SourceScope,
     skills: Option<Skills>,
-) -> Option<(SourceKey, Offer)> {
+) -> Option<(SourceKey, SourceOffer)> {
     if known.get(&scope) == skills.as_ref() {
         return None;
     }
@@ -96,7 +96,7 @@ fn put(
     let Some(skills) = skills else {
         state.engine.registry.remove(key.clone());
         known.remove(&scope);
-        return Some((key, Offer::default()));
+        return Some((key, SourceOffer::default()));
     };
     let tool = skill::tool(&state.builtins, &skills);
     if let Err(error) = state.engine.registry.put(key.clone(), Origin::Builtin, vec![tool]) {
@@ -109,16 +109,16 @@ fn put(
 
 fn offer_memories(
     state: &State,
-    known: &mut HashMap<Scope, Vec<String>>,
-    scope: Scope,
+    known: &mut HashMap<SourceScope, Vec<String>>,
+    scope: SourceScope,
     ids: Vec<String>,
-) -> Option<(SourceKey, Offer)> {
+) -> Option<(SourceKey, SourceOffer)> {
     if known.get(&scope).map_or(&[][..], Vec::as_slice) == ids {
         return None;
     }
     let whose = match &scope {
-        Scope::Global => MemoryScope::Global,
-        Scope::Project(_) => MemoryScope::Project,
+        SourceScope::Global => MemoryScope::Global,
+        SourceScope::Project(_) => MemoryScope::Project,
     };
     let offer = offered::of_memories(&state.builtins, whose, &ids);
     let key = key("memories", &scope);
@@ -126,6 +126,6 @@ fn offer_memories(
     Some((key, offer))
 }
 
-fn key(name: &str, scope: &Scope) -> SourceKey {
+fn key(name: &str, scope: &SourceScope) -> SourceKey {
     SourceKey { kind: SourceKind::Builtin, name: name.into(), scope: scope.clone() }
 }

@@ -16,7 +16,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toold_engine::execute::SPANS;
+use toold_engine::trace::SPANS;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Layer;

@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 use toold::daemon::{Daemon, Options};
 use toold::places::Places;
 use toold::transport::unix::Socket;
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::schema::Schema;
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Annotations, Source, SourceKind, ToolName};
 
 /// A server process; killed when dropped.
@@ -212,7 +213,7 @@ pub(crate) fn daemon(dir: &Path) {
             environment: Vec::new(),
         })
         .unwrap();
-        let key = SourceKey { kind: SourceKind::Builtin, name: "bench".into(), scope: Scope::Global };
+        let key = SourceKey { kind: SourceKind::Builtin, name: "bench".into(), scope: SourceScope::Global };
         let tools = vec![
             Bench::tool("noop_native", Does::Nothing),
             Bench::tool("noop_progress", Does::Progress),
@@ -239,7 +240,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn tool(name: &str, does: Does) -> Arc<dyn Tool> {
+    fn tool(name: &str, does: Does) -> Arc<dyn Callable> {
         let spec = ToolSpec {
             name: ToolName::parse(name).unwrap(),
             label: name.into(),
@@ -263,7 +264,7 @@ impl Bench {
     }
 }
 
-impl Tool for Bench {
+impl Callable for Bench {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::Value;
 use toold_proto::call::Progress;
-use toold_proto::event::{Event, Outcome, SubscribeEvents, What};
+use toold_proto::event::{Event, EventBody, Outcome, SubscribeEvents};
 use toold_proto::method::EventsSubscribe;
 use toold_proto::todo::TodoStatus;
 use toold_proto::tool::SessionId;
@@ -60,8 +60,8 @@ pub(crate) async fn run(args: Events, globals: &Globals) -> anyhow::Result<u8> {
 pub(crate) fn line(event: &Value) -> String {
     match serde_json::from_value::<Event>(event.clone()) {
         Ok(event) => {
-            let (style, text) = describe(&event.what);
-            format!("{DIM}{}{DIM:#} {style}{:<19}{style:#} {text}", clock(&event.at), event.what.kind())
+            let (style, text) = describe(&event.body);
+            format!("{DIM}{}{DIM:#} {style}{:<19}{style:#} {text}", clock(&event.at), event.body.kind())
         }
         Err(_) => {
             let at = event["at"].as_str().unwrap_or_default();
@@ -77,19 +77,21 @@ fn clock(at: &str) -> String {
 }
 
 /// What happened, in a style that says how that is.
-pub(crate) fn describe(what: &What) -> (Style, String) {
+pub(crate) fn describe(what: &EventBody) -> (Style, String) {
     let plain = Style::new();
     match what {
-        What::ToolsChanged { revision, added, removed, changed } => {
+        EventBody::ToolsChanged { revision, added, removed, changed } => {
             let names = |sign: char, names: &[toold_proto::tool::ToolName]| -> String {
                 names.iter().map(|name| format!(" {sign}{name}")).collect()
             };
             let names = [names('+', added), names('-', removed), names('~', changed)].concat();
             (NAME, format!("revision {revision}{names}"))
         }
-        What::ResourcesChanged {} | What::PromptsChanged {} => (NAME, "what plugins offer beside tools".to_owned()),
-        What::CallStarted { call_id, tool, .. } => (plain, format!("{tool} {DIM}{call_id}{DIM:#}")),
-        What::CallProgress { call_id, progress, .. } => {
+        EventBody::ResourcesChanged {} | EventBody::PromptsChanged {} => {
+            (NAME, "what plugins offer beside tools".to_owned())
+        }
+        EventBody::CallStarted { call_id, tool, .. } => (plain, format!("{tool} {DIM}{call_id}{DIM:#}")),
+        EventBody::CallProgress { call_id, progress, .. } => {
             let text = match progress {
                 Progress::Output { text, .. } | Progress::Message { text } => text.clone(),
                 Progress::Update { progress, total, message, .. } => {
@@ -99,7 +101,7 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
             };
             (DIM, format!("{} {DIM}{call_id}{DIM:#}", shorten(&one_line(&text), 120)))
         }
-        What::CallFinished { call_id, tool, outcome, duration_ms, .. } => {
+        EventBody::CallFinished { call_id, tool, outcome, duration_ms, .. } => {
             let style = match outcome {
                 Outcome::Ok => GOOD,
                 Outcome::Cancelled | Outcome::Skipped => WARN,
@@ -113,10 +115,10 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
             let took = output::duration(*duration_ms);
             (style, format!("{tool} {style}{}{style:#} in {took} {DIM}{call_id}{DIM:#}", outcome.as_str()))
         }
-        What::PermissionAsked { request, .. } => {
+        EventBody::PermissionAsked { request, .. } => {
             (WARN, format!("{} wants {} {}", one_line(&request.tool), request.category, one_line(&request.target)))
         }
-        What::PermissionResolved { resolved, .. } => {
+        EventBody::PermissionResolved { resolved, .. } => {
             let action = serde_json::to_value(resolved.action).unwrap_or_default();
             let scope = resolved.scope.map(|scope| format!(" {}", scope.as_str())).unwrap_or_default();
             (
@@ -128,46 +130,46 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
                 ),
             )
         }
-        What::QuestionAsked { request, .. } => (WARN, shorten(&one_line(&request.question), 200)),
-        What::QuestionAnswered { resolved, .. } => {
+        EventBody::QuestionAsked { request, .. } => (WARN, shorten(&one_line(&request.question), 200)),
+        EventBody::QuestionAnswered { resolved, .. } => {
             let end = serde_json::to_value(resolved.action).unwrap_or_default();
             let id = one_line(&resolved.request_id);
             (plain, format!("{} {DIM}{id}{DIM:#}", end.as_str().unwrap_or_default()))
         }
-        What::PluginLoaded { plugin, tools, .. } => {
+        EventBody::PluginLoaded { plugin, tools, .. } => {
             (GOOD, format!("{}: {}", one_line(plugin), one_line(&tools.join(" "))))
         }
-        What::PluginFailed { plugin, error, .. } => {
+        EventBody::PluginFailed { plugin, error, .. } => {
             let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
             let place = error.file.as_deref().map(|file| format!(" {DIM}{}{line}{DIM:#}", one_line(file)));
             (BAD, format!("{}: {}{}", one_line(plugin), one_line(&error.message), place.unwrap_or_default()))
         }
-        What::PluginUntrusted { plugin, path } => {
+        EventBody::PluginUntrusted { plugin, path } => {
             (WARN, format!("{} waits for trust {DIM}{}{DIM:#}", one_line(plugin), one_line(path)))
         }
-        What::PluginUnloaded { plugin, .. } => (WARN, one_line(plugin)),
-        What::ConfigChanged { file, problems, .. } => match problems.first() {
+        EventBody::PluginUnloaded { plugin, .. } => (WARN, one_line(plugin)),
+        EventBody::ConfigChanged { file, problems, .. } => match problems.first() {
             Some(problem) => (BAD, format!("{}: {}", one_line(file), one_line(problem))),
             None => (GOOD, one_line(file)),
         },
-        What::SessionOpened { session_id, cwd } => (plain, format!("{} {DIM}{session_id}{DIM:#}", one_line(cwd))),
-        What::SessionClosed { session_id } => (plain, format!("{DIM}{session_id}{DIM:#}")),
-        What::SessionMode { session_id, mode } => {
+        EventBody::SessionOpened { session_id, cwd } => (plain, format!("{} {DIM}{session_id}{DIM:#}", one_line(cwd))),
+        EventBody::SessionClosed { session_id } => (plain, format!("{DIM}{session_id}{DIM:#}")),
+        EventBody::SessionMode { session_id, mode } => {
             let mode = serde_json::to_value(mode).unwrap_or_default();
             (WARN, format!("{} {DIM}{session_id}{DIM:#}", mode.as_str().unwrap_or_default()))
         }
-        What::TodoChanged { session_id, items } => {
+        EventBody::TodoChanged { session_id, items } => {
             let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
             (plain, format!("{done} of {} done {DIM}{session_id}{DIM:#}", items.len()))
         }
-        What::ShellStarted { shell_id, command, .. } => {
+        EventBody::ShellStarted { shell_id, command, .. } => {
             (plain, format!("{} {DIM}{}{DIM:#}", shorten(&one_line(command), 120), one_line(shell_id)))
         }
-        What::ShellExited { shell_id, status, exit_code, .. } => {
+        EventBody::ShellExited { shell_id, status, exit_code, .. } => {
             let style = if *exit_code == Some(0) { GOOD } else { WARN };
             (style, format!("{} {DIM}{}{DIM:#}", one_line(status), one_line(shell_id)))
         }
-        What::Notice { plugin, level, message, .. } => {
+        EventBody::Notice { plugin, level, message, .. } => {
             let from = plugin.as_deref().unwrap_or("toold");
             let style = match level.as_str() {
                 "error" => BAD,
@@ -176,18 +178,18 @@ pub(crate) fn describe(what: &What) -> (Style, String) {
             };
             (style, format!("{}: {}", one_line(from), one_line(message)))
         }
-        What::Log { plugin, level, message, fields, .. } => {
+        EventBody::Log { plugin, level, message, fields, .. } => {
             let mut told = shorten(&one_line(message), 200);
             if let Some(fields) = fields {
                 told = format!("{told} {}", shorten(&one_line(&fields.to_string()), 200));
             }
             (DIM, format!("{}: {}: {told}", one_line(plugin), one_line(level)))
         }
-        What::Message { plugin, role, content, .. } => {
+        EventBody::Message { plugin, role, content, .. } => {
             (plain, format!("{} as {}: {}", one_line(plugin), one_line(role), shorten(&one_line(content), 200)))
         }
-        What::Lagged { missed: Some(missed) } => (WARN, format!("{missed} events are lost")),
-        What::Lagged { missed: None } => (WARN, "events are lost".to_owned()),
+        EventBody::Lagged { missed: Some(missed) } => (WARN, format!("{missed} events are lost")),
+        EventBody::Lagged { missed: None } => (WARN, "events are lost".to_owned()),
     }
 }
 

@@ -19,7 +19,7 @@ use toold_client::client::connect_stream;
 use toold_client::{Client, ClientError, environment};
 use toold_proto::daemon::NoParams;
 use toold_proto::method::DaemonGetStatus;
-use toold_proto::session::Role;
+use toold_proto::session::ClientRole;
 
 use crate::cli::Globals;
 use crate::commands::mcp::bridge::Bridge;
@@ -88,7 +88,7 @@ struct Said<'a> {
 /// The variables that this program was started with, for the commands of the client's sessions: a virtual environment,
 /// a version of Node or a toolchain of Rust is chosen by them.
 fn passed_on(variables: impl Iterator<Item = (OsString, OsString)>) -> Map<String, Value> {
-    let variables = environment::passed_on(Some(Role::Agent), variables);
+    let variables = environment::passed_on(Some(ClientRole::Agent), variables);
     variables.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 

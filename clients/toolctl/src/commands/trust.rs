@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use toold_client::{Client, ClientError};
-use toold_proto::event::{Event, SubscribeEvents, What};
+use toold_proto::event::{Event, EventBody, SubscribeEvents};
 use toold_proto::method::{EventsSubscribe, PluginsDisable, PluginsEnable, PluginsTrust};
 use toold_proto::plugin::{NamePlugin, PluginList, TrustItem, TrustPlugins, TrustReport, TrustedKind};
 
@@ -169,9 +169,9 @@ async fn trust_again(client: &Client, asked: &TrustPlugins) -> anyhow::Result<()
 }
 
 fn concerns(event: &Event, project: &str) -> bool {
-    match &event.what {
-        What::PluginUntrusted { path, .. } => std::path::Path::new(path).starts_with(project),
-        What::ConfigChanged { project: of, .. } => of.as_deref() == Some(project),
+    match &event.body {
+        EventBody::PluginUntrusted { path, .. } => std::path::Path::new(path).starts_with(project),
+        EventBody::ConfigChanged { project: of, .. } => of.as_deref() == Some(project),
         _ => false,
     }
 }

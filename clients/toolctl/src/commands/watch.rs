@@ -8,7 +8,7 @@ use clap::Args;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde_json::Value;
 use toold_proto::call::Progress;
-use toold_proto::event::{Event, SubscribeEvents, What};
+use toold_proto::event::{Event, EventBody, SubscribeEvents};
 use toold_proto::method::EventsSubscribe;
 use toold_proto::tool::{CallId, SessionId};
 
@@ -73,9 +73,11 @@ impl Running {
 
     fn tell(&mut self, event: &Value) -> io::Result<()> {
         let Some(bars) = &self.bars else { return self.line(event) };
-        let Ok(Event { what, .. }) = serde_json::from_value::<Event>(event.clone()) else { return self.line(event) };
+        let Ok(Event { body: what, .. }) = serde_json::from_value::<Event>(event.clone()) else {
+            return self.line(event);
+        };
         match what {
-            What::CallStarted { call_id, session_id, tool } => {
+            EventBody::CallStarted { call_id, session_id, tool } => {
                 let bar = bars.add(ProgressBar::new_spinner());
                 bar.set_style(live::spinner());
                 bar.set_prefix(tool.to_string());
@@ -83,13 +85,13 @@ impl Running {
                 self.calls.insert((session_id, call_id), bar);
                 Ok(())
             }
-            What::CallProgress { call_id, session_id, progress } => {
+            EventBody::CallProgress { call_id, session_id, progress } => {
                 if let Some(bar) = self.calls.get(&(session_id, call_id)) {
                     show(bar, &progress);
                 }
                 Ok(())
             }
-            What::CallFinished { ref call_id, ref session_id, .. } => {
+            EventBody::CallFinished { ref call_id, ref session_id, .. } => {
                 if let Some(bar) = self.calls.remove(&(session_id.clone(), call_id.clone())) {
                     bar.finish_and_clear();
                 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use toold_proto::audit::AuditEntry;
 use toold_proto::call::Progress;
 use toold_proto::daemon::DaemonStatus;
-use toold_proto::event::{Event, What as Happened};
+use toold_proto::event::{Event, EventBody as Happened};
 use toold_proto::permission::{Ask, PermissionEvent, ReplyPermission};
 use toold_proto::plugin::Plugin;
 use toold_proto::session::SessionInfo;
@@ -193,7 +193,7 @@ impl State {
                 text: one_line(&event.to_string()),
             });
         };
-        match &event.what {
+        match &event.body {
             Happened::ToolsChanged { .. } => self.outdated.insert(What::Tools),
             Happened::PluginLoaded { .. }
             | Happened::PluginFailed { .. }
@@ -244,9 +244,9 @@ impl State {
                 What::ALL.into_iter().for_each(|what| self.outdated.insert(what));
             }
         }
-        let (style, text) = events::describe(&event.what);
+        let (style, text) = events::describe(&event.body);
         let text = anstream::adapter::strip_str(&text).to_string();
-        self.tell(Line { at: event.at, kind: event.what.kind().to_owned(), style, text });
+        self.tell(Line { at: event.at, kind: event.body.kind().to_owned(), style, text });
     }
 
     fn tell(&mut self, line: Line) {

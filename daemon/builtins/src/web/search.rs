@@ -138,7 +138,7 @@ impl Search {
             Service::Searxng { url } => {
                 let mut url = url.clone();
                 url.path_segments_mut()
-                    .map_err(|()| ToolError::Told(format!("{} is no base", self.name())))?
+                    .map_err(|()| ToolError::Failed(format!("{} is no base", self.name())))?
                     .pop_if_empty()
                     .push("search");
                 url.query_pairs_mut().append_pair("q", &text).append_pair("format", "json");

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toold_engine::Settings;
-use toold_engine::execute::CallError;
+use toold_engine::call::CallError;
 use toold_proto::call::Stream;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;

@@ -2,7 +2,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toold_engine::execute::CallError;
+use toold_engine::call::CallError;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;
 

@@ -8,12 +8,13 @@ use tokio_util::sync::CancellationToken;
 use toold_builtins::shared::{Places, Shared};
 use toold_builtins::skills::SkillPlaces;
 use toold_engine::Engine;
-use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
+use toold_engine::call::{Call, CallError, Caller, Principal};
+use toold_engine::execute::execute;
 use toold_engine::policy::pattern::Pattern;
 use toold_engine::policy::{Policy, Rule};
 use toold_engine::progress::ProgressSink;
-use toold_engine::registry::{Scope, SourceKey};
-use toold_engine::session::{Filter, NewSession, Session};
+use toold_engine::registry::{SourceKey, SourceScope};
+use toold_engine::session::{NewSession, Session, SessionFilter};
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_proto::call::{Progress, Stream};
@@ -57,7 +58,7 @@ impl House {
         let engine = Arc::new(Engine::new("test"));
         let environment = Environment::inherited(std::env::vars_os());
         let shared = Arc::new(Shared::new(environment, places(&top)));
-        let key = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: Scope::Global };
+        let key = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: SourceScope::Global };
         engine.registry.put(key, Origin::Builtin, toold_builtins::all(&shared)).unwrap();
         let session = session("s1", &root);
         let (session, _) = engine.sessions.open(session);
@@ -155,7 +156,7 @@ pub(crate) fn session(id: &str, root: &Path) -> Session {
         client: None,
         model: None,
         env: [("FROM_SESSION".to_owned(), "yes".to_owned())].into(),
-        filter: Filter::default(),
+        filter: SessionFilter::default(),
         workspace: None,
     })
 }

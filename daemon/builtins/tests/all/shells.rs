@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toold_builtins::shells::{Ended, ShellError};
-use toold_engine::execute::{Caller, Principal};
+use toold_engine::call::{Caller, Principal};
 use toold_proto::permission::Verdict;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;

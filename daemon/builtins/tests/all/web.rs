@@ -173,7 +173,7 @@ async fn a_cancelled_fetch_ends() {
         vec![Step::Hang]
     })
     .await;
-    let call = toold_engine::execute::Call { arguments: json!({"url": server.url("/")}), ..call };
+    let call = toold_engine::call::Call { arguments: json!({"url": server.url("/")}), ..call };
     assert!(house.run(call).await.is_err());
 }
 

@@ -9,11 +9,11 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 use toold_proto::permission::{Ask, ReplyPermission, Resolution, Resolved};
 
-use crate::asks::{Answer, Asked, denied, ended, refused};
-use crate::counts::At;
+use crate::asks::{AskAnswer, PendingAsk, denied, ended, refused};
+use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::need::Need;
-use crate::prompts::Waited;
+use crate::prompts::WaitOutcome;
 use crate::time::rfc3339;
 use crate::tool::ToolError;
 
@@ -42,7 +42,7 @@ pub async fn relay(
 ) -> Result<Relayed, ToolError> {
     let engine = &cx.engine;
     let settings = engine.settings.load_full();
-    let shown = |number| Asked {
+    let shown = |number| PendingAsk {
         need: Arc::new(need_of(theirs)),
         project: cx.session.project().to_owned(),
         is_relayed: true,
@@ -67,7 +67,7 @@ pub async fn relay(
         return Ok(Relayed::Nobody);
     };
     let _pause = cx.deadline.pause();
-    let _counted = engine.counts.stay(At::Person);
+    let _counted = engine.counts.stay(CallStage::Person);
     let request_id = waiter.prompt.ask.request_id.clone();
     let need = Need { target: format!("{from}: {}", theirs.target), ..need_of(theirs) };
     let nobody = |resolution| ended(&request_id, resolution, denied("nobody answered", "nobody answered"));
@@ -79,14 +79,14 @@ pub async fn relay(
             // Dropping the waiter ends the prompt.
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             waited = waiter.wait() => break match waited {
-                Waited::Answered(ended) => (ended, Relayed::Nobody),
-                Waited::Expired => (waiter.resolve(nobody(Resolution::Expired)), Relayed::Nobody),
-                Waited::Alone => (waiter.resolve(nobody(Resolution::Cancelled)), Relayed::Nobody),
+                WaitOutcome::Answered(ended) => (ended, Relayed::Nobody),
+                WaitOutcome::Expired => (waiter.resolve(nobody(Resolution::Expired)), Relayed::Nobody),
+                WaitOutcome::Alone => (waiter.resolve(nobody(Resolution::Cancelled)), Relayed::Nobody),
             },
             there = &mut elsewhere => {
                 let rule = format!("answer on {from}");
                 let answer = match there.action {
-                    Resolution::Allow => Answer::Allowed { rule: rule.clone(), scope: None },
+                    Resolution::Allow => AskAnswer::Allowed { rule: rule.clone(), scope: None },
                     Resolution::Deny | Resolution::Cancelled | Resolution::Expired => refused(&rule, &need, "there"),
                 };
                 let mut end = ended(&request_id, there.action, answer);
@@ -97,8 +97,8 @@ pub async fn relay(
         }
     };
     match &over.answer {
-        Answer::Allowed { rule, .. } => cx.record(&need, "allow", rule.clone()),
-        Answer::Denied { rule, .. } => cx.record(&need, "deny", rule.clone()),
+        AskAnswer::Allowed { rule, .. } => cx.record(&need, "allow", rule.clone()),
+        AskAnswer::Denied { rule, .. } => cx.record(&need, "deny", rule.clone()),
     }
     Ok(over.reply.map_or(otherwise, Relayed::Answered))
 }

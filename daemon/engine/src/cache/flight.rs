@@ -6,33 +6,33 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
-use crate::cache::{Key, Outcome};
+use crate::cache::{CacheKey, CachedOutcome};
 use crate::cx::Cx;
 
 /// The calls that others may follow.
 #[derive(Default)]
-pub(crate) struct Flights(Mutex<HashMap<Key, Flight>>);
+pub(crate) struct Flights(Mutex<HashMap<CacheKey, Flight>>);
 
 /// A call that runs, or is about to.
 #[derive(Clone)]
 pub(crate) struct Flight {
     pub(crate) leader: Arc<Cx>,
-    phase: watch::Receiver<Phase>,
+    phase: watch::Receiver<FlightPhase>,
 }
 
 #[derive(Clone)]
-pub(crate) enum Phase {
+pub(crate) enum FlightPhase {
     /// It looks for a result, or waits for its turn.
     Waits,
     Runs,
     Ended {
-        outcome: Arc<Outcome>,
+        outcome: Arc<CachedOutcome>,
         /// It had been there already.
         cached: bool,
     },
 }
 
-pub(crate) enum Joined {
+pub(crate) enum FlightRole {
     Leads(Leading),
     Follows(Flight),
 }
@@ -40,47 +40,47 @@ pub(crate) enum Joined {
 /// The place of a leader. Dropped without an end, it leaves the place to its followers.
 pub(crate) struct Leading {
     flights: Arc<Flights>,
-    key: Key,
-    phase: watch::Sender<Phase>,
+    key: CacheKey,
+    phase: watch::Sender<FlightPhase>,
 }
 
 impl Flights {
     /// The first call with a key leads.
-    pub(crate) fn join(self: &Arc<Self>, key: &Key, cx: &Arc<Cx>) -> Joined {
+    pub(crate) fn join(self: &Arc<Self>, key: &CacheKey, cx: &Arc<Cx>) -> FlightRole {
         match self.lock().entry(key.clone()) {
-            Entry::Occupied(flight) => Joined::Follows(flight.get().clone()),
+            Entry::Occupied(flight) => FlightRole::Follows(flight.get().clone()),
             Entry::Vacant(place) => {
-                let (sender, phase) = watch::channel(Phase::Waits);
+                let (sender, phase) = watch::channel(FlightPhase::Waits);
                 place.insert(Flight { leader: cx.clone(), phase });
-                Joined::Leads(Leading { flights: self.clone(), key: key.clone(), phase: sender })
+                FlightRole::Leads(Leading { flights: self.clone(), key: key.clone(), phase: sender })
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Flight>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CacheKey, Flight>> {
         self.0.lock().expect("no code panics while it holds this lock")
     }
 }
 
 impl Flight {
     /// The next phase; `None` when the leader gave up. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Option<Phase> {
+    pub(crate) async fn next(&mut self) -> Option<FlightPhase> {
         self.phase.changed().await.ok()?;
         Some(self.phase.borrow_and_update().clone())
     }
 
-    pub(crate) fn now(&mut self) -> Phase {
+    pub(crate) fn now(&mut self) -> FlightPhase {
         self.phase.borrow_and_update().clone()
     }
 }
 
 impl Leading {
     pub(crate) fn runs(&self) {
-        self.phase.send_replace(Phase::Runs);
+        self.phase.send_replace(FlightPhase::Runs);
     }
 
-    pub(crate) fn end(self, outcome: Arc<Outcome>, cached: bool) {
-        self.phase.send_replace(Phase::Ended { outcome, cached });
+    pub(crate) fn end(self, outcome: Arc<CachedOutcome>, cached: bool) {
+        self.phase.send_replace(FlightPhase::Ended { outcome, cached });
     }
 }
 

@@ -5,22 +5,22 @@ use std::sync::{Arc, Weak};
 
 use serde_json::{Map, Value, json};
 
+use crate::callable::Callable;
 use crate::cx::Cx;
 use crate::need::Need;
-use crate::tool::Tool;
 
 /// What two calls must have in common to share a result: the very tool, the arguments, the folder, what
 /// the session adds to the environment, and what they are about to touch, since a link may lead elsewhere
 /// than it did.
 #[derive(Clone)]
-pub(crate) struct Key {
+pub(crate) struct CacheKey {
     /// Weak: a tool that was replaced goes with its plugin, and its address stays taken.
-    tool: Weak<dyn Tool>,
+    tool: Weak<dyn Callable>,
     rest: Arc<str>,
 }
 
-impl Key {
-    pub(crate) fn new(cx: &Cx, tool: &Arc<dyn Tool>, input: &Value, needs: &[Need]) -> Self {
+impl CacheKey {
+    pub(crate) fn new(cx: &Cx, tool: &Arc<dyn Callable>, input: &Value, needs: &[Need]) -> Self {
         let session = &cx.session;
         let needs: Vec<Value> = needs.iter().map(|need| json!([need.category, need.target])).collect();
         let rest = json!([canonical(input), cx.cwd, session.cwd, session.project(), session.env, session.model, needs]);
@@ -36,15 +36,15 @@ impl Key {
     }
 }
 
-impl PartialEq for Key {
+impl PartialEq for CacheKey {
     fn eq(&self, other: &Self) -> bool {
         self.address() == other.address() && self.rest == other.rest
     }
 }
 
-impl Eq for Key {}
+impl Eq for CacheKey {}
 
-impl Hash for Key {
+impl Hash for CacheKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.address().hash(state);
         self.rest.hash(state);

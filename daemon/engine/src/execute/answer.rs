@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use toold_proto::tool::{Block, ToolResult};
 
-use super::books::Running;
-use super::{CallError, list};
+use super::call_record::CallRecord;
+use crate::call::{CallError, list};
 use crate::cx::Cx;
 use crate::spool::cut;
 use crate::tool::{ToolError, ToolOutput, ToolSpec};
@@ -44,12 +44,12 @@ pub(super) fn change_output(output: &mut ToolOutput, changed: Value) {
 }
 
 /// Maps what a tool or the policy said to an answer.
-pub(super) async fn told(cx: &Cx, running: &Running, error: ToolError) -> Result<ToolResult, CallError> {
+pub(super) async fn into_answer(cx: &Cx, record: &CallRecord, error: ToolError) -> Result<ToolResult, CallError> {
     match error {
-        ToolError::Told(words) => answer(cx, running, ToolOutput::error(words)).await,
+        ToolError::Failed(words) => answer(cx, record, ToolOutput::error(words)).await,
         ToolError::Denied(denial) => {
             let permission = json!({"category": denial.category, "target": denial.target, "rule": denial.rule});
-            answer(cx, running, ToolOutput::error(&denial.message).with("permission", permission)).await
+            answer(cx, record, ToolOutput::error(&denial.message).with("permission", permission)).await
         }
         ToolError::Cancelled => Err(CallError::Cancelled),
         ToolError::Unavailable(words) => Err(CallError::Failed(words)),
@@ -59,7 +59,7 @@ pub(super) async fn told(cx: &Cx, running: &Running, error: ToolError) -> Result
 }
 
 /// Caps the text, keeps the whole in the spool, and makes the result.
-pub(super) async fn answer(cx: &Cx, running: &Running, mut output: ToolOutput) -> Result<ToolResult, CallError> {
+pub(super) async fn answer(cx: &Cx, record: &CallRecord, mut output: ToolOutput) -> Result<ToolResult, CallError> {
     let max = cx.engine.settings.load().max_result_text;
     let total: usize = output.content.iter().filter_map(Block::as_text).map(str::len).sum();
     if total > max {
@@ -72,7 +72,7 @@ pub(super) async fn answer(cx: &Cx, running: &Running, mut output: ToolOutput) -
         is_error: output.is_error,
         metadata: output.metadata,
         structured: output.structured,
-        duration_ms: running.duration().as_millis() as u64,
+        duration_ms: record.duration().as_millis() as u64,
         cached: false,
     })
 }

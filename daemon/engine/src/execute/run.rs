@@ -12,64 +12,65 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use crate::apart::Apart;
+use crate::blocking::Blocking;
+use crate::callable::Callable;
 use crate::cx::Cx;
 use crate::lanes::{Admitted, LaneGuard};
-use crate::tool::{Tool, ToolError, ToolOutput};
+use crate::tool::{ToolError, ToolOutput};
 
 /// How long a tool whose time is over may take to hand in what it has.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(250);
 
 /// What a call holds while it works.
-pub(super) struct Place {
+pub(super) struct Permits {
     pub(super) _admitted: Option<Admitted>,
     pub(super) _lane: Option<LaneGuard>,
 }
 
-type Work = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
+type ToolFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
 
 /// Runs the tool, until it ends, is cancelled, or its time is over.
 ///
-/// It is polled once in place, unless that may block: most calls end there. What does not gets a task of its own, so that it
+/// It is polled once in permits, unless that may block: most calls end there. What does not gets a task of its own, so that it
 /// runs beside others on any core, and lives on for its grace when the caller has been answered.
 pub(super) async fn run(
-    tool: Arc<dyn Tool>,
+    tool: Arc<dyn Callable>,
     input: Value,
     cx: &Arc<Cx>,
-    place: Place,
+    permits: Permits,
     limit: Duration,
 ) -> Result<ToolOutput, ToolError> {
     if cx.cancel.is_cancelled() {
         return Err(ToolError::Cancelled);
     }
     let may_block = tool.may_block();
-    let mut work: Work = Box::pin({
+    let mut work: ToolFuture = Box::pin({
         let cx = cx.clone();
         async move {
             let caught = AssertUnwindSafe(tool.call(input, &cx)).catch_unwind().await;
-            caught.unwrap_or_else(|panic| Err(ToolError::Unavailable(panic_words(&panic))))
+            caught.unwrap_or_else(|panic| Err(ToolError::Unavailable(panic_message(&panic))))
         }
     });
     if may_block {
-        work = Box::pin(Apart(work));
+        work = Box::pin(Blocking(work));
     } else if let Poll::Ready(output) = futures_util::poll!(&mut work) {
         return in_time(cx, output, limit);
     }
     // Boxed, with its timers: what ends at once pays for none of it.
-    Box::pin(wait(work, cx, place, limit)).await
+    Box::pin(wait(work, cx, permits, limit)).await
 }
 
 /// Waits for work that did not end at once.
-async fn wait(work: Work, cx: &Arc<Cx>, place: Place, limit: Duration) -> Result<ToolOutput, ToolError> {
+async fn wait(work: ToolFuture, cx: &Arc<Cx>, permits: Permits, limit: Duration) -> Result<ToolOutput, ToolError> {
     let (sender, mut receiver) = oneshot::channel();
-    cx.engine.tasks.spawn(supervise(work, cx.clone(), place, sender).in_current_span());
+    cx.engine.tasks.spawn(supervise(work, cx.clone(), permits, sender).in_current_span());
     tokio::select! {
         biased;
         output = &mut receiver => in_time(cx, received(output), limit),
         () = cx.cancel.cancelled() => Err(ToolError::Cancelled),
         () = cx.deadline.over() => {
             cx.set_timed_out();
-            match timeout(LAST_WORDS, receiver).await {
+            match timeout(LAST_OUTPUT_WAIT, receiver).await {
                 Ok(output) => in_time(cx, received(output), limit),
                 Err(_) => Ok(timed_out(cx, limit)),
             }
@@ -77,8 +78,13 @@ async fn wait(work: Work, cx: &Arc<Cx>, place: Place, limit: Duration) -> Result
     }
 }
 
-/// Owns the work of a call until it is gone, and frees its place then.
-async fn supervise(mut work: Work, cx: Arc<Cx>, place: Place, sender: oneshot::Sender<Result<ToolOutput, ToolError>>) {
+/// Owns the work of a call until it is gone, and frees its permits then.
+async fn supervise(
+    mut work: ToolFuture,
+    cx: Arc<Cx>,
+    permits: Permits,
+    sender: oneshot::Sender<Result<ToolOutput, ToolError>>,
+) {
     let output = tokio::select! {
         biased;
         output = &mut work => output,
@@ -94,7 +100,7 @@ async fn supervise(mut work: Work, cx: Arc<Cx>, place: Place, sender: oneshot::S
         }
     };
     drop(work);
-    drop(place);
+    drop(permits);
     // Fails when the caller has been answered already.
     let _ = sender.send(output);
 }
@@ -122,7 +128,7 @@ pub(super) fn timed_out(cx: &Cx, limit: Duration) -> ToolOutput {
     ToolOutput::error(text).with("timed_out", true)
 }
 
-pub(super) fn panic_words(panic: &Box<dyn std::any::Any + Send>) -> String {
+pub(super) fn panic_message(panic: &Box<dyn std::any::Any + Send>) -> String {
     let words = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
     /// Variables of the query, each of which may be absent.
     query: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     /// A segment of a path.
     Name(String),
@@ -39,7 +39,7 @@ impl Template {
         let (mut parts, mut query, mut rest) = (Vec::new(), Vec::new(), text);
         while let Some((literal, after)) = rest.split_once('{') {
             if !literal.is_empty() {
-                parts.push(Part::Literal(literal.to_owned()));
+                parts.push(TemplatePart::Literal(literal.to_owned()));
             }
             let (expression, after) = after.split_once('}').ok_or(TemplateError::Open)?;
             let wrong = || TemplateError::Expression(expression.to_owned());
@@ -47,8 +47,8 @@ impl Template {
                 Some(names) if after.is_empty() => query = names.split(',').map(str::to_owned).collect(),
                 Some(_) => return Err(wrong()),
                 None => parts.push(match expression.strip_prefix('+') {
-                    Some(name) => Part::Reserved(name.to_owned()),
-                    None => Part::Name(expression.to_owned()),
+                    Some(name) => TemplatePart::Reserved(name.to_owned()),
+                    None => TemplatePart::Name(expression.to_owned()),
                 }),
             }
             let template = Self { text: String::new(), parts: parts.clone(), query: query.clone() };
@@ -58,7 +58,7 @@ impl Template {
             rest = after;
         }
         if !rest.is_empty() {
-            parts.push(Part::Literal(rest.to_owned()));
+            parts.push(TemplatePart::Literal(rest.to_owned()));
         }
         let template = Self { text: text.to_owned(), parts, query };
         let names: Vec<&str> = template.variables().collect();
@@ -75,8 +75,8 @@ impl Template {
     /// In the order of the text.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let of_path = self.parts.iter().filter_map(|part| match part {
-            Part::Literal(_) => None,
-            Part::Name(name) | Part::Reserved(name) => Some(name.as_str()),
+            TemplatePart::Literal(_) => None,
+            TemplatePart::Name(name) | TemplatePart::Reserved(name) => Some(name.as_str()),
         });
         of_path.chain(self.query.iter().map(String::as_str))
     }
@@ -100,14 +100,14 @@ impl Template {
 }
 
 /// Tries the shortest value of each variable first: there are few variables, and URIs are short.
-fn match_parts(parts: &[Part], text: &str, values: &mut Map<String, Value>) -> bool {
+fn match_parts(parts: &[TemplatePart], text: &str, values: &mut Map<String, Value>) -> bool {
     let Some((first, rest)) = parts.split_first() else { return text.is_empty() };
     let (name, stops_at_slash) = match first {
-        Part::Literal(literal) => {
+        TemplatePart::Literal(literal) => {
             return text.strip_prefix(literal.as_str()).is_some_and(|text| match_parts(rest, text, values));
         }
-        Part::Name(name) => (name, true),
-        Part::Reserved(name) => (name, false),
+        TemplatePart::Name(name) => (name, true),
+        TemplatePart::Reserved(name) => (name, false),
     };
     let end = if stops_at_slash { text.find(['/', '?', '#']).unwrap_or(text.len()) } else { text.len() };
     let ends = text[..end].char_indices().skip(1).map(|(at, _)| at).chain((end > 0).then_some(end));

@@ -2,9 +2,9 @@
 
 use toold_proto::tool::Category;
 
-use crate::asks::suggest::{exact_pattern, suggestions};
 use crate::need::{Need, Word};
 use crate::policy::pattern::Pattern;
+use crate::policy::suggest::{exact_pattern, suggestions};
 
 /// Takes any bytes; panics when a pattern that can be read is not what it shows, or when what is made for a need
 /// does not match that need, or more than it.

@@ -15,27 +15,27 @@ use globset::{GlobBuilder, GlobMatcher};
 use toold_proto::tool::Category;
 
 use crate::need::Need;
-use crate::policy::pattern::host::Host;
-use crate::policy::pattern::words::Words;
+use crate::policy::pattern::host::HostPattern;
+use crate::policy::pattern::words::WordsPattern;
 
 /// A pattern that was read and is valid for its category.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
-    kind: Kind,
+    kind: PatternKind,
     specificity: Specificity,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum PatternKind {
     Any,
-    Words(Words),
+    Words(WordsPattern),
     Glob {
         glob: GlobMatcher,
         /// For `folder/**`: the folder itself.
         folder: Option<GlobMatcher>,
     },
-    Host(Host),
+    Host(HostPattern),
 }
 
 /// How narrowly a pattern matches; greater is more specific.
@@ -70,16 +70,16 @@ impl Pattern {
             return Err("it is empty".into());
         }
         let (kind, specificity) = match category {
-            _ if trimmed == "**" => (Kind::Any, specificity(0, usize::MAX)),
+            _ if trimmed == "**" => (PatternKind::Any, specificity(0, usize::MAX)),
             Category::Shell => {
-                let words = Words::parse(trimmed)?;
+                let words = WordsPattern::parse(trimmed)?;
                 let (literal, wildcards) = words.count();
-                (Kind::Words(words), specificity(literal, wildcards))
+                (PatternKind::Words(words), specificity(literal, wildcards))
             }
             Category::Network => {
-                let host = Host::parse(trimmed)?;
+                let host = HostPattern::parse(trimmed)?;
                 let (literal, wildcards) = host.count();
-                (Kind::Host(host), specificity(literal, wildcards))
+                (PatternKind::Host(host), specificity(literal, wildcards))
             }
             Category::FileRead | Category::FileWrite if !text.starts_with(['/', '*']) => {
                 return Err("a path must be absolute, or begin with **".into());
@@ -115,7 +115,7 @@ impl Pattern {
 
     /// `**`, which stands for every target.
     pub fn is_any(&self) -> bool {
-        matches!(self.kind, Kind::Any)
+        matches!(self.kind, PatternKind::Any)
     }
 
     /// Whether it stands for one target, having no wildcard.
@@ -126,13 +126,13 @@ impl Pattern {
     /// How specifically it matches a need of its category; `None` when it does not.
     pub fn matches(&self, need: &Need) -> Option<Specificity> {
         let matches = match &self.kind {
-            Kind::Any => true,
-            Kind::Glob { glob, folder } => {
+            PatternKind::Any => true,
+            PatternKind::Glob { glob, folder } => {
                 glob.is_match(&need.target) || folder.as_ref().is_some_and(|folder| folder.is_match(&need.target))
             }
-            Kind::Host(host) => host.matches(&need.target),
+            PatternKind::Host(host) => host.matches(&need.target),
             // What is unsure is covered by its own words alone.
-            Kind::Words(words) => {
+            PatternKind::Words(words) => {
                 (need.unsure.is_none() || self.is_exact())
                     && need.words.as_deref().is_some_and(|given| words.matches(given))
             }
@@ -145,19 +145,19 @@ impl Pattern {
     /// that is not understood is about each rule whose words occur in it, or about all when it may run anything.
     pub fn may_match(&self, need: &Need) -> Option<Specificity> {
         let may = match &self.kind {
-            Kind::Words(words) => {
+            PatternKind::Words(words) => {
                 need.may_run_any
                     || need.words.as_deref().is_some_and(|given| words.may_match(given))
                     || need.script.as_deref().is_some_and(|script| words.may_occur_in(script))
                     || (need.unsure.is_some() || need.words.is_none()) && words.may_occur_in(&need.target)
             }
-            Kind::Any | Kind::Glob { .. } | Kind::Host(_) => false,
+            PatternKind::Any | PatternKind::Glob { .. } | PatternKind::Host(_) => false,
         };
         let covers = |target: &String| match &self.kind {
-            Kind::Glob { glob, folder } => {
+            PatternKind::Glob { glob, folder } => {
                 glob.is_match(target) || folder.as_ref().is_some_and(|folder| folder.is_match(target))
             }
-            Kind::Any | Kind::Words(_) | Kind::Host(_) => false,
+            PatternKind::Any | PatternKind::Words(_) | PatternKind::Host(_) => false,
         };
         self.matches(need).or_else(|| (may || need.covers.iter().any(covers)).then_some(self.specificity))
     }
@@ -172,13 +172,13 @@ fn specificity(literal: usize, wildcards: usize) -> Specificity {
     Specificity { exact: wildcards == 0, literal, wildcards: std::cmp::Reverse(wildcards) }
 }
 
-fn globs(text: &str) -> Result<Kind, String> {
+fn globs(text: &str) -> Result<PatternKind, String> {
     let compile = |text: &str| {
         let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
         glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
     };
     let folder = text.strip_suffix("/**").filter(|folder| !folder.is_empty() && !folder.ends_with('\\'));
-    Ok(Kind::Glob { glob: compile(text)?, folder: folder.map(compile).transpose()? })
+    Ok(PatternKind::Glob { glob: compile(text)?, folder: folder.map(compile).transpose()? })
 }
 
 /// Segments without a wildcard, and wildcards.

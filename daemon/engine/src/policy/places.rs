@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 /// Files and folders, kept in one form, so that a path is compared with each of them as text: [`Path::starts_with`] takes both
 /// apart each time, and walks have each file judged that they come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places(Vec<PathBuf>);
+pub struct PathSet(Vec<PathBuf>);
 
-impl Places {
+impl PathSet {
     pub fn push(&mut self, place: PathBuf) {
         self.0.push(in_one_form(&place));
     }
@@ -22,13 +22,13 @@ impl Places {
     }
 }
 
-impl Extend<PathBuf> for Places {
+impl Extend<PathBuf> for PathSet {
     fn extend<T: IntoIterator<Item = PathBuf>>(&mut self, places: T) {
         places.into_iter().for_each(|place| self.push(place));
     }
 }
 
-impl From<Vec<PathBuf>> for Places {
+impl From<Vec<PathBuf>> for PathSet {
     fn from(places: Vec<PathBuf>) -> Self {
         let mut all = Self::default();
         all.extend(places);
@@ -67,7 +67,7 @@ mod tests {
     proptest! {
         #[test]
         fn places_hold_what_the_standard_library_says(path in path(), place in path()) {
-            let places = Places::from(vec![PathBuf::from(&place)]);
+            let places = PathSet::from(vec![PathBuf::from(&place)]);
             let expected = Path::new(&path).starts_with(&place);
             prop_assert_eq!(places.holding(&in_one_form(Path::new(&path))).is_some(), expected);
         }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_empty_place_holds_everything() {
-        let places = Places::from(vec![PathBuf::new()]);
+        let places = PathSet::from(vec![PathBuf::new()]);
         assert!(places.holding(Path::new("/a")).is_some());
         assert!(!is_in_one_form("/a/../b") && !is_in_one_form("a") && !is_in_one_form(""));
     }

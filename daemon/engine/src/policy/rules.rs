@@ -9,7 +9,7 @@ use toold_proto::permission::{RuleInfo, Verdict};
 use toold_proto::tool::Category;
 
 use crate::policy::pattern::{Pattern, escape_glob};
-use crate::policy::{Broken, Policy, Rule, ToolGlobs};
+use crate::policy::{BrokenRule, Policy, Rule, ToolGlobs};
 
 /// One `[[permission.rules]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -91,7 +91,7 @@ impl Policy {
     /// Denies all of a category, since what could not be read may have denied any of it.
     pub(super) fn close_category(&mut self, category: Category, project: Option<&Path>, told: &str) {
         let rule = format!("a rule that cannot be read: {told}");
-        self.closed.push(Broken { category, project: project.map(Path::to_owned), rule });
+        self.closed.push(BrokenRule { category, project: project.map(Path::to_owned), rule });
         if project.is_none() {
             self.broken.push(told.to_owned());
         }
@@ -100,7 +100,7 @@ impl Policy {
     /// A project's configuration cannot be read, and may have denied anything: all that needs leave is denied there.
     pub fn close_project(&mut self, project: &Path, problem: &str) {
         let rule = format!("a configuration that cannot be read: {problem}");
-        let closed = |category| Broken { category, project: Some(project.to_owned()), rule: rule.clone() };
+        let closed = |category| BrokenRule { category, project: Some(project.to_owned()), rule: rule.clone() };
         self.closed.extend(UNKNOWN.map(closed));
     }
 

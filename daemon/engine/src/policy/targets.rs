@@ -9,7 +9,7 @@ use crate::need::Word;
 
 /// Texts that are all alike: paths, names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum TargetShape {
     /// Absolute, links followed: no `//`, no `.` and no `..`, no slash at the end.
     Path,
     /// `SERVER/TOOL`, or `remote:NAME/TOOL`.
@@ -51,7 +51,7 @@ impl Position {
     }
 }
 
-impl Shape {
+impl TargetShape {
     /// Where a reader is after one byte more; `None` when no text of the shape goes on so.
     pub(super) fn step(self, position: Position, byte: u8) -> Option<Position> {
         let Position { phase, pending } = position;
@@ -122,12 +122,12 @@ impl Shape {
 }
 
 /// Of the categories whose patterns are globs.
-pub(super) fn shape_of(category: Category) -> Option<Shape> {
+pub(super) fn shape_of(category: Category) -> Option<TargetShape> {
     match category {
-        Category::FileRead | Category::FileWrite => Some(Shape::Path),
-        Category::Mcp => Some(Shape::McpTool),
+        Category::FileRead | Category::FileWrite => Some(TargetShape::Path),
+        Category::Mcp => Some(TargetShape::McpTool),
         // A frontend runs sub-agents of any name, and a plugin names what its own permission is for.
-        Category::Agent | Category::Plugin => Some(Shape::Text),
+        Category::Agent | Category::Plugin => Some(TargetShape::Text),
         Category::Shell | Category::Network => None,
     }
 }

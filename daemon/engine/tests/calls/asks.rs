@@ -7,10 +7,11 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use toold_engine::asks::{AskSubscription, Replier, ReplyError, grant_command, reply};
-use toold_engine::execute::{Call, CallError, execute};
+use toold_engine::asks::{AskReplyError, AskSubscription, Replier, grant_command, reply};
+use toold_engine::call::{Call, CallError};
+use toold_engine::execute::execute;
 use toold_engine::need::Need;
-use toold_engine::permit::{grant, revoke};
+use toold_engine::permission::{grant, revoke};
 use toold_engine::policy::pattern::Pattern;
 use toold_engine::policy::{Grant, GrantScope, GrantStore};
 use toold_engine::tool::ToolOutput;
@@ -21,11 +22,11 @@ use toold_proto::permission::{
 use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category};
 
-use crate::house::{Answer, Fake, House, Kept, session, settle, shell};
+use crate::test_engine::{Answer, Fake, Kept, TestEngine, session, settle, shell};
 
 /// `bash {line}` needs that line; `write {diff}` needs to write a file; `late {line}` asks while it runs.
-pub(crate) fn house() -> House {
-    House::new(tools())
+pub(crate) fn fixture() -> TestEngine {
+    TestEngine::new(tools())
 }
 
 fn tools() -> Vec<Fake> {
@@ -68,7 +69,7 @@ pub(crate) fn answer(ask: &Ask, action: Action) -> ReplyPermission {
     }
 }
 
-impl House {
+impl TestEngine {
     pub(crate) fn frontend(&self) -> AskSubscription {
         self.engine.asks.subscribe(true, None)
     }
@@ -77,7 +78,7 @@ impl House {
         self.start(self.prepare(name, arguments))
     }
 
-    pub(crate) fn reply(&self, wanted: ReplyPermission) -> Result<(), ReplyError> {
+    pub(crate) fn reply(&self, wanted: ReplyPermission) -> Result<(), AskReplyError> {
         reply(&self.engine, &wanted, &person("tester"))
     }
 
@@ -124,9 +125,9 @@ fn was_denied(answer: Answer, words: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_there_is_a_denial_at_once_that_says_how_to_allow_it() {
-    let house = house();
+    let fixture = fixture();
     let start = Instant::now();
-    let result = house.call("bash", bash("rm it's")).await.unwrap();
+    let result = fixture.call("bash", bash("rm it's")).await.unwrap();
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert!(
         result.text().ends_with(r"toolctl permissions grant shell 'rm '\''it'\''\'\'''\''s'\'''"),
@@ -136,10 +137,10 @@ async fn nobody_there_is_a_denial_at_once_that_says_how_to_allow_it() {
     assert_eq!(result.metadata["permission"]["category"], "shell");
     assert_eq!(result.metadata["permission"]["target"], "rm it's");
     assert!(result.metadata["permission"]["rule"].as_str().unwrap().contains("default of shell"));
-    assert_eq!(house.kinds(), ["call.started", "call.finished"]);
+    assert_eq!(fixture.kinds(), ["call.started", "call.finished"]);
     // One who only looks on is nobody.
-    let _watcher = house.engine.asks.subscribe(false, None);
-    was_denied(house.call("bash", bash("ls")).await, "no frontend");
+    let _watcher = fixture.engine.asks.subscribe(false, None);
+    was_denied(fixture.call("bash", bash("ls")).await, "no frontend");
 }
 
 #[test]
@@ -157,40 +158,40 @@ fn the_command_that_allows_it_can_be_parsed_back() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_lets_the_call_go_on_once() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let call = house.begin("bash", bash("git push"));
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let call = fixture.begin("bash", bash("git push"));
     let ask = next_ask(&mut frontend).await;
     assert_eq!((ask.category, ask.target.as_str(), ask.tool.as_str()), (Category::Shell, "git push", "bash"));
     assert_eq!(ask.suggestions[0].pattern, "git push");
-    house.allow(&ask, Scope::Once);
+    fixture.allow(&ask, Scope::Once);
     ran(call.await.unwrap());
     let end = next_end(&mut frontend).await;
     assert_eq!((end.action, end.scope), (Resolution::Allow, Some(Scope::Once)));
     assert_eq!(end.by.unwrap().client.as_deref(), Some("tester"));
-    let again = house.begin("bash", bash("git push"));
-    house.reply(answer(&next_ask(&mut frontend).await, Action::Deny)).unwrap();
+    let again = fixture.begin("bash", bash("git push"));
+    fixture.reply(answer(&next_ask(&mut frontend).await, Action::Deny)).unwrap();
     was_denied(again.await.unwrap(), "a person said no");
     let kinds = ["call.started", "permission.asked", "permission.resolved", "call.finished"];
-    assert_eq!(house.kinds(), [kinds, kinds].concat());
-    let rows = house.audit.0.lock().unwrap();
+    assert_eq!(fixture.kinds(), [kinds, kinds].concat());
+    let rows = fixture.audit.0.lock().unwrap();
     assert_eq!(rows[0].decisions[0].rule, "answer of tester (once)");
     assert_eq!(rows[1].decisions[0].verdict, "deny");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_needs_of_a_call_are_asked_in_order_and_the_first_denial_ends_it() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let call = house.begin("bash", bash("a && b && c"));
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let call = fixture.begin("bash", bash("a && b && c"));
     let first = next_ask(&mut frontend).await;
     assert_eq!(first.target, "a");
-    house.allow(&first, Scope::Once);
+    fixture.allow(&first, Scope::Once);
     next_end(&mut frontend).await;
     let second = next_ask(&mut frontend).await;
     assert_eq!(second.target, "b");
     let no = ReplyPermission { message: Some("use make".into()), ..answer(&second, Action::Deny) };
-    house.reply(no).unwrap();
+    fixture.reply(no).unwrap();
     was_denied(call.await.unwrap(), "a person said no: use make");
     next_end(&mut frontend).await;
     assert!(frontend.try_next().is_none());
@@ -198,16 +199,16 @@ async fn the_needs_of_a_call_are_asked_in_order_and_the_first_denial_ends_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_reply_counts_and_all_are_told() {
-    let house = house();
-    let mut frontends = [house.frontend(), house.frontend(), house.frontend()];
-    let call = house.begin("bash", bash("ls"));
+    let fixture = fixture();
+    let mut frontends = [fixture.frontend(), fixture.frontend(), fixture.frontend()];
+    let call = fixture.begin("bash", bash("ls"));
     let mut asks = Vec::new();
     for frontend in &mut frontends {
         asks.push(next_ask(frontend).await);
     }
-    house.reply(answer(&asks[1], Action::Deny)).unwrap();
-    let late = house.reply(answer(&asks[0], Action::Allow));
-    assert_eq!(late, Err(ReplyError::Unknown(asks[0].request_id.clone())));
+    fixture.reply(answer(&asks[1], Action::Deny)).unwrap();
+    let late = fixture.reply(answer(&asks[0], Action::Allow));
+    assert_eq!(late, Err(AskReplyError::Unknown(asks[0].request_id.clone())));
     was_denied(call.await.unwrap(), "");
     for frontend in &mut frontends {
         assert_eq!(next_end(frontend).await.action, Resolution::Deny);
@@ -220,38 +221,38 @@ async fn scopes_reach_as_far_as_they_say() {
     for (scope, same_project, other_project) in
         [(Scope::Session, false, false), (Scope::Project, true, false), (Scope::Always, true, true)]
     {
-        let house = house();
-        let mut frontend = house.frontend();
-        let call = house.begin("bash", bash("ls"));
-        house.allow(&next_ask(&mut frontend).await, scope);
+        let fixture = fixture();
+        let mut frontend = fixture.frontend();
+        let call = fixture.begin("bash", bash("ls"));
+        fixture.allow(&next_ask(&mut frontend).await, scope);
         ran(call.await.unwrap());
-        ran(house.unasked("bash", bash("ls")).await);
+        ran(fixture.unasked("bash", bash("ls")).await);
         drop(frontend);
         for (other, allowed) in [(session("s2", "/p"), same_project), (session("s3", "/q"), other_project)] {
-            let call = Call { session: other, ..house.prepare("bash", bash("ls")) };
-            assert_eq!(!execute(&house.engine, call).await.unwrap().is_error, allowed, "{scope:?}");
+            let call = Call { session: other, ..fixture.prepare("bash", bash("ls")) };
+            assert_eq!(!execute(&fixture.engine, call).await.unwrap().is_error, allowed, "{scope:?}");
         }
-        let other = house.call("bash", bash("ls -a")).await.unwrap();
+        let other = fixture.call("bash", bash("ls -a")).await.unwrap();
         assert!(other.is_error, "a grant is for exactly the target");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_denial_can_be_remembered() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let call = house.begin("bash", bash("rm x"));
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let call = fixture.begin("bash", bash("rm x"));
     let ask = next_ask(&mut frontend).await;
-    house.reply(ReplyPermission { scope: Some(Scope::Session), ..answer(&ask, Action::Deny) }).unwrap();
+    fixture.reply(ReplyPermission { scope: Some(Scope::Session), ..answer(&ask, Action::Deny) }).unwrap();
     was_denied(call.await.unwrap(), "");
-    was_denied(house.unasked("bash", bash("rm x")).await, "grant_01234567_1");
+    was_denied(fixture.unasked("bash", bash("rm x")).await, "grant_01234567_1");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_takes_what_the_ask_suggests_and_nothing_wider() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let call = house.begin("bash", bash("git push origin main"));
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let call = fixture.begin("bash", bash("git push origin main"));
     let ask = next_ask(&mut frontend).await;
     let patterns: Vec<&str> = ask.suggestions.iter().map(|suggestion| suggestion.pattern.as_str()).collect();
     assert_eq!(patterns, ["git push origin main", "git push *"]);
@@ -261,26 +262,26 @@ async fn a_reply_takes_what_the_ask_suggests_and_nothing_wider() {
         ..answer(&ask, Action::Allow)
     };
     for wide in ["**", "*", "git p*"] {
-        assert_eq!(house.reply(with(wide)), Err(ReplyError::NotSuggested(wide.into())));
+        assert_eq!(fixture.reply(with(wide)), Err(AskReplyError::NotSuggested(wide.into())));
     }
-    assert_eq!(house.engine.asks.pending().len(), 1, "a refused reply answers nothing");
-    house.reply(with("git push *")).unwrap();
+    assert_eq!(fixture.engine.asks.pending().len(), 1, "a refused reply answers nothing");
+    fixture.reply(with("git push *")).unwrap();
     ran(call.await.unwrap());
-    ran(house.unasked("bash", bash("git push -f")).await);
+    ran(fixture.unasked("bash", bash("git push -f")).await);
     drop(frontend);
-    was_denied(house.call("bash", bash("git pull")).await, "");
+    was_denied(fixture.call("bash", bash("git pull")).await, "");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_understood_is_allowed_once_or_not_at_all() {
-    let house = house();
-    let mut frontend = house.frontend();
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
     for line in ["echo $((x))", "cat $x"] {
-        let call = house.begin("bash", bash(line));
+        let call = fixture.begin("bash", bash(line));
         let ask = next_ask(&mut frontend).await;
         let always = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Allow) };
-        assert!(matches!(house.reply(always), Err(ReplyError::CannotBeRemembered(_))), "{line}");
-        house.allow(&ask, Scope::Once);
+        assert!(matches!(fixture.reply(always), Err(AskReplyError::CannotBeRemembered(_))), "{line}");
+        fixture.allow(&ask, Scope::Once);
         ran(call.await.unwrap());
         next_end(&mut frontend).await;
     }
@@ -288,9 +289,9 @@ async fn what_is_not_understood_is_allowed_once_or_not_at_all() {
 
 #[tokio::test(start_paused = true)]
 async fn odd_names_can_be_remembered() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let call = house.begin("write", json!({}));
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let call = fixture.begin("write", json!({}));
     let ask = next_ask(&mut frontend).await;
     // The exact target, as it is shown.
     let reply = ReplyPermission {
@@ -298,20 +299,20 @@ async fn odd_names_can_be_remembered() {
         pattern: Some("/p/a b/[x].txt".into()),
         ..answer(&ask, Action::Allow)
     };
-    house.reply(reply).unwrap();
+    fixture.reply(reply).unwrap();
     ran(call.await.unwrap());
-    ran(house.unasked("write", json!({})).await);
+    ran(fixture.unasked("write", json!({})).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn identical_asks_are_one_prompt_that_ends_with_the_last_call() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let calls: Vec<Call> = ["c1", "c2", "c3"].map(|id| house.prepare_as(id, "bash", bash("ls"))).into();
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let calls: Vec<Call> = ["c1", "c2", "c3"].map(|id| fixture.prepare_as(id, "bash", bash("ls"))).into();
     let cancels: Vec<_> = calls.iter().map(|call| call.cancel.clone()).collect();
     let mut running = Vec::new();
     for call in calls {
-        running.push(house.start(call));
+        running.push(fixture.start(call));
         settle().await;
     }
     let ask = next_ask(&mut frontend).await;
@@ -319,7 +320,7 @@ async fn identical_asks_are_one_prompt_that_ends_with_the_last_call() {
     assert_eq!((ask.call_id, ask.call_ids), (ids[0].clone(), ids.clone()));
     cancels[0].cancel();
     settle().await;
-    assert_eq!(house.engine.asks.pending()[0].call_ids, ids[1..]);
+    assert_eq!(fixture.engine.asks.pending()[0].call_ids, ids[1..]);
     cancels[1].cancel();
     settle().await;
     assert!(frontend.try_next().is_none());
@@ -328,17 +329,17 @@ async fn identical_asks_are_one_prompt_that_ends_with_the_last_call() {
     for call in running {
         assert_eq!(call.await.unwrap(), Err(CallError::Cancelled));
     }
-    assert!(house.engine.asks.pending().is_empty());
-    house.books_are_closed();
+    assert!(fixture.engine.asks.pending().is_empty());
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_answer_lets_all_identical_calls_go() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let calls = [house.begin("bash", bash("ls")), house.begin("bash", bash("ls"))];
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let calls = [fixture.begin("bash", bash("ls")), fixture.begin("bash", bash("ls"))];
     settle().await;
-    house.allow(&next_ask(&mut frontend).await, Scope::Once);
+    fixture.allow(&next_ask(&mut frontend).await, Scope::Once);
     for call in calls {
         ran(call.await.unwrap());
     }
@@ -348,9 +349,9 @@ async fn one_answer_lets_all_identical_calls_go() {
 
 #[tokio::test(start_paused = true)]
 async fn writes_of_another_text_are_another_ask() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let calls = [house.begin("write", json!({"diff": "+a"})), house.begin("write", json!({"diff": "+b"}))];
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let calls = [fixture.begin("write", json!({"diff": "+a"})), fixture.begin("write", json!({"diff": "+b"}))];
     for _ in &calls {
         let ask = next_ask(&mut frontend).await;
         assert_eq!(ask.call_ids.len(), 1);
@@ -363,52 +364,52 @@ async fn writes_of_another_text_are_another_ask() {
 
 #[tokio::test(start_paused = true)]
 async fn an_ask_lives_ten_minutes() {
-    let house = house();
-    let mut frontend = house.frontend();
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
     let start = Instant::now();
-    let call = house.begin("bash", bash("ls"));
+    let call = fixture.begin("bash", bash("ls"));
     let ask = next_ask(&mut frontend).await;
     assert_ne!(ask.asked_at, ask.expires_at);
     was_denied(call.await.unwrap(), "nobody answered within 600 s");
     assert_eq!(start.elapsed(), Duration::from_secs(600));
     assert_eq!(next_end(&mut frontend).await.action, Resolution::Expired);
-    assert!(matches!(house.reply(answer(&ask, Action::Allow)), Err(ReplyError::Unknown(_))));
+    assert!(matches!(fixture.reply(answer(&ask, Action::Allow)), Err(AskReplyError::Unknown(_))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn when_the_last_frontend_leaves_the_ask_waits_ten_seconds_for_another() {
-    let house = house();
-    let frontend = house.frontend();
-    let call = house.begin("bash", bash("ls"));
+    let fixture = fixture();
+    let frontend = fixture.frontend();
+    let call = fixture.begin("bash", bash("ls"));
     settle().await;
     drop(frontend);
     sleep(Duration::from_secs(9)).await;
-    let mut second = house.frontend();
+    let mut second = fixture.frontend();
     sleep(Duration::from_secs(100)).await;
     let ask = next_ask(&mut second).await;
     let start = Instant::now();
     drop(second);
     was_denied(call.await.unwrap(), "toolctl permissions grant shell 'ls'");
     assert_eq!(start.elapsed(), Duration::from_secs(10));
-    assert!(matches!(house.reply(answer(&ask, Action::Allow)), Err(ReplyError::Unknown(_))));
-    let ends: Vec<_> = house.kinds().into_iter().filter(|kind| kind.starts_with("permission")).collect();
+    assert!(matches!(fixture.reply(answer(&ask, Action::Allow)), Err(AskReplyError::Unknown(_))));
+    let ends: Vec<_> = fixture.kinds().into_iter().filter(|kind| kind.starts_with("permission")).collect();
     assert_eq!(ends, ["permission.asked", "permission.resolved"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_stands_still_and_the_caller_hears_that_it_waits() {
-    let house = house();
-    let mut frontend = house.frontend();
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
     let heard = Arc::new(Kept::default());
     let call = Call {
         timeout: Some(Duration::from_secs(1)),
         progress: vec![heard.clone()],
-        ..house.prepare("late", bash("ls"))
+        ..fixture.prepare("late", bash("ls"))
     };
-    let call = house.start(call);
+    let call = fixture.start(call);
     let ask = next_ask(&mut frontend).await;
     sleep(Duration::from_secs(100)).await;
-    house.allow(&ask, Scope::Once);
+    fixture.allow(&ask, Scope::Once);
     assert_eq!(call.await.unwrap().unwrap().text(), "ran late");
     let heard = heard.0.lock().unwrap();
     assert_eq!(heard.len(), 6, "one every 15 s");
@@ -418,11 +419,11 @@ async fn the_deadline_stands_still_and_the_caller_hears_that_it_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_while_it_runs_ends_its_ask() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let call = house.prepare("late", bash("ls"));
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let call = fixture.prepare("late", bash("ls"));
     let cancel = call.cancel.clone();
-    let call = house.start(call);
+    let call = fixture.start(call);
     next_ask(&mut frontend).await;
     cancel.cancel();
     assert_eq!(call.await.unwrap(), Err(CallError::Cancelled));
@@ -431,16 +432,16 @@ async fn a_call_that_is_cancelled_while_it_runs_ends_its_ask() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_task_dies_ends_its_ask() {
-    let house = house();
-    let mut frontend = house.frontend();
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
     for name in ["bash", "late"] {
-        let call = house.begin(name, bash("ls"));
+        let call = fixture.begin(name, bash("ls"));
         next_ask(&mut frontend).await;
         call.abort();
         assert_eq!(next_end(&mut frontend).await.action, Resolution::Cancelled);
     }
     settle().await;
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 fn permission(pattern: &str) -> GrantPermission {
@@ -449,23 +450,23 @@ fn permission(pattern: &str) -> GrantPermission {
 
 #[tokio::test(start_paused = true)]
 async fn a_grant_from_elsewhere_answers_what_waits() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let call = house.begin("bash", bash("git push"));
-    let other = house.begin("bash", bash("rm x"));
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let call = fixture.begin("bash", bash("git push"));
+    let other = fixture.begin("bash", bash("rm x"));
     let asks = [next_ask(&mut frontend).await, next_ask(&mut frontend).await];
-    let info = grant(&house.engine, &permission("git *"), GrantScope::Always, Some("toolctl".into())).unwrap();
+    let info = grant(&fixture.engine, &permission("git *"), GrantScope::Always, Some("toolctl".into())).unwrap();
     assert_eq!((info.pattern.as_str(), info.by.as_deref()), ("git *", Some("toolctl")));
     ran(call.await.unwrap());
     let end = next_end(&mut frontend).await;
     assert_eq!((end.request_id, end.action, end.by), (asks[0].request_id.clone(), Resolution::Allow, None));
-    assert_eq!(house.engine.asks.pending().len(), 1);
-    ran(house.unasked("bash", bash("git pull")).await);
-    assert!(revoke(&house.engine, &info.id).unwrap());
-    assert!(!revoke(&house.engine, &info.id).unwrap());
+    assert_eq!(fixture.engine.asks.pending().len(), 1);
+    ran(fixture.unasked("bash", bash("git pull")).await);
+    assert!(revoke(&fixture.engine, &info.id).unwrap());
+    assert!(!revoke(&fixture.engine, &info.id).unwrap());
     let mode_ends_it = async {
-        house.session.set_mode(Mode::Plan);
-        house.engine.policy_changed();
+        fixture.session.set_mode(Mode::Plan);
+        fixture.engine.policy_changed();
     };
     mode_ends_it.await;
     was_denied(other.await.unwrap(), "mode plan");
@@ -474,10 +475,10 @@ async fn a_grant_from_elsewhere_answers_what_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_one_holds_for_all_that_wait() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let first = house.begin("bash", bash("git push a"));
-    let second = house.begin("bash", bash("git push b"));
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let first = fixture.begin("bash", bash("git push a"));
+    let second = fixture.begin("bash", bash("git push b"));
     let ask = next_ask(&mut frontend).await;
     next_ask(&mut frontend).await;
     let reply = ReplyPermission {
@@ -485,22 +486,22 @@ async fn an_answer_of_one_holds_for_all_that_wait() {
         pattern: Some("git push *".into()),
         ..answer(&ask, Action::Allow)
     };
-    house.reply(reply).unwrap();
+    fixture.reply(reply).unwrap();
     ran(first.await.unwrap());
     ran(second.await.unwrap());
-    assert!(house.engine.asks.pending().is_empty());
+    assert!(fixture.engine.asks.pending().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_loses_no_ask_and_sees_none_that_is_over() {
-    let house = house();
-    let mut slow = house.frontend();
-    let calls: Vec<_> = (0..250).map(|n| house.begin("bash", bash(&format!("x{n}")))).collect();
+    let fixture = fixture();
+    let mut slow = fixture.frontend();
+    let calls: Vec<_> = (0..250).map(|n| fixture.begin("bash", bash(&format!("x{n}")))).collect();
     settle().await;
-    let pending = house.engine.asks.pending();
+    let pending = fixture.engine.asks.pending();
     assert_eq!(pending.len(), 250);
     for ask in &pending[..100] {
-        house.allow(ask, Scope::Once);
+        fixture.allow(ask, Scope::Once);
     }
     settle().await;
     for ask in &pending[100..] {
@@ -511,34 +512,37 @@ async fn a_slow_reader_loses_no_ask_and_sees_none_that_is_over() {
     for call in calls {
         call.await.unwrap().unwrap();
     }
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_answers_for_others_is_held_to_its_session_and_scope() {
-    let house = house();
-    let mut agent = house.engine.asks.subscribe(true, Some(house.session.id.clone()));
-    let call = house.begin("bash", bash("ls"));
-    let other = Call { session: session("s2", "/p"), ..house.prepare("bash", bash("rm x")) };
-    was_denied(execute(&house.engine, other).await, "no frontend");
+    let fixture = fixture();
+    let mut agent = fixture.engine.asks.subscribe(true, Some(fixture.session.id.clone()));
+    let call = fixture.begin("bash", bash("ls"));
+    let other = Call { session: session("s2", "/p"), ..fixture.prepare("bash", bash("rm x")) };
+    was_denied(execute(&fixture.engine, other).await, "no frontend");
     let ask = next_ask(&mut agent).await;
     let answerer = |session| Replier { widest: Scope::Session, session, ..person("agent") };
-    let own = answerer(Some(house.session.id.clone()));
+    let own = answerer(Some(fixture.session.id.clone()));
     let foreign = answerer(Some(session("s2", "/p").id.clone()));
     let always = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Allow) };
-    assert!(matches!(reply(&house.engine, &always, &foreign), Err(ReplyError::Unknown(_))));
-    assert_eq!(reply(&house.engine, &always, &own), Err(ReplyError::TooWide(Scope::Always, Scope::Session)));
-    reply(&house.engine, &ReplyPermission { scope: Some(Scope::Session), ..always }, &own).unwrap();
+    assert!(matches!(reply(&fixture.engine, &always, &foreign), Err(AskReplyError::Unknown(_))));
+    assert_eq!(reply(&fixture.engine, &always, &own), Err(AskReplyError::TooWide(Scope::Always, Scope::Session)));
+    reply(&fixture.engine, &ReplyPermission { scope: Some(Scope::Session), ..always }, &own).unwrap();
     ran(call.await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stopping_daemon_asks_nobody() {
-    let house = house();
-    let _frontend = house.frontend();
-    house.engine.stop.cancel();
-    assert!(matches!(house.call("bash", bash("ls")).await, Err(CallError::PermissionEngine(_) | CallError::Cancelled)));
-    house.books_are_closed();
+    let fixture = fixture();
+    let _frontend = fixture.frontend();
+    fixture.engine.stop.cancel();
+    assert!(matches!(
+        fixture.call("bash", bash("ls")).await,
+        Err(CallError::PermissionEngine(_) | CallError::Cancelled)
+    ));
+    fixture.books_are_closed();
 }
 
 struct Full;
@@ -555,29 +559,29 @@ impl GrantStore for Full {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_cannot_be_kept_is_told_and_the_ask_waits_on() {
-    let house = house();
-    house.engine.grants.load(Vec::new(), Arc::new(Full));
-    let mut frontend = house.frontend();
-    let call = house.begin("bash", bash("ls"));
+    let fixture = fixture();
+    fixture.engine.grants.load(Vec::new(), Arc::new(Full));
+    let mut frontend = fixture.frontend();
+    let call = fixture.begin("bash", bash("ls"));
     let ask = next_ask(&mut frontend).await;
     let always = ReplyPermission { scope: Some(Scope::Always), ..answer(&ask, Action::Allow) };
-    assert_eq!(house.reply(always), Err(ReplyError::Store("the disk is full".into())));
-    house.allow(&ask, Scope::Once);
+    assert_eq!(fixture.reply(always), Err(AskReplyError::Store("the disk is full".into())));
+    fixture.allow(&ask, Scope::Once);
     ran(call.await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
 async fn grants_are_of_the_chain_that_they_were_given_for() {
-    let house = house();
-    let mut frontend = house.frontend();
-    let through = |plugin: &str| Call { chain: Arc::from([plugin.to_owned()]), ..house.prepare("bash", bash("ls")) };
-    let call = house.start(through("one"));
+    let fixture = fixture();
+    let mut frontend = fixture.frontend();
+    let through = |plugin: &str| Call { chain: Arc::from([plugin.to_owned()]), ..fixture.prepare("bash", bash("ls")) };
+    let call = fixture.start(through("one"));
     let ask = next_ask(&mut frontend).await;
     assert_eq!(ask.chain, ["one"]);
-    house.allow(&ask, Scope::Always);
+    fixture.allow(&ask, Scope::Always);
     ran(call.await.unwrap());
-    ran(house.start(through("one")).await.unwrap());
+    ran(fixture.start(through("one")).await.unwrap());
     drop(frontend);
-    was_denied(house.start(through("two")).await.unwrap(), "--chain 'two'");
-    was_denied(house.call("bash", bash("ls")).await, "");
+    was_denied(fixture.start(through("two")).await.unwrap(), "--chain 'two'");
+    was_denied(fixture.call("bash", bash("ls")).await, "");
 }

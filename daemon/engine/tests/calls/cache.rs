@@ -10,19 +10,19 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use toold_engine::cache::Cache;
-use toold_engine::cache::depend::{Files, Stamp};
+use toold_engine::cache::ResultCache;
+use toold_engine::call::{Call, CallError};
 use toold_engine::cx::Cx;
-use toold_engine::execute::{Call, CallError};
+use toold_engine::dependencies::{FileChecks, FileStamp};
 use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
 use toold_engine::need::Need;
 use toold_engine::policy::Policy;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_proto::call::Progress;
 use toold_proto::tool::{Category, SourceKind};
 
-use crate::house::{Answer, Fake, House, Kept, session, settle};
+use crate::test_engine::{Answer, Fake, Kept, TestEngine, session, settle};
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -36,8 +36,8 @@ impl Paper {
     }
 }
 
-impl Files for Paper {
-    fn is_current(&self, stamp: &Stamp) -> bool {
+impl FileChecks for Paper {
+    fn is_current(&self, stamp: &FileStamp) -> bool {
         !self.0.lock().unwrap().contains(&stamp.path)
     }
 
@@ -46,8 +46,8 @@ impl Files for Paper {
     }
 }
 
-fn stamp(path: &str) -> Stamp {
-    Stamp { path: path.into(), facts: None, settled: true, digest: None }
+fn stamp(path: &str) -> FileStamp {
+    FileStamp { path: path.into(), facts: None, settled: true, digest: None }
 }
 
 /// How often a tool ran.
@@ -98,10 +98,10 @@ fn gated(name: &str) -> (Fake, Runs, Arc<Semaphore>) {
     (fake, runs, gate)
 }
 
-fn on_paper(tools: Vec<Fake>) -> (House, Arc<Paper>) {
+fn on_paper(tools: Vec<Fake>) -> (TestEngine, Arc<Paper>) {
     let paper = Arc::new(Paper::default());
     let files = paper.clone();
-    (House::with(tools, |engine| engine.cache = Cache::new(1 << 20, Some(files))), paper)
+    (TestEngine::with(tools, |engine| engine.cache = ResultCache::new(1 << 20, Some(files))), paper)
 }
 
 /// Text and whether it had been there.
@@ -119,17 +119,17 @@ fn kept(run: usize) -> (String, bool) {
     (format!("run {run}"), true)
 }
 
-async fn run(house: &House, call: Call) -> Answer {
-    house.start(call).await.unwrap()
+async fn run(fixture: &TestEngine, call: Call) -> Answer {
+    fixture.start(call).await.unwrap()
 }
 
 #[tokio::test]
 async fn the_same_call_is_given_the_same_result_and_says_so() {
-    let house = House::new(vec![plain("look").0]);
-    assert_eq!(told(house.call("look", json!({"a": 1, "b": {"c": 2, "d": 3}})).await), ran(1));
-    assert_eq!(told(house.call("look", json!({"b": {"d": 3, "c": 2}, "a": 1})).await), kept(1));
-    house.books_are_closed();
-    let stats = house.engine.cache.stats().await;
+    let fixture = TestEngine::new(vec![plain("look").0]);
+    assert_eq!(told(fixture.call("look", json!({"a": 1, "b": {"c": 2, "d": 3}})).await), ran(1));
+    assert_eq!(told(fixture.call("look", json!({"b": {"d": 3, "c": 2}, "a": 1})).await), kept(1));
+    fixture.books_are_closed();
+    let stats = fixture.engine.cache.stats().await;
     assert_eq!((stats.hits, stats.misses, stats.entries, stats.evictions), (1, 1, 1, 0));
     assert!(stats.size > 0 && stats.size < stats.capacity);
     assert_eq!(stats.hit_rate, 0.5);
@@ -137,22 +137,22 @@ async fn the_same_call_is_given_the_same_result_and_says_so() {
 
 #[tokio::test]
 async fn other_arguments_another_folder_and_another_environment_are_other_calls() {
-    let house = House::new(vec![plain("look").0]);
-    let base = || house.prepare("look", json!({"a": [1, 2]}));
-    assert_eq!(told(run(&house, base()).await), ran(1));
-    assert_eq!(told(house.call("look", json!({"a": [2, 1]})).await), ran(2));
-    assert_eq!(told(run(&house, Call { cwd: Some("/p/deep".into()), ..base() }).await), ran(3));
+    let fixture = TestEngine::new(vec![plain("look").0]);
+    let base = || fixture.prepare("look", json!({"a": [1, 2]}));
+    assert_eq!(told(run(&fixture, base()).await), ran(1));
+    assert_eq!(told(fixture.call("look", json!({"a": [2, 1]})).await), ran(2));
+    assert_eq!(told(run(&fixture, Call { cwd: Some("/p/deep".into()), ..base() }).await), ran(3));
     let other = session("s2", "/q");
-    assert_eq!(told(run(&house, Call { session: other, ..base() }).await), ran(4));
-    assert_eq!(told(run(&house, base()).await), kept(1));
+    assert_eq!(told(run(&fixture, Call { session: other, ..base() }).await), ran(4));
+    assert_eq!(told(run(&fixture, base()).await), kept(1));
 }
 
 #[tokio::test]
 async fn sessions_of_one_folder_share_results() {
-    let house = House::new(vec![plain("look").0]);
-    assert_eq!(told(house.call("look", json!({})).await), ran(1));
-    let other = Call { session: session("s2", "/p"), ..house.prepare("look", json!({})) };
-    assert_eq!(told(run(&house, other).await), kept(1));
+    let fixture = TestEngine::new(vec![plain("look").0]);
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    let other = Call { session: session("s2", "/p"), ..fixture.prepare("look", json!({})) };
+    assert_eq!(told(run(&fixture, other).await), kept(1));
 }
 
 #[tokio::test]
@@ -164,65 +164,65 @@ async fn what_depends_on_the_session_is_for_that_session() {
         }
         .boxed()
     });
-    let house = House::new(vec![look]);
-    assert_eq!(told(house.call("look", json!({})).await), ran(1));
-    assert_eq!(told(house.call("look", json!({})).await), kept(1));
-    let other = Call { session: session("s2", "/p"), ..house.prepare("look", json!({})) };
-    assert_eq!(told(run(&house, other).await), ran(2));
+    let fixture = TestEngine::new(vec![look]);
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(told(fixture.call("look", json!({})).await), kept(1));
+    let other = Call { session: session("s2", "/p"), ..fixture.prepare("look", json!({})) };
+    assert_eq!(told(run(&fixture, other).await), ran(2));
 }
 
 #[tokio::test]
 async fn a_tool_that_was_replaced_begins_anew() {
-    let house = House::new(vec![plain("look").0]);
-    assert_eq!(told(house.call("look", json!({})).await), ran(1));
-    let key = SourceKey { kind: SourceKind::Builtin, name: "test/look".into(), scope: Scope::Global };
+    let fixture = TestEngine::new(vec![plain("look").0]);
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    let key = SourceKey { kind: SourceKind::Builtin, name: "test/look".into(), scope: SourceScope::Global };
     let (again, count) = plain("look");
-    house.engine.registry.put(key, again.spec.origin, vec![Arc::new(again)]).unwrap();
-    assert_eq!(told(house.call("look", json!({})).await), ran(1));
+    fixture.engine.registry.put(key, again.spec.origin, vec![Arc::new(again)]).unwrap();
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
     assert_eq!(runs(&count), 1);
 }
 
 #[tokio::test]
 async fn no_cache_neither_looks_nor_keeps() {
-    let house = House::new(vec![plain("look").0]);
-    let fresh = || Call { no_cache: true, ..house.prepare("look", json!({})) };
-    assert_eq!(told(run(&house, fresh()).await), ran(1));
-    assert_eq!(told(house.call("look", json!({})).await), ran(2));
-    assert_eq!(told(run(&house, fresh()).await), ran(3));
-    assert_eq!(told(house.call("look", json!({})).await), kept(2));
+    let fixture = TestEngine::new(vec![plain("look").0]);
+    let fresh = || Call { no_cache: true, ..fixture.prepare("look", json!({})) };
+    assert_eq!(told(run(&fixture, fresh()).await), ran(1));
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(2));
+    assert_eq!(told(run(&fixture, fresh()).await), ran(3));
+    assert_eq!(told(fixture.call("look", json!({})).await), kept(2));
 }
 
 #[tokio::test]
 async fn only_tools_that_say_so_are_kept() {
     let (look, _) = plain("look");
-    let house = House::new(vec![look.spec(|spec| spec.cache_ttl = None)]);
-    assert_eq!(told(house.call("look", json!({})).await), ran(1));
-    assert_eq!(told(house.call("look", json!({})).await), ran(2));
-    assert_eq!(house.engine.cache.stats().await.misses, 0);
+    let fixture = TestEngine::new(vec![look.spec(|spec| spec.cache_ttl = None)]);
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(2));
+    assert_eq!(fixture.engine.cache.stats().await.misses, 0);
 }
 
 #[tokio::test]
 async fn bad_news_is_not_kept() {
     let bad = Fake::new("bad").spec(|spec| spec.cache_ttl = Some(LONG));
     let bad = bad.run(|_, _| async { Ok(ToolOutput::error("out of luck")) }.boxed());
-    let (told_bad, count) = counting("told", |_, _| async { Err(ToolError::Told("no".into())) }.boxed());
-    let house = House::new(vec![bad, told_bad]);
+    let (told_bad, count) = counting("told", |_, _| async { Err(ToolError::Failed("no".into())) }.boxed());
+    let fixture = TestEngine::new(vec![bad, told_bad]);
     for _ in 0..2 {
         for name in ["bad", "told"] {
-            let result = house.call(name, json!({})).await.unwrap();
+            let result = fixture.call(name, json!({})).await.unwrap();
             assert!(result.is_error && !result.cached);
         }
     }
     assert_eq!(runs(&count), 2);
-    assert_eq!(house.engine.cache.stats().await.entries, 0);
+    assert_eq!(fixture.engine.cache.stats().await.entries, 0);
 }
 
 #[tokio::test]
 async fn a_result_lives_as_long_as_its_tool_says() {
     let (look, count) = plain("look");
-    let house = House::new(vec![look.spec(|spec| spec.cache_ttl = Some(Duration::from_millis(20)))]);
+    let fixture = TestEngine::new(vec![look.spec(|spec| spec.cache_ttl = Some(Duration::from_millis(20)))]);
     while runs(&count) < 3 {
-        house.call("look", json!({})).await.unwrap();
+        fixture.call("look", json!({})).await.unwrap();
         tokio::task::yield_now().await;
     }
 }
@@ -231,74 +231,74 @@ async fn a_result_lives_as_long_as_its_tool_says() {
 async fn what_was_not_used_for_long_makes_room() {
     let big = Fake::new("big").spec(|spec| spec.cache_ttl = Some(LONG));
     let big = big.run(|_, _| async { Ok(ToolOutput::text("x".repeat(10_000))) }.boxed());
-    let house = House::with(vec![big], |engine| engine.cache = Cache::new(50_000, None));
+    let fixture = TestEngine::with(vec![big], |engine| engine.cache = ResultCache::new(50_000, None));
     for n in 0..20 {
-        house.call("big", json!({"n": n})).await.unwrap();
+        fixture.call("big", json!({"n": n})).await.unwrap();
     }
-    let stats = house.engine.cache.stats().await;
+    let stats = fixture.engine.cache.stats().await;
     assert!(stats.size <= 50_000 && stats.entries == 4, "{stats:?}");
     assert_eq!(stats.evictions, 16);
-    assert!(house.call("big", json!({"n": 19})).await.unwrap().cached);
-    assert!(!house.call("big", json!({"n": 0})).await.unwrap().cached);
+    assert!(fixture.call("big", json!({"n": 19})).await.unwrap().cached);
+    assert!(!fixture.call("big", json!({"n": 0})).await.unwrap().cached);
 }
 
 #[tokio::test]
 async fn clearing_forgets_all_and_what_runs_meanwhile() {
     let (look, _, gate) = gated("look");
-    let house = House::new(vec![look]);
+    let fixture = TestEngine::new(vec![look]);
     gate.add_permits(1);
-    assert_eq!(told(house.call("look", json!({})).await), ran(1));
-    let running = house.start(house.prepare("look", json!({"n": 2})));
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    let running = fixture.start(fixture.prepare("look", json!({"n": 2})));
     settle().await;
-    assert_eq!(house.engine.cache.clear().await, 1);
+    assert_eq!(fixture.engine.cache.clear().await, 1);
     gate.add_permits(3);
     assert_eq!(told(running.await.unwrap()), ran(2));
-    assert_eq!(told(house.call("look", json!({})).await), ran(3));
-    assert_eq!(told(house.call("look", json!({"n": 2})).await), ran(4));
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(3));
+    assert_eq!(told(fixture.call("look", json!({"n": 2})).await), ran(4));
 }
 
-fn forbid(house: &House, path: &str) {
-    house.engine.policy.store(Arc::new(Policy { private: vec![path.into()].into(), ..Policy::default() }));
-    house.engine.policy_changed();
+fn forbid(fixture: &TestEngine, path: &str) {
+    fixture.engine.policy.store(Arc::new(Policy { private: vec![path.into()].into(), ..Policy::default() }));
+    fixture.engine.policy_changed();
 }
 
 #[tokio::test]
 async fn a_denial_wins_over_a_result_that_is_there() {
     let (look, count) = plain("look");
     let look = look.needs(|_| vec![Need::new(Category::FileRead, "/p/file")]);
-    let (house, _) = on_paper(vec![look]);
-    assert_eq!(told(house.call("look", json!({})).await), ran(1));
-    assert_eq!(told(house.call("look", json!({})).await), kept(1));
-    forbid(&house, "/p/file");
-    let refused = house.call("look", json!({})).await.unwrap();
+    let (fixture, _) = on_paper(vec![look]);
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(told(fixture.call("look", json!({})).await), kept(1));
+    forbid(&fixture, "/p/file");
+    let refused = fixture.call("look", json!({})).await.unwrap();
     assert!(refused.is_error && !refused.cached && refused.metadata.contains_key("permission"), "{refused:?}");
     assert_eq!(runs(&count), 1);
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 #[tokio::test]
 async fn what_the_tool_asked_for_while_it_ran_is_asked_again() {
     let (look, count) = counting("look", |_, cx| cx.require(Need::new(Category::FileRead, "/p/file")).boxed());
-    let (house, paper) = on_paper(vec![look]);
-    assert_eq!(told(house.call("look", json!({})).await), ran(1));
-    assert_eq!(told(house.call("look", json!({})).await), kept(1));
+    let (fixture, paper) = on_paper(vec![look]);
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(told(fixture.call("look", json!({})).await), kept(1));
     // As when an ignore file names it by now, or a link leads elsewhere.
     paper.write("/p/file");
-    assert_eq!(told(house.call("look", json!({})).await), ran(2));
-    forbid(&house, "/p/file");
-    assert!(house.call("look", json!({})).await.unwrap().is_error);
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(2));
+    forbid(&fixture, "/p/file");
+    assert!(fixture.call("look", json!({})).await.unwrap().is_error);
     assert_eq!(runs(&count), 3);
-    let rows = house.audit.0.lock().unwrap();
+    let rows = fixture.audit.0.lock().unwrap();
     assert!(rows[..2].iter().all(|row| row.decisions[0].target == "/p/file"), "{rows:?}");
 }
 
 #[tokio::test]
 async fn what_changed_something_is_not_kept() {
     let (look, _) = counting("look", |_, cx| cx.require(Need::new(Category::FileWrite, "/p/file")).boxed());
-    let (house, _) = on_paper(vec![look]);
-    house.session.set_mode(toold_proto::session::Mode::Yolo);
-    assert_eq!(told(house.call("look", json!({})).await), ran(1));
-    assert_eq!(told(house.call("look", json!({})).await), ran(2));
+    let (fixture, _) = on_paper(vec![look]);
+    fixture.session.set_mode(toold_proto::session::Mode::Yolo);
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(1));
+    assert_eq!(told(fixture.call("look", json!({})).await), ran(2));
 }
 
 #[tokio::test]
@@ -307,13 +307,13 @@ async fn a_result_is_good_until_a_file_of_it_changes() {
         cx.depends_on(stamp(input["path"].as_str().unwrap()));
         async { Ok(()) }.boxed()
     });
-    let (house, paper) = on_paper(vec![look]);
+    let (fixture, paper) = on_paper(vec![look]);
     let (a, b) = (json!({"path": "/p/a"}), json!({"path": "/p/b"}));
-    assert_eq!(told(house.call("look", a.clone()).await), ran(1));
-    assert_eq!(told(house.call("look", b.clone()).await), ran(2));
+    assert_eq!(told(fixture.call("look", a.clone()).await), ran(1));
+    assert_eq!(told(fixture.call("look", b.clone()).await), ran(2));
     paper.write("/p/a");
-    assert_eq!(told(house.call("look", a.clone()).await), ran(3));
-    assert_eq!(told(house.call("look", b).await), kept(2));
+    assert_eq!(told(fixture.call("look", a.clone()).await), ran(3));
+    assert_eq!(told(fixture.call("look", b).await), kept(2));
     // Without anybody to look, nothing of files is served again.
     let (look, _) = counting("look", |_, cx| {
         async {
@@ -322,7 +322,7 @@ async fn a_result_is_good_until_a_file_of_it_changes() {
         }
         .boxed()
     });
-    let blind = House::new(vec![look]);
+    let blind = TestEngine::new(vec![look]);
     assert_eq!(told(blind.call("look", a.clone()).await), ran(1));
     assert_eq!(told(blind.call("look", a).await), ran(2));
 }
@@ -343,13 +343,13 @@ async fn what_a_call_inside_depends_on_the_outer_one_does() {
         }
         .boxed()
     });
-    let (house, paper) = on_paper(vec![inner, outer]);
-    assert_eq!(told(house.call("inner", json!({})).await), ran(1));
-    assert_eq!(told(house.call("outer", json!({})).await), ran(1));
-    assert_eq!(told(house.call("outer", json!({})).await), kept(1));
+    let (fixture, paper) = on_paper(vec![inner, outer]);
+    assert_eq!(told(fixture.call("inner", json!({})).await), ran(1));
+    assert_eq!(told(fixture.call("outer", json!({})).await), ran(1));
+    assert_eq!(told(fixture.call("outer", json!({})).await), kept(1));
     assert_eq!(runs(&inner_runs), 1);
     paper.write("/p/a");
-    assert_eq!(told(house.call("outer", json!({})).await), ran(2));
+    assert_eq!(told(fixture.call("outer", json!({})).await), ran(2));
     assert_eq!((runs(&inner_runs), runs(&outer_runs)), (2, 2));
 }
 
@@ -362,9 +362,9 @@ async fn a_result_made_with_a_tool_that_is_never_kept_is_not_kept() {
         }
         .boxed()
     });
-    let house = House::new(vec![Fake::new("grep"), outer]);
-    assert_eq!(told(house.call("outer", json!({})).await), ran(1));
-    assert_eq!(told(house.call("outer", json!({})).await), ran(2));
+    let fixture = TestEngine::new(vec![Fake::new("grep"), outer]);
+    assert_eq!(told(fixture.call("outer", json!({})).await), ran(1));
+    assert_eq!(told(fixture.call("outer", json!({})).await), ran(2));
 }
 
 struct Stamper(HookSpec, AtomicUsize);
@@ -384,8 +384,8 @@ impl Hook for Stamper {
 
 #[tokio::test]
 async fn hooks_see_each_result_as_the_tool_gave_it() {
-    let house = House::new(vec![plain("look").0]);
-    let source = SourceKey { kind: SourceKind::Plugin, name: "plug".into(), scope: Scope::Global };
+    let fixture = TestEngine::new(vec![plain("look").0]);
+    let source = SourceKey { kind: SourceKind::Plugin, name: "plug".into(), scope: SourceScope::Global };
     let spec = HookSpec {
         name: "stamper".into(),
         source: source.clone(),
@@ -396,16 +396,17 @@ async fn hooks_see_each_result_as_the_tool_gave_it() {
         fail_closed: false,
         tools: None,
     };
-    house.engine.hooks.replace(&source, vec![Arc::new(Stamper(spec, AtomicUsize::new(0)))]);
-    assert_eq!(told(house.call("look", json!({})).await), ("run 1, seen 1 times".to_owned(), false));
-    assert_eq!(told(house.call("look", json!({})).await), ("run 1, seen 2 times".to_owned(), true));
+    fixture.engine.hooks.replace(&source, vec![Arc::new(Stamper(spec, AtomicUsize::new(0)))]);
+    assert_eq!(told(fixture.call("look", json!({})).await), ("run 1, seen 1 times".to_owned(), false));
+    assert_eq!(told(fixture.call("look", json!({})).await), ("run 1, seen 2 times".to_owned(), true));
 }
 
 #[tokio::test(start_paused = true)]
 async fn identical_calls_in_flight_run_once_and_have_their_own_books() {
     let (look, count, gate) = gated("look");
-    let house = House::new(vec![look]);
-    let calls: Vec<_> = (0..10).map(|n| house.start(house.prepare_as(&format!("c{n}"), "look", json!({})))).collect();
+    let fixture = TestEngine::new(vec![look]);
+    let calls: Vec<_> =
+        (0..10).map(|n| fixture.start(fixture.prepare_as(&format!("c{n}"), "look", json!({})))).collect();
     settle().await;
     gate.add_permits(10);
     for (n, call) in calls.into_iter().enumerate() {
@@ -414,21 +415,21 @@ async fn identical_calls_in_flight_run_once_and_have_their_own_books() {
         assert_eq!(result.call_id.as_str(), format!("c{n}"));
     }
     assert_eq!(runs(&count), 1);
-    assert_eq!(house.audit.0.lock().unwrap().len(), 10);
-    house.books_are_closed();
-    let stats = house.engine.cache.stats().await;
+    assert_eq!(fixture.audit.0.lock().unwrap().len(), 10);
+    fixture.books_are_closed();
+    let stats = fixture.engine.cache.stats().await;
     assert_eq!((stats.misses, stats.shared, stats.hits), (1, 9, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_follower_that_gives_up_leaves_the_others() {
     let (look, count, gate) = gated("look");
-    let house = House::new(vec![look]);
-    let leader = house.start(house.prepare("look", json!({})));
+    let fixture = TestEngine::new(vec![look]);
+    let leader = fixture.start(fixture.prepare("look", json!({})));
     settle().await;
-    let call = house.prepare("look", json!({}));
+    let call = fixture.prepare("look", json!({}));
     let cancel = call.cancel.clone();
-    let (quitter, other) = (house.start(call), house.start(house.prepare("look", json!({}))));
+    let (quitter, other) = (fixture.start(call), fixture.start(fixture.prepare("look", json!({}))));
     settle().await;
     cancel.cancel();
     assert_eq!(quitter.await.unwrap(), Err(CallError::Cancelled));
@@ -436,18 +437,18 @@ async fn a_follower_that_gives_up_leaves_the_others() {
     assert_eq!(told(leader.await.unwrap()), ran(1));
     assert_eq!(told(other.await.unwrap()), ran(1));
     assert_eq!(runs(&count), 1);
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
 async fn when_the_first_gives_up_another_runs() {
     let (look, count, gate) = gated("look");
-    let house = House::new(vec![look.serial()]);
-    let call = house.prepare("look", json!({}));
+    let fixture = TestEngine::new(vec![look.serial()]);
+    let call = fixture.prepare("look", json!({}));
     let cancel = call.cancel.clone();
-    let leader = house.start(call);
+    let leader = fixture.start(call);
     settle().await;
-    let others = [(); 2].map(|()| house.start(house.prepare("look", json!({}))));
+    let others = [(); 2].map(|()| fixture.start(fixture.prepare("look", json!({}))));
     settle().await;
     cancel.cancel();
     assert_eq!(leader.await.unwrap(), Err(CallError::Cancelled));
@@ -457,7 +458,7 @@ async fn when_the_first_gives_up_another_runs() {
         assert_eq!(told(other.await.unwrap()), ran(2));
     }
     assert_eq!(runs(&count), 2);
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -470,41 +471,41 @@ async fn a_panic_is_told_to_all_and_the_next_call_runs() {
         }
         .boxed()
     });
-    let house = House::new(vec![look]);
-    let calls = [(); 3].map(|()| house.start(house.prepare("look", json!({"wait": 10}))));
+    let fixture = TestEngine::new(vec![look]);
+    let calls = [(); 3].map(|()| fixture.start(fixture.prepare("look", json!({"wait": 10}))));
     for call in calls {
         assert!(matches!(call.await.unwrap(), Err(CallError::Failed(words)) if words.contains("on purpose")));
     }
     assert_eq!(runs(&count), 1);
-    assert!(house.call("look", json!({"wait": 10})).await.is_err());
+    assert!(fixture.call("look", json!({"wait": 10})).await.is_err());
     assert_eq!(runs(&count), 2);
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_call_has_its_own_time() {
     let (look, count, gate) = gated("look");
-    let house = House::new(vec![look]);
-    let limited = |ms| Call { timeout: Some(Duration::from_millis(ms)), ..house.prepare("look", json!({})) };
+    let fixture = TestEngine::new(vec![look]);
+    let limited = |ms| Call { timeout: Some(Duration::from_millis(ms)), ..fixture.prepare("look", json!({})) };
     // A follower's own time.
-    let leader = house.start(limited(60_000));
+    let leader = fixture.start(limited(60_000));
     settle().await;
-    let hasty = run(&house, limited(100)).await.unwrap();
+    let hasty = run(&fixture, limited(100)).await.unwrap();
     assert!(hasty.is_error && hasty.metadata["timed_out"] == true, "{hasty:?}");
     assert_eq!(runs(&count), 1);
     gate.add_permits(1);
     assert_eq!(told(leader.await.unwrap()), ran(1));
     // The leader's time is not that of the others.
-    house.engine.cache.clear().await;
-    let leader = house.start(limited(100));
+    fixture.engine.cache.clear().await;
+    let leader = fixture.start(limited(100));
     settle().await;
-    let patient = house.start(limited(60_000));
+    let patient = fixture.start(limited(60_000));
     let hasty = leader.await.unwrap().unwrap();
     assert!(hasty.metadata["timed_out"] == true);
     settle().await;
     gate.add_permits(1);
     assert_eq!(told(patient.await.unwrap()), ran(3));
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -521,11 +522,11 @@ async fn all_hear_what_the_one_that_runs_tells() {
         }
         .boxed()
     });
-    let house = House::new(vec![look]);
-    let leader = house.start(house.prepare("look", json!({})));
+    let fixture = TestEngine::new(vec![look]);
+    let leader = fixture.start(fixture.prepare("look", json!({})));
     settle().await;
     let ears = Arc::new(Kept::default());
-    let follower = house.start(Call { progress: vec![ears.clone()], ..house.prepare("look", json!({})) });
+    let follower = fixture.start(Call { progress: vec![ears.clone()], ..fixture.prepare("look", json!({})) });
     settle().await;
     gate.add_permits(1);
     assert_eq!(told(follower.await.unwrap()), ran(1));
@@ -556,13 +557,13 @@ async fn what_the_one_that_runs_may_read_is_heard_by_those_who_may_too() {
         }
         .boxed()
     });
-    let house = House::new(vec![look]);
+    let fixture = TestEngine::new(vec![look]);
     let other = session("s2", "/p");
     other.set_mode(toold_proto::session::Mode::Yolo);
-    let leader = house.start(Call { session: other, ..house.prepare("look", json!({})) });
+    let leader = fixture.start(Call { session: other, ..fixture.prepare("look", json!({})) });
     settle().await;
     let ears = Arc::new(Kept::default());
-    let follower = house.start(Call { progress: vec![ears.clone()], ..house.prepare("look", json!({})) });
+    let follower = fixture.start(Call { progress: vec![ears.clone()], ..fixture.prepare("look", json!({})) });
     settle().await;
     gate.add_permits(2);
     leader.await.unwrap().unwrap();
@@ -592,11 +593,11 @@ async fn a_call_that_came_after_a_change_does_not_follow_one_from_before() {
         }
         .boxed()
     });
-    let (house, paper) = on_paper(vec![look]);
-    let before = house.start(house.prepare("look", json!({})));
+    let (fixture, paper) = on_paper(vec![look]);
+    let before = fixture.start(fixture.prepare("look", json!({})));
     settle().await;
     paper.write("/p/old");
-    let after = house.start(house.prepare("look", json!({})));
+    let after = fixture.start(fixture.prepare("look", json!({})));
     settle().await;
     gate.add_permits(2);
     assert_eq!(told(before.await.unwrap()), ran(1));
@@ -608,12 +609,12 @@ async fn a_call_that_came_after_a_change_does_not_follow_one_from_before() {
 async fn leave_that_was_taken_back_meanwhile_counts_for_followers() {
     let (look, _, gate) = gated("look");
     let look = look.needs(|_| vec![Need::new(Category::FileRead, "/p/file")]);
-    let (house, _) = on_paper(vec![look]);
-    let leader = house.start(house.prepare("look", json!({})));
+    let (fixture, _) = on_paper(vec![look]);
+    let leader = fixture.start(fixture.prepare("look", json!({})));
     settle().await;
-    let follower = house.start(house.prepare("look", json!({})));
+    let follower = fixture.start(fixture.prepare("look", json!({})));
     settle().await;
-    forbid(&house, "/p/file");
+    forbid(&fixture, "/p/file");
     gate.add_permits(2);
     assert_eq!(told(leader.await.unwrap()), ran(1));
     let refused = follower.await.unwrap().unwrap();
@@ -633,34 +634,34 @@ async fn a_call_inside_another_never_waits_for_one_that_waits_for_the_outer() {
         }
         .boxed()
     });
-    let house = House::new(vec![inner.serial(), outer]);
-    let outer = house.start(house.prepare("outer", json!({})));
+    let fixture = TestEngine::new(vec![inner.serial(), outer]);
+    let outer = fixture.start(fixture.prepare("outer", json!({})));
     settle().await;
     // It leads, and waits for the lane that the outer call holds.
-    let beside = house.start(house.prepare("inner", json!({})));
+    let beside = fixture.start(fixture.prepare("inner", json!({})));
     settle().await;
     gate.add_permits(1);
     assert_eq!(told(outer.await.unwrap()).0, "run 1");
     // By its turn the other one's result is there, but it had looked before.
     assert_eq!(told(beside.await.unwrap()), ran(2));
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_skips_those_who_follow_a_call_that_waits() {
     let (look, count) = plain("look");
     let (slow, _, gate) = gated("slow");
-    let house = House::new(vec![look.serial(), slow.serial()]);
-    let busy = house.start(house.prepare("slow", json!({})));
+    let fixture = TestEngine::new(vec![look.serial(), slow.serial()]);
+    let busy = fixture.start(fixture.prepare("slow", json!({})));
     settle().await;
-    let waiting = [(); 2].map(|()| house.start(house.prepare("look", json!({}))));
+    let waiting = [(); 2].map(|()| fixture.start(fixture.prepare("look", json!({}))));
     settle().await;
-    house.session.interrupt();
+    fixture.session.interrupt();
     for call in waiting {
         assert_eq!(call.await.unwrap().unwrap().metadata["skipped"], true);
     }
     gate.add_permits(1);
     busy.await.unwrap().unwrap();
     assert_eq!(runs(&count), 0);
-    house.books_are_closed();
+    fixture.books_are_closed();
 }

@@ -7,16 +7,16 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::sleep;
+use toold_engine::call::CallError;
 use toold_engine::cx::Cx;
-use toold_engine::execute::CallError;
 use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolOutput;
 use toold_proto::hook::HookDecision;
 use toold_proto::tool::SourceKind;
 
-use crate::house::{Answer, Fake, House};
+use crate::test_engine::{Answer, Fake, TestEngine};
 
 type Says = Arc<dyn Fn(HookInput) -> BoxFuture<'static, Result<HookAnswer, String>> + Send + Sync>;
 
@@ -36,7 +36,7 @@ impl Hook for Told {
 }
 
 fn key(name: &str) -> SourceKey {
-    SourceKey { kind: SourceKind::Plugin, name: name.into(), scope: Scope::Global }
+    SourceKey { kind: SourceKind::Plugin, name: name.into(), scope: SourceScope::Global }
 }
 
 fn hook(
@@ -67,17 +67,17 @@ fn closed(mut hook: Told) -> Told {
 }
 
 /// The answer of an echoing tool that takes `{n: integer}`.
-async fn with(hooks: Vec<Told>) -> (House, Answer) {
+async fn with(hooks: Vec<Told>) -> (TestEngine, Answer) {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let echo = Fake::new("echo")
         .spec(|spec| spec.input = Schema::compile_input(schema).unwrap())
         .run(|input, _| async move { Ok(ToolOutput::text(input.to_string())) }.boxed());
-    let house = House::new(vec![echo]);
+    let fixture = TestEngine::new(vec![echo]);
     let hooks = hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect();
-    house.engine.hooks.replace(&key("plug"), hooks);
-    let answer = house.call("echo", json!({"n": 1})).await;
-    house.books_are_closed();
-    (house, answer)
+    fixture.engine.hooks.replace(&key("plug"), hooks);
+    let answer = fixture.call("echo", json!({"n": 1})).await;
+    fixture.books_are_closed();
+    (fixture, answer)
 }
 
 async fn text_with(hooks: Vec<Told>) -> String {
@@ -178,18 +178,18 @@ async fn an_asynchronous_hook_delays_and_changes_nothing() {
         .boxed()
     });
     hook.spec.asynchronous = true;
-    let (house, answer) = with(vec![hook]).await;
+    let (fixture, answer) = with(vec![hook]).await;
     assert_eq!(answer.unwrap().text(), "{\"n\":1}");
     assert!(seen.lock().unwrap().is_empty());
-    house.engine.tasks.close();
-    house.engine.tasks.wait().await;
+    fixture.engine.tasks.close();
+    fixture.engine.tasks.wait().await;
     assert_eq!(*seen.lock().unwrap(), ["echo"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hook_s_consent_skips_no_permission() {
-    let house = House::new(vec![Fake::new("bash").needs(|_| vec![crate::house::shell("ls")])]);
+    let fixture = TestEngine::new(vec![Fake::new("bash").needs(|_| vec![crate::test_engine::shell("ls")])]);
     let allow = HookAnswer { decision: Some(HookDecision::Allow), ..HookAnswer::default() };
-    house.engine.hooks.replace(&key("plug"), vec![Arc::new(saying(PreTool, allow))]);
-    assert!(house.call("bash", json!({})).await.unwrap().is_error);
+    fixture.engine.hooks.replace(&key("plug"), vec![Arc::new(saying(PreTool, allow))]);
+    assert!(fixture.call("bash", json!({})).await.unwrap().is_error);
 }

@@ -3,8 +3,8 @@
 mod asks;
 mod cache;
 mod hooks;
-mod house;
 mod offers;
 mod questions;
 mod runs;
 mod scenes;
+mod test_engine;

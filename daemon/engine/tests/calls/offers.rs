@@ -8,31 +8,34 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
+use toold_engine::call::Call;
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
-use toold_engine::execute::Call;
 use toold_engine::offers::template::Template;
-use toold_engine::offers::{Address, Completing, Offer, OfferError, Prompt, Resource, complete, read, render};
-use toold_engine::questions::{Filled, Form, ReplyError, reply};
-use toold_engine::registry::{Scope, SourceKey};
-use toold_engine::sampling::{Sampled, Sampler, Sampling};
+use toold_engine::offers::{
+    Completing, OfferError, PromptTemplate, Resource, ResourceAddress, SourceOffer, complete, read, render,
+};
+use toold_engine::questions::{FormOutcome, FormRequest, QuestionReplyError, reply};
+use toold_engine::registry::{SourceKey, SourceScope};
+use toold_engine::sampling::{Sampler, SamplingRequest, SamplingResponse};
 use toold_engine::schema::Schema;
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput};
+use toold_engine::tool::{Origin, ToolError, ToolOutput};
 use toold_proto::offer::{PromptArgument, PromptMessage, Speaker};
 use toold_proto::permission::Answerer;
 use toold_proto::question::{QuestionEvent, ReplyQuestion};
 use toold_proto::tool::{Block, SourceKind};
 
-use crate::house::{Fake, House};
+use crate::test_engine::{Fake, TestEngine};
 
 /// A tool whose structured result is made of its input.
-fn giving(name: &str, give: impl Fn(Value) -> Value + Send + Sync + 'static) -> Arc<dyn Tool> {
+fn giving(name: &str, give: impl Fn(Value) -> Value + Send + Sync + 'static) -> Arc<dyn Callable> {
     Arc::new(Fake::new(name).run(move |input, _| {
         let structured = Some(give(input));
         async move { Ok(ToolOutput { structured, ..ToolOutput::default() }) }.boxed()
     }))
 }
 
-fn resource(address: Address, reader: Arc<dyn Tool>) -> Arc<Resource> {
+fn resource(address: ResourceAddress, reader: Arc<dyn Callable>) -> Arc<Resource> {
     let source = reader.spec().source.clone();
     let name = address.as_str().to_owned();
     let completer = Some(giving("complete", |input| {
@@ -42,7 +45,7 @@ fn resource(address: Address, reader: Arc<dyn Tool>) -> Arc<Resource> {
     Arc::new(Resource { address, name, title: None, description: None, mime_type: None, source, reader, completer })
 }
 
-fn prompt(name: &str, text: &'static str) -> Arc<Prompt> {
+fn prompt(name: &str, text: &'static str) -> Arc<PromptTemplate> {
     let argument =
         |name: &str, required| PromptArgument { name: name.into(), title: None, description: None, required };
     let renderer = giving("render", move |input| {
@@ -50,7 +53,7 @@ fn prompt(name: &str, text: &'static str) -> Arc<Prompt> {
         json!({"messages": [{"role": "user", "content": content}]})
     });
     let source = renderer.spec().source.clone();
-    Arc::new(Prompt {
+    Arc::new(PromptTemplate {
         name: name.into(),
         title: None,
         description: Some("Greets".into()),
@@ -61,7 +64,7 @@ fn prompt(name: &str, text: &'static str) -> Arc<Prompt> {
     })
 }
 
-fn key(name: &str, scope: Scope) -> SourceKey {
+fn key(name: &str, scope: SourceScope) -> SourceKey {
     SourceKey { kind: SourceKind::Plugin, name: name.into(), scope }
 }
 
@@ -71,23 +74,26 @@ fn object(json: Value) -> Map<String, Value> {
 
 #[tokio::test]
 async fn what_is_offered_is_read_rendered_and_completed_as_a_call() {
-    let house = House::new(Vec::new());
+    let fixture = TestEngine::new(Vec::new());
     let echo =
         |name: &str| giving(name, |input| json!([{"uri": input["uri"], "text": input["variables"].to_string()}]));
-    let template = Address::Template(Template::parse("note://{id}").unwrap());
-    let offer = Offer {
-        resources: vec![resource(Address::Uri("note://all".into()), echo("one")), resource(template, echo("many"))],
+    let template = ResourceAddress::Template(Template::parse("note://{id}").unwrap());
+    let offer = SourceOffer {
+        resources: vec![
+            resource(ResourceAddress::Uri("note://all".into()), echo("one")),
+            resource(template, echo("many")),
+        ],
         prompts: vec![prompt("greet", "hello")],
     };
-    house.engine.offers.commit(vec![(key("notes", Scope::Global), Origin::UserPlugin, offer)]);
-    let call = || house.prepare("", json!({}));
-    let contents = read(&house.engine, "note://all", call()).await.unwrap();
+    fixture.engine.offers.commit(vec![(key("notes", SourceScope::Global), Origin::UserPlugin, offer)]);
+    let call = || fixture.prepare("", json!({}));
+    let contents = read(&fixture.engine, "note://all", call()).await.unwrap();
     assert_eq!((contents[0].uri.as_str(), contents[0].text.as_deref()), ("note://all", Some("{}")));
-    let contents = read(&house.engine, "note://7", call()).await.unwrap();
+    let contents = read(&fixture.engine, "note://7", call()).await.unwrap();
     assert_eq!(contents[0].text.as_deref(), Some(r#"{"id":"7"}"#));
-    assert_eq!(read(&house.engine, "x://", call()).await, Err(OfferError::NoResource("x://".into())));
+    assert_eq!(read(&fixture.engine, "x://", call()).await, Err(OfferError::NoResource("x://".into())));
 
-    let rendered = render(&house.engine, "greet", object(json!({"who": "you"})), call()).await.unwrap();
+    let rendered = render(&fixture.engine, "greet", object(json!({"who": "you"})), call()).await.unwrap();
     assert_eq!(
         (rendered.description.as_deref(), &rendered.messages[0].content),
         (Some("Greets"), &Block::text("hello you"))
@@ -97,55 +103,55 @@ async fn what_is_offered_is_read_rendered_and_completed_as_a_call() {
         (json!({"who": "a", "x": "b"}), "argument x is unknown"),
         (json!({"who": 1}), "argument who must be a string"),
     ] {
-        let error = render(&house.engine, "greet", object(arguments), call()).await.unwrap_err();
+        let error = render(&fixture.engine, "greet", object(arguments), call()).await.unwrap_err();
         assert_eq!(error, OfferError::Arguments(format!("prompt greet: {words}")));
     }
     let of = Completing::Prompt("greet".into());
-    let nothing = complete(&house.engine, &of, "who", "a", Map::new(), call()).await.unwrap();
+    let nothing = complete(&fixture.engine, &of, "who", "a", Map::new(), call()).await.unwrap();
     assert_eq!(nothing.values, Vec::<String>::new());
     let of = Completing::Resource("note://{id}".into());
-    let values = complete(&house.engine, &of, "id", "a", Map::new(), call()).await.unwrap();
+    let values = complete(&fixture.engine, &of, "id", "a", Map::new(), call()).await.unwrap();
     assert_eq!((values.values.len(), values.total, values.has_more), (100, Some(150), true));
-    let unknown = complete(&house.engine, &of, "no", "a", Map::new(), call()).await;
+    let unknown = complete(&fixture.engine, &of, "no", "a", Map::new(), call()).await;
     assert_eq!(unknown, Err(OfferError::Arguments("note://{id} has no argument no".into())));
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 #[tokio::test]
 async fn the_first_source_keeps_a_name_and_a_project_sees_its_own() {
-    let house = House::new(Vec::new());
-    let offers = &house.engine.offers;
-    let of = |text| Offer { resources: Vec::new(), prompts: vec![prompt("greet", text)] };
-    let project = Scope::Project("/p".into());
+    let fixture = TestEngine::new(Vec::new());
+    let offers = &fixture.engine.offers;
+    let of = |text| SourceOffer { resources: Vec::new(), prompts: vec![prompt("greet", text)] };
+    let project = SourceScope::Project("/p".into());
     offers.commit(vec![(key("b", project.clone()), Origin::ProjectPlugin, of("project"))]);
     assert!(offers.prompts(Path::new("/q")).is_empty());
     let said = async || {
-        let call = house.prepare("", json!({}));
-        let rendered = render(&house.engine, "greet", object(json!({"who": ""})), call).await.unwrap();
+        let call = fixture.prepare("", json!({}));
+        let rendered = render(&fixture.engine, "greet", object(json!({"who": ""})), call).await.unwrap();
         rendered.messages[0].content.as_text().unwrap().trim().to_owned()
     };
     assert_eq!(said().await, "project");
-    offers.commit(vec![(key("a", Scope::Global), Origin::UserPlugin, of("user"))]);
+    offers.commit(vec![(key("a", SourceScope::Global), Origin::UserPlugin, of("user"))]);
     assert_eq!(said().await, "user");
-    offers.commit(vec![(key("a", Scope::Global), Origin::UserPlugin, Offer::default())]);
+    offers.commit(vec![(key("a", SourceScope::Global), Origin::UserPlugin, SourceOffer::default())]);
     assert_eq!(said().await, "project");
-    offers.commit(vec![(key("a", Scope::Global), Origin::UserPlugin, Offer::default())]);
-    let changes = house.kinds().iter().filter(|kind| **kind == "prompts.changed").count();
+    offers.commit(vec![(key("a", SourceScope::Global), Origin::UserPlugin, SourceOffer::default())]);
+    let changes = fixture.kinds().iter().filter(|kind| **kind == "prompts.changed").count();
     assert_eq!(changes, 3);
-    assert!(!house.kinds().contains(&"resources.changed"));
+    assert!(!fixture.kinds().contains(&"resources.changed"));
 }
 
 /// `form` has a form filled in.
-fn house() -> House {
-    House::new(vec![Fake::new("form").run(|_, cx| {
+fn fixture() -> TestEngine {
+    TestEngine::new(vec![Fake::new("form").run(|_, cx| {
         async move {
             let schema = json!({"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}},
                 "required": ["age"]});
-            let form = Form { key: None, message: "who?".into(), schema: Schema::compile(schema).unwrap() };
+            let form = FormRequest { key: None, message: "who?".into(), schema: Schema::compile(schema).unwrap() };
             Ok(match cx.elicit(form).await? {
-                Filled::Accepted(content) => ToolOutput::text(Value::Object(content).to_string()),
-                Filled::Declined => ToolOutput::text("declined"),
-                Filled::Cancelled => ToolOutput::text("cancelled"),
+                FormOutcome::Accepted(content) => ToolOutput::text(Value::Object(content).to_string()),
+                FormOutcome::Declined => ToolOutput::text("declined"),
+                FormOutcome::Cancelled => ToolOutput::text("cancelled"),
             })
         }
         .boxed()
@@ -153,18 +159,18 @@ fn house() -> House {
 }
 
 async fn check_form(said: Value, expected: Result<&str, &str>) {
-    let house = house();
-    let mut frontend = house.engine.questions.subscribe(None);
-    let call = house.start(Call { timeout: Some(Duration::from_secs(1)), ..house.prepare("form", json!({})) });
+    let fixture = fixture();
+    let mut frontend = fixture.engine.questions.subscribe(None);
+    let call = fixture.start(Call { timeout: Some(Duration::from_secs(1)), ..fixture.prepare("form", json!({})) });
     let QuestionEvent::Asked { request } = frontend.next().await else { panic!("expected a question") };
     assert_eq!(request.schema.as_ref().unwrap()["required"], json!(["age"]));
     sleep(Duration::from_secs(5)).await;
     let mut wanted = said;
     wanted["request_id"] = json!(request.request_id);
     let wanted: ReplyQuestion = serde_json::from_value(wanted).unwrap();
-    match (reply(&house.engine, &wanted, Answerer { client: None, connection: 1 }, None), expected) {
+    match (reply(&fixture.engine, &wanted, Answerer { client: None, connection: 1 }, None), expected) {
         (Ok(()), Ok(text)) => assert_eq!(call.await.unwrap().unwrap().text(), text),
-        (Err(ReplyError::NoAnswer(words)), Err(expected)) => assert!(words.contains(expected), "{words}"),
+        (Err(QuestionReplyError::NoAnswer(words)), Err(expected)) => assert!(words.contains(expected), "{words}"),
         (said, expected) => panic!("{said:?}, expected {expected:?}"),
     }
 }
@@ -188,11 +194,11 @@ async fn a_form_takes_what_fits_its_schema() {
 struct Parrot;
 
 impl Sampler for Parrot {
-    fn sample<'a>(&'a self, asked: Sampling, _: &'a Cx) -> BoxFuture<'a, Result<Sampled, ToolError>> {
+    fn sample<'a>(&'a self, asked: SamplingRequest, _: &'a Cx) -> BoxFuture<'a, Result<SamplingResponse, ToolError>> {
         async move {
             sleep(Duration::from_secs(100)).await;
             let content = vec![asked.messages.last().unwrap().content.clone()];
-            Ok(Sampled { role: Speaker::Assistant, content, model: "parrot".into(), stop_reason: None })
+            Ok(SamplingResponse { role: Speaker::Assistant, content, model: "parrot".into(), stop_reason: None })
         }
         .boxed()
     }
@@ -200,9 +206,9 @@ impl Sampler for Parrot {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_is_asked_by_the_client_that_called() {
-    let house = House::new(vec![Fake::new("ask").run(|_, cx| {
+    let fixture = TestEngine::new(vec![Fake::new("ask").run(|_, cx| {
         async move {
-            let asked = Sampling {
+            let asked = SamplingRequest {
                 messages: vec![PromptMessage { role: Speaker::User, content: Block::text("pretty") }],
                 system_prompt: None,
                 max_tokens: 10,
@@ -216,12 +222,12 @@ async fn a_model_is_asked_by_the_client_that_called() {
         .boxed()
     })]);
     let ask = async || {
-        let call = Call { timeout: Some(Duration::from_secs(1)), ..house.prepare("ask", json!({})) };
-        house.start(call).await.unwrap().unwrap()
+        let call = Call { timeout: Some(Duration::from_secs(1)), ..fixture.prepare("ask", json!({})) };
+        fixture.start(call).await.unwrap().unwrap()
     };
     assert!(ask().await.text().contains("offers no sampling"));
-    let lent = house.engine.samplers.lend(1, Arc::new(Parrot));
-    let _other = house.engine.samplers.lend(2, Arc::new(Parrot));
+    let lent = fixture.engine.samplers.register(1, Arc::new(Parrot));
+    let _other = fixture.engine.samplers.register(2, Arc::new(Parrot));
     assert_eq!(ask().await.text(), "pretty");
     drop(lent);
     assert!(ask().await.is_error);

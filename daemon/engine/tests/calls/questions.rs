@@ -5,29 +5,29 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use toold_engine::execute::{Call, CallError};
-use toold_engine::questions::{Asking, QuestionSubscription, ReplyError, Said, reply};
+use toold_engine::call::{Call, CallError};
+use toold_engine::questions::{QuestionAnswer, QuestionReplyError, QuestionRequest, QuestionSubscription, reply};
 use toold_engine::tool::ToolOutput;
 use toold_proto::permission::Answerer;
 use toold_proto::question::{Question, QuestionEnd, QuestionEvent, QuestionOption, QuestionResolved, ReplyQuestion};
 
-use crate::house::{Fake, House, settle};
+use crate::test_engine::{Fake, TestEngine, settle};
 
 /// `question {multiple, allow_other}` asks which of a, b and c.
-fn house() -> House {
+fn fixture() -> TestEngine {
     let option = |id: &str| QuestionOption { id: id.into(), label: id.to_uppercase(), description: None };
-    House::new(vec![Fake::new("question").run(move |input, cx| {
+    TestEngine::new(vec![Fake::new("question").run(move |input, cx| {
         async move {
             let flag = |name: &str| input[name].as_bool().unwrap_or_default();
-            let asking = Asking {
+            let asking = QuestionRequest {
                 question: "which?".into(),
                 options: ["a", "b", "c"].map(option).into(),
                 multiple: flag("multiple"),
                 allow_other: flag("allow_other"),
             };
             Ok(match cx.question(asking).await? {
-                Said::Answer { answer_ids, answer } => ToolOutput::text(format!("{answer_ids:?} {answer:?}")),
-                Said::Cancelled => ToolOutput::text("declined"),
+                QuestionAnswer::Answer { answer_ids, answer } => ToolOutput::text(format!("{answer_ids:?} {answer:?}")),
+                QuestionAnswer::Cancelled => ToolOutput::text("declined"),
             })
         }
         .boxed()
@@ -48,25 +48,25 @@ async fn next_end(frontend: &mut QuestionSubscription) -> QuestionResolved {
     }
 }
 
-fn say(house: &House, question: &Question, said: Value) -> Result<(), ReplyError> {
+fn say(fixture: &TestEngine, question: &Question, said: Value) -> Result<(), QuestionReplyError> {
     let mut wanted: ReplyQuestion = serde_json::from_value(json!({"request_id": question.request_id})).unwrap();
     wanted.answer_ids = serde_json::from_value(said["answer_ids"].clone()).unwrap();
     wanted.answer = said["answer"].as_str().map(str::to_owned);
     wanted.cancelled = said["cancelled"] == true;
-    reply(&house.engine, &wanted, Answerer { client: Some("tester".into()), connection: 1 }, None)
+    reply(&fixture.engine, &wanted, Answerer { client: Some("tester".into()), connection: 1 }, None)
 }
 
 /// What the tool answers when a person says this; the errors of what is refused before.
 async fn check(asks: Value, said: Value, expected: Result<&str, &str>) {
-    let house = house();
-    let mut frontend = house.engine.questions.subscribe(None);
-    let call = house.start(house.prepare("question", asks));
+    let fixture = fixture();
+    let mut frontend = fixture.engine.questions.subscribe(None);
+    let call = fixture.start(fixture.prepare("question", asks));
     let question = next_question(&mut frontend).await;
-    match (say(&house, &question, said), expected) {
+    match (say(&fixture, &question, said), expected) {
         (Ok(()), Ok(text)) => assert_eq!(call.await.unwrap().unwrap().text(), text),
-        (Err(ReplyError::NoAnswer(words)), Err(expected)) => {
+        (Err(QuestionReplyError::NoAnswer(words)), Err(expected)) => {
             assert!(words.contains(expected), "{words}");
-            assert_eq!(house.engine.questions.pending().len(), 1, "a refused reply answers nothing");
+            assert_eq!(fixture.engine.questions.pending().len(), 1, "a refused reply answers nothing");
         }
         (said, expected) => panic!("{said:?}, expected {expected:?}"),
     }
@@ -91,49 +91,49 @@ async fn answers_fit_their_question() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_nobody_can_answer_is_bad_news_at_once() {
-    let house = house();
-    let result = house.call("question", json!({})).await.unwrap();
+    let fixture = fixture();
+    let result = fixture.call("question", json!({})).await.unwrap();
     assert!(result.is_error && result.text().contains("nobody is connected"), "{}", result.text());
-    assert_eq!(house.kinds(), ["call.started", "call.finished"]);
+    assert_eq!(fixture.kinds(), ["call.started", "call.finished"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_first_reply_counts_and_all_are_told() {
-    let house = house();
-    let mut frontends = [house.engine.questions.subscribe(None), house.engine.questions.subscribe(None)];
-    let call = house.start(Call { timeout: Some(Duration::from_secs(1)), ..house.prepare("question", json!({})) });
+    let fixture = fixture();
+    let mut frontends = [fixture.engine.questions.subscribe(None), fixture.engine.questions.subscribe(None)];
+    let call = fixture.start(Call { timeout: Some(Duration::from_secs(1)), ..fixture.prepare("question", json!({})) });
     let question = next_question(&mut frontends[0]).await;
     assert_eq!(next_question(&mut frontends[1]).await, question);
     sleep(Duration::from_secs(60)).await;
-    say(&house, &question, json!({"answer_ids": ["a"]})).unwrap();
-    assert!(matches!(say(&house, &question, json!({"answer_ids": ["b"]})), Err(ReplyError::Unknown(_))));
+    say(&fixture, &question, json!({"answer_ids": ["a"]})).unwrap();
+    assert!(matches!(say(&fixture, &question, json!({"answer_ids": ["b"]})), Err(QuestionReplyError::Unknown(_))));
     for frontend in &mut frontends {
         let end = next_end(frontend).await;
         assert_eq!((end.action, end.by.unwrap().connection), (QuestionEnd::Answered, 1));
     }
     assert_eq!(call.await.unwrap().unwrap().text(), "[\"a\"] None");
-    assert_eq!(house.kinds(), ["call.started", "question.asked", "question.answered", "call.finished"]);
+    assert_eq!(fixture.kinds(), ["call.started", "question.asked", "question.answered", "call.finished"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_ends_with_its_call_and_with_its_time() {
-    let house = house();
-    let mut frontend = house.engine.questions.subscribe(None);
-    let call = house.prepare("question", json!({}));
+    let fixture = fixture();
+    let mut frontend = fixture.engine.questions.subscribe(None);
+    let call = fixture.prepare("question", json!({}));
     let cancel = call.cancel.clone();
-    let call = house.start(call);
+    let call = fixture.start(call);
     next_question(&mut frontend).await;
     cancel.cancel();
     assert_eq!(call.await.unwrap(), Err(CallError::Cancelled));
     assert_eq!(next_end(&mut frontend).await.action, QuestionEnd::Cancelled);
     let start = Instant::now();
-    let result = house.call("question", json!({})).await.unwrap();
+    let result = fixture.call("question", json!({})).await.unwrap();
     assert!(result.is_error && result.text().contains("600 s"), "{}", result.text());
     assert_eq!(start.elapsed(), Duration::from_secs(600));
-    let call = house.start(house.prepare("question", json!({})));
+    let call = fixture.start(fixture.prepare("question", json!({})));
     settle().await;
     drop(frontend);
     assert!(call.await.unwrap().unwrap().text().contains("nobody is connected"));
     assert_eq!(start.elapsed(), Duration::from_secs(610));
-    house.books_are_closed();
+    fixture.books_are_closed();
 }

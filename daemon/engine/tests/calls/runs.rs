@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use toold_engine::execute::{Call, CallError, Caller, Principal};
-use toold_engine::lanes::Limits;
-use toold_engine::permit::{grant, revoke};
+use toold_engine::call::{Call, CallError, Caller, Principal};
+use toold_engine::lanes::CallLimits;
+use toold_engine::permission::{grant, revoke};
 use toold_engine::policy::GrantScope;
 use toold_engine::schema::Schema;
 use toold_engine::spool::Spool;
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_proto::call::{Progress, Stream};
-use toold_proto::event::{Outcome, What};
+use toold_proto::event::{EventBody, Outcome};
 use toold_proto::tool::{CallId, SessionId, SourceKind};
 
-use crate::house::{Answer, Fake, House, Kept, settle, shell};
+use crate::test_engine::{Answer, Fake, Kept, TestEngine, settle, shell};
 
 /// Says that it is gone when it is dropped.
 struct Gone(Arc<AtomicBool>);
@@ -58,7 +58,7 @@ fn slow(name: &str) -> Fake {
     })
 }
 
-impl House {
+impl TestEngine {
     /// How the only call ended, by its event and its row.
     #[track_caller]
     fn outcome(&self) -> Outcome {
@@ -66,7 +66,7 @@ impl House {
         let rows = self.audit.0.lock().unwrap();
         assert_eq!(rows.len(), 1);
         let ended = self.events().into_iter().find_map(|what| match what {
-            What::CallFinished { outcome, .. } => Some(outcome),
+            EventBody::CallFinished { outcome, .. } => Some(outcome),
             _ => None,
         });
         assert_eq!(ended, Some(rows[0].outcome));
@@ -85,29 +85,31 @@ fn with_timeout(call: Call, seconds: u64) -> Call {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_has_one_start_one_end_one_row_and_one_answer() {
-    let house = House::new(vec![Fake::new("t")]);
-    let result = house.call("t", json!({})).await.unwrap();
+    let fixture = TestEngine::new(vec![Fake::new("t")]);
+    let result = fixture.call("t", json!({})).await.unwrap();
     assert_eq!((result.text().as_str(), result.is_error, result.cached), ("ran", false, false));
-    assert_eq!(house.kinds(), ["call.started", "call.finished"]);
-    assert_eq!(house.outcome(), Outcome::Ok);
-    let counts = house.engine.counts.read();
+    assert_eq!(fixture.kinds(), ["call.started", "call.finished"]);
+    assert_eq!(fixture.outcome(), Outcome::Ok);
+    let counts = fixture.engine.counts.read();
     assert_eq!((counts.started, counts.finished, counts.in_flight), (1, 1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn null_arguments_are_an_empty_object() {
-    let house =
-        House::new(vec![Fake::new("t").run(|input, _| async move { Ok(ToolOutput::text(input.to_string())) }.boxed())]);
-    assert_eq!(house.call("t", Value::Null).await.unwrap().text(), "{}");
+    let fixture = TestEngine::new(vec![
+        Fake::new("t").run(|input, _| async move { Ok(ToolOutput::text(input.to_string())) }.boxed()),
+    ]);
+    assert_eq!(fixture.call("t", Value::Null).await.unwrap().text(), "{}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn bad_news_is_a_result() {
-    let house =
-        House::new(vec![Fake::new("t").run(|_, _| async { Err(ToolError::Told("no such file".into())) }.boxed())]);
-    let result = house.call("t", json!({})).await.unwrap();
+    let fixture = TestEngine::new(vec![
+        Fake::new("t").run(|_, _| async { Err(ToolError::Failed("no such file".into())) }.boxed()),
+    ]);
+    let result = fixture.call("t", json!({})).await.unwrap();
     assert_eq!((result.text().as_str(), result.is_error), ("no such file", true));
-    assert_eq!(house.outcome(), Outcome::Error);
+    assert_eq!(fixture.outcome(), Outcome::Error);
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,14 +123,14 @@ async fn a_panic_is_the_failure_of_its_own_call() {
         .boxed()
     });
     let needs = Fake::new("needs").needs(|_| panic!("on purpose"));
-    let house = House::new(vec![early, late, needs, Fake::new("other")]);
+    let fixture = TestEngine::new(vec![early, late, needs, Fake::new("other")]);
     for name in ["early", "late", "needs"] {
-        let answer = house.call(name, json!({})).await;
+        let answer = fixture.call(name, json!({})).await;
         assert!(matches!(&answer, Err(CallError::Failed(words)) if words.contains("on purpose")), "{answer:?}");
     }
-    house.call("other", json!({})).await.unwrap();
-    house.books_are_closed();
-    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 0);
+    fixture.call("other", json!({})).await.unwrap();
+    fixture.books_are_closed();
+    assert_eq!(fixture.caller.in_flight.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,94 +147,94 @@ async fn all_that_is_wrong_with_the_arguments_is_told() {
         count.fetch_add(1, Ordering::SeqCst);
         Vec::new()
     });
-    let house = House::new(vec![fake]);
-    let Err(CallError::InvalidArgs { errors, .. }) = house.call("t", json!({"limit": 0, "x": 1})).await else {
+    let fixture = TestEngine::new(vec![fake]);
+    let Err(CallError::InvalidArgs { errors, .. }) = fixture.call("t", json!({"limit": 0, "x": 1})).await else {
         panic!("expected invalid arguments");
     };
     assert_eq!(errors.len(), 3, "{errors:?}");
     assert_eq!(ran.load(Ordering::SeqCst), 0);
-    assert_eq!(house.outcome(), Outcome::InvalidArgs);
+    assert_eq!(fixture.outcome(), Outcome::InvalidArgs);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_tool_is_told_with_what_was_meant() {
-    let house = House::new(vec![Fake::new("read_file"), Fake::new("bash")]);
-    let answer = house.call("readfile", json!({})).await;
+    let fixture = TestEngine::new(vec![Fake::new("read_file"), Fake::new("bash")]);
+    let answer = fixture.call("readfile", json!({})).await;
     let Err(CallError::UnknownTool { suggestions, .. }) = answer else { panic!("{answer:?}") };
     assert_eq!(suggestions, ["read_file"]);
-    assert!(house.kinds().is_empty());
+    assert!(fixture.kinds().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_id_of_a_call_is_its_own_while_it_is_in_flight() {
-    let house = House::new(vec![slow("t")]);
-    let first = house.start(house.prepare_as("c", "t", json!({"s": 5})));
+    let fixture = TestEngine::new(vec![slow("t")]);
+    let first = fixture.start(fixture.prepare_as("c", "t", json!({"s": 5})));
     settle().await;
-    let second = house.start(house.prepare_as("c", "t", json!({"s": 0}))).await.unwrap();
+    let second = fixture.start(fixture.prepare_as("c", "t", json!({"s": 0}))).await.unwrap();
     assert_eq!(second, Err(CallError::DuplicateCallId(CallId::parse("c").unwrap())));
     first.await.unwrap().unwrap();
-    house.start(house.prepare_as("c", "t", json!({"s": 0}))).await.unwrap().unwrap();
-    house.books_are_closed();
+    fixture.start(fixture.prepare_as("c", "t", json!({"s": 0}))).await.unwrap().unwrap();
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_is_answered_at_once() {
-    let house = House::new(vec![slow("t")]);
-    let call = house.prepare("t", json!({"s": 100}));
+    let fixture = TestEngine::new(vec![slow("t")]);
+    let call = fixture.prepare("t", json!({"s": 100}));
     let cancel = call.cancel.clone();
-    let call = house.start(call);
+    let call = fixture.start(call);
     settle().await;
     let start = Instant::now();
     cancel.cancel();
     assert_eq!(call.await.unwrap(), Err(CallError::Cancelled));
     assert_eq!(start.elapsed(), Duration::ZERO);
-    assert_eq!(house.outcome(), Outcome::Cancelled);
-    assert!(house.session.calls().is_empty());
+    assert_eq!(fixture.outcome(), Outcome::Cancelled);
+    assert!(fixture.session.calls().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_before_it_begins_does_not_run() {
     let gone = Arc::new(AtomicBool::new(false));
-    let house = House::new(vec![deaf("t", &gone)]);
-    let call = house.prepare("t", json!({}));
+    let fixture = TestEngine::new(vec![deaf("t", &gone)]);
+    let call = fixture.prepare("t", json!({}));
     call.cancel.cancel();
-    assert_eq!(house.start(call).await.unwrap(), Err(CallError::Cancelled));
+    assert_eq!(fixture.start(call).await.unwrap(), Err(CallError::Cancelled));
     assert!(!gone.load(Ordering::SeqCst), "it never began, so nothing was dropped");
-    assert_eq!(house.outcome(), Outcome::Cancelled);
+    assert_eq!(fixture.outcome(), Outcome::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_that_does_not_listen_is_dropped_after_its_grace_and_frees_its_place_then() {
     let gone = Arc::new(AtomicBool::new(false));
-    let house = House::new(vec![deaf("deaf", &gone).serial(), Fake::new("next").serial()]);
-    let call = house.prepare("deaf", json!({}));
+    let fixture = TestEngine::new(vec![deaf("deaf", &gone).serial(), Fake::new("next").serial()]);
+    let call = fixture.prepare("deaf", json!({}));
     let cancel = call.cancel.clone();
-    let first = house.start(call);
+    let first = fixture.start(call);
     settle().await;
     cancel.cancel();
     assert_eq!(first.await.unwrap(), Err(CallError::Cancelled));
     let start = Instant::now();
     assert!(!gone.load(Ordering::SeqCst));
-    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 1, "its place is not free");
-    house.call("next", json!({})).await.unwrap();
+    assert_eq!(fixture.caller.in_flight.load(Ordering::SeqCst), 1, "its place is not free");
+    fixture.call("next", json!({})).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(2));
     assert!(gone.load(Ordering::SeqCst));
-    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 0);
-    house.books_are_closed();
+    assert_eq!(fixture.caller.in_flight.load(Ordering::SeqCst), 0);
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_future_is_dropped_stops_its_work_and_closes_its_books() {
     let gone = Arc::new(AtomicBool::new(false));
-    let house = House::new(vec![deaf("t", &gone).serial()]);
-    let call = house.start(house.prepare("t", json!({})));
+    let fixture = TestEngine::new(vec![deaf("t", &gone).serial()]);
+    let call = fixture.start(fixture.prepare("t", json!({})));
     settle().await;
     call.abort();
     let _ = call.await;
-    assert_eq!(house.outcome(), Outcome::Cancelled);
-    house.all_work_is_gone().await;
+    assert_eq!(fixture.outcome(), Outcome::Cancelled);
+    fixture.all_work_is_gone().await;
     assert!(gone.load(Ordering::SeqCst));
-    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 0);
+    assert_eq!(fixture.caller.in_flight.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,12 +246,12 @@ async fn when_the_time_is_over_what_was_written_is_kept() {
         }
         .boxed()
     });
-    let house = House::new(vec![fake]);
-    let result = house.start(with_timeout(house.prepare("t", json!({})), 3)).await.unwrap().unwrap();
+    let fixture = TestEngine::new(vec![fake]);
+    let result = fixture.start(with_timeout(fixture.prepare("t", json!({})), 3)).await.unwrap().unwrap();
     assert!(result.is_error && result.metadata["timed_out"] == true);
     assert!(result.text().contains("first line") && result.text().contains("3000 ms"), "{}", result.text());
-    assert_eq!(house.outcome(), Outcome::TimedOut);
-    house.all_work_is_gone().await;
+    assert_eq!(fixture.outcome(), Outcome::TimedOut);
+    fixture.all_work_is_gone().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -262,8 +264,8 @@ async fn a_tool_may_hand_in_what_it_has_when_its_time_is_over() {
         }
         .boxed()
     });
-    let house = House::new(vec![fake]);
-    let result = house.start(with_timeout(house.prepare("t", json!({})), 3)).await.unwrap().unwrap();
+    let fixture = TestEngine::new(vec![fake]);
+    let result = fixture.start(with_timeout(fixture.prepare("t", json!({})), 3)).await.unwrap().unwrap();
     assert_eq!((result.text().as_str(), &result.metadata["timed_out"]), ("half of it", &json!(true)));
 }
 
@@ -271,11 +273,11 @@ async fn a_tool_may_hand_in_what_it_has_when_its_time_is_over() {
 async fn the_deadline_is_the_smallest_that_anybody_names() {
     let own = slow("own").spec(|spec| spec.timeout = Some(Duration::from_secs(5)));
     let long = slow("long").spec(|spec| spec.timeout = Some(Duration::from_secs(100_000)));
-    let house = House::new(vec![own, long, slow("plain")]);
+    let fixture = TestEngine::new(vec![own, long, slow("plain")]);
     for (name, asked, expected) in [("own", 3, 3), ("own", 9, 5), ("plain", 9_999, 120), ("long", 9_999, 600)] {
         let start = Instant::now();
-        let call = with_timeout(house.prepare(name, json!({"s": 50_000})), asked);
-        let result = house.start(call).await.unwrap().unwrap();
+        let call = with_timeout(fixture.prepare(name, json!({"s": 50_000})), asked);
+        let result = fixture.start(call).await.unwrap().unwrap();
         assert_eq!(start.elapsed().as_secs(), expected, "{name}");
         assert!(result.metadata["timed_out"] == true);
     }
@@ -297,13 +299,13 @@ async fn serial_calls_of_a_session_run_in_their_order_and_others_beside_them() {
             .boxed()
         })
     };
-    let house = House::new(vec![logging("serial").serial(), logging("beside")]);
+    let fixture = TestEngine::new(vec![logging("serial").serial(), logging("beside")]);
     let mut calls = Vec::new();
     for n in 0..4 {
-        calls.push(house.start(house.prepare("serial", json!({"n": n}))));
+        calls.push(fixture.start(fixture.prepare("serial", json!({"n": n}))));
         settle().await;
     }
-    calls.push(house.start(house.prepare("beside", json!({"n": 9}))));
+    calls.push(fixture.start(fixture.prepare("beside", json!({"n": 9}))));
     for call in calls {
         call.await.unwrap().unwrap();
     }
@@ -313,7 +315,7 @@ async fn serial_calls_of_a_session_run_in_their_order_and_others_beside_them() {
 
 #[tokio::test(start_paused = true)]
 async fn the_wait_for_the_lane_is_told_bounded_and_not_part_of_the_time() {
-    let house = House::with(vec![slow("t").serial()], |engine| {
+    let fixture = TestEngine::with(vec![slow("t").serial()], |engine| {
         let settings = toold_engine::Settings { max_timeout: Duration::from_secs(10_000), ..Default::default() };
         engine.settings.store(Arc::new(settings));
     });
@@ -321,22 +323,22 @@ async fn the_wait_for_the_lane_is_told_bounded_and_not_part_of_the_time() {
     let key = toold_engine::registry::SourceKey {
         kind: SourceKind::Builtin,
         name: "long".into(),
-        scope: toold_engine::registry::Scope::Global,
+        scope: toold_engine::registry::SourceScope::Global,
     };
-    house.engine.registry.put(key, toold_engine::tool::Origin::Builtin, vec![Arc::new(long)]).unwrap();
-    let first = house.start(house.prepare("long", json!({"s": 100})));
+    fixture.engine.registry.put(key, toold_engine::tool::Origin::Builtin, vec![Arc::new(long)]).unwrap();
+    let first = fixture.start(fixture.prepare("long", json!({"s": 100})));
     settle().await;
     let heard = Arc::new(Kept::default());
-    let second = Call { progress: vec![heard.clone()], ..with_timeout(house.prepare("t", json!({"s": 1})), 2) };
-    let result = house.start(second).await.unwrap().unwrap();
+    let second = Call { progress: vec![heard.clone()], ..with_timeout(fixture.prepare("t", json!({"s": 1})), 2) };
+    let result = fixture.start(second).await.unwrap().unwrap();
     assert_eq!((result.text().as_str(), result.duration_ms), ("done", 1000));
     assert_eq!(heard.0.lock().unwrap().len(), 6, "one every 15 s");
     first.await.unwrap().unwrap();
 
-    let first = house.start(house.prepare("long", json!({"s": 5_000})));
+    let first = fixture.start(fixture.prepare("long", json!({"s": 5_000})));
     settle().await;
     let start = Instant::now();
-    let given_up = house.call("t", json!({"s": 1})).await.unwrap();
+    let given_up = fixture.call("t", json!({"s": 1})).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(600));
     assert!(given_up.is_error && given_up.metadata["skipped"] == true, "{}", given_up.text());
     first.abort();
@@ -344,35 +346,35 @@ async fn the_wait_for_the_lane_is_told_bounded_and_not_part_of_the_time() {
 
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_skips_what_waits_and_lets_what_runs_end() {
-    let house = House::new(vec![slow("t").serial()]);
-    let calls: Vec<_> = (0..3).map(|_| house.start(house.prepare("t", json!({"s": 5})))).collect();
+    let fixture = TestEngine::new(vec![slow("t").serial()]);
+    let calls: Vec<_> = (0..3).map(|_| fixture.start(fixture.prepare("t", json!({"s": 5})))).collect();
     settle().await;
-    assert_eq!(house.session.interrupt(), 2);
+    assert_eq!(fixture.session.interrupt(), 2);
     let results: Vec<_> = join_all(calls).await.into_iter().map(|result| result.unwrap().unwrap()).collect();
     assert_eq!(results.iter().filter(|result| result.metadata.contains_key("skipped")).count(), 2);
     assert_eq!(results[0].text(), "done");
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_over_a_limit_are_refused_and_those_that_wait_count() {
-    let house = House::with(vec![slow("t").serial()], |engine| engine.limits = Limits::new(2, 3));
-    let first = house.start(house.prepare("t", json!({"s": 5})));
-    let second = house.start(house.prepare("t", json!({"s": 5})));
+    let fixture = TestEngine::with(vec![slow("t").serial()], |engine| engine.limits = CallLimits::new(2, 3));
+    let first = fixture.start(fixture.prepare("t", json!({"s": 5})));
+    let second = fixture.start(fixture.prepare("t", json!({"s": 5})));
     settle().await;
-    let third = house.call("t", json!({"s": 5})).await;
+    let third = fixture.call("t", json!({"s": 5})).await;
     assert!(matches!(&third, Err(CallError::Overloaded(words)) if words.contains("of this connection")), "{third:?}");
     let from = |connection| Caller { connection, principal: Principal::Agent, in_flight: Arc::default() };
     let other = |call: Call, connection| Call { caller: Arc::new(from(connection)), ..call };
-    let fourth = house.start(other(house.prepare("t", json!({"s": 0})), 2));
+    let fourth = fixture.start(other(fixture.prepare("t", json!({"s": 0})), 2));
     settle().await;
-    let fifth = house.start(other(house.prepare("t", json!({"s": 0})), 3)).await.unwrap();
+    let fifth = fixture.start(other(fixture.prepare("t", json!({"s": 0})), 3)).await.unwrap();
     assert!(matches!(&fifth, Err(CallError::Overloaded(words)) if words.contains("in all")), "{fifth:?}");
     for call in [first, second, fourth] {
         call.await.unwrap().unwrap();
     }
-    house.call("t", json!({"s": 0})).await.unwrap();
-    house.books_are_closed();
+    fixture.call("t", json!({"s": 0})).await.unwrap();
+    fixture.books_are_closed();
 }
 
 #[tokio::test(start_paused = true)]
@@ -390,15 +392,15 @@ async fn calls_inside_calls_share_the_lane_and_the_time_and_end_somewhere() {
         }
         .boxed()
     });
-    let house = House::new(vec![fake, slow("slow").serial(), nesting("outer", "slow", json!({"s": 100}))]);
-    let result = timeout(Duration::from_secs(1), house.call("t", json!({}))).await.unwrap().unwrap();
+    let fixture = TestEngine::new(vec![fake, slow("slow").serial(), nesting("outer", "slow", json!({"s": 100}))]);
+    let result = timeout(Duration::from_secs(1), fixture.call("t", json!({}))).await.unwrap().unwrap();
     assert!(result.text().contains("nest deeper than 8"), "{}", result.text());
     assert_eq!(deepest.load(Ordering::SeqCst), 8);
     let start = Instant::now();
-    house.start(with_timeout(house.prepare("outer", json!({})), 7)).await.unwrap().unwrap();
+    fixture.start(with_timeout(fixture.prepare("outer", json!({})), 7)).await.unwrap().unwrap();
     assert_eq!(start.elapsed().as_secs(), 7);
-    house.all_work_is_gone().await;
-    house.books_are_closed();
+    fixture.all_work_is_gone().await;
+    fixture.books_are_closed();
 }
 
 /// Calls another tool, and gives what that gave.
@@ -406,7 +408,7 @@ fn nesting(name: &str, inner: &'static str, arguments: Value) -> Fake {
     Fake::new(name).run(move |_, cx| {
         let arguments = arguments.clone();
         async move {
-            let result = cx.call_tool(inner, arguments).await.map_err(|error| ToolError::Told(error.to_string()))?;
+            let result = cx.call_tool(inner, arguments).await.map_err(|error| ToolError::Failed(error.to_string()))?;
             Ok(ToolOutput { is_error: result.is_error, ..ToolOutput::text(result.text()) })
         }
         .boxed()
@@ -420,11 +422,11 @@ async fn what_a_plugin_calls_is_judged_with_the_plugin_in_the_chain() {
         spec.source.kind = SourceKind::Plugin;
         spec.source.name = "plug".into();
     });
-    let house = House::new(vec![inner, outer]);
+    let fixture = TestEngine::new(vec![inner, outer]);
     let allow = serde_json::from_value(json!({"category": "shell", "pattern": "ls", "scope": "always"})).unwrap();
-    grant(&house.engine, &allow, GrantScope::Always, None).unwrap();
-    assert!(!house.call("inner", json!({})).await.unwrap().is_error);
-    let denied = house.call("outer", json!({})).await.unwrap();
+    grant(&fixture.engine, &allow, GrantScope::Always, None).unwrap();
+    assert!(!fixture.call("inner", json!({})).await.unwrap().is_error);
+    let denied = fixture.call("outer", json!({})).await.unwrap();
     assert!(denied.is_error && denied.text().ends_with("grant shell 'ls' --chain 'plug'"), "{}", denied.text());
 }
 
@@ -440,14 +442,14 @@ async fn what_is_revoked_while_the_call_waits_for_its_lane_does_not_run() {
         }
         .boxed()
     });
-    let house = House::new(vec![fake, slow("slow").serial()]);
+    let fixture = TestEngine::new(vec![fake, slow("slow").serial()]);
     let allow = serde_json::from_value(json!({"category": "shell", "pattern": "ls", "scope": "always"})).unwrap();
-    let id = grant(&house.engine, &allow, GrantScope::Always, None).unwrap().id;
-    let slow = house.start(house.prepare("slow", json!({"s": 5})));
+    let id = grant(&fixture.engine, &allow, GrantScope::Always, None).unwrap().id;
+    let slow = fixture.start(fixture.prepare("slow", json!({"s": 5})));
     settle().await;
-    let call = house.start(house.prepare("bash", json!({})));
+    let call = fixture.start(fixture.prepare("bash", json!({})));
     settle().await;
-    revoke(&house.engine, &id).unwrap();
+    revoke(&fixture.engine, &id).unwrap();
     assert!(call.await.unwrap().unwrap().is_error);
     assert_eq!(ran.load(Ordering::SeqCst), 0);
     slow.await.unwrap().unwrap();
@@ -456,22 +458,22 @@ async fn what_is_revoked_while_the_call_waits_for_its_lane_does_not_run() {
 #[tokio::test(start_paused = true)]
 async fn what_is_revoked_while_another_need_is_asked_does_not_run() {
     let fake = Fake::new("bash").needs(|_| vec![shell("ls"), shell("rm x")]);
-    let house = House::new(vec![fake]);
+    let fixture = TestEngine::new(vec![fake]);
     let allow = serde_json::from_value(json!({"category": "shell", "pattern": "ls", "scope": "always"})).unwrap();
-    let id = grant(&house.engine, &allow, GrantScope::Always, None).unwrap().id;
-    let mut frontend = house.engine.asks.subscribe(true, None);
-    let call = house.start(house.prepare("bash", json!({})));
+    let id = grant(&fixture.engine, &allow, GrantScope::Always, None).unwrap().id;
+    let mut frontend = fixture.engine.asks.subscribe(true, None);
+    let call = fixture.start(fixture.prepare("bash", json!({})));
     let first = frontend.next().await;
-    revoke(&house.engine, &id).unwrap();
+    revoke(&fixture.engine, &id).unwrap();
     settle().await;
     let toold_proto::permission::PermissionEvent::Asked { request } = first else { panic!("{first:?}") };
     assert_eq!(request.target, "rm x");
     let by = toold_proto::permission::Answerer { client: None, connection: 1 };
     let replier = toold_engine::asks::Replier { by, widest: toold_proto::permission::Scope::Always, session: None };
     let yes = serde_json::from_value(json!({"request_id": request.request_id, "action": "allow"})).unwrap();
-    toold_engine::asks::reply(&house.engine, &yes, &replier).unwrap();
+    toold_engine::asks::reply(&fixture.engine, &yes, &replier).unwrap();
     settle().await;
-    let again = house.engine.asks.pending();
+    let again = fixture.engine.asks.pending();
     assert_eq!(again.iter().map(|ask| ask.target.as_str()).collect::<Vec<_>>(), ["ls"], "it is asked anew");
     drop(frontend);
     assert!(call.await.unwrap().unwrap().is_error);
@@ -483,9 +485,9 @@ async fn structured_results_are_held_to_their_schema() {
     let fake = Fake::new("t")
         .spec(|spec| spec.output = Some(Schema::compile(schema).unwrap()))
         .run(|input, _| async move { Ok(ToolOutput { structured: Some(input), ..ToolOutput::text("fine") }) }.boxed());
-    let house = House::new(vec![fake]);
-    assert!(!house.call("t", json!({"n": 1})).await.unwrap().is_error);
-    let result = house.call("t", json!({"m": 1})).await.unwrap();
+    let fixture = TestEngine::new(vec![fake]);
+    assert!(!fixture.call("t", json!({"n": 1})).await.unwrap().is_error);
+    let result = fixture.call("t", json!({"m": 1})).await.unwrap();
     assert!(result.is_error && result.text().contains("output schema"), "{}", result.text());
 }
 
@@ -511,13 +513,13 @@ async fn a_long_result_is_cut_and_kept_whole() {
         })
     };
     let shelf = Arc::new(Shelf(Mutex::default()));
-    let house = House::with(vec![fake()], |engine| engine.spool = Some(shelf.clone()));
-    let result = house.call("t", json!({})).await.unwrap();
+    let fixture = TestEngine::with(vec![fake()], |engine| engine.spool = Some(shelf.clone()));
+    let result = fixture.call("t", json!({})).await.unwrap();
     assert!(result.text().len() < 70_000 && result.text().contains("/spool/call_1"));
     assert!(result.text().starts_with("line 0\n") && result.text().contains("line 19999\n"));
     assert_eq!(result.metadata["spool"], "/spool/call_1");
     assert_eq!(*shelf.0.lock().unwrap(), [long]);
-    let lost = House::new(vec![fake()]).call("t", json!({})).await.unwrap();
+    let lost = TestEngine::new(vec![fake()]).call("t", json!({})).await.unwrap();
     assert!(lost.text().contains("lost"));
 }
 
@@ -534,22 +536,22 @@ async fn progress_is_numbered_without_gaps() {
         }
         .boxed()
     });
-    let house = House::new(vec![fake]);
+    let fixture = TestEngine::new(vec![fake]);
     let heard: Arc<Kept<(u64, Progress)>> = Arc::default();
-    let call = Call { progress: vec![heard.clone()], ..house.prepare("t", json!({})) };
-    house.start(call).await.unwrap().unwrap();
+    let call = Call { progress: vec![heard.clone()], ..fixture.prepare("t", json!({})) };
+    fixture.start(call).await.unwrap().unwrap();
     let heard: Vec<u64> = heard.0.lock().unwrap().iter().map(|(seq, _)| *seq).collect();
     assert_eq!(heard, (0..10).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_session_s_calls_do_not_wait_for_another_s() {
-    let house = House::new(vec![slow("t").serial()]);
-    let first = house.start(house.prepare("t", json!({"s": 100})));
+    let fixture = TestEngine::new(vec![slow("t").serial()]);
+    let first = fixture.start(fixture.prepare("t", json!({"s": 100})));
     settle().await;
-    let other = Call { session: crate::house::session("s2", "/p"), ..house.prepare("t", json!({"s": 1})) };
+    let other = Call { session: crate::test_engine::session("s2", "/p"), ..fixture.prepare("t", json!({"s": 1})) };
     let start = Instant::now();
-    house.start(other).await.unwrap().unwrap();
+    fixture.start(other).await.unwrap().unwrap();
     assert_eq!(start.elapsed().as_secs(), 1);
     first.abort();
 }
@@ -558,12 +560,12 @@ async fn one_session_s_calls_do_not_wait_for_another_s() {
 async fn random_ends_leave_nothing_open() {
     let gone = Arc::new(AtomicBool::new(false));
     let wake = Arc::new(Notify::new());
-    let house = House::new(vec![slow("slow"), slow("serial").serial(), deaf("deaf", &gone).serial()]);
+    let fixture = TestEngine::new(vec![slow("slow"), slow("serial").serial(), deaf("deaf", &gone).serial()]);
     let mut calls: Vec<(CancellationToken, tokio::task::JoinHandle<Answer>)> = Vec::new();
     for n in 0..60u64 {
         let name = ["slow", "serial", "deaf"][(n % 3) as usize];
-        let call = with_timeout(house.prepare(name, json!({"s": n % 7})), 1 + n % 5);
-        calls.push((call.cancel.clone(), house.start(call)));
+        let call = with_timeout(fixture.prepare(name, json!({"s": n % 7})), 1 + n % 5);
+        calls.push((call.cancel.clone(), fixture.start(call)));
         if n % 4 == 0 {
             calls[(n / 2) as usize].0.cancel();
         }
@@ -576,9 +578,9 @@ async fn random_ends_leave_nothing_open() {
         let _ = call.await;
     }
     wake.notify_waiters();
-    house.all_work_is_gone().await;
-    house.books_are_closed();
-    assert_eq!(house.caller.in_flight.load(Ordering::SeqCst), 0);
-    assert!(house.session.lane.try_take().is_some());
-    assert_eq!(house.engine.counts.read().in_flight, 0);
+    fixture.all_work_is_gone().await;
+    fixture.books_are_closed();
+    assert_eq!(fixture.caller.in_flight.load(Ordering::SeqCst), 0);
+    assert!(fixture.session.lane.try_take().is_some());
+    assert_eq!(fixture.engine.counts.read().in_flight, 0);
 }

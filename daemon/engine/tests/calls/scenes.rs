@@ -7,8 +7,8 @@ use tokio::time::sleep;
 use toold_engine::asks::AskSubscription;
 use toold_proto::permission::{Action, Ask, PermissionEvent, ReplyPermission, Scope};
 
-use crate::asks::{answer, bash, house};
-use crate::house::settle;
+use crate::asks::{answer, bash, fixture};
+use crate::test_engine::settle;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -59,14 +59,14 @@ impl Frontend {
 }
 
 async fn play(steps: Vec<Step>) {
-    let house = house();
+    let fixture = fixture();
     let mut frontends: [Frontend; 3] = Default::default();
     let mut calls = Vec::new();
     for step in steps {
         match step {
             Step::Call(line) => {
-                let call = house.prepare("bash", bash(&format!("do {line}")));
-                calls.push((call.cancel.clone(), house.start(call)));
+                let call = fixture.prepare("bash", bash(&format!("do {line}")));
+                calls.push((call.cancel.clone(), fixture.start(call)));
             }
             Step::Cancel(which) => {
                 if let Some((cancel, _)) = calls.get(usize::from(which)) {
@@ -75,7 +75,7 @@ async fn play(steps: Vec<Step>) {
             }
             Step::Come(who) => {
                 let frontend = &mut frontends[usize::from(who)];
-                *frontend = Frontend { subscription: Some(house.frontend()), shown: Vec::new() };
+                *frontend = Frontend { subscription: Some(fixture.frontend()), shown: Vec::new() };
             }
             Step::Go(who) => frontends[usize::from(who)] = Frontend::default(),
             Step::Read(who) => frontends[usize::from(who)].read(),
@@ -83,7 +83,7 @@ async fn play(steps: Vec<Step>) {
                 if let Some(ask) = frontends[usize::from(who)].shown.first() {
                     let scope = [Scope::Once, Scope::Session, Scope::Always][usize::from(scope)];
                     let action = if yes { Action::Allow } else { Action::Deny };
-                    let _ = house.reply(ReplyPermission { scope: Some(scope), ..answer(ask, action) });
+                    let _ = fixture.reply(ReplyPermission { scope: Some(scope), ..answer(ask, action) });
                 }
             }
             Step::Wait(seconds) => sleep(Duration::from_secs(seconds.into())).await,
@@ -91,7 +91,7 @@ async fn play(steps: Vec<Step>) {
         settle().await;
         // After all is read, every frontend shows what is pending and nothing else.
         for frontend in frontends.iter_mut().filter(|frontend| frontend.subscription.is_some()) {
-            let pending: Vec<String> = house.engine.asks.pending().into_iter().map(|ask| ask.request_id).collect();
+            let pending: Vec<String> = fixture.engine.asks.pending().into_iter().map(|ask| ask.request_id).collect();
             frontend.read();
             let shown: Vec<String> = frontend.shown.iter().map(|ask| ask.request_id.clone()).collect();
             assert_eq!(shown, pending);
@@ -102,11 +102,11 @@ async fn play(steps: Vec<Step>) {
         // Ends by itself, ten seconds after the last frontend left.
         let _ = call.await.unwrap();
     }
-    assert!(house.engine.asks.pending().is_empty(), "stuck");
-    let kinds = house.kinds();
+    assert!(fixture.engine.asks.pending().is_empty(), "stuck");
+    let kinds = fixture.kinds();
     let count = |kind: &str| kinds.iter().filter(|found| **found == kind).count();
     assert_eq!(count("permission.asked"), count("permission.resolved"));
-    house.books_are_closed();
+    fixture.books_are_closed();
 }
 
 proptest! {

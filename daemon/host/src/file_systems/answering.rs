@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use toold_engine::apart::apart;
+use toold_engine::blocking::run_blocking;
 
 /// How long a file system has to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -74,7 +74,7 @@ pub fn at<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, NoAnswer> {
         Some(mount) => {
             // Before there is another thread: those that are refused cost none.
             let turn = mount.take_turn()?;
-            apart(|| {
+            run_blocking(|| {
                 mount.ask()?;
                 drop(turn);
                 Ok(work())

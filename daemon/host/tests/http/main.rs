@@ -33,7 +33,7 @@ impl Requester for Person {
         Box::pin(async move {
             let refused = self.refuses.is_some_and(|target| need.target.starts_with(target));
             self.asked.lock().unwrap().push(need.target);
-            if refused { Err(ToolError::Told("no".into())) } else { Ok(()) }
+            if refused { Err(ToolError::Failed("no".into())) } else { Ok(()) }
         })
     }
 
@@ -235,7 +235,7 @@ async fn redirects_are_followed_and_other_hosts_asked_for() {
 
     let person = Person { refuses: Some("b.test"), ..Person::default() };
     let error = get_as(&http, &first.url("/start"), &person, Limits::default()).await.unwrap_err();
-    assert!(matches!(error, HttpError::Leave(ToolError::Told(_))));
+    assert!(matches!(error, HttpError::Leave(ToolError::Failed(_))));
     assert_eq!(last.requests().len(), 1);
 }
 

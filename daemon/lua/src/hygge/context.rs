@@ -8,8 +8,8 @@ use serde_json::{Value as Json, json};
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::policy::targets::check_target;
-use toold_engine::questions::{Asking, Filled, Form, Said};
-use toold_engine::sampling::Sampling;
+use toold_engine::questions::{FormOutcome, FormRequest, QuestionAnswer, QuestionRequest};
+use toold_engine::sampling::SamplingRequest;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolError;
 use toold_host::files::{self, Resolved};
@@ -99,8 +99,8 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
         let cx = asked.call.cx()?.clone();
         Ok(async move {
             match cx.question(asking).await.map_err(|error| error.to_string())? {
-                Said::Cancelled => Ok(Reply::Nil),
-                Said::Answer { answer_ids, answer } => {
+                QuestionAnswer::Cancelled => Ok(Reply::Nil),
+                QuestionAnswer::Answer { answer_ids, answer } => {
                     Ok(Reply::Json(json!({"ids": answer_ids, "id": answer_ids.first(), "text": answer})))
                 }
             }
@@ -112,9 +112,9 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
         Ok(async move {
             let filled = cx.elicit(form).await.map_err(|error| error.to_string())?;
             Ok(Reply::Json(match filled {
-                Filled::Accepted(content) => json!({"action": "accept", "content": content}),
-                Filled::Declined => json!({"action": "decline"}),
-                Filled::Cancelled => json!({"action": "cancel"}),
+                FormOutcome::Accepted(content) => json!({"action": "accept", "content": content}),
+                FormOutcome::Declined => json!({"action": "decline"}),
+                FormOutcome::Cancelled => json!({"action": "cancel"}),
             }))
         })
     })?;
@@ -145,7 +145,7 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
 }
 
 /// A form as a script writes it: `{message, schema, key?}`.
-fn form(lua: &Lua, fields: &Fields) -> Result<Form, String> {
+fn form(lua: &Lua, fields: &Fields) -> Result<FormRequest, String> {
     let given = fields.get("schema")?;
     if !given.is_table() {
         return Err(fields.mistake("schema", "a table with a JSON Schema of an object", &given));
@@ -155,16 +155,16 @@ fn form(lua: &Lua, fields: &Fields) -> Result<Form, String> {
         schema.entry("type").or_insert_with(|| "object".into());
     }
     let schema = Schema::compile_input(schema).map_err(|error| fields.wrong("schema", error))?;
-    Ok(Form { key: fields.optional_text("key")?, message: fields.text("message")?, schema })
+    Ok(FormRequest { key: fields.optional_text("key")?, message: fields.text("message")?, schema })
 }
 
 /// How much a model may answer when a script does not say.
 const MAX_TOKENS: u32 = 1_024;
 
 /// What a script asks a model: a text, or `{messages | prompt, ...}`.
-fn sampling(lua: &Lua, args: &Args) -> Result<Sampling, String> {
+fn sampling(lua: &Lua, args: &Args) -> Result<SamplingRequest, String> {
     let said = |text| vec![PromptMessage { role: Speaker::User, content: Block::text(text) }];
-    let mut sampling = Sampling {
+    let mut sampling = SamplingRequest {
         messages: Vec::new(),
         system_prompt: None,
         max_tokens: MAX_TOKENS,
@@ -198,7 +198,7 @@ fn sampling(lua: &Lua, args: &Args) -> Result<Sampling, String> {
 }
 
 /// A question as a script writes it: options are texts, or `{id, label, description}`.
-fn asking(fields: &Fields) -> Result<Asking, String> {
+fn asking(fields: &Fields) -> Result<QuestionRequest, String> {
     let mut options = Vec::new();
     if let Some(list) = fields.optional_fields("options")? {
         for place in 1..=list.table.raw_len() {
@@ -218,7 +218,7 @@ fn asking(fields: &Fields) -> Result<Asking, String> {
             });
         }
     }
-    Ok(Asking {
+    Ok(QuestionRequest {
         question: fields.text("question")?,
         allow_other: options.is_empty() || fields.flag("allow_other")?,
         options,

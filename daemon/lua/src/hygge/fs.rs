@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use globset::GlobBuilder;
 use serde_json::{Value as Json, json};
-use toold_engine::cache::depend::Stamp;
 use toold_engine::cx::Cx;
-use toold_engine::permit;
+use toold_engine::decision::decide_need;
+use toold_engine::dependencies::FileStamp;
 use toold_host::exclude::Exclusions;
 use toold_host::files::{self, FileType, OpenError, PathFacts, Resolved};
 use toold_host::judge::{self, Judge};
@@ -215,7 +215,7 @@ async fn refuse_above(folder: &Path, call: &Call) -> Result<(), String> {
         Ok(missing.map(|above| files::write_need(above, &mut exclusions)).collect::<Vec<_>>())
     });
     for need in needs.await? {
-        if permit::judge(call.cx()?, &call.chain, &need).verdict == Verdict::Deny {
+        if decide_need(call.cx()?, &call.chain, &need).verdict == Verdict::Deny {
             call.require(need).await.map_err(|error| error.to_string())?;
         }
     }
@@ -272,13 +272,13 @@ impl Notes {
         }
     }
 
-    fn before_reading(&self, file: &File) -> Option<Stamp> {
+    fn before_reading(&self, file: &File) -> Option<FileStamp> {
         let cx = self.cx.as_ref()?;
         stamps::before_reading(&self.path, file).map_err(|_| cx.do_not_keep()).ok()
     }
 
     /// On the file of a stamp, which had this content.
-    fn content(&self, stamp: Option<Stamp>, bytes: &[u8]) {
+    fn content(&self, stamp: Option<FileStamp>, bytes: &[u8]) {
         if let (Some(cx), Some(stamp)) = (&self.cx, stamp) {
             cx.depends_on(stamps::with_content(stamp, bytes));
         }

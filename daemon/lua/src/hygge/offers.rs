@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mlua::{Lua, Value};
-use toold_engine::offers::Address;
+use toold_engine::offers::ResourceAddress;
 use toold_engine::offers::template::Template;
 use toold_proto::offer::PromptArgument;
 
@@ -31,9 +31,9 @@ fn register_resource(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), Str
     let fields = args.fields(1, "spec")?;
     let about = about(&fields)?;
     let address = match (fields.optional_text("uri")?, fields.optional_text("uri_template")?) {
-        (Some(uri), None) if is_uri(&uri) => Address::Uri(uri),
+        (Some(uri), None) if is_uri(&uri) => ResourceAddress::Uri(uri),
         (None, Some(template)) if is_uri(&template) => {
-            Address::Template(Template::parse(&template).map_err(|error| fields.wrong("uri_template", error))?)
+            ResourceAddress::Template(Template::parse(&template).map_err(|error| fields.wrong("uri_template", error))?)
         }
         (Some(_), None) => return Err(fields.mistake("uri", "a URI such as notes://today", &fields.get("uri")?)),
         (None, Some(_)) => {
@@ -44,7 +44,7 @@ fn register_resource(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), Str
         (Some(_), Some(_)) => return Err(fields.wrong("uri", "expected uri or uri_template, got both")),
     };
     let handlers = OfferHandlers { run: fields.function("read")?, complete: completer(&fields)? };
-    if handlers.complete.is_some() && matches!(address, Address::Uri(_)) {
+    if handlers.complete.is_some() && matches!(address, ResourceAddress::Uri(_)) {
         return Err(fields.wrong("complete", "only a uri_template has variables to complete"));
     }
     warn(lua, &fields, &RESOURCE_FIELDS, home);

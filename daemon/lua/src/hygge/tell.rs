@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use mlua::Value;
 use serde_json::Value as Json;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
 use super::Module;
@@ -35,7 +35,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         let level = if args.value(2).is_nil() { "info".to_owned() } else { level(args, 2)? };
         let session_id = call::current().and_then(|call| Some(call.cx.as_ref()?.session.id.clone()));
         let plugin = Some(home.plugin.name().to_owned());
-        home.plugin.shared.engine.events.emit(What::Notice { session_id, plugin, level, message });
+        home.plugin.shared.engine.events.emit(EventBody::Notice { session_id, plugin, level, message });
         Ok(())
     })?;
     hygge.function("send_message", "hygge.send_message", |_, args, home| {
@@ -49,7 +49,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
         if engine.sessions.find(&session_id).is_none() {
             return Err(format!("hygge.send_message: there is no session {id}"));
         }
-        engine.events.emit(What::Message { session_id, plugin: home.plugin.name().to_owned(), role, content });
+        engine.events.emit(EventBody::Message { session_id, plugin: home.plugin.name().to_owned(), role, content });
         Ok(())
     })?;
     let print = hygge.function("print", "print", |lua, args, home| {
@@ -104,7 +104,7 @@ fn log(plugin: &Plugin, level: &str, message: String, fields: Option<Json>) {
         MAX_LOGGED => "more is in the daemon's log only".to_owned(),
         _ => return,
     };
-    plugin.shared.engine.events.emit(What::Log {
+    plugin.shared.engine.events.emit(EventBody::Log {
         call_id: cx.map(|cx| cx.call_id.clone()),
         session_id: cx.map(|cx| cx.session.id.clone()),
         plugin: plugin.name().to_owned(),

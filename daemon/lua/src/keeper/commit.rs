@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use tokio::sync::broadcast;
 use toold_engine::events::Emitted;
-use toold_engine::offers::Offer;
-use toold_engine::registry::{Change, Scope};
+use toold_engine::offers::SourceOffer;
+use toold_engine::registry::{RegistryChange, SourceScope};
 use toold_engine::tool::Origin;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::plugin::{PluginError, PluginStatus};
 
 use crate::dirs::Dir;
@@ -20,7 +20,7 @@ use crate::unit::{Look, Withheld};
 /// The changes of one revision.
 #[derive(Default)]
 pub(super) struct Plan {
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<RegistryChange>,
     /// Which change puts which plugin into service.
     puts: Vec<(usize, UnitKey, Put)>,
     /// Names of plugins that somebody else may have now.
@@ -91,7 +91,7 @@ impl Keeper {
                     Withheld::Untrusted => {
                         unit.status = Some(PluginStatus::Untrusted);
                         let (plugin, path) = (unit.name.clone(), key.1.display().to_string());
-                        self.news.push(What::PluginUntrusted { plugin, path });
+                        self.news.push(EventBody::PluginUntrusted { plugin, path });
                     }
                 }
             }
@@ -116,13 +116,13 @@ impl Keeper {
                 let put = Put::new(plugin, loaded.map(|loaded| *loaded), *registered, only_registered);
                 let unit = self.units.get(&key);
                 if let Some(old) = unit.and_then(|unit| unit.serving.as_ref()).filter(|old| old.key != put.key) {
-                    plan.changes.push(Change::Remove { key: old.key.clone() });
+                    plan.changes.push(RegistryChange::Remove { key: old.key.clone() });
                 }
                 let later: Vec<UnitKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
                 later.iter().for_each(|rival| self.shadow(rival, plan));
                 let (key_of, origin, tools) = (put.key.clone(), put.version.plugin.origin, put.tools.clone());
                 plan.puts.push((plan.changes.len(), key, put));
-                plan.changes.push(Change::Put { key: key_of, origin, tools });
+                plan.changes.push(RegistryChange::Put { key: key_of, origin, tools });
             }
         }
     }
@@ -134,7 +134,7 @@ impl Keeper {
         self.shared.engine.hooks.replace(&put.key, put.hooks);
         self.offers.push((put.key.clone(), plugin.origin, put.offer));
         tracing::info!(plugin = plugin.name(), path = %plugin.path.display(), tools = tools.len(), "plugin loaded");
-        self.news.push(What::PluginLoaded {
+        self.news.push(EventBody::PluginLoaded {
             plugin: plugin.name().to_owned(),
             path: plugin.path.display().to_string(),
             tools: tools.clone(),
@@ -157,7 +157,7 @@ impl Keeper {
             plugin = unit.name, path = %key.1.display(), file = error.file, line = error.line,
             source_line = error.source_line, "plugin failed to load: {}", error.message
         );
-        self.news.push(What::PluginFailed {
+        self.news.push(EventBody::PluginFailed {
             plugin: unit.name.clone(),
             path: key.1.display().to_string(),
             error: error.clone(),
@@ -169,10 +169,11 @@ impl Keeper {
     pub(super) fn retire(&mut self, serving: Option<Serving>, path: &Path, plan: &mut Plan) {
         let Some(serving) = serving else { return };
         self.shared.engine.hooks.replace(&serving.key, Vec::new());
-        self.offers.push((serving.key.clone(), Origin::UserPlugin, Offer::default()));
+        self.offers.push((serving.key.clone(), Origin::UserPlugin, SourceOffer::default()));
         tracing::info!(plugin = serving.key.name, path = %path.display(), "plugin unloaded");
-        self.news.push(What::PluginUnloaded { plugin: serving.key.name.clone(), path: path.display().to_string() });
-        plan.changes.push(Change::Remove { key: serving.key });
+        self.news
+            .push(EventBody::PluginUnloaded { plugin: serving.key.name.clone(), path: path.display().to_string() });
+        plan.changes.push(RegistryChange::Remove { key: serving.key });
     }
 
     fn shadow(&mut self, key: &UnitKey, plan: &mut Plan) {
@@ -189,11 +190,11 @@ impl Keeper {
     /// Other entries that some session would see under the same name, and that may run.
     fn rivals<'a>(&'a self, key: &'a UnitKey) -> impl Iterator<Item = &'a UnitKey> {
         let name = self.units.get(key).map(|unit| unit.name.as_str());
-        let scope_of = |key: &UnitKey| self.dirs.get(&key.0).map_or(Scope::Global, Dir::scope);
+        let scope_of = |key: &UnitKey| self.dirs.get(&key.0).map_or(SourceScope::Global, Dir::scope);
         let scope = scope_of(key);
         self.units.iter().filter_map(move |(other, unit)| {
             let others = scope_of(other);
-            let overlaps = others == Scope::Global || scope == Scope::Global || others == scope;
+            let overlaps = others == SourceScope::Global || scope == SourceScope::Global || others == scope;
             let withheld = matches!(unit.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
             let runs = unit.serving.is_some() || !withheld;
             (other != key && Some(unit.name.as_str()) == name && overlaps && runs).then_some(other)
@@ -211,7 +212,7 @@ impl Keeper {
     /// Plugins that failed because of a tool's name are tried again when names are free.
     pub(super) fn heed(&mut self, event: Result<Arc<Emitted>, broadcast::error::RecvError>) {
         let freed = match event {
-            Ok(emitted) => matches!(&emitted.what, What::ToolsChanged { removed, .. } if !removed.is_empty()),
+            Ok(emitted) => matches!(&emitted.body, EventBody::ToolsChanged { removed, .. } if !removed.is_empty()),
             Err(_) => true,
         };
         if freed {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toold_engine::execute::CallError;
+use toold_engine::call::CallError;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::permission::Answerer;
 use toold_proto::question::{QuestionEvent, ReplyQuestion};

@@ -20,7 +20,7 @@ fn grant(world: &World, pattern: &str) {
     let params =
         json!({"category": "shell", "pattern": pattern, "action": "allow", "scope": "session", "chain": ["p"]});
     let session = GrantScope::Session(world.session.id.clone());
-    toold_engine::permit::grant(&world.engine, &serde_json::from_value(params).unwrap(), session, None).unwrap();
+    toold_engine::permission::grant(&world.engine, &serde_json::from_value(params).unwrap(), session, None).unwrap();
 }
 
 async fn asked(frontend: &mut AskSubscription) -> Ask {

@@ -153,7 +153,7 @@ fn grant(world: &World, pattern: &str) {
     )
     .unwrap();
     let session = toold_engine::policy::GrantScope::Session(world.session.id.clone());
-    toold_engine::permit::grant(&world.engine, &params, session, None).unwrap();
+    toold_engine::permission::grant(&world.engine, &params, session, None).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

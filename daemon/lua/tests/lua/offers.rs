@@ -7,11 +7,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use toold_engine::cx::Cx;
-use toold_engine::events::Hears;
+use toold_engine::events::EventSelection;
 use toold_engine::offers::{Completing, OfferError, complete, read, render};
-use toold_engine::sampling::{Sampled, Sampler, Sampling};
+use toold_engine::sampling::{Sampler, SamplingRequest, SamplingResponse};
 use toold_engine::tool::ToolError;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::offer::Speaker;
 use toold_proto::permission::Answerer;
 use toold_proto::plugin::PluginStatus;
@@ -89,7 +89,7 @@ async fn resources_are_read_and_their_variables_completed() {
     assert_eq!(text_of(&world, "notes://one/a/b").await, Err(OfferError::NoResource(of("a/b"))));
     for (id, words) in [("bad", "one of text, blob"), ("boom", "boom"), ("secret", "not allowed")] {
         let error = text_of(&world, &of(id)).await.unwrap_err();
-        assert!(matches!(&error, OfferError::Told(told) if told.contains(words)), "{error:?}");
+        assert!(matches!(&error, OfferError::Failed(told) if told.contains(words)), "{error:?}");
     }
     let template = Completing::Resource(of("{id}"));
     let call = world.call_of("", json!({}));
@@ -132,8 +132,8 @@ async fn prompts_are_rendered_and_their_arguments_completed() {
 async fn what_is_offered_follows_the_file() {
     let world = World::of(NOTES).await;
     let kinds = |world: &World| -> Vec<&'static str> {
-        let events = world.engine.events.subscribe_from_start(Hears::All).replay;
-        events.iter().map(|event| event.what.kind()).filter(|kind| kind.contains("s.changed")).collect()
+        let events = world.engine.events.subscribe_from_start(EventSelection::All).replay;
+        events.iter().map(|event| event.body.kind()).filter(|kind| kind.contains("s.changed")).collect()
     };
     assert_eq!(kinds(&world), ["resources.changed", "prompts.changed"]);
     world.write("p.lua", "hygge.register_prompt{name = 'other', render = function() return 'x' end}");
@@ -209,11 +209,11 @@ async fn what_a_call_logs_is_an_event_of_its_session() {
     )
     .await;
     world.call("t", json!({})).await;
-    let events = world.engine.events.subscribe_from_start(Hears::All).replay;
+    let events = world.engine.events.subscribe_from_start(EventSelection::All).replay;
     let logged: Vec<_> = events
         .iter()
-        .filter_map(|event| match &event.what {
-            What::Log { level, message, fields, .. } => Some((level.as_str(), message.as_str(), fields.clone())),
+        .filter_map(|event| match &event.body {
+            EventBody::Log { level, message, fields, .. } => Some((level.as_str(), message.as_str(), fields.clone())),
             _ => None,
         })
         .collect();
@@ -262,12 +262,17 @@ async fn a_person_fills_in_a_form() {
 struct Echo;
 
 impl Sampler for Echo {
-    fn sample<'a>(&'a self, asked: Sampling, _: &'a Cx) -> BoxFuture<'a, Result<Sampled, ToolError>> {
+    fn sample<'a>(&'a self, asked: SamplingRequest, _: &'a Cx) -> BoxFuture<'a, Result<SamplingResponse, ToolError>> {
         async move {
             let words: Vec<&str> = asked.messages.iter().filter_map(|message| message.content.as_text()).collect();
             let text = format!("{} {} {:?}", words.join("+"), asked.max_tokens, asked.system_prompt);
             let content = vec![Block::text(text)];
-            Ok(Sampled { role: Speaker::Assistant, content, model: "echo".into(), stop_reason: Some("endTurn".into()) })
+            Ok(SamplingResponse {
+                role: Speaker::Assistant,
+                content,
+                model: "echo".into(),
+                stop_reason: Some("endTurn".into()),
+            })
         }
         .boxed()
     }
@@ -283,7 +288,7 @@ async fn a_model_is_asked_where_the_client_has_one() {
     .await;
     let alone = world.call("t", json!({"ask": "x"})).await;
     assert!(alone.is_error && alone.text().contains("offers no sampling"), "{}", alone.text());
-    let _lent = world.engine.samplers.lend(1, Arc::new(Echo));
+    let _lent = world.engine.samplers.register(1, Arc::new(Echo));
     let tail = "echo assistant endTurn";
     assert_eq!(world.text("t", json!({"ask": "x"})).await, format!("x 1024 None {tail}"));
     let ask = json!({"messages": ["a", {"role": "assistant", "content": "b"}], "max_tokens": 5, "system_prompt": "s"});

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 use toold_lua::content::{Content, Digest, Trust};
 use toold_lua::host::{DirKind, PluginDir};
 use toold_proto::plugin::PluginStatus;
@@ -154,7 +154,7 @@ async fn a_trusted_plugin_serves_sessions_of_its_project_alone() {
     assert!(project.world.call("other", json!({})).await.text().contains("mine"));
     let elsewhere = project.world.session.project().parent().unwrap().to_owned();
     let hooks = project.world.engine.hooks.snapshot();
-    assert_eq!(hooks[0].spec().source.scope, Scope::Project(project.root.clone()));
+    assert_eq!(hooks[0].spec().source.scope, SourceScope::Project(project.root.clone()));
     assert!(!project.sees(&elsewhere, "here"));
 }
 
@@ -225,17 +225,17 @@ async fn a_switch_and_a_table_count_at_once_and_are_the_projects_own() {
                   execute = function() return '' end}\n";
     let project = Project::new(&[], &[("p.lua", script)]).await;
     project.trust("p.lua").await;
-    let scope = Scope::Project(project.root.clone());
+    let scope = SourceScope::Project(project.root.clone());
     let table = |tool: &str| Map::from_iter([("p".to_owned(), json!({"tool": tool}) as Value)]);
     let arrange = async |change: &dyn Fn(&mut toold_lua::host::Arrangement)| {
         project.world.host.arrange(change);
         soon(project.world.host.settled()).await;
     };
-    arrange(&|all| _ = all.tables.insert(Scope::Global, table("users"))).await;
+    arrange(&|all| _ = all.tables.insert(SourceScope::Global, table("users"))).await;
     assert!(project.sees(&project.root, "plain"));
     arrange(&|all| _ = all.tables.insert(scope.clone(), table("projects"))).await;
     assert!(project.sees(&project.root, "projects") && !project.sees(&project.root, "plain"));
-    arrange(&|all| _ = all.disabled.insert((Scope::Global, "p".into()))).await;
+    arrange(&|all| _ = all.disabled.insert((SourceScope::Global, "p".into()))).await;
     assert_eq!(project.status("p"), PluginStatus::Loaded);
     arrange(&|all| _ = all.disabled.insert((scope.clone(), "p".into()))).await;
     assert_eq!(project.status("p"), PluginStatus::Disabled);

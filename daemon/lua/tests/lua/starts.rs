@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toold_engine::events::Hears;
+use toold_engine::events::EventSelection;
 use toold_lua::registrations::KeptRegistrations;
 use toold_proto::plugin::PluginStatus;
 
@@ -216,8 +216,8 @@ async fn a_module_is_that_of_its_version() {
     kept.write("p/m.lua", "return 'new'");
     world
         .until(|world| {
-            let events = world.engine.events.subscribe_from_start(Hears::All).replay;
-            events.iter().filter(|event| event.what.kind() == "plugin.loaded").count() == 2
+            let events = world.engine.events.subscribe_from_start(EventSelection::All).replay;
+            events.iter().filter(|event| event.body.kind() == "plugin.loaded").count() == 2
         })
         .await;
     assert_eq!(world.text("t", json!({})).await, "new");

@@ -1,7 +1,7 @@
 //! Whose state is whose, what waits for what, and what a reload replaces.
 
 use serde_json::{Map, Value, json};
-use toold_engine::events::Hears;
+use toold_engine::events::EventSelection;
 use toold_engine::execute::execute_tool;
 use toold_proto::permission::Answerer;
 use toold_proto::question::{QuestionEvent, ReplyQuestion};
@@ -41,9 +41,9 @@ async fn tools_hooks_commands_and_prompts_share_the_plugins_state_and_a_reload_r
     assert_eq!(counted(&world).await, ["one tool 2", "one hook 3", "one command 1", "one prompt 4"]);
     assert_eq!(counted(&world).await, ["one tool 6", "one hook 7", "one command 5", "one prompt 8"]);
     // The event comes when all of the new version serves.
-    let mut events = world.engine.events.subscribe(Hears::All, None).receiver;
+    let mut events = world.engine.events.subscribe(EventSelection::All, None).receiver;
     world.write("p.lua", &counter("two"));
-    soon(async { while events.recv().await.unwrap().what.kind() != "plugin.loaded" {} }).await;
+    soon(async { while events.recv().await.unwrap().body.kind() != "plugin.loaded" {} }).await;
     assert_eq!(counted(&world).await, ["two tool 2", "two hook 3", "two command 1", "two prompt 4"]);
     // A version that does not load leaves the state alone.
     world.write("p.lua", &format!("{} error('late')", counter("three")));

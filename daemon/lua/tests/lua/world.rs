@@ -9,10 +9,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
-use toold_engine::events::Hears;
-use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
+use toold_engine::call::{Call, CallError, Caller, Principal};
+use toold_engine::events::EventSelection;
+use toold_engine::execute::execute;
 use toold_engine::progress::ProgressSink;
-use toold_engine::session::{Filter, NewSession, Session};
+use toold_engine::session::{NewSession, Session, SessionFilter};
 use toold_host::environment::Environment;
 use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
 use toold_proto::call::Progress;
@@ -139,7 +140,7 @@ impl World {
 
     /// Waits, from event to event, until something is so.
     pub(crate) async fn until(&self, mut is_so: impl FnMut(&Self) -> bool) {
-        let mut events = self.engine.events.subscribe(Hears::All, None).receiver;
+        let mut events = self.engine.events.subscribe(EventSelection::All, None).receiver;
         let wait = async {
             while !is_so(self) {
                 events.recv().await.unwrap();
@@ -173,7 +174,7 @@ fn session(id: &str, cwd: &Path) -> Arc<Session> {
         client: None,
         model: Some("test-model".into()),
         env: Default::default(),
-        filter: Filter::default(),
+        filter: SessionFilter::default(),
         workspace: None,
     }))
 }

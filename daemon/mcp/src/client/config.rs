@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 
 use super::Key;
 
@@ -14,7 +14,7 @@ pub struct ServerConfig {
     /// Its tools are called `NAME_tool`, as far as the name fits.
     pub name: String,
     /// Who sees its tools.
-    pub scope: Scope,
+    pub scope: SourceScope,
     pub reach: Reach,
     pub enabled: bool,
     /// It is stopped when nobody has called it for so long; `None` is never.

@@ -11,7 +11,7 @@ use rmcp::service::{InboundStreamOrigin, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Value, json};
 use toold_engine::cx::Cx;
-use toold_engine::questions::{Filled, Form};
+use toold_engine::questions::{FormOutcome, FormRequest};
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolError;
 
@@ -73,7 +73,7 @@ pub(super) async fn answer_all(
         let answer = match request {
             InputRequest::Elicitation(request) => json!(ask(server, request.params.clone(), cx).await),
             InputRequest::ListRoots(_) => json!({"roots": []}),
-            _ => return Err(ToolError::Told(format!("{server} asks for what it cannot have from here"))),
+            _ => return Err(ToolError::Failed(format!("{server} asks for what it cannot have from here"))),
         };
         if cx.is_cancelled() {
             return Err(ToolError::Cancelled);
@@ -98,12 +98,12 @@ async fn ask(server: &str, asked: ElicitRequestParams, cx: &Cx) -> ElicitResult 
     };
     let message: String = message.chars().filter(|c| *c == '\n' || !is_hidden(*c)).take(MAX_MESSAGE).collect();
     let message = format!("The MCP server {server} asks: {message}");
-    match cx.elicit(Form { key: None, message, schema }).await {
-        Ok(Filled::Accepted(fields)) => {
+    match cx.elicit(FormRequest { key: None, message, schema }).await {
+        Ok(FormOutcome::Accepted(fields)) => {
             ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(fields))
         }
-        Ok(Filled::Declined) => ElicitResult::new(ElicitationAction::Decline),
-        Ok(Filled::Cancelled) => ElicitResult::new(ElicitationAction::Cancel),
+        Ok(FormOutcome::Declined) => ElicitResult::new(ElicitationAction::Decline),
+        Ok(FormOutcome::Cancelled) => ElicitResult::new(ElicitationAction::Cancel),
         Err(error) => {
             tracing::info!(server, %error, "asks a person, and has no answer");
             ElicitResult::new(ElicitationAction::Cancel)

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use toold_engine::need::Need;
-use toold_engine::permit::revoke;
+use toold_engine::permission::revoke;
 use toold_engine::time::rfc3339;
 use toold_host::chatter::Chatter;
 use toold_host::process::talk::{Talker, ended};
@@ -30,8 +30,8 @@ use super::listing::KnownTool;
 use super::tap::{Calls, Ears};
 use super::tool::target;
 use super::{McpServers, lock};
-use toold_engine::registry::Scope;
-use toold_engine::wanted::Wanted;
+use toold_engine::registry::SourceScope;
+use toold_engine::tool_filter::AllowDenyFilter;
 
 /// The first wait after a start that failed; each next one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ const LET_GO: Duration = Duration::from_secs(3);
 pub(super) struct Mounted {
     pub(super) config: ServerConfig,
     owner: Weak<McpServers>,
-    wanted: Wanted,
+    wanted: AllowDenyFilter,
     phase: watch::Sender<Phase>,
     known: Mutex<Known>,
     busy: Mutex<Busy>,
@@ -138,7 +138,7 @@ impl Mounted {
         let known = Known { is_own, is_old: is_own && kept.is_old, tools: kept.tools, ..Known::default() };
         Arc::new(Self {
             owner: Arc::downgrade(owner),
-            wanted: Wanted::new(config.allow.as_deref(), &config.deny),
+            wanted: AllowDenyFilter::new(config.allow.as_deref(), &config.deny),
             phase: watch::Sender::new(Phase::Stopped),
             known: Mutex::new(known),
             busy: Mutex::new(Busy { running: 0, last: Instant::now() }),
@@ -557,8 +557,8 @@ impl Mounted {
         McpServer {
             name: self.config.name.clone(),
             project: match &self.config.scope {
-                Scope::Global => None,
-                Scope::Project(path) => Some(path.display().to_string()),
+                SourceScope::Global => None,
+                SourceScope::Project(path) => Some(path.display().to_string()),
             },
             state,
             transport: self.config.reach.as_str().to_owned(),

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use toold_engine::Engine;
-use toold_engine::registry::{Change, Scope};
-use toold_engine::tool::{Origin, Tool};
+use toold_engine::callable::Callable;
+use toold_engine::registry::{RegistryChange, SourceScope};
+use toold_engine::tool::Origin;
 use toold_proto::tool::{SourceKind, ToolName};
 
 use super::mounted::Mounted;
@@ -38,7 +39,7 @@ impl McpServers {
         let servers: Vec<(Key, Arc<Mounted>)> =
             lock(&self.servers).iter().map(|(key, server)| (key.clone(), server.clone())).collect();
         published.retain(|key, _| servers.iter().any(|(other, _)| other == key));
-        let mut taken: HashMap<ToolName, Vec<Scope>> = HashMap::new();
+        let mut taken: HashMap<ToolName, Vec<SourceScope>> = HashMap::new();
         let (mut removes, mut puts) = (Vec::new(), Vec::new());
         for (key, server) in &servers {
             let before = published.entry(key.clone()).or_default();
@@ -46,10 +47,10 @@ impl McpServers {
             let same = now.tools.len() == before.tools.len()
                 && now.tools.iter().zip(&before.tools).all(|(now, before)| Arc::ptr_eq(now, before));
             if !same {
-                let tools = now.tools.iter().map(|tool| tool.clone() as Arc<dyn Tool>).collect();
+                let tools = now.tools.iter().map(|tool| tool.clone() as Arc<dyn Callable>).collect();
                 // All go before any comes: a name may wander from one server to another.
-                removes.push(Change::Remove { key: source(key) });
-                puts.push(Change::Put { key: source(key), origin: Origin::Mcp, tools });
+                removes.push(RegistryChange::Remove { key: source(key) });
+                puts.push(RegistryChange::Put { key: source(key), origin: Origin::Mcp, tools });
             }
             *before = now;
         }
@@ -69,7 +70,7 @@ fn tools_of(
     key: &Key,
     server: &Arc<Mounted>,
     before: &Published,
-    taken: &mut HashMap<ToolName, Vec<Scope>>,
+    taken: &mut HashMap<ToolName, Vec<SourceScope>>,
 ) -> Published {
     let known = server.offered();
     let own: Vec<&str> = known.iter().map(|tool| tool.own.as_str()).collect();
@@ -98,8 +99,9 @@ fn tools_of(
     now
 }
 
-fn is_free(engine: &Engine, key: &Key, name: &ToolName, taken: &HashMap<ToolName, Vec<Scope>>) -> bool {
-    let overlaps = |other: &Scope| *other == Scope::Global || key.0 == Scope::Global || *other == key.0;
+fn is_free(engine: &Engine, key: &Key, name: &ToolName, taken: &HashMap<ToolName, Vec<SourceScope>>) -> bool {
+    let overlaps =
+        |other: &SourceScope| *other == SourceScope::Global || key.0 == SourceScope::Global || *other == key.0;
     if taken.get(name).is_some_and(|scopes| scopes.iter().any(overlaps)) {
         return false;
     }

@@ -8,10 +8,11 @@ use futures_util::future::BoxFuture;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, GetExtensions, ServerResult};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::Value;
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::schema::Schema;
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::tool::{Category, Source, SourceKind, ToolName};
 
 use super::connect::chain;
@@ -63,7 +64,7 @@ impl MountedTool {
     }
 
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
-        let Value::Object(arguments) = input else { return Err(ToolError::Told("expected an object".to_owned())) };
+        let Value::Object(arguments) = input else { return Err(ToolError::Failed("expected an object".to_owned())) };
         if !self.server.runs() {
             // A program may take its time, and callers want to hear something.
             cx.message(format!("starting the MCP server {}", self.server.config.name));
@@ -71,7 +72,7 @@ impl MountedTool {
         let begun = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            begun = self.server.begin(&self.own, &self.digest) => begun.map_err(ToolError::Told)?,
+            begun = self.server.begin(&self.own, &self.digest) => begun.map_err(ToolError::Failed)?,
         };
         let mut params = CallToolRequestParams::new(self.own.clone()).with_arguments(arguments);
         for _ in 0..MAX_ROUNDS {
@@ -80,7 +81,7 @@ impl MountedTool {
             params.input_responses = elicit::answer_all(&self.server.config.name, &required, cx).await?;
             params.request_state = required.request_state;
         }
-        Err(ToolError::Told(format!("{} asks for more again and again: {MAX_ROUNDS} times", self.server.config.name)))
+        Err(ToolError::Failed(format!("{} asks for more again and again: {MAX_ROUNDS} times", self.server.config.name)))
     }
 
     /// Sends the call, and waits for its answer or the call's end.
@@ -119,7 +120,7 @@ impl MountedTool {
         match error {
             ServiceError::McpError(error) => {
                 let data = error.data.map(|data| format!(" {data}")).unwrap_or_default();
-                ToolError::Told(format!("{server} refused the call: {} ({}){data}", error.message, error.code.0))
+                ToolError::Failed(format!("{server} refused the call: {} ({}){data}", error.message, error.code.0))
             }
             ServiceError::TransportSend(error) => {
                 let why = chain(&error);
@@ -127,28 +128,28 @@ impl MountedTool {
                     () = cx.cancel.cancelled() => return ToolError::Cancelled,
                     () = live.doubt(&why) => {}
                 }
-                ToolError::Told(format!("the MCP server {server} cannot be reached: {why}"))
+                ToolError::Failed(format!("the MCP server {server} cannot be reached: {why}"))
             }
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
                 // Its end is known a moment after the end of the connection.
                 tokio::select! {
                     () = cx.cancel.cancelled() => ToolError::Cancelled,
                     why = self.server.why_gone(live) => {
-                        ToolError::Told(format!("the MCP server {server} is gone: {why}; whether the call was done is not known"))
+                        ToolError::Failed(format!("the MCP server {server} is gone: {why}; whether the call was done is not known"))
                     }
                 }
             }
-            error => ToolError::Told(format!("{server} cannot be called: {error}")),
+            error => ToolError::Failed(format!("{server} cannot be called: {error}")),
         }
     }
 
     fn read(&self, answer: &ServerResult) -> Result<ToolOutput, ToolError> {
-        let answer = serde_json::to_value(answer).map_err(|error| ToolError::Told(error.to_string()))?;
-        result::output(answer).map_err(|why| ToolError::Told(format!("{}: {why}", self.server.config.name)))
+        let answer = serde_json::to_value(answer).map_err(|error| ToolError::Failed(error.to_string()))?;
+        result::output(answer).map_err(|why| ToolError::Failed(format!("{}: {why}", self.server.config.name)))
     }
 }
 
-impl Tool for MountedTool {
+impl Callable for MountedTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

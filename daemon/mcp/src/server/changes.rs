@@ -7,8 +7,8 @@ use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
-use toold_engine::events::{Emitted, Hears};
-use toold_proto::event::What;
+use toold_engine::events::{Emitted, EventSelection};
+use toold_proto::event::EventBody;
 
 use crate::server::{Connection, Host};
 
@@ -39,7 +39,7 @@ struct Watch {
 
 impl Watch {
     fn new(host: &Arc<dyn Host>) -> Self {
-        let events = host.engine().events.subscribe(Hears::NoCalls, None).receiver;
+        let events = host.engine().events.subscribe(EventSelection::NoCalls, None).receiver;
         Self { host: host.clone(), events, first: None }
     }
 
@@ -49,7 +49,7 @@ impl Watch {
             Some(first) => first,
             None => *self.first.insert(self.host.settled().await),
         };
-        let of = |event: &Emitted| if event.seq < first { Changed::default() } else { of(&event.what) };
+        let of = |event: &Emitted| if event.seq < first { Changed::default() } else { of(&event.body) };
         loop {
             let mut changed = match self.events.recv().await {
                 Ok(event) => of(&event),
@@ -70,11 +70,11 @@ impl Watch {
     }
 }
 
-fn of(what: &What) -> Changed {
+fn of(what: &EventBody) -> Changed {
     Changed {
-        tools: matches!(what, What::ToolsChanged { .. }),
-        resources: matches!(what, What::ResourcesChanged {}),
-        prompts: matches!(what, What::PromptsChanged {}),
+        tools: matches!(what, EventBody::ToolsChanged { .. }),
+        resources: matches!(what, EventBody::ResourcesChanged {}),
+        prompts: matches!(what, EventBody::PromptsChanged {}),
     }
 }
 

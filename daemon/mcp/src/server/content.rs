@@ -4,7 +4,7 @@ use rmcp::model::{
     CallToolResult, ContentBlock, EmbeddedResource, MetaObject, Resource, ResourceContents as Contents, Role,
 };
 use serde_json::Value;
-use toold_engine::execute::CallError;
+use toold_engine::call::CallError;
 use toold_proto::offer::{ResourceContents, Speaker};
 use toold_proto::tool::{Block, ToolResult};
 

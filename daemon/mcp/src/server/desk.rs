@@ -14,10 +14,10 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use toold_engine::Engine;
 use toold_engine::asks::{self, AskSubscription, Replier};
+use toold_engine::call::Caller;
 use toold_engine::cx::Cx;
-use toold_engine::execute::Caller;
 use toold_engine::questions::{self, QuestionSubscription};
-use toold_engine::sampling::{Root, Sampled, Sampler, Sampling};
+use toold_engine::sampling::{ClientRoot, Sampler, SamplingRequest, SamplingResponse};
 use toold_engine::session::Session;
 use toold_engine::tool::ToolError;
 use toold_proto::permission::{Answerer, Ask, PermissionEvent, Scope};
@@ -122,7 +122,7 @@ impl Desks {
         kind: &str,
         request: InputRequest,
     ) -> Result<Value, ToolError> {
-        let nobody = |words: &str| ToolError::Told(words.to_owned());
+        let nobody = |words: &str| ToolError::Failed(words.to_owned());
         let line = lock(&self.lines).get(&address(caller)).cloned();
         let line = line.ok_or_else(|| nobody("the client of this call cannot be asked any more"))?;
         if !offers(line.can) {
@@ -134,26 +134,26 @@ impl Desks {
         let (answer, answered) = oneshot::channel();
         let gone = "the client of this call did not answer";
         desk.send(Straight { key, request, answer }).await.map_err(|_| nobody(gone))?;
-        answered.await.map_err(|_| nobody(gone))?.map_err(ToolError::Told)
+        answered.await.map_err(|_| nobody(gone))?.map_err(ToolError::Failed)
     }
 }
 
 impl Sampler for Desks {
-    fn sample<'a>(&'a self, asked: Sampling, cx: &'a Cx) -> BoxFuture<'a, Result<Sampled, ToolError>> {
+    fn sample<'a>(&'a self, asked: SamplingRequest, cx: &'a Cx) -> BoxFuture<'a, Result<SamplingResponse, ToolError>> {
         async move {
             let wanted = ClientCapabilities::builder().enable_sampling().build();
             let answer = self.ask(&cx.caller, |can| can.sample, wanted, "sampling", forms::sampling(&asked)).await?;
-            forms::read_sampled(answer).map_err(ToolError::Told)
+            forms::read_sampled(answer).map_err(ToolError::Failed)
         }
         .boxed()
     }
 
-    fn roots<'a>(&'a self, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Root>, ToolError>> {
+    fn roots<'a>(&'a self, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<ClientRoot>, ToolError>> {
         async move {
             let wanted = ClientCapabilities::builder().enable_roots().build();
             let request = InputRequest::ListRoots(ListRootsRequest::default());
             let answer = self.ask(&cx.caller, |can| can.tell_roots, wanted, "roots", request).await?;
-            forms::read_roots(answer).map_err(ToolError::Told)
+            forms::read_roots(answer).map_err(ToolError::Failed)
         }
         .boxed()
     }
@@ -293,7 +293,7 @@ impl Desk {
                 // What is remembered is written to the database.
                 let replied = tokio::task::spawn_blocking(move || asks::reply(&engine, &reply, &replier)).await;
                 match replied {
-                    Ok(Ok(()) | Err(asks::ReplyError::Unknown(_))) => false,
+                    Ok(Ok(()) | Err(asks::AskReplyError::Unknown(_))) => false,
                     Ok(Err(error)) => {
                         tracing::debug!(%error, "an answer to a permission prompt was not taken");
                         !last
@@ -308,8 +308,8 @@ impl Desk {
                 let (engine, session) = (&engine, Some(&session));
                 let reply = forms::read_question(question, answer);
                 let replied = reply.and_then(|reply| match questions::reply(engine, &reply, by.clone(), session) {
-                    Ok(()) | Err(questions::ReplyError::Unknown(_)) => Ok(()),
-                    Err(error @ questions::ReplyError::NoAnswer(_)) => Err(error.to_string()),
+                    Ok(()) | Err(questions::QuestionReplyError::Unknown(_)) => Ok(()),
+                    Err(error @ questions::QuestionReplyError::NoAnswer(_)) => Err(error.to_string()),
                 });
                 if replied.is_err() && last {
                     let request_id = question.request_id.clone();

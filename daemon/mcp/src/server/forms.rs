@@ -6,7 +6,7 @@ use rmcp::model::{
     ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, ListRootsResult,
 };
 use serde_json::{Map, Value, json};
-use toold_engine::sampling::{Root, Sampled, Sampling};
+use toold_engine::sampling::{ClientRoot, SamplingRequest, SamplingResponse};
 use toold_proto::offer::Speaker;
 use toold_proto::permission::{Action, Ask, ReplyPermission, Scope};
 use toold_proto::question::{Question, ReplyQuestion};
@@ -184,7 +184,7 @@ pub(super) fn read_question(question: &Question, answer: Result<Value, String>) 
 }
 
 /// A tool's request to the client's model.
-pub(super) fn sampling(asked: &Sampling) -> InputRequest {
+pub(super) fn sampling(asked: &SamplingRequest) -> InputRequest {
     let message = |message: &toold_proto::offer::PromptMessage| json!({"role": content::role(message.role), "content": content::block(message.content.clone())});
     let messages: Vec<Value> = asked.messages.iter().map(message).collect();
     let mut params = json!({"messages": messages, "maxTokens": asked.max_tokens});
@@ -204,7 +204,7 @@ pub(super) fn sampling(asked: &Sampling) -> InputRequest {
 
 /// # Errors
 /// The client's answer is no message, in words for the tool.
-pub(super) fn read_sampled(answer: Value) -> Result<Sampled, String> {
+pub(super) fn read_sampled(answer: Value) -> Result<SamplingResponse, String> {
     let result: CreateMessageResult =
         serde_json::from_value(answer).map_err(|error| format!("the client's answer is no message: {error}"))?;
     let role = match result.message.role {
@@ -216,7 +216,7 @@ pub(super) fn read_sampled(answer: Value) -> Result<Sampled, String> {
         Value::Array(blocks) => blocks,
         block => vec![block],
     };
-    Ok(Sampled {
+    Ok(SamplingResponse {
         role,
         content: blocks.into_iter().filter_map(block_of).collect(),
         model: result.model,
@@ -226,10 +226,10 @@ pub(super) fn read_sampled(answer: Value) -> Result<Sampled, String> {
 
 /// # Errors
 /// The client's answer is no list of roots, in words for the tool.
-pub(super) fn read_roots(answer: Value) -> Result<Vec<Root>, String> {
+pub(super) fn read_roots(answer: Value) -> Result<Vec<ClientRoot>, String> {
     let result: ListRootsResult =
         serde_json::from_value(answer).map_err(|error| format!("the client's answer is no list of roots: {error}"))?;
-    Ok(result.roots.into_iter().map(|root| Root { uri: root.uri, name: root.name }).collect())
+    Ok(result.roots.into_iter().map(|root| ClientRoot { uri: root.uri, name: root.name }).collect())
 }
 
 /// A message's block, where we have its kind.

@@ -13,7 +13,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-use toold_engine::execute::Principal;
+use toold_engine::call::Principal;
 
 use crate::server::{Kind, Mcp, Server};
 

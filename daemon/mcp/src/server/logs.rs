@@ -9,8 +9,8 @@ use serde_json::json;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
 use toold_engine::Engine;
-use toold_engine::events::{Emitted, Hears};
-use toold_proto::event::What;
+use toold_engine::events::{Emitted, EventSelection};
+use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
 use crate::server::view::is_modern;
@@ -49,7 +49,7 @@ impl Logs {
         context: &RequestContext<RoleServer>,
     ) -> Self {
         let level = level.of(context);
-        let heard = level.map(|level| (engine.events.subscribe(Hears::NoCalls, None).receiver, level));
+        let heard = level.map(|level| (engine.events.subscribe(EventSelection::NoCalls, None).receiver, level));
         Self { heard, session: session.clone(), peer: context.peer.clone() }
     }
 
@@ -79,7 +79,9 @@ impl Logs {
     }
 
     async fn tell(&self, event: &Emitted, least: LoggingLevel) {
-        let What::Log { session_id: Some(session), plugin, level, message, fields, .. } = &event.what else { return };
+        let EventBody::Log { session_id: Some(session), plugin, level, message, fields, .. } = &event.body else {
+            return;
+        };
         let level = level_of(level);
         if *session != self.session || rank(level) < rank(least) {
             return;

@@ -14,8 +14,8 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value};
 use toold_engine::Engine;
-use toold_engine::execute::Call;
-use toold_engine::offers::{self, Address, Completing, OfferError};
+use toold_engine::call::Call;
+use toold_engine::offers::{self, Completing, OfferError, ResourceAddress};
 use toold_proto::offer::Rendered;
 
 use crate::server::request::Served;
@@ -30,12 +30,12 @@ pub(super) async fn resources(
 ) -> Result<ListResourcesResult, ErrorData> {
     let all = seen(server, context).await?;
     let resources = all.iter().filter_map(|resource| match &resource.address {
-        Address::Uri(uri) => {
+        ResourceAddress::Uri(uri) => {
             let mut shown = Resource::new(uri, &resource.name);
             say_of(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
             Some(shown)
         }
-        Address::Template(_) => None,
+        ResourceAddress::Template(_) => None,
     });
     let list = ListResourcesResult::with_all_items(resources.collect());
     Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
@@ -47,12 +47,12 @@ pub(super) async fn templates(
 ) -> Result<ListResourceTemplatesResult, ErrorData> {
     let all = seen(server, context).await?;
     let templates = all.iter().filter_map(|resource| match &resource.address {
-        Address::Template(template) => {
+        ResourceAddress::Template(template) => {
             let mut shown = ResourceTemplate::new(template.as_str(), &resource.name);
             say_of(resource, [&mut shown.title, &mut shown.description, &mut shown.mime_type]);
             Some(shown)
         }
-        Address::Uri(_) => None,
+        ResourceAddress::Uri(_) => None,
     });
     let list = ListResourceTemplatesResult::with_all_items(templates.collect());
     Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
@@ -199,7 +199,7 @@ fn failed(error: OfferError) -> ErrorData {
     match error {
         OfferError::NoResource(uri) => ErrorData::resource_not_found(words, Some(serde_json::json!({"uri": uri}))),
         OfferError::NoPrompt(_) | OfferError::Arguments(_) => ErrorData::invalid_params(words, None),
-        OfferError::Told(_) | OfferError::Call(_) => ErrorData::internal_error(words, None),
+        OfferError::Failed(_) | OfferError::Call(_) => ErrorData::internal_error(words, None),
     }
 }
 

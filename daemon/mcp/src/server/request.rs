@@ -9,7 +9,7 @@ use rmcp::model::{CallToolResult, ContentBlock, CreateTaskResult, InputRequiredR
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toold_engine::execute::{Call, Caller, Principal};
+use toold_engine::call::{Call, Caller, Principal};
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
 
@@ -57,7 +57,7 @@ impl Server {
         let caller = self.caller();
         let mut logs = Logs::listen(engine, &session.id, &self.connection.log_level, &context);
         let line = self.mcp.desks.line(&caller, can);
-        self.connection.sampler.get_or_init(|| engine.samplers.lend(self.connection.id, self.mcp.desks.clone()));
+        self.connection.sampler.get_or_init(|| engine.samplers.register(self.connection.id, self.mcp.desks.clone()));
         let work = start(self.call(session.clone(), caller.clone(), &tap, cancel.clone()));
         let (own, modern) = (line.line.clone(), is_modern(&context));
         let future = async move {

@@ -17,8 +17,8 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toold_engine::detached::KEPT;
-use toold_engine::execute::Principal;
+use toold_engine::call::Principal;
+use toold_engine::detached::RETENTION;
 use toold_engine::time::rfc3339;
 use toold_proto::call::Progress;
 use toold_proto::tool::TaskUse;
@@ -141,7 +141,7 @@ impl Tasks {
 
 impl Entry {
     fn is_over(&self) -> bool {
-        lock(&self.state).ended.as_ref().is_some_and(|(at, _)| at.elapsed() > KEPT)
+        lock(&self.state).ended.as_ref().is_some_and(|(at, _)| at.elapsed() > RETENTION)
     }
 
     /// As a client is told that there is a task now.
@@ -152,7 +152,7 @@ impl Entry {
     /// It is kept for a time after its end; until then the end of its life moves on with it.
     fn describe(&self, state: &State) -> Task {
         let end = state.ended.as_ref().map_or_else(Instant::now, |(at, _)| *at);
-        let life = end.duration_since(self.began) + KEPT;
+        let life = end.duration_since(self.began) + RETENTION;
         let status = match &state.ended {
             Some((_, payload)) => payload.status(),
             None if state.asked.is_empty() => TaskStatus::Working,

@@ -11,8 +11,9 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use toold_adapters::providers::tools_as;
 use toold_engine::Engine;
+use toold_engine::call::CallError;
 use toold_engine::detached::Detached;
-use toold_engine::execute::{CallError, execute};
+use toold_engine::execute::execute;
 use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
 use toold_proto::call::ToolFormat;
@@ -48,7 +49,7 @@ pub(super) async fn list(server: &Server, context: &RequestContext<RoleServer>) 
 pub(super) fn visible(engine: &Engine, session: &Session) -> Vec<Tool> {
     let snapshot = engine.registry.snapshot();
     let view = snapshot.view(session.project());
-    let seen = view.iter().map(|tool| tool.spec()).filter(|spec| session.filter.lets(spec));
+    let seen = view.iter().map(|tool| tool.spec()).filter(|spec| session.filter.allows(spec));
     seen.filter_map(describe).collect()
 }
 

@@ -9,7 +9,7 @@ use rmcp::ErrorData;
 use rmcp::model::{ProtocolVersion, RequestMetaObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
-use toold_engine::execute::Principal;
+use toold_engine::call::Principal;
 use toold_engine::session::Session;
 use toold_proto::session::{ClientInfo, ToolFilter};
 

@@ -21,7 +21,7 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, Servic
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toold_engine::execute::Principal;
+use toold_engine::call::Principal;
 use toold_proto::tool::SessionId;
 
 use crate::server::desk::{Desk, News};

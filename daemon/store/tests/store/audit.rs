@@ -75,7 +75,7 @@ fn secrets_do_not_reach_the_disk() {
     secret.decisions[0].target = "curl -H 'Authorization: Bearer s3cr3t-s3cr3t' https://u:s3cr3t@h".into();
     secret.decisions[0].rule = "grant g (PASSWORD=s3cr3t x)".into();
     let long = format!("{} --token s3cr3t", "x".repeat(4_090));
-    secret.decisions.push(toold_engine::audit::AuditDecision { target: long, ..secret.decisions[0].clone() });
+    secret.decisions.push(toold_engine::audit::DecisionRecord { target: long, ..secret.decisions[0].clone() });
     store.record(secret);
     let entries = store.query_audit(&AuditQuery::default(), &|| false).unwrap().entries;
     assert_eq!(entries[0].decisions[0].target, "curl -H 'Authorization: [redacted]' https://u:[redacted]@h");

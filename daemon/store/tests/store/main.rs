@@ -9,7 +9,7 @@ mod refusals;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use toold_engine::audit::{AuditDecision, AuditRow};
+use toold_engine::audit::{AuditRow, DecisionRecord};
 use toold_engine::policy::pattern::Pattern;
 use toold_engine::policy::{Grant, GrantScope};
 use toold_proto::event::Outcome;
@@ -77,7 +77,7 @@ fn row(n: u64) -> AuditRow {
         source: "builtin:toold".into(),
         client: Some("test".into()),
         connection: 7,
-        decisions: vec![AuditDecision {
+        decisions: vec![DecisionRecord {
             category: "shell".into(),
             target: "git status".into(),
             verdict: "allow".into(),

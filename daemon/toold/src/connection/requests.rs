@@ -9,7 +9,7 @@ use jsonrpsee::types::{ErrorObject, Id, Params};
 use jsonrpsee::{ConnectionId, Extensions};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toold_engine::apart::Apart;
+use toold_engine::blocking::Blocking;
 use toold_host::file_systems::answering;
 use toold_proto::error;
 
@@ -185,7 +185,7 @@ impl Server {
             }
         };
         if may_block(name) {
-            future = Box::pin(Apart(future));
+            future = Box::pin(Blocking(future));
         }
         let mut context = Context::from_waker(std::task::Waker::noop());
         // The waker does not matter: whatever is pending now is polled again by the connection's own loop.

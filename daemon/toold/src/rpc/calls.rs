@@ -1,9 +1,9 @@
 //! `calls.*`: calls that are looked at from beside, and those that outlive their connection.
 
 use jsonrpsee::types::ErrorObjectOwned;
-use toold_engine::cx::Cx;
-use toold_engine::detached::{self, Detached, Ended};
-use toold_engine::execute::{Call, CallError, execute};
+use toold_engine::call::{Call, CallError};
+use toold_engine::detached::{self, Detached, FinishedCall};
+use toold_engine::execute::execute;
 use toold_engine::session::Session;
 use toold_engine::time::rfc3339;
 use toold_proto::method::{CallsGet, CallsList};
@@ -19,34 +19,20 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
         let session = request.session(list.session_id.as_ref())?;
         let mut calls: Vec<CallInfo> =
             detached::ended(&session).into_iter().map(|call| ended(&session, call)).collect();
-        calls.extend(session.calls().iter().map(|cx| running(cx)));
+        calls.extend(session.calls().iter().map(|call| call.info()));
         calls.sort_by(|a, b| (&a.started_at, &a.call_id).cmp(&(&b.started_at, &b.call_id)));
         Ok(CallList { calls })
     })?;
     add::<CallsGet>(module, Right::Anyone, |request, get: GetCall| {
         let session = request.session(get.session_id.as_ref())?;
-        let in_flight = session.calls().into_iter().find(|cx| cx.call_id == get.call_id).map(|cx| running(&cx));
+        let in_flight = session.call(&get.call_id).map(|call| call.info());
         let found = || detached::ended(&session).into_iter().rev().find(|call| call.call_id == get.call_id);
         let at_its_end = || found().map(|call| ended(&session, call));
         in_flight.or_else(at_its_end).ok_or_else(|| unknown("call", get.call_id.as_str()))
     })
 }
 
-fn running(cx: &Cx) -> CallInfo {
-    let output = cx.progress.output_so_far();
-    CallInfo {
-        call_id: cx.call_id.clone(),
-        session_id: cx.session.id.clone(),
-        tool: cx.tool.to_string(),
-        state: CallState::Running,
-        started_at: rfc3339(cx.started_at),
-        output: (!output.is_empty()).then_some(output),
-        result: None,
-        error: None,
-    }
-}
-
-fn ended(session: &Session, call: Ended) -> CallInfo {
+fn ended(session: &Session, call: FinishedCall) -> CallInfo {
     let (result, error) = match call.answer {
         Ok(result) => (Some(result), None),
         Err(error) => (None, serde_json::to_value(of_call(error)).ok()),

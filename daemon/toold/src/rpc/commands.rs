@@ -4,7 +4,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::json;
 use toold_builtins::agents::{AgentOrigin, agent_types};
 use toold_engine::execute::execute_tool;
-use toold_engine::registry::Scope;
+use toold_engine::registry::SourceScope;
 use toold_engine::session::Session;
 use toold_lua::command::Command;
 use toold_proto::call::Execute;
@@ -56,10 +56,10 @@ pub(super) fn command_info(command: &Command) -> CommandInfo {
 }
 
 /// Whether what belongs to a project, or to all, is in the session's view.
-pub(super) fn is_seen(scope: &Scope, session: &Session) -> bool {
+pub(super) fn is_seen(scope: &SourceScope, session: &Session) -> bool {
     match scope {
-        Scope::Global => true,
-        Scope::Project(project) => project == session.project(),
+        SourceScope::Global => true,
+        SourceScope::Project(project) => project == session.project(),
     }
 }
 

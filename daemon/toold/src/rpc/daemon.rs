@@ -7,7 +7,7 @@ use std::time::Duration;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use toold_engine::counts::At;
+use toold_engine::counts::CallStage;
 use toold_engine::latency;
 use toold_proto::config::{ProjectConfig, ShownConfig};
 use toold_proto::daemon::{
@@ -191,10 +191,10 @@ fn store_status(state: &State) -> StoreStatus {
 fn queues(state: &State) -> Queues {
     let engine = &state.engine;
     Queues {
-        running: engine.counts.now(At::Running),
-        waiting_for_lane: engine.counts.now(At::Lane),
-        waiting_for_place: engine.counts.now(At::Place),
-        waiting_for_person: engine.counts.now(At::Person),
+        running: engine.counts.now(CallStage::Running),
+        waiting_for_lane: engine.counts.now(CallStage::Lane),
+        waiting_for_place: engine.counts.now(CallStage::Place),
+        waiting_for_person: engine.counts.now(CallStage::Person),
         outboxes: state.limits().outboxes.fill(),
         events: engine.events.fill(),
     }

@@ -1,7 +1,7 @@
 //! The one place that maps errors to the wire.
 
 use jsonrpsee::types::{ErrorObject, ErrorObjectOwned};
-use toold_engine::execute::CallError;
+use toold_engine::call::CallError;
 use toold_proto::error::{self, ErrorData};
 
 pub(super) fn object(code: i32, words: &str, data: ErrorData) -> ErrorObjectOwned {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use tokio::sync::broadcast::error::RecvError;
-use toold_engine::events::{Emitted, Events, Hears, ProgressListener, Subscribed};
-use toold_proto::event::{Event, SubscribeEvents, What};
+use toold_engine::events::{Emitted, EventSelection, Events, ProgressListener, Subscribed};
+use toold_proto::event::{Event, EventBody, SubscribeEvents};
 use toold_proto::method::EventsSubscribe;
 use toold_proto::tool::SessionId;
 
@@ -25,9 +25,11 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
 }
 
 fn check_kinds(wanted: &SubscribeEvents) -> Result<(), ErrorObjectOwned> {
-    let unknown = wanted.kinds.iter().flatten().find(|kind| !What::KINDS.contains(&kind.as_str()));
+    let unknown = wanted.kinds.iter().flatten().find(|kind| !EventBody::KINDS.contains(&kind.as_str()));
     match unknown {
-        Some(kind) => Err(invalid_params(&format!("kinds: there is no {kind}; there are {}", What::KINDS.join(", ")))),
+        Some(kind) => {
+            Err(invalid_params(&format!("kinds: there is no {kind}; there are {}", EventBody::KINDS.join(", "))))
+        }
         None => Ok(()),
     }
 }
@@ -41,7 +43,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn lets(&self, what: &What) -> bool {
+    fn lets(&self, what: &EventBody) -> bool {
         let kind = self.wanted.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind == what.kind()));
         let session = what.session_id();
         let asked = match (&self.wanted.session_id, session) {
@@ -66,7 +68,7 @@ impl Listening {
         let kinds = filter.wanted.kinds.as_ref();
         let wants = |what: &str| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.starts_with(what)));
         let progress = wants("call.progress").then(|| events.listen_to_progress());
-        let hears = if wants("call.") { Hears::All } else { Hears::NoCalls };
+        let hears = if wants("call.") { EventSelection::All } else { EventSelection::NoCalls };
         let same_epoch = filter.wanted.epoch.as_ref().is_none_or(|epoch| epoch == events.epoch());
         let subscribed = match same_epoch {
             true => events.subscribe(hears, filter.wanted.since),
@@ -117,11 +119,11 @@ async fn send(
     filter: &Filter,
     emitted: &Emitted,
 ) -> Result<(), Gone> {
-    if !filter.lets(&emitted.what) {
+    if !filter.lets(&emitted.body) {
         return Ok(());
     }
     let mut event = emitted.to_wire(epoch);
-    if let What::PermissionAsked { request, .. } = &mut event.what
+    if let EventBody::PermissionAsked { request, .. } = &mut event.body
         && !filter.sees_all
     {
         for_onlooker(request);
@@ -131,5 +133,5 @@ async fn send(
 
 async fn tell_lag(subscriber: &Subscriber<EventsSubscribe>, epoch: &str, seq: u64, missed: u64) -> Result<(), Gone> {
     let at = toold_engine::time::rfc3339(std::time::SystemTime::now());
-    subscriber.send(&Event { seq, epoch: epoch.to_owned(), at, what: What::Lagged { missed: Some(missed) } }).await
+    subscriber.send(&Event { seq, epoch: epoch.to_owned(), at, body: EventBody::Lagged { missed: Some(missed) } }).await
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use toold_engine::Engine;
-use toold_engine::asks::{AskSubscription, Replier, ReplyError, reply};
+use toold_engine::asks::{AskReplyError, AskSubscription, Replier, reply};
 use toold_engine::need::Need;
-use toold_engine::permit::{GrantError, grant, revoke};
+use toold_engine::permission::{GrantError, grant, revoke};
 use toold_engine::policy::{GrantScope, Subject, check};
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
@@ -15,7 +15,7 @@ use toold_host::exclude::Exclusions;
 use toold_host::files::{read_need, write_need};
 use toold_host::shell_grammar::{self, Explained, Surroundings};
 use toold_proto::daemon::Done;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::method::{
     PermissionsCheck, PermissionsGrant, PermissionsList, PermissionsPending, PermissionsReply, PermissionsRevoke,
     PermissionsSetMode, PermissionsSubscribe,
@@ -85,11 +85,11 @@ async fn answer(request: Request, params: ReplyPermission) -> Result<Done, Error
     // What is remembered is written to the database.
     let replied = blocking(move || reply(&engine, &params, &replier)).await?;
     replied.map(|()| Done {}).map_err(|error| match &error {
-        ReplyError::Unknown(id) => unknown("request", id),
-        ReplyError::NotSuggested(_) | ReplyError::CannotBeRemembered(_) | ReplyError::TooWide(..) => {
+        AskReplyError::Unknown(id) => unknown("request", id),
+        AskReplyError::NotSuggested(_) | AskReplyError::CannotBeRemembered(_) | AskReplyError::TooWide(..) => {
             invalid_params(&error.to_string())
         }
-        ReplyError::Store(_) => refused(NOT_KEPT, &error.to_string()),
+        AskReplyError::Store(_) => refused(NOT_KEPT, &error.to_string()),
     })
 }
 
@@ -232,7 +232,7 @@ async fn set_mode(request: Request, params: SetMode) -> Result<Done, ErrorObject
     request.state.engine.policy_changed();
     request.state.keep_session(&session).await;
     let session_id = session.id.clone();
-    request.state.engine.events.emit(What::SessionMode { session_id, mode: params.mode });
+    request.state.engine.events.emit(EventBody::SessionMode { session_id, mode: params.mode });
     Ok(Done {})
 }
 

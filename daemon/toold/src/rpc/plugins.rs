@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jsonrpsee::types::ErrorObjectOwned;
-use toold_engine::events::Hears;
+use toold_engine::events::EventSelection;
 use toold_lua::author;
 use toold_lua::content::Content;
 use toold_lua::host::UnknownPlugin;
@@ -101,10 +101,10 @@ fn logs(request: &Request, params: &LogsOfPlugin) -> Result<PluginLogs, ErrorObj
     let own = request.session(None)?;
     let sees_all = may_decide(request);
     let events = &request.state.engine.events;
-    let held = events.subscribe_from_start(Hears::NoCalls).replay;
+    let held = events.subscribe_from_start(EventSelection::NoCalls).replay;
     let meant = held.iter().filter(|event| {
-        let is_seen = event.what.session_id().is_none_or(|session| sees_all || *session == own.id);
-        let is_of = event.what.plugin().is_some_and(|plugin| params.name.as_ref().is_none_or(|name| name == plugin));
+        let is_seen = event.body.session_id().is_none_or(|session| sees_all || *session == own.id);
+        let is_of = event.body.plugin().is_some_and(|plugin| params.name.as_ref().is_none_or(|name| name == plugin));
         is_seen && is_of
     });
     Ok(PluginLogs {

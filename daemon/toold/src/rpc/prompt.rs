@@ -40,6 +40,6 @@ async fn render(request: Request, asked: RenderPrompt) -> Result<RenderedPrompt,
 fn view(request: &Request, session: &Session, wanted: impl Fn(&str) -> bool) -> Vec<Tool> {
     let snapshot = request.state.engine.registry.snapshot();
     let specs = snapshot.view(session.project()).iter().map(|tool| tool.spec());
-    let seen = specs.filter(|spec| session.filter.lets(spec) && wanted(spec.name.as_str()));
+    let seen = specs.filter(|spec| session.filter.allows(spec) && wanted(spec.name.as_str()));
     seen.map(|spec| spec.describe()).collect()
 }

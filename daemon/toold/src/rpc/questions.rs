@@ -1,7 +1,7 @@
 //! `questions.*`
 
 use jsonrpsee::types::SubscriptionId;
-use toold_engine::questions::{QuestionSubscription, ReplyError, reply};
+use toold_engine::questions::{QuestionReplyError, QuestionSubscription, reply};
 use toold_proto::daemon::Done;
 use toold_proto::method::{QuestionsReply, QuestionsSubscribe, Subscription};
 use toold_proto::permission::{Answerer, SubscribePrompts};
@@ -23,8 +23,8 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
         let by = Answerer { client: client_name(&request), connection: request.connection().id };
         let replied = reply(&request.state.engine, &params, by, None);
         replied.map(|()| Done {}).map_err(|error| match &error {
-            ReplyError::Unknown(id) => unknown("request", id),
-            ReplyError::NoAnswer(words) => invalid_params(words),
+            QuestionReplyError::Unknown(id) => unknown("request", id),
+            QuestionReplyError::NoAnswer(words) => invalid_params(words),
         })
     })
 }

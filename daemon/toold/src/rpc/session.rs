@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jsonrpsee::types::ErrorObjectOwned;
-use toold_engine::execute::Principal;
-use toold_engine::session::{Filter, Hold, Session};
+use toold_engine::call::Principal;
+use toold_engine::session::{Hold, Session, SessionFilter};
 use toold_proto::error::{self, ErrorData};
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::method::{SessionClose, SessionOpen, SessionShare, SessionsList};
 use toold_proto::session::{
-    CloseSession, ClosedSession, Mode, OpenSession, OpenedSession, Role, ServerInfo, SessionList, WorkspaceState,
+    ClientRole, CloseSession, ClosedSession, Mode, OpenSession, OpenedSession, ServerInfo, SessionList, WorkspaceState,
 };
 use toold_proto::tool::SessionId;
 use toold_proto::workspace::{ShareSession, SharedSession};
@@ -57,7 +57,7 @@ pub(super) fn publish(request: &Request, session: Session) -> Arc<Session> {
             .state
             .engine
             .events
-            .emit(What::SessionOpened { session_id: session.id.clone(), cwd: session.cwd.display().to_string() });
+            .emit(EventBody::SessionOpened { session_id: session.id.clone(), cwd: session.cwd.display().to_string() });
     }
     session
 }
@@ -141,7 +141,7 @@ async fn open_any(request: Request, mut open: OpenSession) -> Result<OpenedSessi
     }
     let connection = request.connection().clone();
     // Before anything is given to it: a session that was opened with a person's rights would stay so.
-    if open.role == Some(Role::Agent) {
+    if open.role == Some(ClientRole::Agent) {
         connection.become_agent();
     }
     let kind = connection.kind();
@@ -207,7 +207,7 @@ fn open_below(
         return Err(no("it cannot choose session_id"));
     }
     let cwd = open.cwd.as_ref().map(PathBuf::from).or_else(|| connection.peer.folder());
-    let filter = open.tools.as_ref().map(Filter::new).transpose();
+    let filter = open.tools.as_ref().map(SessionFilter::new).transpose();
     let session = request.state.new_session_for(
         OpenerKind::Descendant,
         &connection.peer,
@@ -319,7 +319,7 @@ fn create(request: &Request, open: OpenSession) -> Result<Arc<Session>, ErrorObj
     if cwd.is_none() && connection.kind() == OpenerKind::Person {
         return Err(invalid_params("cwd is needed: an absolute path of a folder"));
     }
-    let filter = open.tools.as_ref().map(Filter::new).transpose();
+    let filter = open.tools.as_ref().map(SessionFilter::new).transpose();
     let session = request.state.new_session_for(
         connection.kind(),
         &connection.peer,
@@ -369,6 +369,6 @@ async fn close(request: Request, close: CloseSession) -> Result<ClosedSession, E
     may_use(&request, &session)?;
     let cancelled = state.close_session(&id).unwrap_or(0);
     state.forget_session(&id).await;
-    state.engine.events.emit(What::SessionClosed { session_id: id });
+    state.engine.events.emit(EventBody::SessionClosed { session_id: id });
     Ok(ClosedSession { cancelled })
 }

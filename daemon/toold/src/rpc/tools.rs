@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use toold_adapters::providers::{self as provider, calls_in, results_as, tools_as};
 use toold_engine::Engine;
 use toold_engine::batch::execute_batch;
-use toold_engine::execute::{Call, CallError, execute};
+use toold_engine::call::{Call, CallError};
+use toold_engine::execute::execute;
 use toold_engine::progress::{ProgressSink, broadcast};
 use toold_engine::session::Session;
 use toold_engine::tool::ToolSpec;
@@ -81,7 +82,7 @@ fn wanted(spec: &ToolSpec, list: &ListTools, session: &Session) -> bool {
         let text = format!("{name} {} {}", spec.label, spec.description).to_lowercase();
         query.to_lowercase().split_whitespace().all(|word| text.contains(word))
     };
-    session.filter.lets(spec)
+    session.filter.allows(spec)
         && list.source.as_ref().is_none_or(by_source)
         && list.names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
         && list.query.as_ref().is_none_or(by_words)
@@ -92,7 +93,7 @@ async fn schema(request: Request, asked: ToolSchema) -> Result<Tool, ErrorObject
     request.state.plugins.settled().await;
     let snapshot = request.state.engine.registry.snapshot();
     let view = snapshot.view(session.project());
-    match view.find(&asked.name).filter(|tool| session.filter.lets(tool.spec())) {
+    match view.find(&asked.name).filter(|tool| session.filter.allows(tool.spec())) {
         Some(tool) => Ok(tool.spec().describe()),
         None => Err(of_call(CallError::UnknownTool { suggestions: view.near(&asked.name), name: asked.name })),
     }

@@ -32,7 +32,7 @@ use hyper_util::rt::TokioIo;
 use rustix::fs::Mode;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use toold_engine::execute::Principal;
+use toold_engine::call::Principal;
 use toold_host::files;
 use toold_mcp::server::http::{HttpOptions, McpHttp};
 

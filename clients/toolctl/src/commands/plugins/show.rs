@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::Value;
-use toold_proto::event::{SubscribeEvents, What};
+use toold_proto::event::{EventBody, SubscribeEvents};
 use toold_proto::method::{EventsSubscribe, PluginsLogs, PluginsShow};
 use toold_proto::plugin::{LogsOfPlugin, NamePlugin, PluginDetails};
 
@@ -81,7 +81,7 @@ pub(crate) async fn logs(name: Option<String>, follow: bool, json: bool, globals
     if !follow {
         return Ok(OK);
     }
-    let kinds = What::OF_PLUGINS.iter().map(|kind| (*kind).to_owned()).collect();
+    let kinds = EventBody::OF_PLUGINS.iter().map(|kind| (*kind).to_owned()).collect();
     let params =
         SubscribeEvents { kinds: Some(kinds), session_id: None, since: Some(logs.seq), epoch: Some(logs.epoch) };
     let mut events = client.subscribe_as::<EventsSubscribe, Value>(params).await?;

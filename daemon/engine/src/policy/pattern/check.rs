@@ -3,17 +3,17 @@
 use toold_proto::tool::Category;
 
 use crate::policy::pattern::emptiness::can_match;
-use crate::policy::pattern::{Kind, Pattern};
-use crate::policy::targets::{Shape, shape_of};
+use crate::policy::pattern::{Pattern, PatternKind};
+use crate::policy::targets::{TargetShape, shape_of};
 
 /// # Errors
 /// It can match nothing; why.
 pub(super) fn check(category: Category, pattern: &Pattern) -> Result<(), String> {
     match &pattern.kind {
-        Kind::Any => Ok(()),
-        Kind::Words(words) => words.check(),
-        Kind::Host(host) => host.check(),
-        Kind::Glob { glob, folder } => {
+        PatternKind::Any => Ok(()),
+        PatternKind::Words(words) => words.check(),
+        PatternKind::Host(host) => host.check(),
+        PatternKind::Glob { glob, folder } => {
             let Some(shape) = shape_of(category) else { return Ok(()) };
             let mut globs = [Some(glob), folder.as_ref()].into_iter().flatten();
             match globs.any(|glob| can_match(glob.glob().regex(), shape)) {
@@ -29,14 +29,14 @@ pub(super) fn check(category: Category, pattern: &Pattern) -> Result<(), String>
 /// # Errors
 /// As [`check`].
 pub(crate) fn check_tool_glob(glob: &globset::Glob) -> Result<(), String> {
-    if can_match(glob.regex(), Shape::ToolName) {
+    if can_match(glob.regex(), TargetShape::ToolName) {
         return Ok(());
     }
     let text = glob.glob();
     let near = globset::Glob::new(&text.to_lowercase().replace(['-', '.', ' '], "_"));
-    let near = near.ok().filter(|near| near.glob() != text && can_match(near.regex(), Shape::ToolName));
+    let near = near.ok().filter(|near| near.glob() != text && can_match(near.regex(), TargetShape::ToolName));
     let near = near.map(|near| format!(": perhaps {:?} was meant", near.glob())).unwrap_or_default();
-    Err(format!("{text:?} can match no tool: names of tools are {}{near}", Shape::ToolName.describe()))
+    Err(format!("{text:?} can match no tool: names of tools are {}{near}", TargetShape::ToolName.describe()))
 }
 
 /// `: perhaps X was meant`, or nothing when nothing is near. Only patterns that can match something are offered.

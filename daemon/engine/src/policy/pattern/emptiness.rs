@@ -3,7 +3,7 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::policy::targets::{Position, Shape};
+use crate::policy::targets::{Position, TargetShape};
 
 /// Positions in a text of the shape, as bits.
 type Positions = u32;
@@ -11,7 +11,7 @@ type Positions = u32;
 const _: () = assert!(Position::COUNT <= Positions::BITS as usize);
 
 /// Whether the expression of a glob, as `globset` makes it, matches a text of this shape. What cannot be read might.
-pub(super) fn can_match(expression: &str, shape: Shape) -> bool {
+pub(super) fn can_match(expression: &str, shape: TargetShape) -> bool {
     // As `globset` reads it.
     let parsed = ParserBuilder::new().utf8(false).dot_matches_new_line(true).build().parse(expression);
     let Ok(expression) = parsed else { return true };
@@ -21,7 +21,7 @@ pub(super) fn can_match(expression: &str, shape: Shape) -> bool {
 
 /// Where readers can be who were at one of these positions and read any text that the expression matches. Exact, since a
 /// shape's next position depends on nothing but the one before and the byte.
-fn advance(shape: Shape, expression: &Hir, from: Positions) -> Positions {
+fn advance(shape: TargetShape, expression: &Hir, from: Positions) -> Positions {
     if from == 0 {
         return 0;
     }
@@ -61,7 +61,7 @@ fn advance(shape: Shape, expression: &Hir, from: Positions) -> Positions {
     }
 }
 
-fn step(shape: Shape, from: Positions, first: u8, last: u8) -> Positions {
+fn step(shape: TargetShape, from: Positions, first: u8, last: u8) -> Positions {
     let mut all = 0;
     for position in each(from) {
         let next = (first..=last).filter_map(|byte| shape.step(position, byte));

@@ -4,7 +4,7 @@ use crate::policy::pattern::wild::Wild;
 use crate::policy::targets::{is_address, is_host_char};
 
 #[derive(Clone, Debug)]
-pub(super) struct Host {
+pub(super) struct HostPattern {
     labels: Vec<Label>,
     /// `None`: any port.
     port: Option<Wild>,
@@ -19,7 +19,7 @@ enum Label {
     Any,
 }
 
-impl Host {
+impl HostPattern {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.contains(char::is_whitespace) || text.contains("//") {
             return Err("expected a host, or a host and a port, as example.com:443".into());

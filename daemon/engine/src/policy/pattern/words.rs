@@ -5,13 +5,13 @@ use crate::policy::pattern::wild::Wild;
 use crate::policy::targets::is_grammar;
 
 #[derive(Clone, Debug)]
-pub(super) struct Words {
+pub(super) struct WordsPattern {
     words: Vec<Wild>,
     /// The last word is `*`: any further words may follow, or none.
     more: bool,
 }
 
-impl Words {
+impl WordsPattern {
     /// Quotes and backslashes take the meaning from what they quote, as they do in a shell.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut words = split(text)?;

@@ -15,7 +15,7 @@ use jsonrpsee::types::Id;
 use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream, ReadBuf, duplex};
 use tokio_util::sync::CancellationToken;
-use toold_engine::execute::Principal;
+use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
 
 use super::{Answer, refusal};

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use toold_engine::execute::Principal;
+use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
 use toold_remote::websocket::{Bounds, Lines, accept_key};
 

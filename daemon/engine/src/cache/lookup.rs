@@ -6,17 +6,18 @@ use std::time::Duration;
 use serde_json::Value;
 use toold_proto::call::{Progress, Stream};
 
-use crate::cache::flight::{Flight, Joined, Leading, Phase};
-use crate::cache::{Key, Outcome};
-use crate::counts::At;
+use crate::cache::flight::{Flight, FlightPhase, FlightRole, Leading};
+use crate::cache::{CacheKey, CachedOutcome};
+use crate::callable::Callable;
+use crate::counts::CallStage;
 use crate::cx::Cx;
 use crate::need::Need;
 use crate::progress::ProgressSink;
-use crate::tool::{Tool, ToolError, ToolOutput};
+use crate::tool::{ToolError, ToolOutput};
 
 /// A call at step 5.
-pub(crate) struct Question<'a> {
-    pub(crate) tool: &'a Arc<dyn Tool>,
+pub(crate) struct LookupRequest<'a> {
+    pub(crate) tool: &'a Arc<dyn Callable>,
     pub(crate) input: &'a Value,
     /// What it has leave for by now.
     pub(crate) needs: &'a [Need],
@@ -28,11 +29,11 @@ pub(crate) struct Question<'a> {
     pub(crate) may_follow: bool,
 }
 
-pub(crate) enum Sought {
+pub(crate) enum Lookup {
     /// `cached` when it was there already, not when another call has just made it.
     Served { result: Result<ToolOutput, ToolError>, cached: bool },
     /// The call is to run; others may follow it.
-    Run(Lead),
+    Run(Leader),
     /// The call's own time is over before the other's.
     TimedOut,
     /// The session was interrupted while the other waited for its turn.
@@ -40,39 +41,40 @@ pub(crate) enum Sought {
 }
 
 /// What a call holds that runs for itself and for those who follow.
-pub(crate) struct Lead {
-    key: Key,
+pub(crate) struct Leader {
+    key: CacheKey,
     ttl: Duration,
     generation: u64,
     leading: Option<Leading>,
 }
 
 /// Looks for what the call would give. Cancel-safe; a leader that is dropped leaves its place to a follower.
-pub(crate) async fn seek(cx: &Arc<Cx>, question: Question<'_>) -> Sought {
+pub(crate) async fn lookup(cx: &Arc<Cx>, request: LookupRequest<'_>) -> Lookup {
     let cache = &cx.engine.cache;
-    let key = Key::new(cx, question.tool, question.input, question.needs);
+    let key = CacheKey::new(cx, request.tool, request.input, request.needs);
     let begun = *cx.session.interrupts.borrow();
-    let mut may_follow = question.may_follow;
+    let mut may_follow = request.may_follow;
     // One clock for all that it follows, or leaders that give up could keep it for ever.
     let mut clock_runs = false;
     loop {
         let leading = match cache.flights.join(&key, cx) {
-            Joined::Leads(leading) => Some(leading),
-            Joined::Follows(flight) if may_follow => match follow(cx, flight, question.limit, &mut clock_runs).await {
-                Followed::Ended { outcome, cached } if outcome.depends.hold_for(cx, outcome.outer).await => {
+            FlightRole::Leads(leading) => Some(leading),
+            FlightRole::Follows(flight) if may_follow => match follow(cx, flight, request.limit, &mut clock_runs).await
+            {
+                FollowOutcome::Ended { outcome, cached } if outcome.depends.hold_for(cx, outcome.outer).await => {
                     cache.count_shared();
-                    return Sought::Served { result: outcome.result.clone(), cached };
+                    return Lookup::Served { result: outcome.result.clone(), cached };
                 }
                 // What the other call was given is not for this one, or from before a change: it runs itself.
-                Followed::Ended { .. } => {
+                FollowOutcome::Ended { .. } => {
                     may_follow = false;
                     continue;
                 }
-                Followed::GaveUp if *cx.session.interrupts.borrow() != begun => return Sought::Skipped,
-                Followed::GaveUp => continue,
-                Followed::TimedOut => return Sought::TimedOut,
+                FollowOutcome::GaveUp if *cx.session.interrupts.borrow() != begun => return Lookup::Skipped,
+                FollowOutcome::GaveUp => continue,
+                FollowOutcome::TimedOut => return Lookup::TimedOut,
             },
-            Joined::Follows(_) => None,
+            FlightRole::Follows(_) => None,
         };
         // Looked up by the leader, so that between its end and this nobody runs a second time.
         let generation = cache.generation();
@@ -83,14 +85,14 @@ pub(crate) async fn seek(cx: &Arc<Cx>, question: Question<'_>) -> Sought {
             if let Some(leading) = leading {
                 leading.end(outcome.clone(), true);
             }
-            return Sought::Served { result: outcome.result.clone(), cached: true };
+            return Lookup::Served { result: outcome.result.clone(), cached: true };
         }
         cache.count_miss();
-        return Sought::Run(Lead { key, ttl: question.ttl, generation, leading });
+        return Lookup::Run(Leader { key, ttl: request.ttl, generation, leading });
     }
 }
 
-impl Lead {
+impl Leader {
     /// The call has its place and runs from now on. What it notes from here on is what its result depends on.
     pub(crate) fn begin(&self, cx: &Cx, needs: &[Need]) {
         cx.start_noting(needs);
@@ -103,13 +105,13 @@ impl Lead {
     pub(crate) async fn end(self, cx: &Cx, result: &Result<ToolOutput, ToolError>) {
         let own = match result {
             Ok(_) => cx.timed_out(),
-            Err(ToolError::Told(_) | ToolError::Unavailable(_) | ToolError::Overloaded(_)) => false,
+            Err(ToolError::Failed(_) | ToolError::Unavailable(_) | ToolError::Overloaded(_)) => false,
             Err(ToolError::Denied(_) | ToolError::Cancelled | ToolError::PermissionEngine(_)) => true,
         };
         if own {
             return;
         }
-        let outcome = Arc::new(Outcome {
+        let outcome = Arc::new(CachedOutcome {
             result: result.clone(),
             depends: cx.dependencies(),
             outer: cx.outer_chain.len(),
@@ -122,32 +124,33 @@ impl Lead {
     }
 }
 
-enum Followed {
-    Ended { outcome: Arc<Outcome>, cached: bool },
+enum FollowOutcome {
+    Ended { outcome: Arc<CachedOutcome>, cached: bool },
     GaveUp,
     TimedOut,
 }
 
 /// Waits for the end of another call, and hears what it tells.
-async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &mut bool) -> Followed {
+async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &mut bool) -> FollowOutcome {
     let leader = flight.leader.clone();
-    let ears: Arc<dyn ProgressSink> = Arc::new(Ears { leader: Arc::downgrade(&leader), follower: Arc::downgrade(cx) });
-    let so_far = leader.progress.add_sink(ears.clone());
-    let _hears = Hears { leader: &leader, ears };
-    let _counted = cx.engine.counts.stay(At::Place);
+    let sink: Arc<dyn ProgressSink> =
+        Arc::new(FollowerSink { leader: Arc::downgrade(&leader), follower: Arc::downgrade(cx) });
+    let so_far = leader.progress.add_sink(sink.clone());
+    let _guard = FollowerGuard { leader: &leader, sink };
+    let _counted = cx.engine.counts.stay(CallStage::Place);
     if !so_far.is_empty() && leader.may_be_seen_by(cx) {
         cx.output(Stream::Stdout, so_far);
     }
     let mut phase = flight.now();
     loop {
         match phase {
-            Phase::Ended { outcome, cached } => return Followed::Ended { outcome, cached },
+            FlightPhase::Ended { outcome, cached } => return FollowOutcome::Ended { outcome, cached },
             // Its turn may be long in coming; that is nobody's running time.
-            Phase::Waits => match flight.next().await {
+            FlightPhase::Waits => match flight.next().await {
                 Some(next) => phase = next,
-                None => return Followed::GaveUp,
+                None => return FollowOutcome::GaveUp,
             },
-            Phase::Runs => {
+            FlightPhase::Runs => {
                 if !std::mem::replace(clock_runs, true) {
                     cx.deadline.restart(limit);
                 }
@@ -156,12 +159,12 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
                         biased;
                         next = flight.next() => match next {
                             Some(next) => { phase = next; break }
-                            None => return Followed::GaveUp,
+                            None => return FollowOutcome::GaveUp,
                         },
                         // The time of a call stands still while a person is asked.
                         () = cx.deadline.over() => match leader.deadline.is_paused() {
                             true => cx.deadline.restart(limit),
-                            false => return Followed::TimedOut,
+                            false => return FollowOutcome::TimedOut,
                         },
                     }
                 }
@@ -172,12 +175,12 @@ async fn follow(cx: &Arc<Cx>, mut flight: Flight, limit: Duration, clock_runs: &
 
 /// Passes on what the leader tells, as long as the follower may have the result: the leader may have been allowed to
 /// read what the follower is not. Weak: a leader may be slow to go when its followers have gone.
-struct Ears {
+struct FollowerSink {
     leader: Weak<Cx>,
     follower: Weak<Cx>,
 }
 
-impl ProgressSink for Ears {
+impl ProgressSink for FollowerSink {
     fn send(&self, _: u64, progress: &Progress) {
         if let (Some(leader), Some(follower)) = (self.leader.upgrade(), self.follower.upgrade())
             && leader.may_be_seen_by(&follower)
@@ -187,13 +190,13 @@ impl ProgressSink for Ears {
     }
 }
 
-struct Hears<'a> {
+struct FollowerGuard<'a> {
     leader: &'a Cx,
-    ears: Arc<dyn ProgressSink>,
+    sink: Arc<dyn ProgressSink>,
 }
 
-impl Drop for Hears<'_> {
+impl Drop for FollowerGuard<'_> {
     fn drop(&mut self) {
-        self.leader.progress.remove_sink(&self.ears);
+        self.leader.progress.remove_sink(&self.sink);
     }
 }

@@ -4,12 +4,12 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 /// All that `allow` matches, all there are without it, but none that `deny` matches.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct AllowDenyFilter {
     allow: Option<GlobSet>,
     deny: GlobSet,
 }
 
-impl Wanted {
+impl AllowDenyFilter {
     /// Globs that cannot be read match nothing: they were told where the configuration was read.
     pub fn new(allow: Option<&[String]>, deny: &[String]) -> Self {
         Self { allow: allow.map(globs), deny: globs(deny) }

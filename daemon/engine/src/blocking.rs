@@ -7,18 +7,18 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// A future whose polls may block: while one does, the runtime has another thread in place of its own. Where there is only
 /// one thread, it is polled like any other.
-pub struct Apart<F>(pub F);
+pub struct Blocking<F>(pub F);
 
-impl<F: Future + Unpin> Future for Apart<F> {
+impl<F: Future + Unpin> Future for Blocking<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        apart(|| Pin::new(&mut self.0).poll(context))
+        run_blocking(|| Pin::new(&mut self.0).poll(context))
     }
 }
 
-/// Does something that may block. See [`Apart`].
-pub fn apart<T>(work: impl FnOnce() -> T) -> T {
+/// Does something that may block. See [`Blocking`].
+pub fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         _ => work(),

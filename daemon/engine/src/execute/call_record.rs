@@ -5,39 +5,39 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use toold_proto::event::{Outcome, What};
+use toold_proto::event::{EventBody, Outcome};
 use toold_proto::tool::{Block, ToolResult};
 
-use super::CallError;
 use crate::audit::AuditRow;
+use crate::call::CallError;
 use crate::cx::Cx;
-use crate::session::InFlight;
+use crate::session::InFlightGuard;
 
 /// What the log calls the way of a call, whichever file tells of it: people filter by it.
 const TARGET: &str = "toold_engine::execute";
 
 /// When a tool's run began, until it has ended, and how long it took.
 #[derive(Default)]
-struct Clock {
+struct RunClock {
     began: Option<Instant>,
     ran: Option<Duration>,
 }
 
 /// The books of one call: opened when it starts, closed exactly once.
-pub(super) struct Running {
+pub(super) struct CallRecord {
     cx: Arc<Cx>,
     input_bytes: u64,
-    clock: std::sync::Mutex<Clock>,
+    clock: std::sync::Mutex<RunClock>,
     closed: bool,
     /// The call's id is free again when its books are closed.
-    _in_flight: InFlight,
+    _in_flight: InFlightGuard,
 }
 
-impl Running {
-    pub(super) fn begin(cx: &Arc<Cx>, in_flight: InFlight, arguments: &Value) -> Self {
+impl CallRecord {
+    pub(super) fn begin(cx: &Arc<Cx>, in_flight: InFlightGuard, arguments: &Value) -> Self {
         let engine = &cx.engine;
         engine.counts.start();
-        engine.events.emit(What::CallStarted {
+        engine.events.emit(EventBody::CallStarted {
             call_id: cx.call_id.clone(),
             session_id: cx.session.id.clone(),
             tool: cx.tool.clone(),
@@ -111,7 +111,7 @@ impl Running {
             call = %cx.call_id, session = %cx.session.id, tool = %cx.tool,
             outcome = outcome.as_str(), duration_ms, "call finished"
         );
-        engine.events.emit(What::CallFinished {
+        engine.events.emit(EventBody::CallFinished {
             call_id: cx.call_id.clone(),
             session_id: cx.session.id.clone(),
             tool: cx.tool.clone(),
@@ -121,7 +121,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for CallRecord {
     /// The future of the call was dropped, as when its connection's task dies: the work must stop, and
     /// the books are closed all the same.
     fn drop(&mut self) {

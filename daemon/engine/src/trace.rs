@@ -4,7 +4,7 @@ use toold_proto::event::Outcome;
 use toold_proto::tool::ToolResult;
 use tracing::{Span, field};
 
-use super::CallError;
+use crate::call::CallError;
 use crate::cx::Cx;
 
 /// The target of the spans that make a trace of a call. They are there only while somebody listens to it.
@@ -12,7 +12,7 @@ pub const SPANS: &str = "toold::trace";
 
 /// The span of a call, with the attributes that OpenTelemetry's conventions for generative AI name. Neither arguments
 /// nor results are in it.
-pub(super) fn trace_of(cx: &Cx) -> Span {
+pub(crate) fn trace_of(cx: &Cx) -> Span {
     tracing::trace_span!(
         target: SPANS,
         "execute_tool",
@@ -30,7 +30,7 @@ pub(super) fn trace_of(cx: &Cx) -> Span {
     )
 }
 
-pub(super) fn end_trace(traced: &Span, outcome: Outcome, answer: &Result<ToolResult, CallError>) {
+pub(crate) fn end_trace(traced: &Span, outcome: Outcome, answer: &Result<ToolResult, CallError>) {
     traced.record("toold.outcome", outcome.as_str());
     traced.record("toold.cached", answer.as_ref().is_ok_and(|result| result.cached));
     match outcome {
@@ -47,6 +47,6 @@ pub(super) fn end_trace(traced: &Span, outcome: Outcome, answer: &Result<ToolRes
 }
 
 /// A step of a call, in its trace.
-pub(super) fn step(name: &'static str) -> Span {
+pub(crate) fn step(name: &'static str) -> Span {
     tracing::trace_span!(target: SPANS, "step", otel.name = name)
 }

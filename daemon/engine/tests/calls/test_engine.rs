@@ -9,17 +9,19 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toold_engine::Engine;
 use toold_engine::audit::{AuditLog, AuditRow};
+use toold_engine::call::{Call, CallError, Caller, Principal};
+use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
-use toold_engine::events::Hears;
-use toold_engine::execute::{Call, CallError, Caller, Principal, execute};
+use toold_engine::events::EventSelection;
+use toold_engine::execute::execute;
 use toold_engine::need::{Need, Word};
 use toold_engine::progress::ProgressSink;
-use toold_engine::registry::{Scope, SourceKey};
+use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::schema::Schema;
 use toold_engine::session::{NewSession, Session};
-use toold_engine::tool::{Origin, Tool, ToolError, ToolOutput, ToolSpec};
+use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_proto::call::Progress;
-use toold_proto::event::What;
+use toold_proto::event::EventBody;
 use toold_proto::tool::{Annotations, CallId, Category, SessionId, Source, SourceKind, ToolName, ToolResult};
 
 pub(crate) type Answer = Result<ToolResult, CallError>;
@@ -81,7 +83,7 @@ impl Fake {
     }
 }
 
-impl Tool for Fake {
+impl Callable for Fake {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -116,14 +118,14 @@ impl ProgressSink for Kept<(u64, Progress)> {
     }
 }
 
-pub(crate) struct House {
+pub(crate) struct TestEngine {
     pub(crate) engine: Arc<Engine>,
     pub(crate) session: Arc<Session>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) audit: Arc<Kept<AuditRow>>,
 }
 
-impl House {
+impl TestEngine {
     pub(crate) fn new(tools: Vec<Fake>) -> Self {
         Self::with(tools, |_| {})
     }
@@ -136,7 +138,7 @@ impl House {
         let engine = Arc::new(engine);
         for fake in tools {
             let Source { kind, name, .. } = fake.spec.source.clone();
-            let key = SourceKey { kind, name: format!("{name}/{}", fake.spec.name), scope: Scope::Global };
+            let key = SourceKey { kind, name: format!("{name}/{}", fake.spec.name), scope: SourceScope::Global };
             let origin = fake.spec.origin;
             engine.registry.put(key, origin, vec![Arc::new(fake)]).unwrap();
         }
@@ -180,11 +182,17 @@ impl House {
 
     /// The kinds of all events so far.
     pub(crate) fn kinds(&self) -> Vec<&'static str> {
-        self.events().iter().map(What::kind).filter(|kind| *kind != "tools.changed").collect()
+        self.events().iter().map(EventBody::kind).filter(|kind| *kind != "tools.changed").collect()
     }
 
-    pub(crate) fn events(&self) -> Vec<What> {
-        self.engine.events.subscribe_from_start(Hears::All).replay.iter().map(|event| event.what.clone()).collect()
+    pub(crate) fn events(&self) -> Vec<EventBody> {
+        self.engine
+            .events
+            .subscribe_from_start(EventSelection::All)
+            .replay
+            .iter()
+            .map(|event| event.body.clone())
+            .collect()
     }
 
     /// Waits until no work is left, and sees that each call that started has finished, with one row.

@@ -1,5 +1,7 @@
 //! Leave for one need: the policy's decision, or a person's.
 
+mod workspace;
+
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -7,33 +9,22 @@ use toold_proto::permission::{GrantInfo, GrantPermission, Verdict};
 use toold_proto::tool::{Category, ToolName};
 
 use crate::Engine;
-use crate::asks::Answer;
+use crate::asks::AskAnswer;
 use crate::cx::Cx;
+use crate::decision::decide_need;
 use crate::need::Need;
 use crate::policy::pattern::Pattern;
 use crate::policy::rules::{RulePlace, absolute_pattern};
 use crate::policy::targets::is_plugin_name;
-use crate::policy::{Decision, Grant, GrantScope, Subject, decide, makes_temporary, of_approved_command};
-use crate::tool::{Origin, ToolError};
-use crate::workspace;
-
-/// A no, and why.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Denial {
-    pub category: Category,
-    pub target: String,
-    pub rule: String,
-    /// For the model: what was refused, by what, and what can be done.
-    pub message: String,
-}
+use crate::policy::{Grant, GrantScope, makes_temporary, of_approved_command};
+use crate::tool::{Denial, ToolError};
 
 /// Decides one need of a call, asking a person where the policy says so.
 ///
 /// # Errors
 /// `Denied` with the rule that decided; `Cancelled` when the call ends while a person is asked;
 /// `PermissionEngine` when the daemon is stopping.
-pub async fn permit(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
+pub async fn check_permission(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
     let answer = decide_or_ask(cx, chain, need).await;
     if answer.is_ok() && makes_temporary(need) {
         cx.session.note_made(Path::new(&need.target));
@@ -42,11 +33,22 @@ pub async fn permit(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolEr
     answer
 }
 
+impl Cx {
+    /// Permission for something that this call will touch: asks a person where the policy says so, and
+    /// holds the deadline still meanwhile.
+    ///
+    /// # Errors
+    /// As [`check_permission`]. A tool passes them on with `?`.
+    pub async fn require(&self, need: Need) -> Result<(), ToolError> {
+        check_permission(self, &self.chain, &need).await
+    }
+}
+
 async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), ToolError> {
-    let mut decision = judge(cx, chain, need);
-    if cx.session.topmost().workspace().is_some() && Box::pin(workspace::require(cx, need, &decision)).await? {
+    let mut decision = decide_need(cx, chain, need);
+    if cx.session.topmost().workspace().is_some() && Box::pin(workspace::approve_folders(cx, need, &decision)).await? {
         // The folder that was opened may be what it needs.
-        decision = judge(cx, chain, need);
+        decision = decide_need(cx, chain, need);
     }
     match decision.verdict {
         Verdict::Allow => {
@@ -67,7 +69,7 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), Too
             Ok(())
         }
         Verdict::Ask => match Box::pin(crate::asks::ask(cx, chain, need, &decision)).await? {
-            Answer::Allowed { rule, .. } => {
+            AskAnswer::Allowed { rule, .. } => {
                 cx.record(need, "allow", rule);
                 if need.category == Category::Shell {
                     // Whoever was asked saw the whole of it.
@@ -76,7 +78,7 @@ async fn decide_or_ask(cx: &Cx, chain: &[String], need: &Need) -> Result<(), Too
                 cx.remember_once(need, chain);
                 Ok(())
             }
-            Answer::Denied { rule, message } => refuse(cx, need, rule, message),
+            AskAnswer::Denied { rule, message } => refuse(cx, need, rule, message),
         },
     }
 }
@@ -88,31 +90,7 @@ fn is_of_approved_command(cx: &Cx, need: &Need) -> bool {
         && cx.engine.policy.load().protected_write(cx.session.project(), need).is_none()
 }
 
-/// The policy's word alone, with nobody asked.
-pub fn judge(cx: &Cx, chain: &[String], need: &Need) -> Decision {
-    judge_for(cx, &cx.tool, cx.origin, chain, need)
-}
-
-/// As [`judge`], for a tool that was called within the call.
-pub(crate) fn judge_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &[String], need: &Need) -> Decision {
-    let session = &cx.session;
-    let (places, above) = (session.places(), session.above());
-    let subject = Subject {
-        tool,
-        origin,
-        session: &session.id,
-        above: &above,
-        mode: session.mode(),
-        cwd: &cx.cwd,
-        roots: &places,
-        project: session.project(),
-        chain,
-        made: &session.made(),
-    };
-    decide(&cx.engine.policy.load(), &cx.engine.grants.snapshot(), &subject, need)
-}
-
-pub(crate) fn refuse(cx: &Cx, need: &Need, rule: String, message: String) -> Result<(), ToolError> {
+fn refuse(cx: &Cx, need: &Need, rule: String, message: String) -> Result<(), ToolError> {
     cx.record(need, "deny", rule.clone());
     let denial = Denial { category: need.category, target: need.target.clone(), rule, message };
     Err(ToolError::Denied(std::sync::Arc::new(denial)))

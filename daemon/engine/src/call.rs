@@ -1,0 +1,105 @@
+//! A call and its caller: the values that the pipeline in [`crate::execute`] works on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use toold_proto::error::ArgumentError;
+use toold_proto::tool::CallId;
+
+use crate::progress::ProgressSink;
+use crate::session::Session;
+
+/// A call, ready to run.
+pub struct Call {
+    pub name: String,
+    /// An object, or null for none.
+    pub arguments: Value,
+    pub call_id: Option<CallId>,
+    pub session: Arc<Session>,
+    /// Resolved, and within the session's `cwd` or roots; its `cwd` when `None`.
+    pub cwd: Option<PathBuf>,
+    pub timeout: Option<Duration>,
+    pub no_cache: bool,
+    pub caller: Arc<Caller>,
+    pub progress: Vec<Arc<dyn ProgressSink>>,
+    /// Fires when the caller gives up. This call's own: it fires too when the call's time is over.
+    pub cancel: CancellationToken,
+    /// The plugins between the caller and this call, the outermost first.
+    pub chain: Arc<[String]>,
+    /// How many calls this one is inside of; 0 for a frontend's own.
+    pub depth: u32,
+    /// An outer call holds the session's lane already.
+    pub holds_lane: bool,
+}
+
+/// Who calls.
+#[derive(Debug)]
+pub struct Caller {
+    pub connection: u64,
+    pub principal: Principal,
+    /// Calls of the connection in flight.
+    pub in_flight: Arc<AtomicUsize>,
+}
+
+/// What a caller may do, by how it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Principal {
+    /// A frontend that a person sits at.
+    Person,
+    /// A frontend that acts for a model.
+    Agent,
+    /// A process below one of our tools.
+    ToolDescendant,
+    /// WebSocket or HTTP, with a token that may call.
+    TokenCall,
+    /// WebSocket or HTTP, with a token that may do all that a person may.
+    TokenAdmin,
+}
+
+impl Principal {
+    /// Whether it may answer asks, trust plugins, stop the daemon.
+    pub fn may_decide(self) -> bool {
+        match self {
+            Self::Person | Self::TokenAdmin => true,
+            Self::Agent | Self::ToolDescendant | Self::TokenCall => false,
+        }
+    }
+}
+
+/// A call that could not run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CallError {
+    #[error("the arguments do not fit the schema of {tool}: {}", list(.errors))]
+    InvalidArgs { tool: String, errors: Vec<ArgumentError> },
+    #[error("there is no tool {name}{}", perhaps(.suggestions))]
+    UnknownTool { name: String, suggestions: Vec<String> },
+    #[error("a call with the id {0} is in flight already: use another id, or none")]
+    DuplicateCallId(CallId),
+    #[error("{0}")]
+    PermissionEngine(String),
+    #[error("{0}")]
+    Failed(String),
+    #[error("{0}; nothing was run, try again when some have ended")]
+    Overloaded(String),
+    #[error("the call was cancelled")]
+    Cancelled,
+}
+
+pub(crate) fn list(errors: &[ArgumentError]) -> String {
+    let lines = errors.iter().map(|error| match error.path.as_str() {
+        "" => error.message.clone(),
+        path => format!("{path}: {}", error.message),
+    });
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+fn perhaps(suggestions: &[String]) -> String {
+    match suggestions {
+        [] => String::new(),
+        names => format!("; perhaps {} was meant", names.join(" or ")),
+    }
+}

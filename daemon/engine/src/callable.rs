@@ -1,0 +1,27 @@
+//! The seam between the engine and everything that can be called.
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use crate::cx::Cx;
+use crate::need::Need;
+use crate::tool::{ToolError, ToolOutput, ToolSpec};
+
+/// Something that can be called. Built-ins, Lua tools, frontend tools and mounted tools are its
+/// implementations; nothing else in the house knows the difference.
+pub trait Callable: Send + Sync + 'static {
+    fn spec(&self) -> &ToolSpec;
+
+    /// What a call with this input will touch, before it touches anything. The input fits the schema.
+    fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>>;
+
+    /// Whether `needs` and the first poll of `call` may wait for the system, as for a file system that does not answer. Then
+    /// both happen on a task of their own, whatever becomes of it.
+    fn may_block(&self) -> bool {
+        false
+    }
+
+    /// Runs. Must end soon after `cx.cancel` fires: two seconds later it is dropped.
+    /// Its first poll happens on the connection's own task, so long computations go elsewhere.
+    fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}

@@ -1,0 +1,32 @@
+//! What the policy says about a need of a call, with nobody asked.
+
+use toold_proto::tool::ToolName;
+
+use crate::cx::Cx;
+use crate::need::Need;
+use crate::policy::{Decision, Subject, decide};
+use crate::tool::Origin;
+
+/// The policy's word alone, with nobody asked.
+pub fn decide_need(cx: &Cx, chain: &[String], need: &Need) -> Decision {
+    decide_need_for(cx, &cx.tool, cx.origin, chain, need)
+}
+
+/// As [`decide_need`], for a tool that was called within the call.
+pub(crate) fn decide_need_for(cx: &Cx, tool: &ToolName, origin: Origin, chain: &[String], need: &Need) -> Decision {
+    let session = &cx.session;
+    let (places, above) = (session.places(), session.above());
+    let subject = Subject {
+        tool,
+        origin,
+        session: &session.id,
+        above: &above,
+        mode: session.mode(),
+        cwd: &cx.cwd,
+        roots: &places,
+        project: session.project(),
+        chain,
+        made: &session.made(),
+    };
+    decide(&cx.engine.policy.load(), &cx.engine.grants.snapshot(), &subject, need)
+}

@@ -1,0 +1,133 @@
+//! What a result depends on: the files that were read for it, what its tool had leave for, and whose it is.
+
+use std::path::PathBuf;
+
+use toold_proto::tool::{Category, SessionId, ToolName};
+
+use crate::need::Need;
+use crate::tool::Origin;
+
+/// A file as it was when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    /// Absolute, as it was asked for: links are followed anew at each check.
+    pub path: PathBuf,
+    /// `None`: there was nothing.
+    pub facts: Option<FileFacts>,
+    /// The facts alone decide. They do not when the file had changed less than two seconds before: one more
+    /// change could leave them as they are.
+    pub settled: bool,
+    /// Of the whole content, as it was read. Decides where the facts do not.
+    pub digest: Option<[u8; 32]>,
+}
+
+/// What the system tells of a file. Any change of its content changes them, if it comes late enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    pub device: u64,
+    pub inode: u64,
+    pub mode: u32,
+    pub size: u64,
+    /// Seconds and nanoseconds.
+    pub mtime: (i64, i64),
+    /// Seconds and nanoseconds.
+    pub ctime: (i64, i64),
+}
+
+/// Looks at files for the cache. Called on a thread where it may wait.
+pub trait FileChecks: Send + Sync + 'static {
+    /// Whether reading the file would give what it gave then. False in doubt.
+    fn is_current(&self, stamp: &FileStamp) -> bool;
+
+    /// Whether a need that was worked out a while ago would be the same now: its path leads nowhere else,
+    /// and nothing forbids it since. False in doubt.
+    fn stands(&self, need: &Need) -> bool;
+}
+
+/// A result that was made from more is not kept: to look at so many files again is no gain.
+const MAX_PARTS: usize = 1_000;
+
+/// What a result depends on. Written down while a call runs.
+#[derive(Clone, Default)]
+pub struct Dependencies {
+    pub(crate) stamps: Vec<FileStamp>,
+    pub(crate) needs: Vec<DecidedNeed>,
+    pub(crate) only_for: Option<SessionId>,
+    /// Somebody said no, or it depends on what nobody can check.
+    pub(crate) private: bool,
+}
+
+/// A need that was decided for a tool, and the plugins that asked, the outermost first.
+#[derive(Clone, PartialEq)]
+pub(crate) struct DecidedNeed {
+    pub(crate) need: Need,
+    pub(crate) chain: Vec<String>,
+    pub(crate) tool: ToolName,
+    pub(crate) origin: Origin,
+}
+
+impl Dependencies {
+    /// Those of a result that nobody else will get: nothing is written down.
+    pub(crate) fn private() -> Self {
+        Self { private: true, ..Self::default() }
+    }
+
+    pub(crate) fn is_private(&self) -> bool {
+        self.private
+    }
+
+    pub(crate) fn stamp(&mut self, stamp: FileStamp) {
+        if !self.private && self.stamps.last() != Some(&stamp) {
+            self.stamps.push(stamp);
+            self.hold_bound();
+        }
+    }
+
+    /// A need that was decided while the tool ran.
+    pub(crate) fn need(&mut self, tool: &ToolName, origin: Origin, need: &Need, chain: &[String], allowed: bool) {
+        // A result that came with a change does not make the change again, and nobody knows what a program
+        // has looked at.
+        if !allowed || matches!(need.category, Category::FileWrite | Category::Shell) {
+            self.keep_private();
+        }
+        if self.private {
+            return;
+        }
+        let asked = DecidedNeed { need: need.clone(), chain: chain.to_vec(), tool: tool.clone(), origin };
+        if self.needs.last() != Some(&asked) {
+            self.needs.push(asked);
+            self.hold_bound();
+        }
+    }
+
+    pub(crate) fn session(&mut self, session: &SessionId) {
+        self.only_for = Some(session.clone());
+    }
+
+    pub(crate) fn keep_private(&mut self) {
+        *self = Self::private();
+    }
+
+    /// The result of another call went into this one's.
+    pub(crate) fn join(&mut self, other: Self) {
+        if self.private || other.private {
+            return self.keep_private();
+        }
+        self.stamps.extend(other.stamps);
+        self.needs.extend(other.needs);
+        self.only_for = other.only_for.or(self.only_for.take());
+        self.hold_bound();
+    }
+
+    fn hold_bound(&mut self) {
+        if self.stamps.len() + self.needs.len() > MAX_PARTS {
+            self.keep_private();
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let stamps = self.stamps.iter().map(|stamp| stamp.path.as_os_str().len() + size_of::<FileStamp>());
+        let needs = self.needs.iter().map(|asked| asked.need.target.len() + size_of::<DecidedNeed>());
+        stamps.chain(needs).sum()
+    }
+}

@@ -1,0 +1,113 @@
+//! Approval of a session's folders, asked for once, before the first call that needs them.
+
+use std::path::{Path, PathBuf};
+
+use toold_proto::permission::{Scope, Verdict};
+use toold_proto::session::Mode;
+use toold_proto::tool::Category;
+
+use super::refuse;
+use crate::asks::{self, AskAnswer};
+use crate::cx::Cx;
+use crate::decision::decide_need;
+use crate::need::Need;
+use crate::policy::Decision;
+use crate::tool::ToolError;
+use crate::workspace::Workspace;
+
+/// Approval of the session's folders, if a need is the first that uses them. True when folders were opened.
+///
+/// # Errors
+/// As [`super::check_permission`]; a session without a folder is told how a person opens one.
+pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -> Result<bool, ToolError> {
+    let Some(workspace) = cx.session.topmost().workspace() else { return Ok(false) };
+    if decision.verdict == Verdict::Deny || cx.session.mode() == Mode::Yolo {
+        return Ok(false);
+    }
+    if !workspace.has_folder {
+        return match uses_no_folder(cx, need, decision) {
+            true => refuse(cx, need, "no workspace".to_owned(), no_folder(need)).map(|()| false),
+            false => Ok(false),
+        };
+    }
+    if !uses(workspace, cx, need, decision) {
+        return Ok(false);
+    }
+    let folders = workspace.refresh();
+    // The folder may be open by now.
+    let Some(first) = folders.first().filter(|_| uses(workspace, cx, need, decision)) else { return Ok(true) };
+    // Who is asked sees where links lead, and who is refused does not.
+    let as_named = |words: &str| workspace.as_named(words);
+    let told = Need { workspace: true, ..Need::new(Category::FileRead, as_named(&first.to_string_lossy())) };
+    if let Some(reason) = folders.iter().find_map(|folder| workspace.gate.refuses(folder)) {
+        let words = format!("not allowed: {}", as_named(&reason));
+        return refuse(cx, &told, "workspaces".to_owned(), words).map(|()| false);
+    }
+    let ask = Need { workspace: true, ..Need::new(Category::FileRead, first.to_string_lossy()) };
+    let ask = ask.because(reason(&folders, workspace.gate.client()));
+    if workspace.lock().refused {
+        let words = as_named(&refused(&folders));
+        return refuse(cx, &told, "workspace refused".to_owned(), words).map(|()| false);
+    }
+    let decision = decide_need(cx, &[], &ask);
+    match Box::pin(asks::ask(cx, &[], &ask, &decision)).await? {
+        AskAnswer::Allowed { rule, scope } => {
+            cx.record(&ask, "allow", rule);
+            workspace.open(&folders);
+            if scope.is_some_and(|scope| scope != Scope::Session) {
+                workspace.gate.remember(&folders);
+            }
+            cx.engine.policy_changed();
+            Ok(true)
+        }
+        AskAnswer::Denied { rule, message } => {
+            if rule.starts_with(asks::ANSWER) {
+                workspace.lock().refused = true;
+            }
+            refuse(cx, &told, rule, as_named(&message)).map(|()| false)
+        }
+    }
+}
+
+fn uses(workspace: &Workspace, cx: &Cx, need: &Need, decision: &Decision) -> bool {
+    match need.category {
+        // A command reads what it likes in the folder that it runs in, whatever rule allows it.
+        Category::Shell | Category::Agent => workspace.holds_back(&cx.cwd),
+        // A rule or a grant that names the file decides alone.
+        Category::FileRead | Category::FileWrite => {
+            decision.verdict == Verdict::Ask && workspace.holds_back(Path::new(&need.target))
+        }
+        Category::Network | Category::Mcp | Category::Plugin => false,
+    }
+}
+
+/// Whether a need cannot be met in a session without a folder.
+fn uses_no_folder(cx: &Cx, need: &Need, decision: &Decision) -> bool {
+    match need.category {
+        Category::Shell | Category::Agent => !cx.session.places().iter().any(|place| cx.cwd.starts_with(place)),
+        Category::FileRead | Category::FileWrite => {
+            let target = Path::new(&need.target);
+            decision.verdict == Verdict::Ask && !cx.session.places().iter().any(|place| target.starts_with(place))
+        }
+        Category::Network | Category::Mcp | Category::Plugin => false,
+    }
+}
+
+fn no_folder(need: &Need) -> String {
+    format!(
+        "not allowed: {} {}: this session has no folder to work in. Open a folder with: toolctl workspaces allow DIR",
+        need.category, need.target
+    )
+}
+
+/// What the person who is asked reads.
+fn reason(folders: &[PathBuf], client: &str) -> String {
+    let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let noun = if names.len() == 1 { "a workspace" } else { "workspaces" };
+    format!("use {} as {noun} of {client}: its tools may read everything in there", names.join(" and "))
+}
+
+fn refused(folders: &[PathBuf]) -> String {
+    let first = folders.first().map(|folder| folder.display().to_string()).unwrap_or_default();
+    format!("not allowed: a person refused {first} as a workspace. To allow it: {}", asks::workspace_command(&first))
+}
