@@ -9,7 +9,6 @@ const KNOWN: &[&str] = &[
     "clients/rust",
     "clients/toolctl",
     "daemon/builtins",
-    "daemon/engine",
     "daemon/host",
     "daemon/lua",
     "daemon/remote",
