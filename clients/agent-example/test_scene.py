@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-import select
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from stand_in import SCENE, StandIn
-from toold import Client
 
 HERE = Path(__file__).resolve().parent
 TOOLD = Path(os.environ.get("TOOLD", HERE.parents[1] / "target/debug/toold"))
@@ -21,27 +19,25 @@ TOOLD = Path(os.environ.get("TOOLD", HERE.parents[1] / "target/debug/toold"))
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder to work in, and a daemon of the test's own, which ends with it."""
-    with tempfile.TemporaryDirectory(prefix="toold-agent-") as name:
-        root = Path(name).resolve()
-        for below in ("config", "state", "home", "run", "work"):
-            (root / below).mkdir()
+    """The folder to work in, and a daemon that runs as long as the test."""
+    harness = subprocess.Popen(
+        [TOOLD.parent / "toold-test-daemon"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert harness.stdin is not None and harness.stdout is not None
+    try:
+        harness.stdin.write('{"serve": true}\n')
+        harness.stdin.flush()
+        paths = json.loads(harness.stdout.readline())
         for variable in [v for v in os.environ if v.startswith(("XDG_", "TOOLD_"))]:
             monkeypatch.delenv(variable)
-        monkeypatch.setenv("HOME", str(root / "home"))
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(root / "config"))
-        monkeypatch.setenv("XDG_STATE_HOME", str(root / "state"))
-        monkeypatch.setenv("TOOLD_SOCKET", str(root / "run/toold.sock"))
-        with Client(toold=TOOLD) as client:
-            daemon = os.pidfd_open(client.request("daemon.status")["pid"])
-            try:
-                yield root / "work"
-            finally:
-                client.request("daemon.shutdown", {"drain_ms": 0})
-                ended, _, _ = select.select([daemon], [], [], 30)
-                os.close(daemon)
-        assert ended, "the daemon does not end"
-        assert not (root / "run/toold.sock").exists()
+        for name, value in paths["environment"].items():
+            monkeypatch.setenv(name, value)
+        yield Path(paths["work"])
+        harness.stdin.write('"stop"\n')
+        harness.stdin.flush()
+        assert "error" not in (answer := json.loads(harness.stdout.readline())), answer
+    finally:
+        harness.communicate()
 
 
 def test_a_model_works_a_person_permits_and_steers(folder: Path) -> None:

@@ -16,7 +16,9 @@
 (defconst toold-test--folder
   (file-name-directory (or load-file-name buffer-file-name)))
 
-(defvar toold-test--base nil "Folders of the daemon that most tests share.")
+(defvar toold-test--shared nil "Folders of the daemon that most tests share.")
+(defvar toold-test--base nil "The folder that holds those of the test's daemon.")
+(defvar toold-test--daemon nil "Folders of the test's daemon, a process.")
 (defvar toold-test--work nil "The folder that the test works in.")
 
 (defconst toold-test--plugin "
@@ -56,38 +58,6 @@ hygge.register_command{
 }
 ")
 
-(defun toold-test--base ()
-  "Make folders for a daemon."
-  (let ((base (file-truename (make-temp-file "toold-emacs-" t))))
-    (dolist (name '("config/toold/plugins" "state" "run" "home"))
-      (make-directory (expand-file-name name base) t))
-    (with-temp-file (expand-file-name "config/toold/plugins/tools.lua" base)
-      (insert toold-test--plugin))
-    base))
-
-(defun toold-test--environment (base)
-  "An environment that points to the folders of BASE."
-  (append (list (concat "HOME=" base "/home")
-                (concat "XDG_CONFIG_HOME=" base "/config")
-                (concat "XDG_STATE_HOME=" base "/state")
-                (concat "TOOLD_SOCKET=" base "/run/toold.sock")
-                ;; So that `echo' is asked about, too.
-                "TOOLD_PERMISSION_READ_ONLY_COMMANDS=ask"
-                "XDG_RUNTIME_DIR")
-          process-environment))
-
-(defun toold-test--processes (base)
-  "Processes whose environment names the socket of BASE, but this one."
-  (let ((mark (concat "TOOLD_SOCKET=" base "/run/toold.sock")))
-    (cl-loop for pid in (list-system-processes)
-             for environment = (ignore-errors
-                                 (with-temp-buffer
-                                   (insert-file-contents-literally
-                                    (format "/proc/%d/environ" pid))
-                                   (split-string (buffer-string) "\0")))
-             when (and (/= pid (emacs-pid)) (member mark environment))
-             collect pid)))
-
 (defun toold-test--wait (what condition)
   "Wait for CONDITION, a function, and give what it gives; WHAT names it."
   (let ((deadline (+ (float-time) 30)) seen)
@@ -97,22 +67,67 @@ hygge.register_command{
       (accept-process-output nil 0.01))
     seen))
 
-(defun toold-test--stop-daemon (base)
-  "Stop the daemon of BASE and wait until nothing of it is left."
-  (let ((process-environment (toold-test--environment base)))
-    (when (file-exists-p (toold-socket))
-      (when-let* ((other (toold--open)))
-        (toold--await other "daemon.shutdown" '(:drain_ms 0) 30)
-        (toold-test--wait "the end of the connection"
-                          (lambda () (not (jsonrpc-running-p other))))))
-    (toold-test--wait "the end of the daemon"
-                      (lambda () (null (toold-test--processes base))))
-    (should-not (file-exists-p (toold-socket)))))
+(defun toold-test--folders ()
+  "Start `toold-test-daemon', which makes folders for a daemon; give its process.
+Their paths are its property `paths'.  It removes them, and stops what
+runs there, when it gets no more input, as when this Emacs has ended."
+  (let* ((harness (expand-file-name "toold-test-daemon"
+                                    (file-name-directory (getenv "TOOLCTL"))))
+         (process (make-process :name "toold-test-daemon" :command (list harness)
+                                :connection-type 'pipe :noquery t
+                                :filter #'toold-test--answered)))
+    (process-put process 'paths
+                 (toold-test--ask process
+                                  (list :plugins (list :tools.lua toold-test--plugin))))
+    process))
 
-(defun toold-test--in (base body)
-  "Call BODY in a new work folder of BASE."
-  (let* ((process-environment (toold-test--environment base))
-         (toold-test--work (make-temp-file (expand-file-name "work" base) t))
+(defun toold-test--answered (process text)
+  "Keep TEXT that PROCESS has written."
+  (process-put process 'answer (concat (process-get process 'answer) text)))
+
+(defun toold-test--ask (folders request)
+  "Send REQUEST to FOLDERS, a process, and give its answer."
+  (process-put folders 'answer nil)
+  (process-send-string folders (concat (json-serialize request) "\n"))
+  (toold-test--wait "the answer of toold-test-daemon"
+                    (lambda ()
+                      (string-suffix-p "\n" (or (process-get folders 'answer) ""))))
+  (let ((answer (json-parse-string (process-get folders 'answer) :object-type 'plist)))
+    (when (plist-get answer :error)
+      (error "%s" (plist-get answer :error)))
+    answer))
+
+(defun toold-test--path (folders name)
+  "The path that FOLDERS, a process, gave for NAME, a keyword."
+  (plist-get (process-get folders 'paths) name))
+
+(defun toold-test--environment (folders)
+  "An environment that points to FOLDERS, a process."
+  (append (cl-loop for (name value)
+                   on (toold-test--path folders :environment) by #'cddr
+                   collect (concat (substring (symbol-name name) 1) "=" value))
+          ;; So that `echo' is asked about, too.
+          (list "TOOLD_PERMISSION_READ_ONLY_COMMANDS=ask" "XDG_RUNTIME_DIR")
+          process-environment))
+
+(defun toold-test--stop-daemon (folders)
+  "Stop the daemon of FOLDERS, a process, and check that nothing of it is left."
+  (toold-test--ask folders "stop"))
+
+(defun toold-test--remove (folders)
+  "Stop the daemon of FOLDERS, a process, and remove them."
+  (toold-test--stop-daemon folders)
+  (process-send-eof folders)
+  (toold-test--wait "the end of toold-test-daemon"
+                    (lambda () (not (process-live-p folders))))
+  (should (= 0 (process-exit-status folders))))
+
+(defun toold-test--in (folders body)
+  "Call BODY in a new work folder of FOLDERS, a process."
+  (let* ((process-environment (toold-test--environment folders))
+         (toold-test--daemon folders)
+         (toold-test--base (toold-test--path folders :root))
+         (toold-test--work (make-temp-file (expand-file-name "work" toold-test--base) t))
          (toold-program (getenv "TOOLCTL"))
          (default-directory (file-name-as-directory toold-test--work))
          (toold--known-sessions (make-hash-table :test #'equal))
@@ -132,17 +147,16 @@ hygge.register_command{
   "Define the test NAME with BODY.  Its daemon is shared with others."
   (declare (indent 1))
   `(ert-deftest ,name ()
-     (toold-test--in toold-test--base (lambda () ,@body))))
+     (toold-test--in toold-test--shared (lambda () ,@body))))
 
 (defmacro toold-test-deftest-alone (name &rest body)
   "Define the test NAME with BODY, with a daemon of its own, not started."
   (declare (indent 1))
   `(ert-deftest ,name ()
-     (let ((toold-test--base (toold-test--base)))
+     (let ((folders (toold-test--folders)))
        (unwind-protect
-           (toold-test--in toold-test--base (lambda () ,@body))
-         (toold-test--stop-daemon toold-test--base)
-         (delete-directory toold-test--base t)))))
+           (toold-test--in folders (lambda () ,@body))
+         (toold-test--remove folders)))))
 
 (defun toold-test--write (name content)
   "Write CONTENT to the file NAME of the work folder; give its path."
@@ -262,7 +276,7 @@ sys.stdin.read()
   (let ((session (gethash toold-test--work toold--known-sessions)))
     (should session)
     (toold-mode 1)
-    (toold-test--stop-daemon toold-test--base)
+    (toold-test--stop-daemon toold-test--daemon)
     (toold-test--wait "the loss" (lambda () (not (toold-connected-p))))
     (should (equal " toold-" (toold--lighter)))
     ;; Somebody else starts it.
@@ -657,12 +671,11 @@ sys.stdin.read()
 
 (defun toold-test-run ()
   "Run all tests, or those that TOOLD_TEST names; end Emacs."
-  (setq toold-test--base (toold-test--base))
+  (setq toold-test--shared (toold-test--folders))
   (let* ((message-log-max t)
          (stats (ert-run-tests-batch (let ((name (getenv "TOOLD_TEST"))) (if (member name (quote (nil ""))) t name))))
          (failed (ert-stats-completed-unexpected stats)))
-    (toold-test--stop-daemon toold-test--base)
-    (delete-directory toold-test--base t)
+    (toold-test--remove toold-test--shared)
     (kill-emacs (if (and (zerop failed) (> (ert-stats-completed stats) 0)) 0 1))))
 
 (provide 'toold-test)

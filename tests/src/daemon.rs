@@ -1,5 +1,6 @@
 //! A daemon of a test's own, in folders of its own.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -67,21 +68,33 @@ impl Setup {
         self.dir.path().canonicalize().unwrap().join(below)
     }
 
+    /// The variables that point daemons and clients to these folders.
+    pub fn environment(&self) -> [(&'static str, OsString); 6] {
+        [
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("HOME", self.path("home").into()),
+            ("XDG_CONFIG_HOME", self.path("config").into()),
+            ("XDG_STATE_HOME", self.path("state").into()),
+            ("TOOLD_SOCKET", self.path("run/toold.sock").into()),
+            ("LC_ALL", "C.UTF-8".into()),
+        ]
+    }
+
     /// A program in this setup's environment, and in no other.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", self.path("home"))
-            .env("XDG_CONFIG_HOME", self.path("config"))
-            .env("XDG_STATE_HOME", self.path("state"))
-            .env("TOOLD_SOCKET", self.path("run/toold.sock"))
+            .envs(self.environment())
             .env("TOOLD_LOG", "debug")
             .env("NO_COLOR", "1")
-            .env("LC_ALL", "C.UTF-8")
             .current_dir(self.path("work"));
         command
+    }
+
+    /// Removes the folders, where dropping would ignore a failure.
+    pub fn remove(self) -> std::io::Result<()> {
+        self.dir.close()
     }
 
     /// Starts `toold serve` and waits until it answers.

@@ -3,12 +3,14 @@
 mod binaries;
 mod daemon;
 pub mod fuzz;
+mod skip;
 mod terminal;
 mod wait;
 mod wire;
 
 pub use binaries::{toolctl, toold};
 pub use daemon::{Setup, TestDaemon};
+pub use skip::{skip, skip_uninstalled};
 pub use terminal::Terminal;
 pub use wait::{PATIENCE, until};
 pub use wire::{Framing, Wire};

@@ -1,38 +1,38 @@
 local support = require("support")
 local wait, equal, contains = support.wait, support.equal, support.contains
 
-fact("an ask is answered, with the diff beside it", function(place)
+fact("an ask is answered, with the diff beside it", function(scene)
   local seen
   support.answer(function(labels, options)
     seen = { labels = labels, options = options, diff = support.shown("diff") }
     return "Allow once"
   end)
-  place.connect()
-  local err, result = place.call("write", { path = "new.txt", content = "one\ntwo\n" })
+  scene.connect()
+  local err, result = scene.call("write", { path = "new.txt", content = "one\ntwo\n" })
   equal(nil, err)
   equal(false, result.is_error)
-  equal("one\ntwo\n", place.read("new.txt"))
+  equal("one\ntwo\n", scene.read("new.txt"))
   equal("toold_ask", seen.options.kind)
-  contains("write wants file.write: " .. place.work .. "/new.txt", seen.options.prompt)
+  contains("write wants file.write: " .. scene.work .. "/new.txt", seen.options.prompt)
   contains("+one\n+two", seen.diff)
   equal("Deny", seen.labels[#seen.labels - 1])
   equal(nil, support.shown("diff"))
 end)
 
-fact("a denial says why", function(place)
+fact("a denial says why", function(scene)
   support.answer(function()
     return "Deny, and say why"
   end, function()
     return "use the other file"
   end)
-  place.connect()
-  local _, result = place.call("bash", { command = "touch made" })
+  scene.connect()
+  local _, result = scene.call("bash", { command = "touch made" })
   equal(true, result.is_error)
   contains("use the other file", result.content[1].text)
-  equal(nil, (vim.uv or vim.loop).fs_stat(place.work .. "/made"))
+  equal(nil, (vim.uv or vim.loop).fs_stat(scene.work .. "/made"))
 end)
 
-fact("an answer can hold for the session, and for more than was asked", function(place)
+fact("an answer can hold for the session, and for more than was asked", function(scene)
   local asked = {}
   support.answer(function(labels, options)
     asked[#asked + 1] = options.prompt
@@ -43,26 +43,26 @@ fact("an answer can hold for the session, and for more than was asked", function
     end
     return "Allow in this session"
   end)
-  place.connect()
+  scene.connect()
   for _ = 1, 2 do
-    local _, result = place.call("bash", { command = "touch made" })
+    local _, result = scene.call("bash", { command = "touch made" })
     equal(false, result.is_error)
   end
   equal(1, #asked)
 end)
 
-fact("an ask that is left open is shown again by ToolAsks", function(place)
+fact("an ask that is left open is shown again by ToolAsks", function(scene)
   local choice
   support.answer(function()
     return choice
   end)
-  place.connect()
+  scene.connect()
   local result
-  place.toold.call("bash", { command = "echo it ran" }, {}, function(_, got)
+  scene.toold.call("bash", { command = "echo it ran" }, {}, function(_, got)
     result = got
   end)
   support.noticed("left open")
-  equal("toold: 1 ask, bash", place.toold.statusline():sub(1, 18))
+  equal("toold: 1 ask, bash", scene.toold.statusline():sub(1, 18))
   choice = "Allow once"
   vim.cmd("ToolAsks")
   wait("the result", function()
@@ -73,15 +73,15 @@ fact("an ask that is left open is shown again by ToolAsks", function(place)
   support.noticed("nothing is asked")
 end)
 
-fact("an ask that somebody else answers goes away", function(place)
+fact("an ask that somebody else answers goes away", function(scene)
   local choose
   vim.ui.select = function(items, _, on_choice)
     choose = function()
       on_choice(items[1])
     end
   end
-  place.connect()
-  local other = place.other()
+  scene.connect()
+  local other = scene.other()
   local request
   equal(
     nil,
@@ -90,7 +90,7 @@ fact("an ask that somebody else answers goes away", function(place)
     end))
   )
   local result
-  place.toold.call("write", { path = "new.txt", content = "x\n" }, {}, function(_, got)
+  scene.toold.call("write", { path = "new.txt", content = "x\n" }, {}, function(_, got)
     result = got
   end)
   wait("the prompt", function()
@@ -107,34 +107,34 @@ fact("an ask that somebody else answers goes away", function(place)
   wait("the diff goes", function()
     return not support.shown("diff")
   end)
-  equal("toold", place.toold.statusline())
+  equal("toold", scene.toold.statusline())
   choose()
   support.noticed("answered already")
 end)
 
-fact("asks of agents come to the editor", function(place)
+fact("asks of agents come to the editor", function(scene)
   support.answer(function()
     return "Allow once"
   end)
-  place.connect()
-  local agent = place.other("agent")
+  scene.connect()
+  local agent = scene.other("agent")
   local err, result = agent.request("tools.execute", { name = "bash", arguments = { command = "echo for an agent" } })
   equal(nil, err)
   contains("for an agent", result.content[1].text)
 end)
 
-fact("an agent's ask for a folder says who wants it, and is remembered for that client", function(place)
-  local folder = place.base .. "/home/letters"
+fact("an agent's ask for a folder says who wants it, and is remembered for that client", function(scene)
+  local folder = scene.base .. "/home/letters"
   vim.fn.mkdir(folder, "p")
-  place.write(folder .. "/letter.txt", "dear reader\n")
+  scene.write(folder .. "/letter.txt", "dear reader\n")
   local seen = {}
   support.answer(function(labels, options)
     seen[#seen + 1] = { labels, options.prompt }
     return "Allow, and remember it for this client"
   end)
-  place.connect()
+  scene.connect()
   local function read()
-    local agent = place.other()
+    local agent = scene.other()
     local params = { cwd = folder, role = "agent", client = { name = "the agent" } }
     local err, opened = agent.request("session.open", params)
     equal(nil, err)
@@ -150,7 +150,7 @@ fact("an agent's ask for a folder says who wants it, and is remembered for that 
   equal(1, #seen)
 end)
 
-fact("asks come one after another", function(place)
+fact("asks come one after another", function(scene)
   local open, most = 0, 0
   vim.ui.select = function(items, _, on_choice)
     open = open + 1
@@ -160,10 +160,10 @@ fact("asks come one after another", function(place)
       on_choice(items[1])
     end, 1)
   end
-  place.connect()
+  scene.connect()
   local done = 0
   for i = 1, 5 do
-    place.toold.call("bash", { command = "touch made" .. i }, {}, function(_, result)
+    scene.toold.call("bash", { command = "touch made" .. i }, {}, function(_, result)
       equal(false, result.is_error)
       done = done + 1
     end)
@@ -174,25 +174,25 @@ fact("asks come one after another", function(place)
   equal(1, most)
 end)
 
-fact("no prompt comes in the midst of typing", function(place)
+fact("no prompt comes in the midst of typing", function(scene)
   local mode = vim.api.nvim_get_mode
   local asked = false
   support.answer(function()
     asked = true
     return "Allow once"
   end)
-  place.connect()
+  scene.connect()
   local typing, looked = true, 0
   vim.api.nvim_get_mode = function()
     looked = looked + 1
     return typing and { mode = "i", blocking = false } or mode()
   end
   local result
-  place.toold.call("bash", { command = "echo later" }, {}, function(_, got)
+  scene.toold.call("bash", { command = "echo later" }, {}, function(_, got)
     result = got
   end)
   wait("the ask", function()
-    return place.toold.statusline():find("1 ask") and looked > 2
+    return scene.toold.statusline():find("1 ask") and looked > 2
   end)
   equal(false, asked)
   support.noticed("bash wants shell: echo later (shown in normal mode)")
@@ -214,26 +214,26 @@ local QUESTION = {
   options = { { label = "Red", description = "as blood" }, { label = "Green" } },
 }
 
-fact("a question is answered by a choice", function(place)
+fact("a question is answered by a choice", function(scene)
   local seen
   support.answer(function(labels, options)
     seen = { labels, options.prompt }
     return "Green"
   end)
-  place.connect()
-  local _, result = place.call("question", QUESTION)
+  scene.connect()
+  local _, result = scene.call("question", QUESTION)
   contains("Green", result.content[1].text)
   equal({ { "Red  (as blood)", "Green", "Do not answer" }, "Which colour?" }, seen)
 end)
 
-fact("a question takes several choices, or one's own words", function(place)
+fact("a question takes several choices, or one's own words", function(scene)
   local marks = 0
   support.answer(function(labels)
     marks = marks + 1
     return ({ "Red", "Green", "Send" })[marks] or error(vim.inspect(labels))
   end)
-  place.connect()
-  local _, result = place.call("question", vim.tbl_extend("force", QUESTION, { multiple = true }))
+  scene.connect()
+  local _, result = scene.call("question", vim.tbl_extend("force", QUESTION, { multiple = true }))
   contains("Red", result.content[1].text)
   contains("Green", result.content[1].text)
   support.answer(function()
@@ -241,20 +241,20 @@ fact("a question takes several choices, or one's own words", function(place)
   end, function()
     return "Blue, please"
   end)
-  _, result = place.call("question", vim.tbl_extend("force", QUESTION, { allow_other = true }))
+  _, result = scene.call("question", vim.tbl_extend("force", QUESTION, { allow_other = true }))
   contains("Blue, please", result.content[1].text)
 end)
 
-fact("a question need not be answered", function(place)
+fact("a question need not be answered", function(scene)
   support.answer(function()
     return "Do not answer"
   end)
-  place.connect()
-  local err, result = place.call("question", QUESTION)
+  scene.connect()
+  local err, result = scene.call("question", QUESTION)
   equal(nil, err)
   contains("not", result.content[1].text)
   -- That the question is done may be heard of after the call's end.
   wait("no question is left", function()
-    return place.toold.statusline() == "toold"
+    return scene.toold.statusline() == "toold"
   end)
 end)

@@ -2,31 +2,31 @@ local support = require("support")
 local uv = vim.uv or vim.loop
 local wait, equal, contains = support.wait, support.equal, support.contains
 
-fact_of_its_own("a first call starts the daemon", function(place)
-  equal("", place.toold.statusline())
-  local err, result = place.call("greet", { name = "Ada" })
+fact_of_its_own("a first call starts the daemon", function(scene)
+  equal("", scene.toold.statusline())
+  local err, result = scene.call("greet", { name = "Ada" })
   equal(nil, err)
   equal("hello Ada", result.content[1].text)
-  equal("toold", place.toold.statusline())
+  equal("toold", scene.toold.statusline())
 end)
 
-fact("a tool that has bad news gives a result, one that cannot run an error", function(place)
-  local err, result = place.call("fail", {})
+fact("a tool that has bad news gives a result, one that cannot run an error", function(scene)
+  local err, result = scene.call("fail", {})
   equal(nil, err)
   equal(true, result.is_error)
   contains("out of luck", result.content[1].text)
-  err = place.call("gret", { name = "Ada" })
+  err = scene.call("gret", { name = "Ada" })
   equal(-32001, err.code)
   equal("greet", err.data.suggestions[1])
-  err = place.call("greet", {})
+  err = scene.call("greet", {})
   equal("invalid_args", err.data.kind)
 end)
 
-fact("progress reaches the caller and the statusline", function(place)
+fact("progress reaches the caller and the statusline", function(scene)
   local seen = {}
-  place.connect()
+  scene.connect()
   local done
-  local call = place.toold.call("wait_for_ever", {}, {
+  local call = scene.toold.call("wait_for_ever", {}, {
     on_progress = function(progress)
       seen[#seen + 1] = progress
     end,
@@ -37,21 +37,21 @@ fact("progress reaches the caller and the statusline", function(place)
     return #seen > 0
   end)
   equal("waiting", seen[1].message)
-  equal("toold: wait_for_ever 1/2 waiting", place.toold.statusline())
+  equal("toold: wait_for_ever 1/2 waiting", scene.toold.statusline())
   equal("toold: wait_for_ever 1/2 waiting", support.noticed("1/2"))
   call.cancel()
   wait("the end", function()
     return done
   end)
   equal(-32800, done.code)
-  equal("toold", place.toold.statusline())
+  equal("toold", scene.toold.statusline())
 end)
 
-fact("ToolCancel cancels what began last", function(place)
-  place.connect()
+fact("ToolCancel cancels what began last", function(scene)
+  scene.connect()
   vim.cmd("Tool wait_for_ever")
   wait("the call runs", function()
-    return place.toold.statusline():find("waiting")
+    return scene.toold.statusline():find("waiting")
   end)
   local id = require("toold.calls").running[1].id
   equal({ id }, vim.fn.getcompletion("ToolCancel ", "cmdline"))
@@ -62,10 +62,10 @@ fact("ToolCancel cancels what began last", function(place)
   support.noticed("nothing runs")
 end)
 
-fact("a call that is cancelled before it is connected never runs", function(place)
-  place.toold.setup({})
+fact("a call that is cancelled before it is connected never runs", function(scene)
+  scene.toold.setup({})
   local done
-  local call = place.toold.call("wait_for_ever", {}, {}, function(err)
+  local call = scene.toold.call("wait_for_ever", {}, {}, function(err)
     done = err
   end)
   call.cancel()
@@ -97,12 +97,12 @@ fact_of_its_own("many editors start one daemon", function()
   end
 end)
 
-fact_of_its_own("a program that does not start is told with its words", function(place)
-  local program = place.write("broken", "#!/bin/sh\necho no luck today >&2\nexit 3\n")
+fact_of_its_own("a program that does not start is told with its words", function(scene)
+  local program = scene.write("broken", "#!/bin/sh\necho no luck today >&2\nexit 3\n")
   vim.fn.setfperm(program, "rwx------")
-  place.toold.setup({ toold = program, connect = false })
+  scene.toold.setup({ toold = program, connect = false })
   local failure
-  place.toold.connect(function(err)
+  scene.toold.connect(function(err)
     failure = err
   end)
   wait("the failure", function()
@@ -112,13 +112,13 @@ fact_of_its_own("a program that does not start is told with its words", function
   contains("no luck today", failure.message)
 end)
 
-fact_of_its_own("without leave to start, a missing daemon is told", function(place)
-  place.toold.setup({ start = false, connect = false })
-  local err = place.call("greet", { name = "Ada" })
+fact_of_its_own("without leave to start, a missing daemon is told", function(scene)
+  scene.toold.setup({ start = false, connect = false })
+  local err = scene.call("greet", { name = "Ada" })
   equal("not_running", err.kind)
 end)
 
-fact_of_its_own("another program at the socket is told from a daemon, and none is started in its place", function(place)
+fact_of_its_own("another program at the socket is told from a daemon, and none is started in its scene", function(scene)
   local cases = {
     { "is not the socket of a daemon", function(client) client:write("HTTP/1.1 400 Bad Request\r\n\r\n") end },
     { "closes each connection", function(client) client:close() end },
@@ -134,9 +134,9 @@ fact_of_its_own("another program at the socket is told from a daemon, and none i
       clients[#clients + 1] = client
       case[2](client)
     end)
-    place.toold.setup({ connect = false, start_timeout_ms = 500 })
+    scene.toold.setup({ connect = false, start_timeout_ms = 500 })
     local failure
-    place.toold.connect(function(err)
+    scene.toold.connect(function(err)
       failure = err
     end)
     wait("the failure", function()
@@ -154,14 +154,14 @@ fact_of_its_own("another program at the socket is told from a daemon, and none i
   end
 end)
 
-fact_of_its_own("a lost connection is put up again with its session, and starts no daemon", function(place)
-  place.connect()
+fact_of_its_own("a lost connection is put up again with its session, and starts no daemon", function(scene)
+  scene.connect()
   local session = require("toold.client").session.id
-  place.stop_daemon()
+  scene.stop_daemon()
   wait("the loss is seen", function()
-    return not place.toold.connected()
+    return not scene.toold.connected()
   end)
-  equal("", place.toold.statusline())
+  equal("", scene.toold.statusline())
   -- Somebody else starts it.
   local back
   require("toold.start").connect(require("toold.config").options, function()
@@ -173,48 +173,48 @@ fact_of_its_own("a lost connection is put up again with its session, and starts 
     return back
   end)
   wait("the editor is back", function()
-    return place.toold.connected()
+    return scene.toold.connected()
   end)
   equal(session, require("toold.client").session.id)
-  local _, result = place.call("greet", { name = "Bo" })
+  local _, result = scene.call("greet", { name = "Bo" })
   equal("hello Bo", result.content[1].text)
 end)
 
-fact_of_its_own("a call in flight ends with the connection, and the next one starts a daemon", function(place)
-  place.connect()
+fact_of_its_own("a call in flight ends with the connection, and the next one starts a daemon", function(scene)
+  scene.connect()
   local done
-  place.toold.call("wait_for_ever", {}, {}, function(err)
+  scene.toold.call("wait_for_ever", {}, {}, function(err)
     done = err
   end)
   wait("it runs", function()
-    return place.toold.statusline():find("waiting")
+    return scene.toold.statusline():find("waiting")
   end)
-  for _, pid in ipairs(place.processes()) do
+  for _, pid in ipairs(scene.processes()) do
     (vim.uv or vim.loop).kill(pid, "sigkill")
   end
   wait("the end", function()
     return done
   end)
   equal("disconnected", done.kind)
-  local err, result = place.call("greet", { name = "Cy" })
+  local err, result = scene.call("greet", { name = "Cy" })
   equal(nil, err)
   equal("hello Cy", result.content[1].text)
 end)
 
-fact("the session follows the editor's folder", function(place)
-  place.connect()
-  vim.fn.mkdir(place.work .. "/below")
-  place.write("below/inner.txt", "inside\n")
+fact("the session follows the editor's folder", function(scene)
+  scene.connect()
+  vim.fn.mkdir(scene.work .. "/below")
+  scene.write("below/inner.txt", "inside\n")
   vim.cmd("cd below")
   wait("the session moves", function()
     local session = require("toold.client").session
-    return session and session.cwd == place.work .. "/below"
+    return session and session.cwd == scene.work .. "/below"
   end)
-  local _, result = place.call("read", { path = "inner.txt" })
+  local _, result = scene.call("read", { path = "inner.txt" })
   contains("inside", result.content[1].text)
 end)
 
-fact("commands find the toolchains that the editor finds", function(place)
+fact("commands find the toolchains that the editor finds", function(scene)
   local before = {}
   for name, value in pairs({ VIRTUAL_ENV = "/a/venv", LC_TIME = "C", SOMETHING = "else", GOPATH = "\255" }) do
     before[name] = vim.env[name] or false
@@ -223,15 +223,15 @@ fact("commands find the toolchains that the editor finds", function(place)
   support.answer(function()
     return "Allow once"
   end)
-  place.connect()
-  local _, result = place.call("bash", { command = "env" })
+  scene.connect()
+  local _, result = scene.call("bash", { command = "env" })
   for name, value in pairs(before) do
     vim.env[name] = value or nil
   end
   local said = "\n" .. result.content[1].text .. "\n"
   contains("\nVIRTUAL_ENV=/a/venv\n", said)
   contains("\nLC_TIME=C\n", said)
-  contains("\nPATH=" .. place.base .. "/bin:", said)
+  contains("\nPATH=" .. scene.base .. "/bin:", said)
   equal(nil, said:find("\nSOMETHING=", 1, true))
   equal(nil, said:find("\nGOPATH=", 1, true))
   equal("open", require("toold.client").session.workspace)

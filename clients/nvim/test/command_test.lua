@@ -61,7 +61,7 @@ fact("an error of a tool is shown and told", function()
   contains("out of luck", shown("fail/1"))
 end)
 
-fact("names, arguments and values are completed from the schema", function(place)
+fact("names, arguments and values are completed from the schema", function(scene)
   local function complete(line)
     return vim.fn.getcompletion(line, "cmdline")
   end
@@ -76,7 +76,7 @@ fact("names, arguments and values are completed from the schema", function(place
     equal({ "loud=" }, complete("vertical Tool greet name=x lo"))
   end
   equal({ "loud=true", "loud=false" }, complete("Tool greet loud="))
-  place.write("notes.txt", "x\n")
+  scene.write("notes.txt", "x\n")
   equal({ "path=notes.txt" }, complete("Tool read path=no"))
   equal({ "greet" }, complete("Tool! gree"))
   equal({ "hi" }, complete("ToolCommand "))
@@ -120,19 +120,19 @@ fact("ToolCommand runs a command of a plugin", function()
   equal("hi there all", shown("/hi/1"))
 end)
 
-fact("results go where the option says", function(place)
-  place.connect({ result = "float" })
+fact("results go where the option says", function(scene)
+  scene.connect({ result = "float" })
   vim.cmd("Tool greet name=Ada")
   shown("greet/1")
   equal("editor", vim.api.nvim_win_get_config(0).relative)
   vim.cmd("normal q")
   equal(1, #vim.api.nvim_tabpage_list_wins(0))
-  place.toold.setup({ result = "buffer" })
+  scene.toold.setup({ result = "buffer" })
   vim.cmd("Tool greet name=Ada")
   shown("greet/2")
   equal(1, #vim.api.nvim_tabpage_list_wins(0))
   local given
-  place.toold.setup({
+  scene.toold.setup({
     result = function(name, result, lines)
       given = { name, result.is_error, lines }
     end,
@@ -144,15 +144,15 @@ fact("results go where the option says", function(place)
   equal({ "greet", false, { "hello Ada" } }, given)
 end)
 
-fact("an option that is not known is an error", function(place)
-  contains("no option reslt", select(2, pcall(place.toold.setup, { reslt = "float" })))
-  contains("must be a boolean", select(2, pcall(place.toold.setup, { lend = 3 })))
+fact("an option that is not known is an error", function(scene)
+  contains("no option reslt", select(2, pcall(scene.toold.setup, { reslt = "float" })))
+  contains("must be a boolean", select(2, pcall(scene.toold.setup, { lend = 3 })))
 end)
 
-fact_of_its_own("tools follow the registry", function(place)
-  place.connect()
-  place.write(
-    place.base .. "/config/toold/plugins/late.lua",
+fact_of_its_own("tools follow the registry", function(scene)
+  scene.connect()
+  scene.write(
+    scene.base .. "/config/toold/plugins/late.lua",
     'hygge.register_tool{name = "late", description = "Is late", input_schema = {type = "object"}, execute = function() return "x" end}\n'
   )
   wait("the tool", function()
@@ -160,24 +160,24 @@ fact_of_its_own("tools follow the registry", function(place)
   end)
 end)
 
-fact("a plugin's notice reaches the person", function(place)
-  place.connect()
-  place.call("tell", {})
+fact("a plugin's notice reaches the person", function(scene)
+  scene.connect()
+  scene.call("tell", {})
   support.noticed("tools: look here")
 end)
 
-fact_of_its_own("health says how the daemon is", function(place)
-  place.write(place.base .. "/config/toold/plugins/broken.lua", "this is no Lua\n")
+fact_of_its_own("health says how the daemon is", function(scene)
+  scene.write(scene.base .. "/config/toold/plugins/broken.lua", "this is no Lua\n")
   vim.cmd("silent checkhealth toold")
   local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\n")
   contains("toold", text)
-  contains("a daemon can be started: " .. place.base .. "/bin/toold", text)
+  contains("a daemon can be started: " .. scene.base .. "/bin/toold", text)
   contains("protocol 2", text)
   contains("the plugin broken failed", text)
 end)
 
-fact("every command, option and function is in the manual", function(place)
-  local file = assert(io.open(place.root .. "/doc/toold.txt"))
+fact("every command, option and function is in the manual", function(scene)
+  local file = assert(io.open(scene.root .. "/doc/toold.txt"))
   local manual = file:read("*a")
   file:close()
   for name in pairs(vim.api.nvim_get_commands({})) do
@@ -185,20 +185,20 @@ fact("every command, option and function is in the manual", function(place)
       contains("*:" .. name .. "*", manual)
     end
   end
-  for name in pairs(place.toold) do
+  for name in pairs(scene.toold) do
     if name ~= "ensure" then
       contains("*toold." .. name .. "()*", manual)
     end
   end
-  local source = assert(io.open(place.root .. "/lua/toold/config.lua"))
+  local source = assert(io.open(scene.root .. "/lua/toold/config.lua"))
   local options = source:read("*a"):match("local defaults = {(.-)\n}")
   source:close()
   for name in options:gmatch("\n  ([%w_]+) =") do
     contains("*toold-option-" .. name .. "*", manual)
   end
-  local copy = place.work .. "/doc"
+  local copy = scene.work .. "/doc"
   vim.fn.mkdir(copy)
-  place.write(copy .. "/toold.txt", manual)
+  scene.write(copy .. "/toold.txt", manual)
   vim.cmd("helptags " .. copy)
   -- Each link leads somewhere.
   for link in manual:gmatch("|(%S-)|") do

@@ -25,23 +25,31 @@ local function run_all()
     dofile(file)
   end
   local failed, ran = 0, 0
-  local shared = support.base()
+  local shared = support.folders()
   for _, test in ipairs(tests) do
     if test.name:find(vim.env.TOOLD_TEST or "", 1, true) then
       ran = ran + 1
-      local base = test.own and support.base() or shared
-      local place = support.place(root, base)
-      local ok, err = xpcall(test.body, debug.traceback, place)
-      local clean, left = xpcall(place.leave, debug.traceback, test.own)
+      local folders = test.own and support.folders() or shared
+      local scene = support.scene(root, folders)
+      local ok, err = xpcall(test.body, debug.traceback, scene)
+      local log = scene.log()
+      local clean, left = xpcall(function()
+        scene.close()
+        if test.own then
+          folders.stop_daemon()
+          folders.remove()
+        end
+      end, debug.traceback)
       if ok and clean then
         io.stdout:write("ok    ", test.name, "\n")
       else
         failed = failed + 1
-        io.stdout:write("FAIL  ", test.name, "\n", ok and "" or err .. "\n", clean and "" or left .. "\n", place.log())
+        io.stdout:write("FAIL  ", test.name, "\n", ok and "" or err .. "\n", clean and "" or left .. "\n", log)
       end
     end
   end
-  support.place(root, shared).leave(true)
+  shared.stop_daemon()
+  shared.remove()
   io.stdout:write(("%d passed, %d failed, with Neovim %s\n"):format(ran - failed, failed, support.version()))
   return failed == 0 and ran > 0
 end

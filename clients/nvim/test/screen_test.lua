@@ -4,9 +4,9 @@
 local support = require("support")
 local equal, contains, wait = support.equal, support.contains, support.wait
 
-local function terminal(place)
+local function terminal(scene)
   -- In the test's own folder: tmux leaves its socket.
-  local socket = place.base .. "/tmux"
+  local socket = scene.base .. "/tmux"
   local self = {}
 
   local function tmux(...)
@@ -18,7 +18,7 @@ local function terminal(place)
   end
 
   function self.run(command)
-    tmux("new-session", "-d", "-x", "80", "-y", "22", "-c", place.work, command)
+    tmux("new-session", "-d", "-x", "80", "-y", "22", "-c", scene.work, command)
     tmux("set-option", "-g", "escape-time", "0")
   end
 
@@ -50,13 +50,13 @@ local function terminal(place)
 end
 
 --- What differs from run to run is replaced by what it might be.
-local function steady(place, screen)
-  screen = screen:gsub(vim.pesc(place.work), "/home/you/tea"):gsub("done in %d+ ms", "done in 3 ms")
+local function steady(scene, screen)
+  screen = screen:gsub(vim.pesc(scene.work), "/home/you/tea"):gsub("done in %d+ ms", "done in 3 ms")
   return (screen:gsub("[ \n]+$", "") .. "\n"):gsub(" +\n", "\n")
 end
 
-local function check(place, name, screen)
-  local path = place.root .. "/README.md"
+local function check(scene, name, screen)
+  local path = scene.root .. "/README.md"
   local file = assert(io.open(path))
   local readme = file:read("*a")
   file:close()
@@ -73,9 +73,9 @@ local function check(place, name, screen)
   end
 end
 
-fact("a person sees the ask with its diff, then the changed file", function(place)
-  place.write("notes.txt", "green tea\nblack coffee\n")
-  local init = place.write(
+fact("a person sees the ask with its diff, then the changed file", function(scene)
+  scene.write("notes.txt", "green tea\nblack coffee\n")
+  local init = scene.write(
     "init.lua",
     ([[
       vim.opt.runtimepath:prepend(%q)
@@ -84,9 +84,9 @@ fact("a person sees the ask with its diff, then the changed file", function(plac
       vim.o.ruler = false
       vim.o.statusline = "%%f %%m%%=%%{v:lua.require'toold'.statusline()}"
       require("toold").setup({})
-    ]]):format(place.root)
+    ]]):format(scene.root)
   )
-  local editor = terminal(place)
+  local editor = terminal(scene)
   local ok, err = xpcall(function()
     editor.run(vim.fn.shellescape(vim.v.progpath) .. " -u " .. init .. " -i NONE -n notes.txt")
     editor.screen("green tea", "notes.txt")
@@ -98,10 +98,10 @@ fact("a person sees the ask with its diff, then the changed file", function(plac
     editor.type("1")
     local done = editor.screen("edit done in", "\nwhite coffee")
     contains("toold://edit", done)
-    equal("green tea\nwhite coffee\n", place.read("notes.txt"))
+    equal("green tea\nwhite coffee\n", scene.read("notes.txt"))
     if support.version():find("^0%.7%.") then
-      check(place, "ask", steady(place, ask))
-      check(place, "done", steady(place, done))
+      check(scene, "ask", steady(scene, ask))
+      check(scene, "done", steady(scene, done))
     end
     editor.type(":qall!")
   end, debug.traceback)

@@ -1,6 +1,4 @@
---- A place for each test: folders of its own, a daemon that the client starts there, and a look for what is left.
-
-local uv = vim.uv or vim.loop
+--- A scene for each test: folders of its own, a daemon that the client starts there, and a check that nothing is left.
 
 local M = {}
 
@@ -122,23 +120,6 @@ function M.shown(part)
   return nil
 end
 
-local function processes(socket)
-  local found, mark = {}, "TOOLD_SOCKET=" .. socket .. "\0"
-  for _, entry in ipairs(vim.fn.glob("/proc/[0-9]*", true, true)) do
-    local file = io.open(entry .. "/environ", "rb")
-    -- It may have ended, or be somebody else's.
-    local environment = file and file:read("*a") or ""
-    if file then
-      file:close()
-    end
-    local pid = tonumber(entry:match("%d+$"))
-    if pid ~= vim.fn.getpid() and ("\0" .. environment):find("\0" .. mark, 1, true) then
-      found[#found + 1] = pid
-    end
-  end
-  return found
-end
-
 local VARIABLES = {
   "HOME",
   "XDG_CONFIG_HOME",
@@ -156,50 +137,86 @@ local function write(path, content)
   return path
 end
 
---- Folders for a daemon, with the real `toold` among its programs.
-function M.base()
-  local base = uv.fs_realpath(uv.fs_mkdtemp((vim.env.TMPDIR or "/tmp") .. "/toold-nvim-XXXXXX"))
-  for _, name in ipairs({ "config/toold/plugins", "state", "run", "home", "bin" }) do
-    vim.fn.mkdir(base .. "/" .. name, "p")
+--- Folders for a daemon, made and removed by `toold-test-daemon`, which runs until its standard input is closed.
+function M.folders()
+  local toold = assert(vim.env.TOOLD, "TOOLD must name the program")
+  local harness = vim.fn.fnamemodify(toold, ":h") .. "/toold-test-daemon"
+  local text, status = "", nil
+  local job = vim.fn.jobstart({ harness }, {
+    on_stdout = function(_, parts)
+      text = text .. table.concat(parts, "\n")
+    end,
+    on_stderr = function(_, parts)
+      io.stderr:write(table.concat(parts, "\n"))
+    end,
+    on_exit = function(_, code)
+      status = code
+    end,
+  })
+  assert(job > 0, "can't start " .. harness)
+
+  local function ask(request)
+    text = ""
+    vim.fn.chansend(job, vim.json.encode(request) .. "\n")
+    M.wait("the answer of toold-test-daemon", function()
+      return text:find("\n", 1, true) or status
+    end)
+    assert(not status, "toold-test-daemon ended")
+    local answer = vim.json.decode(text)
+    assert(not answer.error, answer.error)
+    return answer
   end
-  write(base .. "/config/toold/plugins/tools.lua", PLUGIN)
-  assert(uv.fs_symlink(assert(vim.env.TOOLD, "TOOLD must name the program"), base .. "/bin/toold"))
-  return base
+
+  local folders = ask({ plugins = { ["tools.lua"] = PLUGIN } })
+  --- The daemons of these folders, and the processes that they started.
+  function folders.processes()
+    return ask("processes").processes
+  end
+  --- Stops the daemon and checks that nothing is left of it.
+  function folders.stop_daemon()
+    ask("stop")
+  end
+  function folders.remove()
+    vim.fn.chanclose(job, "stdin")
+    M.wait("the end of toold-test-daemon", function()
+      return status
+    end)
+    M.equal(0, status)
+  end
+  return folders
 end
 
 local count = 0
 
---- A folder to work in, an environment that points to the base's folders, and a fresh client.
-function M.place(root, base)
+--- A new folder to work in, an environment that points to the daemon's folders, and a fresh client.
+function M.scene(root, folders)
   count = count + 1
-  local place = { base = base, work = base .. "/work" .. count, socket = base .. "/run/toold.sock" }
-  vim.fn.mkdir(place.work)
+  local scene = { base = folders.root, work = folders.root .. "/work" .. count, socket = folders.socket }
+  vim.fn.mkdir(scene.work)
   local before, here = {}, vim.fn.getcwd()
   for _, name in ipairs(VARIABLES) do
     before[name] = vim.env[name]
   end
   local notify, echo, select, input = vim.notify, vim.api.nvim_echo, vim.ui.select, vim.ui.input
 
-  function place.write(name, content)
-    return write(name:sub(1, 1) == "/" and name or place.work .. "/" .. name, content)
+  function scene.write(name, content)
+    return write(name:sub(1, 1) == "/" and name or scene.work .. "/" .. name, content)
   end
 
-  function place.read(name)
-    local file = assert(io.open(place.work .. "/" .. name, "rb"))
+  function scene.read(name)
+    local file = assert(io.open(scene.work .. "/" .. name, "rb"))
     local content = file:read("*a")
     file:close()
     return content
   end
 
-  vim.env.HOME = base .. "/home"
-  vim.env.XDG_CONFIG_HOME = base .. "/config"
-  vim.env.XDG_STATE_HOME = base .. "/state"
-  vim.env.XDG_RUNTIME_DIR = nil
-  vim.env.TOOLD_SOCKET = place.socket
+  for _, name in ipairs(VARIABLES) do
+    vim.env[name] = folders.environment[name]
+  end
   -- So that `echo` is asked about, too.
   vim.env.TOOLD_PERMISSION_READ_ONLY_COMMANDS = "ask"
-  vim.env.PATH = base .. "/bin:" .. vim.env.PATH
-  vim.cmd("cd " .. place.work)
+  vim.env.PATH = folders.bin .. ":" .. vim.env.PATH
+  vim.cmd("cd " .. scene.work)
   M.notices = {}
   vim.notify = function(message)
     M.notices[#M.notices + 1] = message
@@ -212,13 +229,13 @@ function M.place(root, base)
       package.loaded[name] = nil
     end
   end
-  place.toold = require("toold")
+  scene.toold = require("toold")
 
   --- Connects the client, starting the daemon.
-  function place.connect(options)
-    place.toold.setup(options or {})
+  function scene.connect(options)
+    scene.toold.setup(options or {})
     local answered, failure
-    place.toold.connect(function(err)
+    scene.toold.connect(function(err)
       answered, failure = true, err
     end)
     M.wait("the connection", function()
@@ -228,9 +245,9 @@ function M.place(root, base)
   end
 
   --- Calls a tool and waits for its end.
-  function place.call(name, arguments)
+  function scene.call(name, arguments)
     local answered, err, result
-    place.toold.call(name, arguments, {}, function(...)
+    scene.toold.call(name, arguments, {}, function(...)
       answered = true
       err, result = ...
     end)
@@ -241,10 +258,10 @@ function M.place(root, base)
   end
 
   --- Another frontend, with a session in the same folder.
-  function place.other(role)
+  function scene.other(role)
     local rpc = require("toold.rpc")
     local other = { calls = {} }
-    rpc.open(place.socket, function(err, connection)
+    rpc.open(scene.socket, function(err, connection)
       other.err, other.connection = err, connection
     end)
     M.wait("a second connection", function()
@@ -261,44 +278,21 @@ function M.place(root, base)
       end)
       return err, result
     end
-    M.equal(nil, (other.request("session.open", { cwd = place.work, role = role, client = { name = "other" } })))
+    M.equal(nil, (other.request("session.open", { cwd = scene.work, role = role, client = { name = "other" } })))
     return other
   end
 
-  --- The daemon, and what it started.
-  function place.processes()
-    return processes(place.socket)
-  end
+  scene.processes = folders.processes
+  scene.stop_daemon = folders.stop_daemon
 
-  --- Stops the daemon and waits until it is gone.
-  function place.stop_daemon()
-    local left = processes(place.socket)
-    if uv.fs_stat(place.socket) then
-      local other = place.other()
-      other.request("daemon.shutdown", { drain_ms = 0 })
-    end
-    M.wait("the end of the daemon", function()
-      for _, pid in ipairs(left) do
-        if uv.kill(pid, 0) == 0 then
-          return false
-        end
-      end
-      return not uv.fs_stat(place.socket)
-    end)
-  end
-
-  function place.log()
-    local file = io.open(place.socket .. ".log")
+  function scene.log()
+    local file = io.open(scene.socket .. ".log")
     return file and "--- log of the daemon\n" .. file:read("*a") or ""
   end
 
-  --- Puts everything back; at the last leave of a base its daemon is stopped, and nothing may be left of it.
-  function place.leave(last)
-    place.toold.stop()
-    if last then
-      place.stop_daemon()
-      M.equal({}, processes(place.socket))
-    end
+  --- Puts everything back.
+  function scene.close()
+    scene.toold.stop()
     pcall(vim.api.nvim_del_augroup_by_name, "toold")
     vim.notify, vim.api.nvim_echo, vim.ui.select, vim.ui.input = notify, echo, select, input
     vim.cmd("silent! only! | silent! %bwipeout!")
@@ -311,11 +305,11 @@ function M.place(root, base)
     for name, value in pairs(before) do
       vim.env[name] = value
     end
-    M.equal(0, vim.fn.delete(last and base or place.work, "rf"))
+    M.equal(0, vim.fn.delete(scene.work, "rf"))
   end
 
-  place.root = root
-  return place
+  scene.root = root
+  return scene
 end
 
 return M

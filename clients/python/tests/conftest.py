@@ -1,20 +1,21 @@
-"""Daemons for tests: each in folders of its own, stopped and looked after at the end."""
+"""Daemons for tests: each in folders of its own, stopped and checked for leftovers at the end."""
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
-import select
-import tempfile
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toold import Client
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOLD = Path(os.environ.get("TOOLD", ROOT / "target/debug/toold"))
-# No wait in any test is longer; what takes this long does not come.
+HARNESS = TOOLD.parent / "toold-test-daemon"
+# In seconds. No test waits longer for anything.
 PATIENCE = 30.0
 
 PLUGIN = """
@@ -50,96 +51,72 @@ hygge.register_tool{
 """
 
 
-class Place:
-    """Folders for a daemon, and the environment that points to them."""
+class DaemonFolders:
+    """Folders for a daemon, made and removed by `toold-test-daemon`, and the environment that points to them."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.work = root / "work"
-        self.socket = root / "run/toold.sock"
-        for name in ("config/toold/plugins", "state", "run", "work", "home"):
-            (root / name).mkdir(parents=True)
-        (root / "config/toold/plugins/tools.lua").write_text(PLUGIN)
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(root / "home"),
-            "XDG_CONFIG_HOME": str(root / "config"),
-            "XDG_STATE_HOME": str(root / "state"),
-            "TOOLD_SOCKET": str(self.socket),
-            "LC_ALL": "C.UTF-8",
-        }
+    def __init__(self) -> None:
+        self._harness = subprocess.Popen([HARNESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        paths = self._ask({"plugins": {"tools.lua": PLUGIN}})
+        self.root = Path(paths["root"])
+        self.work = Path(paths["work"])
+        self.plugins = Path(paths["plugins"])
+        # Holds a link to `toold`.
+        self.bin = Path(paths["bin"])
+        self.socket = Path(paths["socket"])
+        self.environment: dict[str, str] = paths["environment"]
 
     def configure(self, toml: str) -> None:
         (self.root / "config/toold/config.toml").write_text(toml)
 
-    def processes(self) -> list[int]:
-        """The processes whose environment names this place: its daemons, and what they started."""
-        mark = f"TOOLD_SOCKET={self.socket}".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and int(entry.name) != os.getpid():
-                    if mark in (entry / "environ").read_bytes().split(b"\0"):
-                        found.append(int(entry.name))
-            except OSError:
-                continue  # It has ended, or is somebody else's.
-        return found
-
-    def stop(self) -> None:
-        """Stops the daemon that serves here, if there is one, and checks that nothing is left."""
-        left = []
-        for pid in self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                left.append((pid, os.pidfd_open(pid)))
-        if self.socket.exists():
-            with Client(socket=self.socket, start=False) as client:
-                client.request("daemon.shutdown", {"drain_ms": 0})
-        for pid, process in left:
-            ended, _, _ = select.select([process], [], [], PATIENCE)
-            os.close(process)
-            assert ended, f"process {pid} is left"
-        assert not self.socket.exists(), "the socket is left"
-
-
-@pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """An environment in which no daemon runs yet; what a client starts there is stopped at the end."""
-    # Not pytest's own folder: the path of a socket must be short.
-    with tempfile.TemporaryDirectory(prefix="toold-py-") as root:
-        place = Place(Path(root).resolve())
-        for name in list(os.environ):
-            if name.startswith(("XDG_", "TOOLD_")):
-                monkeypatch.delenv(name)
-        for name, value in place.environment.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.chdir(place.work)
-        yield place
-        place.stop()
-
-
-class Daemon:
-    """A daemon that runs, and can be stopped and started again."""
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.socket = place.socket
-        self.work = place.work
-        self.start()
-
     def start(self) -> None:
-        Client(toold=TOOLD).connect().close()
+        """Starts a daemon here."""
+        self._ask("start")
 
     def stop(self) -> None:
-        self.place.stop()
+        """Stops the daemon that runs here, if there is one, and checks that nothing is left."""
+        self._ask("stop")
+
+    def remove(self) -> None:
+        assert self._harness.stdin is not None and self._harness.stdout is not None
+        self._harness.stdin.close()
+        self._harness.stdout.close()
+        assert self._harness.wait() == 0, "processes or folders were left, see the output"
+
+    def _ask(self, request: Any) -> Any:
+        assert self._harness.stdin is not None and self._harness.stdout is not None
+        self._harness.stdin.write(json.dumps(request) + "\n")
+        self._harness.stdin.flush()
+        answer = json.loads(self._harness.stdout.readline())
+        assert "error" not in answer, answer["error"]
+        return answer
 
 
 @pytest.fixture
-def daemon(place: Place) -> Daemon:
-    return Daemon(place)
+def folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[DaemonFolders]:
+    """An environment in which no daemon runs yet; one that a client starts there is stopped at the end."""
+    folders = DaemonFolders()
+    for name in list(os.environ):
+        if name.startswith(("XDG_", "TOOLD_")):
+            monkeypatch.delenv(name)
+    for name, value in folders.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(folders.work)
+    try:
+        yield folders
+        folders.stop()
+    finally:
+        folders.remove()
 
 
 @pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
+def daemon(folders: DaemonFolders) -> DaemonFolders:
+    """A daemon that runs, and can be stopped and started again."""
+    folders.start()
+    return folders
+
+
+@pytest.fixture
+def client(daemon: DaemonFolders) -> Iterator[Client]:
     """A client with a session in the work folder."""
     with Client(start=False) as client:
         client.open_session(daemon.work)

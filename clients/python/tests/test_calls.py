@@ -6,11 +6,11 @@ import threading
 
 import pytest
 import toold
-from conftest import PATIENCE, Daemon
+from conftest import PATIENCE, DaemonFolders
 from toold import CallCancelled, Client, InvalidArguments, RequestTimeout, ToolResult, UnknownTool
 
 
-def test_a_session_is_opened_resumed_and_closed(client: Client, daemon: Daemon) -> None:
+def test_a_session_is_opened_resumed_and_closed(client: Client, daemon: DaemonFolders) -> None:
     assert client.session is not None
     assert (client.session.cwd, client.session.resumed) == (str(daemon.work), False)
     assert client.session.server["protocol"] == 2

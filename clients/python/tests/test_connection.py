@@ -13,7 +13,7 @@ from threading import Thread
 
 import pytest
 import toold
-from conftest import PATIENCE, TOOLD, Daemon, Place
+from conftest import PATIENCE, TOOLD, DaemonFolders
 from toold import AsyncClient, Client, Event, NotRunning, StartFailed, socket_path
 
 
@@ -35,17 +35,17 @@ def test_without_a_home_there_is_no_socket() -> None:
         socket_path({})
 
 
-def test_a_client_starts_the_daemon_and_it_stays(place: Place) -> None:
+def test_a_client_starts_the_daemon_and_it_stays(folders: DaemonFolders) -> None:
     with Client(toold=TOOLD) as client:
         pid = client.request("daemon.status")["pid"]
     with Client(start=False) as client:
         assert client.request("daemon.status")["pid"] == pid
-    log = place.socket.with_name("toold.sock.log")
+    log = folders.socket.with_name("toold.sock.log")
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
-    assert "serving" in "".join(path.read_text() for path in (place.root / "state/toold/log").iterdir())
+    assert "serving" in "".join(path.read_text() for path in (folders.root / "state/toold/log").iterdir())
 
 
-def test_clients_that_start_at_once_share_one_daemon(place: Place) -> None:
+def test_clients_that_start_at_once_share_one_daemon(folders: DaemonFolders) -> None:
     async def start() -> set[int]:
         async def pid() -> int:
             async with AsyncClient(toold=TOOLD) as client:
@@ -56,13 +56,10 @@ def test_clients_that_start_at_once_share_one_daemon(place: Place) -> None:
     assert len(asyncio.run(start())) == 1
 
 
-def test_the_program_is_sought_in_path(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = place.root / "bin"
-    folder.mkdir()
-    (folder / "toold").symlink_to(TOOLD)
-    monkeypatch.setenv("PATH", f"relative:{folder}")
-    monkeypatch.setattr(sys, "executable", str(place.root / "python"))
-    assert toold.find_program() == folder / "toold"
+def test_the_program_is_sought_in_path(folders: DaemonFolders, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"relative:{folders.bin}")
+    monkeypatch.setattr(sys, "executable", str(folders.root / "python"))
+    assert toold.find_program() == folders.bin / "toold"
     with Client() as client:
         assert client.request("daemon.ping") == {}
     monkeypatch.setenv("PATH", "/nowhere")
@@ -70,8 +67,8 @@ def test_the_program_is_sought_in_path(place: Place, monkeypatch: pytest.MonkeyP
         toold.find_program()
 
 
-def test_a_daemon_that_does_not_start_is_quoted(place: Place) -> None:
-    program = place.root / "broken"
+def test_a_daemon_that_does_not_start_is_quoted(folders: DaemonFolders) -> None:
+    program = folders.root / "broken"
     program.write_text("#!/bin/sh\necho 'the dog ate it' >&2\nexit 3\n")
     program.chmod(0o755)
     with pytest.raises(StartFailed, match="exit status 3(.|\n)*the dog ate it"):
@@ -81,10 +78,10 @@ def test_a_daemon_that_does_not_start_is_quoted(place: Place) -> None:
         Client(toold=program, start_timeout=0.2).connect()
 
 
-def test_nobody_is_started_when_that_is_not_wanted(place: Place) -> None:
-    with pytest.raises(NotRunning, match=str(place.socket)):
+def test_nobody_is_started_when_that_is_not_wanted(folders: DaemonFolders) -> None:
+    with pytest.raises(NotRunning, match=str(folders.socket)):
         Client(start=False).connect()
-    assert not place.socket.exists()
+    assert not folders.socket.exists()
 
 
 @pytest.mark.parametrize(
@@ -94,10 +91,10 @@ def test_nobody_is_started_when_that_is_not_wanted(place: Place) -> None:
         (None, "closes each connection"),
     ],
 )
-def test_another_program_at_the_socket_is_told_from_a_daemon(place: Place, answer: bytes | None, words: str) -> None:
-    place.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+def test_another_program_at_the_socket_is_told_from_a_daemon(folders: DaemonFolders, answer: bytes | None, words: str) -> None:
+    folders.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with socket(AF_UNIX) as listener:
-        listener.bind(str(place.socket))
+        listener.bind(str(folders.socket))
         listener.listen()
 
         def serve() -> None:
@@ -120,27 +117,27 @@ def test_another_program_at_the_socket_is_told_from_a_daemon(place: Place, answe
         try:
             with pytest.raises(toold.TooldError, match=words):
                 Client(toold=TOOLD, start_timeout=0.5).connect()
-            # None was started in its place.
-            assert not place.socket.with_name("toold.sock.log").exists()
+            # None was started in its folders.
+            assert not folders.socket.with_name("toold.sock.log").exists()
         finally:
             listener.shutdown(SHUT_RDWR)
             thread.join()
-            place.socket.unlink()
+            folders.socket.unlink()
 
 
-def test_a_socket_whose_queue_is_full_is_waited_for(place: Place) -> None:
-    place.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+def test_a_socket_whose_queue_is_full_is_waited_for(folders: DaemonFolders) -> None:
+    folders.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with socket(AF_UNIX) as listener, socket(AF_UNIX) as waiting:
-        listener.bind(str(place.socket))
+        listener.bind(str(folders.socket))
         listener.listen(0)
-        waiting.connect(str(place.socket))
+        waiting.connect(str(folders.socket))
         with pytest.raises(StartFailed, match="accepts no connections"):
             Client(toold=TOOLD, start_timeout=0.3).connect()
-        assert not place.socket.with_name("toold.sock.log").exists()
-        place.socket.unlink()
+        assert not folders.socket.with_name("toold.sock.log").exists()
+        folders.socket.unlink()
 
 
-def test_the_next_request_connects_again_in_the_same_session(client: Client, daemon: Daemon) -> None:
+def test_the_next_request_connects_again_in_the_same_session(client: Client, daemon: DaemonFolders) -> None:
     assert client.session is not None
     waiting = client.call("wait_for_ever")
     next(iter(waiting))
@@ -155,7 +152,7 @@ def test_the_next_request_connects_again_in_the_same_session(client: Client, dae
     assert [session["session_id"] for session in bound if session["connections"]] == [client.session.session_id]
 
 
-def test_a_client_that_must_not_reconnect_does_not(daemon: Daemon) -> None:
+def test_a_client_that_must_not_reconnect_does_not(daemon: DaemonFolders) -> None:
     with Client(start=False, reconnect=False) as client:
         events = client.events()
         daemon.stop()
@@ -168,7 +165,7 @@ def test_a_client_that_must_not_reconnect_does_not(daemon: Daemon) -> None:
             client.tools()
 
 
-def test_events_go_on_with_the_next_daemon(client: Client, daemon: Daemon) -> None:
+def test_events_go_on_with_the_next_daemon(client: Client, daemon: DaemonFolders) -> None:
     with client.events(["session.opened", "call.finished"]) as events:
         client.execute("greet", {"name": "x"})
         before = events.next(PATIENCE)
@@ -185,7 +182,7 @@ def test_events_go_on_with_the_next_daemon(client: Client, daemon: Daemon) -> No
         assert event["tool"] == "greet"
 
 
-def test_events_end_with_a_client_that_waits_for_a_daemon(client: Client, daemon: Daemon) -> None:
+def test_events_end_with_a_client_that_waits_for_a_daemon(client: Client, daemon: DaemonFolders) -> None:
     events = client.events("call.finished")
     daemon.stop()
     client.close()
@@ -201,8 +198,8 @@ def test_events_end_with_a_client_that_waits_for_a_daemon(client: Client, daemon
     asyncio.run(scene())
 
 
-def test_a_session_is_resumed_where_a_link_led(daemon: Daemon) -> None:
-    link = daemon.place.root / "link"
+def test_a_session_is_resumed_where_a_link_led(daemon: DaemonFolders) -> None:
+    link = daemon.root / "link"
     link.symlink_to(daemon.work)
     with Client(start=False) as client:
         assert client.open_session(link).cwd == str(daemon.work)
@@ -211,7 +208,7 @@ def test_a_session_is_resumed_where_a_link_led(daemon: Daemon) -> None:
         assert client.execute("greet", {"name": "x"}).text == "hello x"
 
 
-def test_a_client_is_not_waited_for_in_its_own_thread(daemon: Daemon) -> None:
+def test_a_client_is_not_waited_for_in_its_own_thread(daemon: DaemonFolders) -> None:
     client: Client
     failures: list[BaseException] = []
 
@@ -228,7 +225,7 @@ def test_a_client_is_not_waited_for_in_its_own_thread(daemon: Daemon) -> None:
     assert "use AsyncClient there" in str(failures[0])
 
 
-def test_what_is_cancelled_here_is_cancelled_there(daemon: Daemon) -> None:
+def test_what_is_cancelled_here_is_cancelled_there(daemon: DaemonFolders) -> None:
     async def scene() -> None:
         async with AsyncClient(start=False) as client, client.events(["call.started", "call.finished"]) as events:
             task = asyncio.create_task(client.execute("wait_for_ever"))
@@ -240,7 +237,7 @@ def test_what_is_cancelled_here_is_cancelled_there(daemon: Daemon) -> None:
     asyncio.run(scene())
 
 
-def test_the_async_client_does_all_at_once(daemon: Daemon) -> None:
+def test_the_async_client_does_all_at_once(daemon: DaemonFolders) -> None:
     async def scene() -> list[str]:
         async with AsyncClient(start=False) as client:
             await client.open_session(daemon.work)
@@ -261,13 +258,13 @@ def test_the_async_client_does_all_at_once(daemon: Daemon) -> None:
     assert asyncio.run(scene()) == [f"hello {n}" for n in range(50)]
 
 
-def test_a_client_that_is_not_closed_does_not_keep_the_process(daemon: Daemon) -> None:
+def test_a_client_that_is_not_closed_does_not_keep_the_process(daemon: DaemonFolders) -> None:
     script = "import toold; client = toold.Client(start=False); print(client.execute('greet', {'name': 'x'}).text)"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
     assert (ended.stdout, ended.stderr, ended.returncode) == ("hello x\n", "", 0)
 
 
-def test_ctrl_c_cancels_the_call_that_is_waited_for(client: Client, daemon: Daemon) -> None:
+def test_ctrl_c_cancels_the_call_that_is_waited_for(client: Client, daemon: DaemonFolders) -> None:
     script = "import toold; print(toold.Client(start=False).execute('wait_for_ever'))"
     with client.events(["call.started", "call.finished"]) as events:
         process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Daemon
+from conftest import DaemonFolders
 from toold import Ask, Client, Reply
 from toold.environment import TOOLCHAIN, passed_on
 
@@ -26,7 +26,7 @@ ALLOW = '[[permission.rules]]\ncategory = "shell"\npattern = "**"\naction = "all
 
 
 def test_a_person_s_client_passes_the_toolchain_and_its_own_variables(
-    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+    daemon: DaemonFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", "/a/venv")
     monkeypatch.setenv("LC_TIME", "C")
@@ -40,7 +40,7 @@ def test_a_person_s_client_passes_the_toolchain_and_its_own_variables(
         assert not any(line.startswith("SOMETHING=") for line in said)
 
 
-def test_the_variables_are_those_of_each_connection(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variables_are_those_of_each_connection(daemon: DaemonFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     with Client(start=False, on_permission=lambda ask: ask.allow()) as client:
         monkeypatch.setenv("VIRTUAL_ENV", "/before")
         client.open_session(daemon.work)
@@ -50,7 +50,7 @@ def test_the_variables_are_those_of_each_connection(daemon: Daemon, monkeypatch:
         assert "/after" in client.execute("bash", {"command": "env"}).text
 
 
-def run_agent(daemon: Daemon, cwd: Path, own: str = "{}", **environment: str) -> subprocess.CompletedProcess[str]:
+def run_agent(daemon: DaemonFolders, cwd: Path, own: str = "{}", **environment: str) -> subprocess.CompletedProcess[str]:
     ended = subprocess.run(
         [sys.executable, "-c", AGENT, str(cwd), own],
         cwd=daemon.work,
@@ -63,9 +63,9 @@ def run_agent(daemon: Daemon, cwd: Path, own: str = "{}", **environment: str) ->
     return ended
 
 
-def test_an_agent_passes_what_it_was_started_with_but_no_secrets(daemon: Daemon) -> None:
+def test_an_agent_passes_what_it_was_started_with_but_no_secrets(daemon: DaemonFolders) -> None:
     daemon.stop()
-    daemon.place.configure(ALLOW)
+    daemon.configure(ALLOW)
     daemon.start()
     ended = run_agent(daemon, daemon.work, VIRTUAL_ENV="/a/venv", SOMETHING="else", GITHUB_TOKEN="ghp_" + "x" * 36)
     assert "VIRTUAL_ENV=/a/venv" in ended.stdout and "SOMETHING=else" in ended.stdout
@@ -74,17 +74,17 @@ def test_an_agent_passes_what_it_was_started_with_but_no_secrets(daemon: Daemon)
     assert ended.stderr == ""
 
 
-def test_variables_that_an_agent_may_not_set_are_named_in_a_warning(daemon: Daemon) -> None:
+def test_variables_that_an_agent_may_not_set_are_named_in_a_warning(daemon: DaemonFolders) -> None:
     daemon.stop()
-    daemon.place.configure(ALLOW)
+    daemon.configure(ALLOW)
     daemon.start()
     ended = run_agent(daemon, daemon.work, '{"NODE_OPTIONS": "--evil"}')
     assert "--evil" not in ended.stdout and '"NODE_OPTIONS"' in ended.stdout
     assert "NODE_OPTIONS" in ended.stderr and "[agents] env" in ended.stderr
 
 
-def test_a_folder_that_no_person_opened_waits_for_one(daemon: Daemon, caplog: pytest.LogCaptureFixture) -> None:
-    documents = daemon.place.root / "home/documents"
+def test_a_folder_that_no_person_opened_waits_for_one(daemon: DaemonFolders, caplog: pytest.LogCaptureFixture) -> None:
+    documents = daemon.root / "home/documents"
     documents.mkdir()
     (documents / "letter.txt").write_text("dear reader\n")
     asks: list[Ask] = []
@@ -102,7 +102,7 @@ def test_a_folder_that_no_person_opened_waits_for_one(daemon: Daemon, caplog: py
     assert asks[0].reason is not None and f"use {documents} as a workspace of agent" in asks[0].reason
 
 
-def test_an_ask_to_read_one_file_is_for_no_workspace(daemon: Daemon) -> None:
+def test_an_ask_to_read_one_file_is_for_no_workspace(daemon: DaemonFolders) -> None:
     asks: list[Ask] = []
 
     def deny(ask: Ask) -> Reply:
@@ -112,11 +112,11 @@ def test_an_ask_to_read_one_file_is_for_no_workspace(daemon: Daemon) -> None:
     with Client(start=False, on_permission=deny) as client:
         client.open_session(daemon.work)
         client.execute("read", {"path": "/etc/hostname"})
-        client.execute("read", {"path": str(daemon.place.root / "home/x")})
+        client.execute("read", {"path": str(daemon.root / "home/x")})
     assert asks and not any(ask.is_for_workspace for ask in asks)
 
 
-def test_a_session_that_is_shared_is_joined_by_its_code_once(daemon: Daemon) -> None:
+def test_a_session_that_is_shared_is_joined_by_its_code_once(daemon: DaemonFolders) -> None:
     with Client(start=False) as person, Client(start=False, name="agent") as agent:
         own = person.open_session(daemon.work)
         shared = person.share_session()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from conftest import TOOLD, Place
+from conftest import TOOLD, DaemonFolders
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from toold import Client
 
 
-def test_prometheus_reads_what_is_counted(place: Place) -> None:
+def test_prometheus_reads_what_is_counted(folders: DaemonFolders) -> None:
     with Client(toold=TOOLD) as client:
         assert not client.call("greet", {"name": "somebody"}).result().is_error
         assert client.call("fail", {}).result().is_error

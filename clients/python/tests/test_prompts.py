@@ -6,11 +6,11 @@ import asyncio
 import threading
 
 import pytest
-from conftest import PATIENCE, Daemon
+from conftest import PATIENCE, DaemonFolders
 from toold import Answer, Ask, AsyncClient, Client, Question, Reply
 
 
-def test_an_ask_is_allowed_by_a_callback(daemon: Daemon) -> None:
+def test_an_ask_is_allowed_by_a_callback(daemon: DaemonFolders) -> None:
     asks: list[Ask] = []
 
     def allow(ask: Ask) -> Reply:
@@ -32,7 +32,7 @@ def test_an_ask_is_allowed_by_a_callback(daemon: Daemon) -> None:
         assert len(asks) > again
 
 
-def test_a_scope_is_remembered(daemon: Daemon) -> None:
+def test_a_scope_is_remembered(daemon: DaemonFolders) -> None:
     asks: list[Ask] = []
 
     def allow(ask: Ask) -> Reply:
@@ -46,7 +46,7 @@ def test_a_scope_is_remembered(daemon: Daemon) -> None:
         assert [ask.target for ask in asks] == ["touch made"]
 
 
-def test_a_denial_is_a_result_with_the_message(daemon: Daemon) -> None:
+def test_a_denial_is_a_result_with_the_message(daemon: DaemonFolders) -> None:
     with Client(start=False, on_permission=lambda ask: ask.deny("use the other folder")) as client:
         client.open_session(daemon.work)
         result = client.execute("bash", {"command": "touch made"})
@@ -56,7 +56,7 @@ def test_a_denial_is_a_result_with_the_message(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("answer", ["allow", True, RuntimeError("the screen is gone")])
-def test_what_is_no_reply_denies(daemon: Daemon, answer: object, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_no_reply_denies(daemon: DaemonFolders, answer: object, caplog: pytest.LogCaptureFixture) -> None:
     def broken(ask: Ask) -> Reply | None:
         if isinstance(answer, Exception):
             raise answer
@@ -69,7 +69,7 @@ def test_what_is_no_reply_denies(daemon: Daemon, answer: object, caplog: pytest.
     assert "callback for permissions failed" in caplog.text
 
 
-def test_the_first_answer_ends_the_other_prompt(daemon: Daemon) -> None:
+def test_the_first_answer_ends_the_other_prompt(daemon: DaemonFolders) -> None:
     shown = threading.Event()
     ended = threading.Event()
 
@@ -88,7 +88,7 @@ def test_the_first_answer_ends_the_other_prompt(daemon: Daemon) -> None:
         assert ended.wait(PATIENCE)
 
 
-def test_a_coroutine_answers_and_is_cancelled_with_its_call(daemon: Daemon) -> None:
+def test_a_coroutine_answers_and_is_cancelled_with_its_call(daemon: DaemonFolders) -> None:
     async def scene() -> None:
         asked, ended = asyncio.Event(), asyncio.Event()
 
@@ -116,7 +116,7 @@ def test_a_coroutine_answers_and_is_cancelled_with_its_call(daemon: Daemon) -> N
     asyncio.run(scene())
 
 
-def test_prompts_come_back_with_the_connection(daemon: Daemon) -> None:
+def test_prompts_come_back_with_the_connection(daemon: DaemonFolders) -> None:
     with Client(start=False, on_permission=lambda ask: ask.allow()) as client:
         client.open_session(daemon.work)
         daemon.stop()
@@ -124,7 +124,7 @@ def test_prompts_come_back_with_the_connection(daemon: Daemon) -> None:
         assert not client.execute("bash", {"command": "touch made"}).is_error
 
 
-def test_questions_are_answered_by_a_callback(daemon: Daemon) -> None:
+def test_questions_are_answered_by_a_callback(daemon: DaemonFolders) -> None:
     plugin = """
     hygge.register_tool{
       name = "survey", description = "Asks", input_schema = {type = "object"},
@@ -151,7 +151,7 @@ def test_questions_are_answered_by_a_callback(daemon: Daemon) -> None:
                 return question.cancel()
 
     daemon.stop()
-    (daemon.place.root / "config/toold/plugins/survey.lua").write_text(plugin)
+    (daemon.root / "config/toold/plugins/survey.lua").write_text(plugin)
     daemon.start()
     with Client(start=False, on_question=answer) as client:
         client.open_session(daemon.work)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Optional, TypedDict, Union
 
 import pytest
 from toold import Block, Invocation, Output
-from toold.lend import lent, schema_of, to_wire
+from toold.provided_tool import provided_tool, schema_of, to_wire
 
 
 class Point(TypedDict):
@@ -113,8 +113,8 @@ def test_a_hint_that_json_does_not_know_is_named() -> None:
         """Strange"""
 
     with pytest.raises(TypeError, match="bad of strange.*give a schema="):
-        lent(strange)
-    assert lent(strange, schema={"type": "object"}).tool["input_schema"] == {"type": "object"}
+        provided_tool(strange)
+    assert provided_tool(strange, schema={"type": "object"}).spec["input_schema"] == {"type": "object"}
 
 
 def test_arguments_without_names_are_refused() -> None:
@@ -122,13 +122,13 @@ def test_arguments_without_names_are_refused() -> None:
         """Spread"""
 
     with pytest.raises(TypeError, match="words of spread"):
-        lent(spread)
+        provided_tool(spread)
 
 
 def test_a_tool_has_a_description() -> None:
     with pytest.raises(TypeError, match="no docstring"):
-        lent(plain)
-    assert lent(plain, description="Plain").tool["description"] == "Plain"
+        provided_tool(plain)
+    assert provided_tool(plain, description="Plain").spec["description"] == "Plain"
 
 
 @pytest.mark.parametrize(

@@ -735,6 +735,8 @@ export interface DaemonStatus {
       capacity: number;
       /** Connections that are at `capacity`. */
       full: number;
+      /** Of all connections, in notifications of 4 KiB and more. Of each at most 1 MiB, or one notification that is longer. */
+      long_bytes: number;
     };
     /** Events, and who hears them. */
     events: {
@@ -782,6 +784,11 @@ export interface DaemonStatus {
   message_memory: {
     taken_bytes: number;
     limit_bytes: number;
+    /**
+     * Answers of more than 64 KiB that clients have not read yet. Beyond 256 MiB requests in flight are answered only to
+     * clients that read.
+     */
+    unread_bytes: number;
   };
   /** Open file descriptors; absent where the system does not tell. */
   open_files?: number;

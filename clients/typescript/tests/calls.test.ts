@@ -12,9 +12,9 @@ import {
   type ToolResult,
 } from "toold";
 
-import { shared, test } from "./place.js";
+import { sharedFolders, test } from "./folders.js";
 
-const here = shared();
+const here = await sharedFolders();
 
 test("tools are listed, also as providers want them", async () => {
   const client = await here.client();

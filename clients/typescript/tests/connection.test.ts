@@ -18,7 +18,7 @@ import {
   Unreachable,
 } from "toold";
 
-import { place, signal, test } from "./place.js";
+import { ownFolders, signal, test } from "./folders.js";
 
 test("the socket is where the environment says", () => {
   const home = { HOME: "/h" };
@@ -39,8 +39,8 @@ test("each socket has a log of its own", () => {
   assert.equal(logFile("/x/s", {}), undefined);
 });
 
-test("the program is found in the path, but not in a relative entry of it", (t) => {
-  const { root } = place(t);
+test("the program is found in the path, but not in a relative entry of it", async (t) => {
+  const { root } = await ownFolders(t);
   writeFileSync(join(root, "work/toold"), "");
   chmodSync(join(root, "work/toold"), 0o755);
   assert.equal(findProgram({ PATH: `nowhere:${join(root, "work")}` }), join(root, "work/toold"));
@@ -48,7 +48,7 @@ test("the program is found in the path, but not in a relative entry of it", (t) 
 });
 
 test("the first client starts the daemon, the next ones share it", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   assert.ok(!existsSync(here.socket));
   const clients = await Promise.all([1, 2, 3, 4, 5].map(() => here.client()));
   const statuses = await Promise.all(clients.map((client) => client.request("daemon.status")));
@@ -60,13 +60,13 @@ test("the first client starts the daemon, the next ones share it", async (t) => 
 });
 
 test("a daemon that is not to be started is not", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   await assert.rejects(connect({ socket: here.socket, start: false }), NotRunning);
-  assert.deepEqual(here.processes(), []);
+  assert.deepEqual(await here.processes(), []);
 });
 
 test("a daemon that cannot start says why", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const program = join(here.root, "toold");
   writeFileSync(program, "#!/bin/sh\necho 'the disk is on fire' >&2\nexit 3\n");
   chmodSync(program, 0o755);
@@ -79,7 +79,7 @@ test("a daemon that cannot start says why", async (t) => {
 });
 
 test("a daemon that does not answer is given up", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const server: Server = createServer((socket) => socket.resume());
   await new Promise<void>((resolve) => server.listen(here.socket, resolve));
   await assert.rejects(connect({ socket: here.socket, startTimeout: 50 }), Unreachable);
@@ -91,7 +91,7 @@ test("another program at the socket is told from a daemon, and none is started i
     ["garbage", (socket) => socket.write("HTTP/1.1 400 Bad Request\r\n\r\n"), /is not the socket of a daemon/],
     ["closes", (socket) => socket.destroy(), /closes each connection/],
   ];
-  const here = place(t);
+  const here = await ownFolders(t);
   for (const [name, serve, words] of cases) {
     // Clients come and go.
     const server: Server = createServer((socket) => serve(socket.resume().on("error", () => {})));
@@ -105,7 +105,7 @@ test("another program at the socket is told from a daemon, and none is started i
 });
 
 test("requests have types, and unknown methods an error", async (t) => {
-  const client = await place(t).client();
+  const client = await (await ownFolders(t)).client();
   const { plugins } = await client.request("plugins.list");
   assert.deepEqual(
     plugins.map(({ name, status }) => [name, status]),
@@ -120,7 +120,7 @@ test("requests have types, and unknown methods an error", async (t) => {
 });
 
 test("a session is resumed by its id", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const first = await here.client();
   const second = await here.client({ session: false });
   assert.equal(first.session?.cwd, here.work);
@@ -132,13 +132,13 @@ test("a session is resumed by its id", async (t) => {
 });
 
 test("a request that is too long is refused before it is sent", async (t) => {
-  const client = await place(t).client();
+  const client = await (await ownFolders(t)).client();
   await assert.rejects(client.execute("greet", { name: "x".repeat(17 << 20) }), TooLarge);
   assert.equal(text(await client.execute("greet", { name: "x" })), "hello x");
 });
 
 test("long results and many requests at once arrive whole", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const client = await here.client();
   // Longer results would be cut for the model.
   const name = "ä".repeat(10_000);
@@ -149,14 +149,14 @@ test("long results and many requests at once arrive whole", async (t) => {
 });
 
 test("patience ends a request", async (t) => {
-  const client = await place(t).client();
+  const client = await (await ownFolders(t)).client();
   const waiting = client.request("tools.execute", { name: "wait_for_ever" }, { timeout: 20 });
   await assert.rejects(waiting, RequestTimeout);
   await client.request("daemon.ping");
 });
 
 test("what is in flight when the daemon goes is told, and the next request starts another", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const client = await here.client();
   const call = client.call("wait_for_ever");
   await call[Symbol.asyncIterator]().next();
@@ -172,7 +172,7 @@ test("what is in flight when the daemon goes is told, and the next request start
 });
 
 test("without reconnect a lost connection stays lost", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const lost = signal<boolean>();
   const onConnection = (connected: boolean) => !connected && lost.fire(connected);
   const client = await here.client({ reconnect: false, onConnection });
@@ -186,7 +186,7 @@ test("without reconnect a lost connection stays lost", async (t) => {
 });
 
 test("a client that is closed makes no more requests", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const client = await here.client();
   const events = await client.events();
   await client.close();
@@ -195,7 +195,7 @@ test("a client that is closed makes no more requests", async (t) => {
 });
 
 test("events, prompts and lent tools come back with the daemon", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const client = await here.client({ onPermission: () => ({ action: "allow" }) });
   await client.provide({ name: "lent", description: "Lent" }, () => "still lent");
   const events = await client.events({ kinds: "call.started" });
@@ -212,11 +212,11 @@ test("events, prompts and lent tools come back with the daemon", async (t) => {
 });
 
 test("a daemon that is only stopped is not started by those who wait for it", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const lost = signal();
   const client = await here.client({ onConnection: (connected) => !connected && lost.fire() });
   await client.events();
   await here.stopDaemon();
   await lost.promise;
-  assert.deepEqual(here.processes(), []);
+  assert.deepEqual(await here.processes(), []);
 });

@@ -6,9 +6,9 @@ import { join } from "node:path";
 
 import { isForWorkspace, text, TOOLCHAIN, type Ask } from "toold";
 
-import { shared, test } from "./place.js";
+import { sharedFolders, test } from "./folders.js";
 
-const here = shared();
+const here = await sharedFolders();
 
 const AGENT = `
 import { connect, text } from "toold";

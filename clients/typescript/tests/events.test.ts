@@ -4,9 +4,9 @@ import { join } from "node:path";
 
 import { Disconnected, type Event } from "toold";
 
-import { shared, test } from "./place.js";
+import { sharedFolders, test } from "./folders.js";
 
-const here = shared();
+const here = await sharedFolders();
 
 test("events are numbered, and told from where one has seen them", async () => {
   const client = await here.client();

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 
 import { RpcError, text, type Invocation } from "toold";
 
-import { shared, signal, test } from "./place.js";
+import { sharedFolders, signal, test } from "./folders.js";
 
-const here = shared();
+const here = await sharedFolders();
 const allow = () => ({ action: "allow" }) as const;
 
 test("a lent function is a tool of its client", async () => {

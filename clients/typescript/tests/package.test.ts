@@ -1,18 +1,18 @@
 /** The package as somebody would install it, and the README's program in it. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-import { PACKAGE, PATIENCE, place, TOOLD, test } from "./place.js";
+import { PACKAGE, PATIENCE, ownFolders, test } from "./folders.js";
 
 const run = promisify(execFile);
 const EXAMPLE = /```ts\n(?<code>.*?)```\n\n```text\n(?<output>.*?)```/gs;
 const MARK = "-- end of an example --";
 
 test("the packed package installs, and the README's program has the types and the output that it says", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const readme = readFileSync(join(PACKAGE, "README.md"), "utf8");
   const examples = [...readme.matchAll(EXAMPLE)].map((match) => match.groups as { code: string; output: string });
   assert.equal(examples.length, readme.split("```ts\n").length - 1, "each example has its output");
@@ -60,13 +60,10 @@ test("the packed package installs, and the README's program has the types and th
   const { stdout: problems } = await run(process.execPath, [tsc, "-p", project]).catch((error) => error);
   assert.equal(problems, "");
 
-  const bin = join(here.root, "bin");
-  mkdirSync(bin);
-  symlinkSync(TOOLD, join(bin, "toold"));
   writeFileSync(join(here.work, "notes.txt"), "green tea\nblack coffee\n");
   const { stdout } = await run(process.execPath, [join(project, "sample.js")], {
     cwd: here.work,
-    env: { ...here.environment, PATH: `${bin}:${here.environment["PATH"]}`, NO_COLOR: "1" },
+    env: { ...here.environment, PATH: `${here.bin}:${here.environment["PATH"]}`, NO_COLOR: "1" },
     timeout: PATIENCE,
   });
   const printed = stdout.split(`${MARK}\n`);

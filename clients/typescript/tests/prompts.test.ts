@@ -4,9 +4,9 @@ import { join } from "node:path";
 
 import { CallCancelled, text, type Ask, type Question } from "toold";
 
-import { shared, signal, test } from "./place.js";
+import { sharedFolders, signal, test } from "./folders.js";
 
-const here = shared();
+const here = await sharedFolders();
 
 test("an ask is answered, and its diff shown", async () => {
   const asks: Ask[] = [];

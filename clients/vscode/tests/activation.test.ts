@@ -15,7 +15,7 @@ import { createInterface } from "node:readline";
 import { text } from "toold";
 import type * as vscode from "vscode";
 
-import { PACKAGE, place, signal, test, TOOLD, type Place } from "../../typescript/tests/place.js";
+import { PACKAGE, ownFolders, signal, test, TOOLD, type DaemonFolders } from "../../typescript/tests/folders.js";
 import type { Api } from "../src/extension.js";
 import { CancellationTokenSource, Range, StandIn, Uri } from "./stand-in.js";
 
@@ -36,7 +36,7 @@ const MANIFEST = JSON.parse(readFileSync(join(EXTENSION, "package.json"), "utf8"
 const BUNDLE = join(EXTENSION, MANIFEST.main);
 
 /** Activates the bundle in a window of the place's work folder. */
-async function activate(here: Place, settings: Record<string, unknown> = {}): Promise<{ window: StandIn; api: Api }> {
+async function activate(here: DaemonFolders, settings: Record<string, unknown> = {}): Promise<{ window: StandIn; api: Api }> {
   const window = new StandIn(here.work);
   Object.assign(window.settings, { "toold.socket": here.socket, "toold.program": TOOLD }, settings);
   const require = createRequire(import.meta.url);
@@ -63,7 +63,7 @@ async function activate(here: Place, settings: Record<string, unknown> = {}): Pr
 }
 
 /** Compares with what the README shows, between `<!-- NAME -->` and the end of the block behind it. */
-function shows(name: string, seen: string, here: Place): void {
+function shows(name: string, seen: string, here: DaemonFolders): void {
   const readme = join(SOURCE, "README.md");
   const written = readFileSync(readme, "utf8");
   const block = new RegExp(`(<!-- ${name} -->\\n\`\`\`[a-z]*\\n)(.*?)(\`\`\`)`, "s");
@@ -80,7 +80,7 @@ function shows(name: string, seen: string, here: Place): void {
 }
 
 test("the manifest declares what the extension registers", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window, api } = await activate(here);
   await api.open();
   const { commands, languageModelTools, menus, mcpServerDefinitionProviders, views } = MANIFEST.contributes;
@@ -97,7 +97,7 @@ test("the manifest declares what the extension registers", async (t) => {
 });
 
 test("the views show tools and plugins, and a plugin's error is a problem at its line", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window, api } = await activate(here);
   await api.open();
   const broken = join(here.plugins, "weather.lua");
@@ -135,7 +135,7 @@ test("the views show tools and plugins, and a plugin's error is a problem at its
 });
 
 test("a project's plugin counts once a person has looked at it", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const folder = join(here.work, ".toold/plugins");
   mkdirSync(folder, { recursive: true });
   const path = join(folder, "local.lua");
@@ -179,7 +179,7 @@ test("a project's plugin counts once a person has looked at it", async (t) => {
 });
 
 test("an ask is a notification, and its diff an editor that closes with it", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window, api } = await activate(here);
   await api.open();
   writeFileSync(join(here.work, "tea.txt"), "green\nblack\n");
@@ -209,7 +209,7 @@ test("an ask is a notification, and its diff an editor that closes with it", asy
 });
 
 test("an ask that was put away is answered by the command", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window, api } = await activate(here);
   await api.open();
   const agent = await here.client();
@@ -226,7 +226,7 @@ test("an ask that was put away is answered by the command", async (t) => {
 });
 
 test("questions are quick picks, and close when somebody else has answered", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window, api } = await activate(here);
   await api.open();
   const agent = await here.client();
@@ -256,7 +256,7 @@ test("questions are quick picks, and close when somebody else has answered", asy
 });
 
 test("a tool's form is a row of boxes, and leaving it cancels it", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   writeFileSync(
     join(here.plugins, "tea.lua"),
     `hygge.register_tool{name = "order", description = "Orders tea", execute = function(ctx)
@@ -283,7 +283,7 @@ end}
 });
 
 test("chat calls the built-ins, and its cancelling is the daemon's", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window } = await activate(here);
   writeFileSync(join(here.work, "notes.txt"), "green tea\n");
   const invoke = async (name: string, input: object, source = new CancellationTokenSource()) => {
@@ -312,7 +312,7 @@ test("chat calls the built-ins, and its cancelling is the daemon's", async (t) =
 });
 
 test("a tool is called by a form, shows its progress and can be cancelled", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window, api } = await activate(here);
   await api.open();
   const problems: unknown[] = [];
@@ -336,7 +336,7 @@ test("a tool is called by a form, shows its progress and can be cancelled", asyn
 });
 
 test("a running call of another is cancelled by the command", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window, api } = await activate(here);
   await api.open();
   const agent = await here.client();
@@ -347,7 +347,7 @@ test("a running call of another is cancelled by the command", async (t) => {
 });
 
 test("the editor lends its problems, its selection and its unsaved text", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const path = join(here.work, "a.ts");
   writeFileSync(path, "old\n");
   const { window, api } = await activate(here);
@@ -382,7 +382,7 @@ test("the editor lends its problems, its selection and its unsaved text", async 
 });
 
 test("chat is offered the tools of plugins by toolctl", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window } = await activate(here, { "toold.toolctl": "/opt/toolctl" });
   const token = new CancellationTokenSource().token;
   const servers = async () =>
@@ -393,18 +393,14 @@ test("chat is offered the tools of plugins by toolctl", async (t) => {
     ["toold", "/opt/toolctl", ["mcp", "--without-source", "builtin", "--cwd", here.work], { TOOLD_SOCKET: here.socket }, MANIFEST.version],
   );
   delete window.settings["toold.toolctl"];
-  const bin = join(here.root, "bin");
-  mkdirSync(bin);
-  symlinkSync(TOOLD, join(bin, "toold"));
-  symlinkSync(process.execPath, join(bin, "toolctl"));
-  window.settings["toold.program"] = join(bin, "toold");
-  assert.equal((await servers())[0]!.command, join(bin, "toolctl"));
+  window.settings["toold.program"] = join(here.bin, "toold");
+  assert.equal((await servers())[0]!.command, join(here.bin, "toolctl"));
   window.settings["toold.mcp"] = false;
   assert.deepEqual(await servers(), []);
 });
 
 test("the server that chat is offered has the plugins' tools", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window, api } = await activate(here, { "toold.toolctl": join(dirname(TOOLD), "toolctl") });
   await api.open();
   const token = new CancellationTokenSource().token;
@@ -438,7 +434,7 @@ test("the server that chat is offered has the plugins' tools", async (t) => {
 });
 
 test("without a daemon the window is quiet, and the command starts one", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { window, api } = await activate(here, { "toold.start": false });
   assert.equal(window.statusItem.text, "$(debug-disconnect) toold");
   assert.equal(window.statusItem.command, "toold.connect");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { text } from "toold";
 
-import { PATIENCE, place, test, TOOLD, type Place } from "../../typescript/tests/place.js";
+import { PATIENCE, ownFolders, test, TOOLD, type DaemonFolders } from "../../typescript/tests/folders.js";
 import { callForModel } from "../src/chat.js";
 import { lend } from "../src/lent.js";
 import { Link, type LinkOptions, type Part } from "../src/link.js";
@@ -18,7 +18,7 @@ interface Watched {
   until(what: string, holds: () => boolean): Promise<void>;
 }
 
-async function linked(here: Place, options: Partial<LinkOptions> = {}): Promise<Watched> {
+async function linked(here: DaemonFolders, options: Partial<LinkOptions> = {}): Promise<Watched> {
   const looks = new Set<() => void>();
   const link = new Link({
     socket: here.socket,
@@ -46,7 +46,7 @@ async function linked(here: Place, options: Partial<LinkOptions> = {}): Promise<
 }
 
 test("tools and plugins are shown as they come, and as they break", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { link, until } = await linked(here);
   assert.match(
     render(toolNodes(link.tools)),
@@ -84,7 +84,7 @@ test("tools and plugins are shown as they come, and as they break", async (t) =>
 });
 
 test("running calls of all clients are counted", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { link, until } = await linked(here);
   const other = await here.client();
   const call = other.call("wait_for_ever");
@@ -100,7 +100,7 @@ test("running calls of all clients are counted", async (t) => {
 });
 
 test("asks that wait are known until they are over", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const watched = await linked(here, {
     onPermission: (ask, over) => {
       link().asked(ask, over);
@@ -119,7 +119,7 @@ test("asks that wait are known until they are over", async (t) => {
 });
 
 test("a daemon that is gone leaves empty views, and one that comes back fills them", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { link, until } = await linked(here);
   await here.stopDaemon();
   await until("the loss", () => !link.connected && link.tools.length === 0);
@@ -128,7 +128,7 @@ test("a daemon that is gone leaves empty views, and one that comes back fills th
 });
 
 test("a model reads results and problems, and a cancelled call is an exception", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { link } = await linked(here);
   const { signal } = new AbortController();
   assert.deepEqual(await callForModel(link.client, "greet", { name: "you" }, signal), ["hello you"]);
@@ -145,7 +145,7 @@ test("a model reads results and problems, and a cancelled call is an exception",
 });
 
 test("the editor's problems and selection are tools for others", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const { link } = await linked(here, { onPermission: () => ({ action: "allow" }) });
   const path = join(here.work, "a.ts");
   await lend(link.client, {
@@ -160,7 +160,7 @@ test("the editor's problems and selection are tools for others", async (t) => {
 });
 
 test("tools see unsaved text, again after a reconnect, and the file when it is closed", async (t) => {
-  const here = place(t);
+  const here = await ownFolders(t);
   const path = join(here.work, "notes.txt");
   writeFileSync(path, "on the disk\n");
   const { link, until } = await linked(here);

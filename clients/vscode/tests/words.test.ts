@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 
 import type { Ask } from "toold";
 
-import { test } from "../../typescript/tests/place.js";
+import { test } from "../../typescript/tests/folders.js";
 import { invocationMessage, texts } from "../src/chat.js";
 import { sides } from "../src/diff.js";
 import { argumentsOf, fieldsOf } from "../src/form.js";

@@ -3,19 +3,19 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use toold_tests::{Setup, Wire, until};
+use toold_tests::{Setup, Wire, skip_uninstalled, until};
 
 use crate::SHELL;
 
 const LIBRARY: &str = "libfaketime.so.1";
 
-/// Whether the library that feigns a clock can be loaded here.
+/// The path of the library that gives programs another clock, if it is installed.
 fn can_feign() -> Option<String> {
     let places = ["/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime", "/usr/lib/faketime"];
     let found =
         places.iter().map(|place| format!("{place}/{LIBRARY}")).find(|path| std::path::Path::new(path).exists());
     if found.is_none() {
-        println!("there is no {LIBRARY} here: not tested");
+        skip_uninstalled(LIBRARY);
     }
     found
 }

@@ -205,5 +205,7 @@ fn a_full_disk_is_told_and_leaves_files_whole() {
         let written = wire.result("audit.query", json!({"tool": "read", "limit": 1_000}));
         assert!(written["entries"].as_array().unwrap().len() >= 2, "{written}");
         assert_eq!(written["lost"], 0);
+    } else {
+        toold_tests::skip("only root can look into the daemon's mounts: less was tested");
     }
 }

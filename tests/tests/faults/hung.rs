@@ -18,7 +18,7 @@ hygge.register_tool{name = "peek", description = "Reads a file", parallelizable 
 fn with_hung_folder() -> Option<TestDaemon> {
     let setup = Setup::new().file("a.txt", "needle").file("hung/below", "").plugin("peek.lua", PLUGIN);
     if std::fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
-        println!("/dev/fuse cannot be opened: NOT TESTED");
+        toold_tests::skip("/dev/fuse cannot be opened");
         return None;
     }
     let place = setup.path("work/hung");

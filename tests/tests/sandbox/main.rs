@@ -28,8 +28,7 @@ fn machine_scopes() -> bool {
     let arguments = ["sandbox-exec", "--needs-scope", "--", "/bin/true"];
     let scopes = std::process::Command::new(toold()).args(arguments).output().unwrap().status.success();
     if !scopes {
-        // Past the harness, which keeps the output of tests that pass to itself.
-        let _ = writeln!(std::io::stderr(), "SKIPPED sandbox: this kernel does not keep signals in a sandbox");
+        toold_tests::skip("this kernel does not keep signals in a sandbox");
     }
     scopes
 }
@@ -45,6 +44,7 @@ fn confined(sandbox: &str, setup: Setup) -> Option<TestDaemon> {
     assert!(problems.contains("sandbox: "), "{problems}");
     assert_eq!(wire.tool("bash", json!({"command": "touch ran"}))["is_error"], true);
     assert!(!daemon.work().join("ran").exists());
+    toold_tests::skip("this machine cannot confine programs: only the refusal was tested");
     None
 }
 

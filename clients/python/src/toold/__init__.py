@@ -1,9 +1,10 @@
-"""A client of toold, the daemon that holds one tool registry for every agent and editor.
+"""A client of toold, a daemon with one tool registry for all your agents and editors.
 
-`Client` waits, `AsyncClient` awaits; both connect over the daemon's Unix socket and start it when there is none.
+Use `Client`, or `AsyncClient` with asyncio. Both connect over the daemon's Unix socket, and start it if it is not running.
 """
 
-from .aio import AsyncClient, BatchCall, BatchItem, Format, OnPermission, OnProgress, OnQuestion, Strategy
+from .aio import AsyncClient
+from .aliases import BatchCall, BatchItem, Format, OnPermission, OnProgress, OnQuestion, Strategy
 from .calls import AsyncCall
 from .environment import TOOLCHAIN
 from .errors import (
@@ -24,7 +25,8 @@ from .errors import (
     UnknownTool,
     Unreachable,
 )
-from .lend import Invocation, Output
+from .events import AsyncEvents
+from .loop import Call, Events
 from .model import (
     Answer,
     Ask,
@@ -43,9 +45,9 @@ from .model import (
     ToolResult,
     Workspace,
 )
-from .place import find_program, socket_path
-from .standing import AsyncEvents
-from .sync import Call, Client, Events
+from .paths import find_program, socket_path
+from .provided_tool import Invocation, Output
+from .sync import Client
 
 __all__ = [
     "Answer",

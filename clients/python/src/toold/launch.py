@@ -16,7 +16,7 @@ from typing import Literal
 
 from .connection import Connection
 from .errors import Disconnected, NotRunning, RpcError, StartFailed, Unreachable
-from .place import find_program
+from .paths import find_program
 
 # Seconds between two looks at a socket that nobody listens at yet.
 LOOK_EVERY = 0.01

@@ -1,43 +1,40 @@
-"""The client without asyncio: an `AsyncClient` on an event loop in a thread of its own."""
+"""The client without asyncio, whose methods wait."""
+
+# Made from aio.py by scripts/generate_sync.py: change that file, then run the script.
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import concurrent.futures
-import contextlib
-import functools
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Literal, TypeVar, overload
+from typing import Any, Literal, overload
 
-from .aio import (
-    AsyncClient,
-    BatchCall,
-    BatchItem,
-    F,
-    Format,
-    OnPermission,
-    OnProgress,
-    OnQuestion,
-    Path_,
-    Strategy,
-)
-from .calls import AsyncCall
-from .errors import Disconnected, RequestTimeout
-from .lend import lent
-from .model import Event, Progress, Session, SharedSession, Tool, ToolResult
-from .standing import AsyncEvents, in_thread
-
-T = TypeVar("T")
+from .aliases import BatchCall, BatchItem, F, Format, OnPermission, OnProgress, OnQuestion, Path_, Strategy
+from .core import without_none
+from .errors import error_of
+from .loop import Call, Events, LoopCore
+from .model import Session, SharedSession, Tool, ToolResult
+from .provided_tool import provided_tool
 
 
 class Client:
     """A client of the daemon, for any number of threads.
 
-    As `toold.AsyncClient`, which see for the parameters, with methods that wait. Callbacks and lent functions run in
-    threads of their own, and may use the client. `Ctrl-C` while a call is waited for cancels it.
+    It connects with `with`, or at its first request, and starts a daemon when none is running. When the connection
+    is lost, requests in flight raise `Disconnected`, because the client cannot know whether they were carried out. The
+    next request reconnects, and restores the session, events, prompts and provided tools. A client that has events,
+    prompts or provided tools also reconnects by itself.
+
+    - `socket`: where the daemon listens; see `toold.socket_path`.
+    - `toold`: the program to start; else the one beside the interpreter, or in `PATH`.
+    - `start`: whether to start a daemon; `start_timeout` is how many seconds its first answer may take.
+    - `timeout`: how many seconds an ordinary request may take. Tool calls have the daemon's limits instead.
+    - `on_permission`, `on_question`: called with each permission request or question. Plain functions are called one at
+      a time in a thread. Return `None` to let another client answer.
+
+    Callbacks and provided functions run in threads of their own, and may use the client. `Ctrl-C` during a call
+    cancels it.
     """
 
     def __init__(
@@ -53,49 +50,55 @@ class Client:
         on_permission: OnPermission | None = None,
         on_question: OnQuestion | None = None,
     ) -> None:
-        self._client = AsyncClient(
+        self._core = LoopCore(
             socket=socket,
             toold=toold,
             start=start,
             start_timeout=start_timeout,
             timeout=timeout,
             reconnect=reconnect,
-            name=name,
             on_permission=on_permission,
             on_question=on_question,
         )
-        self._loop = _Loop(self._client.close)
-        self.socket = self._client.socket
+        self._name = name
+        self.socket = self._core.socket
 
     @property
     def session(self) -> Session | None:
         """The session that this client is bound to, once it has opened one."""
-        return self._client.session
+        return self._core.session
+
+    # The connection.
 
     def connect(self) -> Client:
-        """Connects now. Raises `Unreachable` when that cannot be done."""
-        self._loop.run(self._client.connect())
+        """Connects now. Raises `Unreachable` on failure."""
+        self._core.connect()
         return self
 
     def close(self) -> None:
-        """Ends the connection; the daemon cancels what this client has in flight. The session stays."""
-        self._loop.close()
+        """Closes the connection; the daemon cancels this client's calls. The session stays."""
+        self._core.close()
 
     def __enter__(self) -> Client:
-        try:
-            return self.connect()
-        except BaseException:
-            self.close()
-            raise
+        self._core.enter()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
-    def request(self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> Any:
-        """Makes any request of the protocol, and gives its result as JSON."""
-        return self._loop.run(self._client.request(method, params, timeout=timeout))
+    def request(
+        self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None
+    ) -> Any:
+        """Makes any request of the protocol, and returns its result as JSON.
+
+        Waits for `timeout` seconds, by default the client's own `timeout`. Raises `RpcError`, `Unreachable`,
+        `RequestTimeout`.
+        """
+        return self._core.request(method, params or {}, timeout)
+
+    # Sessions.
 
     def open_session(
         self,
@@ -108,19 +111,45 @@ class Client:
         env: Mapping[str, str] | None = None,
         tools: Mapping[str, Sequence[str]] | None = None,
     ) -> Session:
-        """Opens or resumes a session and binds this client to it."""
-        opening = self._client.open_session(
-            cwd, session_id=session_id, roots=roots, model=model, role=role, env=env, tools=tools
+        """Opens a session, or resumes the one with this id, and binds this client to it, also after a reconnect.
+
+        `cwd` defaults to this process's current folder, or to the session's own when you resume it. Use the role
+        `agent` for a client that acts for a model: it cannot answer permission requests. `tools` narrows the tools that
+        the session sees, by globs: `{"enable": [...], "disable": [...]}`.
+
+        Commands get the variables of this process by which programs find their toolchains (`toold.TOOLCHAIN`), as they
+        are at each connection. `env` adds to them, and wins. The role `agent` offers all variables; the daemon accepts
+        those that the process was started with, without secrets. The session lists the ignored ones (`env_ignored`),
+        and says whether its tools may work in the folder (`workspace`); a warning is logged if they may not.
+        """
+        if cwd is None and session_id is None:
+            cwd = os.getcwd()
+        params = without_none(
+            cwd=os.path.abspath(cwd) if cwd is not None else None,
+            session_id=session_id,
+            roots=[os.path.abspath(root) for root in roots] if roots is not None else None,
+            model=model,
+            role=role,
+            env=dict(env) if env is not None else None,
+            tools={name: list(globs) for name, globs in tools.items()} if tools is not None else None,
+            client={"name": self._name},
+            protocol=2,
         )
-        return self._loop.run(opening)
+        return self._core.open_session(params)
 
     def share_session(self, session_id: str | None = None) -> SharedSession:
-        """Makes a code by which an agent may join a session, once; this client's own session when none is named."""
-        return self._loop.run(self._client.share_session(session_id))
+        """Makes a code with which an agent can join a session once; by default this client's own session.
+
+        The agent passes the code to `open_session` as `session_id`. A client that acts for a model may not share
+        sessions.
+        """
+        return SharedSession.of(self.request("session.share", without_none(session_id=session_id)))
 
     def close_session(self) -> None:
         """Ends the session that this client is bound to, and cancels its calls."""
-        self._loop.run(self._client.close_session())
+        self._core.close_session()
+
+    # Tools.
 
     @overload
     def tools(
@@ -143,14 +172,15 @@ class Client:
         names: Sequence[str] | None = None,
         format: Format | None = None,
     ) -> list[Tool] | list[dict[str, Any]]:
-        """Lists the tools, sorted by name; with a `format`, as that provider's API takes them."""
-        if format is None:
-            return self._loop.run(self._client.tools(query, source=source, names=names))
-        return self._loop.run(self._client.tools(query, source=source, names=names, format=format))
+        """Lists the tools, sorted by name; with a `format`, as that provider's API expects them."""
+        wanted = list(names) if names is not None else None
+        params = without_none(query=query, source=source, names=wanted, format=format)
+        answer = self.request("tools.list", params)
+        return list(answer["tools"]) if format is not None else [Tool.of(tool) for tool in answer["tools"]]
 
     def schema(self, name: str) -> Tool:
-        """Shows one tool. Raises `UnknownTool`."""
-        return self._loop.run(self._client.schema(name))
+        """Returns one tool. Raises `UnknownTool`."""
+        return Tool.of(self.request("tools.schema", {"name": name}))
 
     def call(
         self,
@@ -165,22 +195,24 @@ class Client:
         no_cache: bool = False,
         detach: bool = False,
     ) -> Call:
-        """Calls a tool and gives a handle at once."""
+        """Calls a tool and returns a handle at once.
 
-        async def start() -> AsyncCall:
-            return self._client.call(
-                name,
-                arguments,
-                call_id=call_id,
-                session_id=session_id,
-                cwd=cwd,
-                timeout=timeout,
-                progress=progress,
-                no_cache=no_cache,
-                detach=detach,
-            )
-
-        return Call(self._loop, self._loop.run(start()))
+        `timeout` limits the tool: when it expires, the result has `is_error` and the output so far. With `detach` the
+        call goes on when this client disconnects. Raises only `ValueError`, for a `call_id` that is in flight;
+        `Call.result` raises the rest.
+        """
+        params = without_none(
+            name=name,
+            arguments=dict(arguments or {}),
+            call_id=call_id or new_call_id(),
+            session_id=session_id,
+            cwd=os.fspath(cwd) if cwd is not None else None,
+            timeout_ms=round(timeout * 1000) if timeout is not None else None,
+            progress=progress or None,
+            no_cache=no_cache or None,
+            detach=detach or None,
+        )
+        return self._core.call(params)
 
     def execute(
         self,
@@ -194,7 +226,13 @@ class Client:
         no_cache: bool = False,
         on_progress: OnProgress | None = None,
     ) -> ToolResult:
-        """Calls a tool and waits for its result; `on_progress` is called in this thread."""
+        """Calls a tool and waits for its result; cancelling the wait cancels the call.
+
+        `on_progress` is called in this thread.
+
+        Raises `InvalidArguments`, `UnknownTool`, `CallCancelled` and the other `RpcError`s. See `call` for
+        the parameters.
+        """
         call = self.call(
             name,
             arguments,
@@ -208,7 +246,7 @@ class Client:
         with call:
             if on_progress is not None:
                 for progress in call:
-                    on_progress(progress)
+                    self._core.report(on_progress, progress)
             return call.result()
 
     @overload
@@ -232,32 +270,46 @@ class Client:
     ) -> list[dict[str, Any]]: ...
     def execute_batch(
         self,
-        calls: Sequence[Any],
+        calls: Sequence[BatchCall],
         *,
         strategy: Strategy = "auto",
         session_id: str | None = None,
         on_progress: OnProgress | None = None,
         format: Format | None = None,
     ) -> list[BatchItem] | list[dict[str, Any]]:
-        """Calls several tools; results come in the order of the calls, errors of single calls among them.
+        """Calls several tools. The results are in the order of the calls; a call that fails has its error there.
 
-        `on_progress` is called in another thread, one at a time.
+        With a `format`, the calls and the results are blocks in the form of that provider.
+        `on_progress` is called in another thread, one call at a time.
         """
-        batch = self._client.execute_batch
-        told = None if on_progress is None else functools.partial(in_thread, on_progress)
+        blocks: list[Any] = list(calls)
+        ids: list[str] | None = None
         if format is None:
-            return self._loop.run(batch(calls, strategy=strategy, session_id=session_id, on_progress=told))
-        return self._loop.run(
-            batch(calls, strategy=strategy, session_id=session_id, on_progress=told, format=format)
+            blocks = [_batch_call(each) for each in calls]
+            ids = [block["call_id"] for block in blocks]
+        params = without_none(
+            calls=blocks,
+            strategy={"batched": strategy} if isinstance(strategy, int) else strategy,
+            session_id=session_id,
+            format=format,
+            progress=True if on_progress is not None else None,
         )
+        results = self._core.batch(params, ids, on_progress)
+        if format is not None:
+            return results
+        return [ToolResult.of(r["result"]) if r.get("error") is None else error_of(r["error"]) for r in results]
 
     def cancel(self, call_id: str, *, session_id: str | None = None) -> bool:
-        """Cancels a call of the session, whoever made it. False when it is not in flight."""
-        return self._loop.run(self._client.cancel(call_id, session_id=session_id))
+        """Cancels a call of the session, whichever client made it. False when it is not in flight."""
+        answer = self.request("tools.cancel", without_none(call_id=call_id, session_id=session_id))
+        return bool(answer["cancelled"])
 
     def interrupt(self, *, session_id: str | None = None) -> int:
-        """Lets the session's running calls end and skips those that wait. Gives how many were skipped."""
-        return self._loop.run(self._client.interrupt(session_id=session_id))
+        """Lets the session's running calls end and skips those that wait. Returns how many were skipped."""
+        answer = self.request("tools.interrupt", without_none(session_id=session_id))
+        return int(answer["skipped"])
+
+    # Events and provided tools.
 
     def events(
         self,
@@ -267,9 +319,13 @@ class Client:
         since: int | None = None,
         epoch: str | None = None,
     ) -> Events:
-        """Events from now on; `since` replays what the daemon still holds."""
-        events = self._client.events(kinds, session_id=session_id, since=since, epoch=epoch)
-        return Events(self._loop, self._loop.run(events.open()))
+        """Events of all kinds or some, of all sessions or one; `since` replays those that the daemon still holds.
+
+        The subscription starts at once.
+        """
+        names = [kinds] if isinstance(kinds, str) else None if kinds is None else list(kinds)
+        params = without_none(kinds=names, session_id=session_id, since=since, epoch=epoch)
+        return self._core.events(params)
 
     @overload
     def provide(self, function: F) -> F: ...
@@ -286,188 +342,31 @@ class Client:
         annotations: Mapping[str, bool] | None = None,
     ) -> Callable[[F], F]: ...
     def provide(self, function: F | None = None, **options: Any) -> F | Callable[[F], F]:
-        """Lends a function as a tool while this client is connected; connects if it is not. A decorator.
+        """Provides a function as a tool while this client is connected. A decorator. Connects if
+        the client is not connected.
 
-        The description is the docstring, the schema comes from the type hints. A parameter annotated with
-        `toold.Invocation` gets the call. What the function raises, the caller reads.
+        The docstring becomes the description, and the type hints become the schema. A parameter annotated with
+        `toold.Invocation` gets the call. Plain functions run in threads. The caller sees exceptions as errors.
         """
 
         def register(function: F) -> F:
-            self._loop.run(self._client.lend_tool(lent(function, **options)))
+            self._core.provide(provided_tool(function, **options))
             return function
 
         return register if function is None else register(function)
 
     def withdraw(self, name: str) -> None:
-        """Takes a lent tool back; its running calls end as failed."""
-        self._loop.run(self._client.withdraw(name))
+        """Withdraws a provided tool; its running calls fail."""
+        self._core.withdraw(name)
 
 
-class Call:
-    """A call in flight, from `Client.call`. Iterate over it for its progress; see `AsyncCall`."""
-
-    def __init__(self, loop: _Loop, call: AsyncCall) -> None:
-        self._loop = loop
-        self._call = call
-
-    @property
-    def id(self) -> str:
-        return self._call.id
-
-    def result(self, timeout: float | None = None) -> ToolResult:
-        """Waits for the answer, for so many seconds at most. The call goes on after a `RequestTimeout`."""
-        return self._loop.run(self._call.result(timeout))
-
-    def cancel(self) -> bool:
-        """Asks the daemon to cancel the call, whose result is then `CallCancelled`. False when it had ended already."""
-        return self._loop.run(self._call.cancel())
-
-    def done(self) -> bool:
-        """Whether the answer is there."""
-        return self._call.done()
-
-    def __iter__(self) -> Iterator[Progress]:
-        while (progress := self._loop.run(_next(self._call))) is not None:
-            yield progress
-
-    def __enter__(self) -> Call:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # A client that is closed has no calls.
-        with contextlib.suppress(Disconnected):
-            self._loop.run(self._call.__aexit__(kind, error, trace))
+def new_call_id() -> str:
+    """64 random bits, since call ids are unique in a session, and several clients may share one."""
+    return f"py-{secrets.token_hex(8)}"
 
 
-class Events:
-    """Events, from `Client.events`; ends with its block, with `close` or with the client. See `AsyncEvents`."""
-
-    def __init__(self, loop: _Loop, events: AsyncEvents) -> None:
-        self._loop = loop
-        self._events = events
-
-    def next(self, timeout: float | None = None) -> Event:
-        """The next event. Raises `RequestTimeout` after so many seconds, `StopIteration` at the end."""
-
-        async def take() -> Event | None:
-            try:
-                return await asyncio.wait_for(_next(self._events), timeout)
-            except asyncio.TimeoutError:
-                raise RequestTimeout(f"no event came in {timeout} s") from None
-
-        try:
-            event = self._loop.run(take())
-        except Disconnected:
-            if not self._loop.closed:
-                raise
-            event = None
-        if event is None:
-            raise StopIteration
-        return event
-
-    def close(self) -> None:
-        """Unsubscribes. Events that wait can still be taken."""
-        # A client that is closed has no subscriptions.
-        with contextlib.suppress(Disconnected):
-            self._loop.run(self._events.close())
-
-    def __iter__(self) -> Events:
-        return self
-
-    def __next__(self) -> Event:
-        return self.next()
-
-    def __enter__(self) -> Events:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class _Loop:
-    """An event loop in a thread, from its first use until it is closed, which happens when the process ends at last."""
-
-    # Those that run: a process that ends without closing them would leave their tasks in the middle.
-    running: ClassVar[set[_Loop]] = set()
-
-    def __init__(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._last = last
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._closed = False
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs it in the loop and waits; an exception here, such as `KeyboardInterrupt`, cancels it."""
-        try:
-            loop = self._started()
-        except BaseException:
-            work.close()
-            raise
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise Disconnected("the client is closed") from None
-        except BaseException:
-            future.cancel()
-            raise
-
-    def close(self) -> None:
-        """Runs what comes last, cancels the rest, and ends the thread."""
-        with self._lock:
-            loop, thread = self._loop, self._thread
-            closed, self._closed = self._closed, True
-        _Loop.running.discard(self)
-        if closed or loop is None or thread is None:
-            return
-
-        async def end() -> None:
-            await self._last()
-            others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
-
-        try:
-            asyncio.run_coroutine_threadsafe(end(), loop).result()
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._closed:
-                raise Disconnected("the client is closed")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                # A client that nobody closed must not keep the process from ending.
-                self._thread = threading.Thread(target=self._loop.run_forever, name="toold", daemon=True)
-                self._thread.start()
-                _Loop.running.add(self)
-            if threading.current_thread() is self._thread:
-                raise RuntimeError("a coroutine of this client must not wait for it: use AsyncClient there")
-            return self._loop
-
-
-@atexit.register
-def _close_all() -> None:
-    for loop in list(_Loop.running):
-        loop.close()
-
-
-async def _next(items: AsyncCall | AsyncEvents) -> Any:
-    """The next item; `None` at the end, since a future does not take `StopAsyncIteration`."""
-    try:
-        return await items.__anext__()
-    except StopAsyncIteration:
-        return None
+def _batch_call(call: BatchCall) -> dict[str, Any]:
+    if isinstance(call, Mapping):
+        return {"call_id": new_call_id(), **call}
+    name, arguments = call
+    return {"name": name, "arguments": dict(arguments), "call_id": new_call_id()}

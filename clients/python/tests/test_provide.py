@@ -9,19 +9,19 @@ from typing import Annotated, Any
 
 import pytest
 import toold
-from conftest import PATIENCE, Daemon
+from conftest import PATIENCE, DaemonFolders
 from toold import AsyncClient, Client, Invocation, Output
 
 
 @pytest.fixture
-def lender(daemon: Daemon) -> Iterator[Client]:
+def lender(daemon: DaemonFolders) -> Iterator[Client]:
     with Client(start=False, name="lender") as lender:
         lender.open_session(daemon.work)
         yield lender
 
 
 @pytest.fixture
-def caller(daemon: Daemon) -> Iterator[Client]:
+def caller(daemon: DaemonFolders) -> Iterator[Client]:
     """Works in the same folder, and may use what is lent."""
     with Client(start=False, name="caller", on_permission=lambda ask: ask.allow()) as caller:
         caller.open_session(daemon.work)
@@ -71,7 +71,7 @@ def test_results_have_all_that_a_tool_can_give(lender: Client, caller: Client) -
     assert crashed.is_error and "LookupError: no such city" in crashed.text
 
 
-def test_a_lent_function_tells_how_far_it_is(lender: Client, caller: Client, daemon: Daemon) -> None:
+def test_a_lent_function_tells_how_far_it_is(lender: Client, caller: Client, daemon: DaemonFolders) -> None:
     @lender.provide
     def work(call: Invocation) -> str:
         """Works"""
@@ -128,7 +128,7 @@ def test_a_name_that_is_taken_is_refused(lender: Client) -> None:
     assert "mine" in [tool.name for tool in lender.tools()]
 
 
-def test_tools_go_with_their_lender_and_come_back(lender: Client, caller: Client, daemon: Daemon) -> None:
+def test_tools_go_with_their_lender_and_come_back(lender: Client, caller: Client, daemon: DaemonFolders) -> None:
     @lender.provide
     def here() -> str:
         """Is here"""
@@ -148,7 +148,7 @@ def test_tools_go_with_their_lender_and_come_back(lender: Client, caller: Client
             events.next(PATIENCE)
 
 
-def test_coroutines_are_lent_before_and_after_connecting(caller: Client, daemon: Daemon) -> None:
+def test_coroutines_are_lent_before_and_after_connecting(caller: Client, daemon: DaemonFolders) -> None:
     async def scene() -> None:
         lender = AsyncClient(start=False, name="lender")
 

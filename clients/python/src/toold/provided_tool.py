@@ -64,17 +64,18 @@ class Invocation:
 
 
 @dataclasses.dataclass(frozen=True)
-class Lent:
-    """A function, and the tool that it is."""
+class ProvidedTool:
+    """A function and its description as a tool."""
 
     function: Callable[..., Any]
-    tool: dict[str, Any]
+    # As `tools.provide` takes it.
+    spec: dict[str, Any]
     # The parameter that gets the `Invocation`.
     wants_invocation: str | None
 
     @property
     def name(self) -> str:
-        return str(self.tool["name"])
+        return str(self.spec["name"])
 
     def arguments(self, invocation: Invocation, given: Mapping[str, Any]) -> dict[str, Any]:
         arguments = dict(given)
@@ -83,7 +84,7 @@ class Lent:
         return arguments
 
 
-def lent(
+def provided_tool(
     function: Callable[..., Any],
     *,
     name: str | None = None,
@@ -93,7 +94,7 @@ def lent(
     parallelizable: bool = False,
     timeout: float | None = None,
     annotations: Mapping[str, bool] | None = None,
-) -> Lent:
+) -> ProvidedTool:
     """Reads a function. Raises `TypeError` for a parameter that its hints do not describe."""
     hints = get_type_hints(function, include_extras=True)
     wants = [parameter for parameter, hint in hints.items() if hint is Invocation and parameter != "return"]
@@ -112,7 +113,7 @@ def lent(
         tool["label"] = label
     if timeout is not None:
         tool["timeout_ms"] = round(timeout * 1000)
-    return Lent(function, tool, wants[0] if wants else None)
+    return ProvidedTool(function, tool, wants[0] if wants else None)
 
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
