@@ -124,7 +124,7 @@ fact_of_its_own("another program at the socket is told from a daemon, and none i
     { "closes each connection", function(client) client:close() end },
   }
   for _, case in ipairs(cases) do
-    local socket = vim.env.TOOLD_SOCKET or require("toold.place").socket({})
+    local socket = vim.env.TOOLD_SOCKET or require("toold.paths").socket({})
     vim.fn.mkdir(vim.fn.fnamemodify(socket, ":h"), "p", 448)
     local server, clients = uv.new_pipe(false), {}
     assert(server:bind(socket))

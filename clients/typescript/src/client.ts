@@ -8,8 +8,8 @@ import { Connection, type Log } from "./connection.js";
 import { lacks, passedOn } from "./environment.js";
 import { Disconnected, errorOf, NotRead, NotRunning, RpcError } from "./errors.js";
 import { Events, type EventsOptions } from "./events.js";
-import { Lent, type LentTool, type Run } from "./lend.js";
-import { socketPath } from "./place.js";
+import { ProvidedFunction, type LentTool, type Run } from "./provide.js";
+import { socketPath } from "./paths.js";
 import type {
   CallProgress,
   Format,
@@ -162,7 +162,7 @@ export class Client implements AsyncDisposable {
   readonly #log: Log;
   readonly #routes = new Routes();
   readonly #responders = new Set<Responder>();
-  readonly #lent = new Set<Lent>();
+  readonly #provided = new Set<ProvidedFunction>();
   readonly #events = new Set<Events>();
   readonly #closing = new AbortController();
   #connection: Connection | undefined;
@@ -254,11 +254,11 @@ export class Client implements AsyncDisposable {
     const work = (signal?: AbortSignal) => this.#asked((connection) => this.#openOn(connection, params, signal));
     const session = await within(this.#timeout, "session.open", work);
     this.#sessionParams = { ...params, cwd: session.cwd, session_id: session.session_id };
-    // Lent tools belong to the session that they were lent in.
+    // ProvidedFunction tools belong to the session that they were lent in.
     const connection = await this.#ready();
-    for (const lent of this.#lent) {
-      await lent.takeDown();
-      await lent.stand(connection);
+    for (const provided of this.#provided) {
+      await provided.unregister();
+      await provided.restore(connection);
     }
     return session;
   }
@@ -394,7 +394,7 @@ export class Client implements AsyncDisposable {
     options: RequestOptions = {},
   ): Promise<Subscription<S>> {
     const subscription = new Subscription(method);
-    const work = (signal?: AbortSignal) => this.#asked((connection) => subscription.stand(connection, params, signal));
+    const work = (signal?: AbortSignal) => this.#asked((connection) => subscription.restore(connection, params, signal));
     await within(options.timeout ?? this.#timeout, method, work, options.signal);
     return subscription;
   }
@@ -415,12 +415,12 @@ export class Client implements AsyncDisposable {
    * Rejects with an `RpcError` when the name is taken.
    */
   provide<A = Record<string, unknown>>(tool: LentTool, run: Run<A>): Promise<() => Promise<void>> {
-    return this.#lend(new Lent({ tools: [tool] }, run, this.#log));
+    return this.#provide(new ProvidedFunction({ tools: [tool] }, run, this.#log));
   }
 
   /** Runs a built-in that needs a frontend: `subagent`, `compact` or `question`, by its role. See `provide`. */
   offer<A = Record<string, unknown>>(role: Role, run: Run<A>): Promise<() => Promise<void>> {
-    return this.#lend(new Lent({ roles: [role] }, run, this.#log));
+    return this.#provide(new ProvidedFunction({ roles: [role] }, run, this.#log));
   }
 
   // Below: how the connection is kept.
@@ -433,8 +433,8 @@ export class Client implements AsyncDisposable {
     return this.#options.reconnect ?? true;
   }
 
-  async #put(standing: Standing, what: string): Promise<void> {
-    await within(this.#timeout, what, (signal) => this.#asked((connection) => standing.stand(connection, signal)));
+  async #put(restorable: Restorable, what: string): Promise<void> {
+    await within(this.#timeout, what, (signal) => this.#asked((connection) => restorable.restore(connection, signal)));
   }
 
   async #respond(responder: Responder, what: string): Promise<() => Promise<void>> {
@@ -446,12 +446,12 @@ export class Client implements AsyncDisposable {
     };
   }
 
-  async #lend(lent: Lent): Promise<() => Promise<void>> {
-    await this.#put(lent, "tools.provide");
-    this.#lent.add(lent);
+  async #provide(provided: ProvidedFunction): Promise<() => Promise<void>> {
+    await this.#put(provided, "tools.provide");
+    this.#provided.add(provided);
     return async () => {
-      this.#lent.delete(lent);
-      await lent.takeDown();
+      this.#provided.delete(provided);
+      await provided.unregister();
     };
   }
 
@@ -509,9 +509,9 @@ export class Client implements AsyncDisposable {
     try {
       if (this.#closing.signal.aborted) throw new Disconnected("the client is closed");
       if (this.#sessionParams) await this.#openOn(connection, this.#sessionParams, this.#closing.signal);
-      for (const standing of this.#standing()) {
+      for (const restorable of this.#restorables()) {
         try {
-          await standing.stand(connection, this.#closing.signal);
+          await restorable.restore(connection, this.#closing.signal);
         } catch (error) {
           if (!again || !(error instanceof RpcError)) throw error;
           this.#log(`what stood on the last connection could not come back: ${error.message}`);
@@ -542,13 +542,13 @@ export class Client implements AsyncDisposable {
     return session;
   }
 
-  /** Lent tools last: who sees them there again finds the rest there too. */
-  #standing(): Standing[] {
-    return [...this.#events, ...this.#responders, ...this.#lent];
+  /** ProvidedFunction tools last: who sees them there again finds the rest there too. */
+  #restorables(): Restorable[] {
+    return [...this.#events, ...this.#responders, ...this.#provided];
   }
 
   #lost(): void {
-    for (const standing of [...this.#responders, ...this.#lent]) standing.end();
+    for (const restorable of [...this.#responders, ...this.#provided]) restorable.end();
     const closed = this.#closing.signal.aborted;
     if (closed || !this.#reconnect) {
       for (const events of this.#events) events.end(closed ? undefined : new Disconnected("the connection is gone"));
@@ -556,7 +556,7 @@ export class Client implements AsyncDisposable {
     }
     if (closed) return;
     this.#options.onConnection?.(false);
-    if (this.#reconnect && this.#standing().length > 0) {
+    if (this.#reconnect && this.#restorables().length > 0) {
       this.#returning ??= this.#return().finally(() => (this.#returning = undefined));
     }
   }
@@ -578,8 +578,8 @@ export class Client implements AsyncDisposable {
   }
 }
 
-interface Standing {
-  stand(connection: Connection, signal?: AbortSignal): Promise<void>;
+interface Restorable {
+  restore(connection: Connection, signal?: AbortSignal): Promise<void>;
 }
 
 /** 64 random bits: several clients may work in one session, where the ids of calls are unique. */

@@ -38,7 +38,7 @@ export class Events implements AsyncIterableIterator<Event>, AsyncDisposable {
   }
 
   /** @internal */
-  async stand(connection: Connection, signal?: AbortSignal): Promise<void> {
+  async restore(connection: Connection, signal?: AbortSignal): Promise<void> {
     const onItem = (event: Event) => this.#item(event);
     this.#subscription = await connection.subscribe("events.subscribe", this.#params, onItem, signal);
     this.#connection = connection;

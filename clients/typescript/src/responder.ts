@@ -42,7 +42,7 @@ export function isForWorkspace(ask: Ask): boolean {
 }
 
 export interface Responder {
-  stand(connection: Connection, signal?: AbortSignal): Promise<void>;
+  restore(connection: Connection, signal?: AbortSignal): Promise<void>;
   /** Nobody waits for answers any more. */
   end(): void;
   /** Ends, and lets the daemon know. */
@@ -64,7 +64,7 @@ function responder<S extends "permissions" | "questions", P extends { request_id
   log: Log,
 ): Responder {
   const open = new Map<string, AbortController>();
-  let standing: { connection: Connection; subscription: string } | undefined;
+  let active: { connection: Connection; subscription: string } | undefined;
 
   const end = () => {
     for (const over of open.values()) over.abort();
@@ -100,7 +100,7 @@ function responder<S extends "permissions" | "questions", P extends { request_id
   };
 
   return {
-    async stand(connection, signal) {
+    async restore(connection, signal) {
       end();
       const onItem = (item: PermissionEvent | QuestionEvent) => {
         if (item.type === "asked") {
@@ -111,13 +111,13 @@ function responder<S extends "permissions" | "questions", P extends { request_id
         open.delete(item.request_id);
       };
       const subscription = await connection.subscribe(`${subject}.subscribe`, {}, onItem, signal);
-      standing = { connection, subscription };
+      active = { connection, subscription };
     },
     end,
     async close() {
       end();
-      const { connection, subscription } = standing ?? {};
-      standing = undefined;
+      const { connection, subscription } = active ?? {};
+      active = undefined;
       if (!connection || !subscription || connection.lost !== undefined) return;
       connection.forget(subscription);
       await connection.request(`${subject}.unsubscribe`, { subscription }).catch(() => {});

@@ -11,7 +11,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { Connection, type Log } from "./connection.js";
 import { Disconnected, NotRunning, RequestTimeout, RpcError, StartFailed, Unreachable } from "./errors.js";
-import { findProgram } from "./place.js";
+import { findProgram } from "./paths.js";
 
 /** Milliseconds between two looks at a socket that nobody listens at yet. */
 const LOOK_EVERY = 10;

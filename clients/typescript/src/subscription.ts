@@ -26,7 +26,7 @@ export class Subscription<S extends keyof Subscriptions>
   }
 
   /** @internal */
-  async stand(connection: Connection, params: Subscriptions[S]["params"], signal?: AbortSignal): Promise<void> {
+  async restore(connection: Connection, params: Subscriptions[S]["params"], signal?: AbortSignal): Promise<void> {
     const onItem = (item: Subscriptions[S]["item"]) => {
       if (this.#queue.size < MAX_ITEMS) return this.#queue.put(item);
       this.#queue.end(new TooldError(`items of ${this.#method} were not taken in time`));

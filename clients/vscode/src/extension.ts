@@ -6,7 +6,7 @@
  */
 import * as vscode from "vscode";
 
-import { lend } from "./lent.js";
+import { provideEditor } from "./provided.js";
 import { Link, type Part } from "./link.js";
 import { Asks } from "./ui/asks.js";
 import { watchBuffers } from "./ui/buffers.js";
@@ -49,7 +49,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const open = () => {
     opened ??= (async () => {
       await link.open();
-      await lend(link.client, editor);
+      await provideEditor(link.client, editor);
     })().catch((error: unknown) => {
       opened = undefined;
       throw error;

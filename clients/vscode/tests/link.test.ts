@@ -7,7 +7,7 @@ import { text } from "toold";
 
 import { PATIENCE, ownFolders, test, TOOLD, type DaemonFolders } from "../../typescript/tests/folders.js";
 import { callForModel } from "../src/chat.js";
-import { lend } from "../src/lent.js";
+import { provideEditor } from "../src/provided.js";
 import { Link, type LinkOptions, type Part } from "../src/link.js";
 import { pluginNodes, problems, render, toolNodes } from "../src/nodes.js";
 import { Overlay } from "../src/overlay.js";
@@ -148,7 +148,7 @@ test("the editor's problems and selection are tools for others", async (t) => {
   const here = await ownFolders(t);
   const { link } = await linked(here, { onPermission: () => ({ action: "allow" }) });
   const path = join(here.work, "a.ts");
-  await lend(link.client, {
+  await provideEditor(link.client, {
     problems: () => [{ path, line: 1, column: 2, severity: "error", message: "no such name" }],
     selection: () => ({ path, firstLine: 1, lastLine: 1, text: "x", cursorLine: "x y", unsaved: false }),
   });

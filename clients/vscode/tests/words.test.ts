@@ -7,7 +7,7 @@ import { test } from "../../typescript/tests/folders.js";
 import { invocationMessage, texts } from "../src/chat.js";
 import { sides } from "../src/diff.js";
 import { argumentsOf, fieldsOf } from "../src/form.js";
-import { describeProblems, describeSelection, type EditorProblem } from "../src/lent.js";
+import { describeProblems, describeSelection, type EditorProblem } from "../src/provided.js";
 import { answerOf, askView, picks } from "../src/prompts.js";
 import { statusView } from "../src/status.js";
 

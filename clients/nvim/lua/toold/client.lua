@@ -29,7 +29,7 @@ local revision, epoch
 
 --- What is put up on each connection, in this order.
 local function standing()
-  return { require("toold.events"), require("toold.asks"), require("toold.questions"), require("toold.lend"), require("toold.buffers") }
+  return { require("toold.events"), require("toold.asks"), require("toold.questions"), require("toold.provide"), require("toold.buffers") }
 end
 
 function M.connected()
@@ -236,7 +236,7 @@ function M.move()
     if err then
       return vim.notify("toold: " .. err.message, vim.log.levels.WARN)
     end
-    require("toold.lend").move()
+    require("toold.provide").move()
     require("toold.buffers").move()
     M.refresh()
   end)

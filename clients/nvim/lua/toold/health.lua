@@ -27,8 +27,8 @@ local function answer(method)
   return result, err and err.message
 end
 
-local function check_program(options, place)
-  local program = place.program(options)
+local function check_program(options, paths)
+  local program = paths.program(options)
   if program then
     ok("a daemon can be started: " .. program)
   elseif options.start then
@@ -68,7 +68,7 @@ end
 
 function M.check()
   local toold = require("toold")
-  local place = require("toold.place")
+  local paths = require("toold.paths")
   local options = require("toold.config").options
   start("toold")
   if vim.fn.has("nvim-0.7") == 1 then
@@ -76,12 +76,12 @@ function M.check()
   else
     error_("Neovim 0.7 or later is needed")
   end
-  local socket = place.socket(options)
+  local socket = paths.socket(options)
   if not socket then
     return error_("there is no place for a socket", { "set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME" })
   end
   info("socket: " .. socket)
-  check_program(options, place)
+  check_program(options, paths)
   local done, err = false, nil
   toold.connect(function(failed)
     done, err = true, failed

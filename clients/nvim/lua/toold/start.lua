@@ -3,7 +3,7 @@
 --- Any number of clients may do this at once: the daemons settle among themselves, by a lock, which one serves,
 --- and the others end with status 0.
 
-local place = require("toold.place")
+local paths = require("toold.paths")
 local rpc = require("toold.rpc")
 
 local uv = vim.uv or vim.loop
@@ -43,7 +43,7 @@ end
 
 --- A daemon that this process has started; it goes on when the process ends. Or nil and why not.
 local function spawn(socket, options)
-  local program = place.program(options)
+  local program = paths.program(options)
   if not program then
     local named = options.toold and options.toold .. " is no program" or "found no toold in PATH; name one by `toold`"
     return nil, "can't start a daemon: " .. named
@@ -88,7 +88,7 @@ end
 --- Connects to a daemon that answers. `options`: `socket`, `toold`, `start_timeout_ms`; `may_start()` tells whether
 --- one is started when nobody listens. `callback(err, connection)`, once.
 function M.connect(options, may_start, callback)
-  local socket = place.socket(options)
+  local socket = paths.socket(options)
   if not socket then
     return callback({ message = "no place for a socket: set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME" })
   end

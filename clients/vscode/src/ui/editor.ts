@@ -1,7 +1,7 @@
 /** What the editor shows, for the tools that it lends. */
 import * as vscode from "vscode";
 
-import type { Editor, EditorProblem } from "../lent.js";
+import type { Editor, EditorProblem } from "../provided.js";
 
 const SEVERITIES: Record<vscode.DiagnosticSeverity, EditorProblem["severity"]> = {
   [0]: "error",

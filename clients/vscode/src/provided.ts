@@ -70,7 +70,7 @@ export const SELECTION: LentTool = {
 const MAX_PROBLEMS = 200;
 
 /** Lends both, as long as the client is connected. */
-export async function lend(client: Client, editor: Editor): Promise<void> {
+export async function provideEditor(client: Client, editor: Editor): Promise<void> {
   const diagnostics: Run<{ path?: string; severity?: EditorProblem["severity"] }> = (args, { cwd }) => {
     return describeProblems(editor.problems(), { ...args, cwd });
   };

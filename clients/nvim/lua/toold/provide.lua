@@ -2,7 +2,7 @@
 
 local client = require("toold.client")
 local config = require("toold.config")
-local tools = require("toold.lend.tools")
+local tools = require("toold.provide.tools")
 
 local M = {}
 

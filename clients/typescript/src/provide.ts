@@ -41,7 +41,7 @@ export interface Invocation {
 export type Run<A = Record<string, unknown>> = (args: A, call: Invocation) => unknown;
 
 /** One lent function, on one connection after another. */
-export class Lent {
+export class ProvidedFunction {
   readonly #params: { tools?: ProvidedTool[]; roles?: Role[] };
   readonly #run: Run<never>;
   readonly #log: Log;
@@ -55,14 +55,14 @@ export class Lent {
     this.#log = log;
   }
 
-  async stand(connection: Connection, signal?: AbortSignal): Promise<void> {
+  async restore(connection: Connection, signal?: AbortSignal): Promise<void> {
     const onItem = (item: InvocationItem) => this.#item(connection, item);
     this.#subscription = await connection.subscribe("tools.provide", this.#params, onItem, signal);
     this.#connection = connection;
   }
 
   /** Takes it back; running calls of it end as failed. */
-  async takeDown(): Promise<void> {
+  async unregister(): Promise<void> {
     this.end();
     const connection = this.#connection;
     const subscription = this.#subscription;
