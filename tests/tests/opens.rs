@@ -28,7 +28,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/times.rs", 1, "the folder of a file that a walk has judged, for its time"),
     // Plugins.
     ("lua/src/author.rs", 4, "the plugin that its author names, and a folder of the daemon's own to try it in"),
-    ("toold/src/trust.rs", 1, "names in a project's folder of plugins, for the person who trusts them"),
+    ("toold/src/config/trust.rs", 1, "names in a project's folder of plugins, for the person who trusts them"),
     // The user's own configuration names these: no project's may, which `projects_name_no_key_and_no_token` holds.
     ("toold/src/config/warnings.rs", 1, "names of plugins in the folders that the user's configuration names"),
     // The daemon's own folders.
@@ -38,12 +38,12 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("lua/src/registrations.rs", 7, "the daemon's own folder of registrations"),
     ("store/src/opening.rs", 3, "the daemon's own database"),
     ("store/src/refusals.rs", 6, "the daemon's own file of refusals, beside the database"),
-    ("toold/src/bundled.rs", 5, "the daemon's own folder of the plugins that it brings"),
-    ("toold/src/logging.rs", 1, "the daemon's own log"),
+    ("toold/src/config/bundled.rs", 5, "the daemon's own folder of the plugins that it brings"),
+    ("toold/src/lifecycle/logging.rs", 1, "the daemon's own log"),
     ("toold/src/main.rs", 1, "the daemon's own folder of state"),
-    ("toold/src/places.rs", 2, "the daemon's own folders"),
-    ("toold/src/remotes.rs", 1, "the daemon's own list of remote daemons"),
-    ("toold/src/spool.rs", 5, "the daemon's own spool"),
+    ("toold/src/config/paths.rs", 2, "the daemon's own folders"),
+    ("toold/src/config/remotes.rs", 1, "the daemon's own list of remote daemons"),
+    ("toold/src/lifecycle/spool.rs", 5, "the daemon's own spool"),
     ("toold/src/transport/http.rs", 1, "the daemon's own tokens"),
     ("toold/src/transport/unix.rs", 3, "the daemon's own socket"),
     ("toold/src/transport/unix/locks.rs", 1, "the daemon's own locks"),
@@ -56,8 +56,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/peer.rs", 1, "/proc"),
     ("toold/src/peer/agent_processes.rs", 5, "/proc"),
     ("toold/src/peer/ancestry.rs", 2, "/proc"),
-    ("toold/src/process.rs", 5, "/proc"),
-    ("toold/src/restart/above.rs", 1, "/proc"),
+    ("toold/src/lifecycle/process_statistics.rs", 5, "/proc"),
+    ("toold/src/lifecycle/restart/above.rs", 1, "/proc"),
 ];
 
 /// Functions of `std`, `tokio`, `rustix` and `libc` that take a path and go there.

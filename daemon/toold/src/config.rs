@@ -1,20 +1,34 @@
 //! The configuration: the user's `config.toml`, and what stands over it.
 //!
 //! Read whole or not at all: a file that cannot be read leaves the defaults, and the policy closed. What a
-//! project's own file says is [`project`]; what becomes of both is [`crate::in_force`].
+//! project's own file says is [`project`]; what becomes of both is [`crate::config::active_config`].
 
+pub mod active_config;
+pub mod bundled;
 pub mod command;
 pub mod fuzz;
+pub mod hooks;
+pub mod mcp_servers;
 mod names;
 mod nearest;
 pub mod overrides;
+pub mod paths;
+pub mod plugin_command;
+pub mod plugins;
 pub mod project;
+pub mod project_folder;
 pub mod read;
+pub mod remotes;
+pub mod sandbox;
 pub mod schema;
 pub mod show;
+pub mod skills;
 pub mod strict_rules;
+pub mod subagents;
+pub mod trust;
 mod warnings;
 pub mod watch;
+pub mod web;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -36,23 +50,23 @@ use toold_host::files;
 use toold_host::sandbox::Rules;
 use toold_proto::config::ConfigEntry;
 
-use crate::agents::SubagentConfig;
+use crate::config::hooks::HookConfig;
+use crate::config::mcp_servers::McpConfig;
 use crate::config::overrides::overrides;
+use crate::config::paths::Places;
 use crate::config::read::{Read, Text, read};
+use crate::config::remotes::RemoteSection;
+use crate::config::sandbox::SandboxConfig;
 use crate::config::strict_rules::StrictRule;
+use crate::config::subagents::SubagentConfig;
+use crate::config::web::{NetworkConfig, WebConfig};
 use crate::daemon::Options;
-use crate::hooks::{self, HookConfig};
-use crate::idle::DaemonConfig;
-use crate::logging::LogConfig;
-use crate::mcp_servers::McpConfig;
-use crate::metrics::MetricsConfig;
-use crate::places::Places;
-use crate::remotes::RemoteSection;
-use crate::sandbox::SandboxConfig;
-use crate::sessions::AgentsConfig;
-use crate::traces::TraceConfig;
-use crate::web::{NetworkConfig, WebConfig};
-use crate::workspaces::WorkspacesConfig;
+use crate::lifecycle::idle::DaemonConfig;
+use crate::lifecycle::logging::LogConfig;
+use crate::lifecycle::traces::TraceConfig;
+use crate::peer::sessions::AgentsConfig;
+use crate::peer::workspaces::WorkspacesConfig;
+use crate::rpc::metrics::MetricsConfig;
 
 /// Bytes of a configuration file.
 const MAX_BYTES: u64 = 1 << 20;

@@ -1,5 +1,7 @@
 //! The daemon as a value: what it holds, how it starts, how it stops. Two fit in one process.
 
+pub mod serve;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,26 +33,26 @@ use toold_proto::tool::SourceKind;
 use toold_remote::Remotes;
 use toold_store::Store;
 
-use crate::cleaning;
+use crate::config::active_config::ActiveConfig;
+use crate::config::paths::Places;
+use crate::config::sandbox::GuardTrials;
+use crate::config::skills::SkillTools;
 use crate::config::strict_rules::StrictRules;
 use crate::config::watch::ConfigWatch;
 use crate::config::{self, Loaded};
-use crate::connection::{self, ConnectionLimits, Served, Stream};
-use crate::frontends::Frontends;
-use crate::in_force::InForce;
-use crate::kept;
+use crate::lifecycle::cleaning;
+use crate::lifecycle::persistence;
+use crate::lifecycle::restart::HandOver;
+use crate::lifecycle::spool::SpoolDir;
+use crate::lifecycle::upgrade::Withheld;
 use crate::peer::Peer;
 use crate::peer::agent_processes::AgentProcesses;
-use crate::places::Places;
-use crate::restart::HandOver;
+use crate::peer::frontends::Frontends;
+use crate::peer::sessions::Shares;
+use crate::peer::workspaces::Workspaces;
 use crate::rpc;
-use crate::sandbox::GuardTrials;
-use crate::sessions::Shares;
-use crate::skills::SkillTools;
-use crate::spool::SpoolDir;
+use crate::rpc::connection::{self, ConnectionLimits, Served, Stream};
 use crate::transport::http::HttpSocket;
-use crate::upgrade::Withheld;
-use crate::workspaces::Workspaces;
 
 /// What a daemon is started with.
 #[derive(Clone, Debug)]
@@ -97,7 +99,7 @@ pub struct State {
     pub builtins: Arc<Shared>,
     pub skill_tools: SkillTools,
     pub options: Options,
-    pub(crate) in_force: InForce,
+    pub(crate) active_config: ActiveConfig,
     /// Processes that act for models.
     pub(crate) agent_processes: Arc<AgentProcesses>,
     /// Folders in which they may work.
@@ -161,14 +163,14 @@ impl Daemon {
         for problem in &loaded.problems {
             tracing::error!(problem, "the configuration is not whole");
         }
-        let store = Arc::new(kept::open(&options, &loaded));
+        let store = Arc::new(persistence::open(&options, &loaded));
         let frontends = Arc::<Frontends>::default();
         let own_files = own_files(&options)?;
         let mut engine = new_engine(&options, &loaded, &store);
         engine.roles = Some(frontends.clone());
         let engine = Arc::new(engine);
         let source = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: SourceScope::Global };
-        engine.hooks.replace(&crate::hooks::source(SourceScope::Global), loaded.hooks.clone());
+        engine.hooks.replace(&crate::config::hooks::source(SourceScope::Global), loaded.hooks.clone());
         let builtins = Arc::new(Shared::new(environment, options.places.of_builtins()));
         builtins.sandbox.replace(loaded.sandbox.clone());
         engine
@@ -182,14 +184,15 @@ impl Daemon {
         if let Err(error) = record::keep_in(&options.places.temporary_names()) {
             tracing::warn!(%error, "a kill in the middle of a change may leave a temporary file behind");
         }
-        let plugins = crate::plugins::start(&options, &loaded, &engine, &store, &builtins.sandbox, &builtins.web.http)?;
+        let plugins =
+            crate::config::plugins::start(&options, &loaded, &engine, &store, &builtins.sandbox, &builtins.web.http)?;
         let limits = Arc::new(ConnectionLimits {
             max_message: loaded.config.limits.message_bytes,
             max_subscriptions: loaded.config.limits.subscriptions_per_connection,
             ..ConnectionLimits::default()
         });
-        let mcp_servers = McpServers::new(&engine, crate::mcp_servers::options(&options));
-        let remote_options = crate::remotes::options(&options);
+        let mcp_servers = McpServers::new(&engine, crate::config::mcp_servers::options(&options));
+        let remote_options = crate::config::remotes::options(&options);
         let instance = remote_options.instance.clone();
         let remotes = Remotes::new(&engine, remote_options);
         let agent_processes = Arc::new(AgentProcesses::load(options.places.agent_processes()));
@@ -209,7 +212,7 @@ impl Daemon {
             builtins,
             skill_tools: SkillTools::default(),
             options,
-            in_force: InForce::new(loaded, strict),
+            active_config: ActiveConfig::new(loaded, strict),
             agent_processes,
             workspaces,
             shares: Shares::default(),
@@ -230,14 +233,14 @@ impl Daemon {
         });
         state.put_all_in_force();
         state.follow_configuration();
-        crate::mcp_servers::follow(&state);
-        crate::remotes::follow(&state);
-        crate::agents::follow(&state);
-        crate::web::follow(&state);
-        crate::skills::follow(&state);
+        crate::config::mcp_servers::follow(&state);
+        crate::config::remotes::follow(&state);
+        crate::config::subagents::follow(&state);
+        crate::config::web::follow(&state);
+        crate::config::skills::follow(&state);
         cleaning::start(&state);
         let methods = rpc::methods(state.clone())?;
-        let mcp = crate::mcp::new(&state);
+        let mcp = crate::rpc::mcp_host::new(&state);
         Ok(Self { state, methods, mcp })
     }
 
@@ -264,7 +267,7 @@ impl Daemon {
                     state.engine.events.emit(EventBody::SessionClosed { session_id });
                 }
                 if let Some((stream, ahead)) = other {
-                    crate::mcp::serve(&mcp, &state, &connection, stream, ahead).await;
+                    crate::rpc::mcp_host::serve(&mcp, &state, &connection, stream, ahead).await;
                 }
             })
         })
@@ -419,7 +422,7 @@ impl State {
 
     /// Where plugins are looked for, first to last.
     pub fn plugin_dirs(&self) -> Vec<PathBuf> {
-        crate::plugins::dirs(&self.options, &self.loaded())
+        crate::config::plugins::dirs(&self.options, &self.loaded())
     }
 }
 
@@ -454,7 +457,7 @@ fn new_engine(options: &Options, loaded: &Loaded, store: &Arc<Store>) -> Engine 
     engine.settings.store(Arc::new(loaded.config.settings()));
     engine.spool = Some(Arc::new(SpoolDir::new(options.places.spool())));
     engine.cache = ResultCache::new(loaded.config.cache.max_mib << 20, Some(Arc::new(Disk)));
-    kept::lend(store, &mut engine);
+    persistence::lend(store, &mut engine);
     engine
 }
 

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use toold::config::paths::Places;
 use toold::config::{self, command};
+use toold::daemon::serve::{self, Place};
 use toold::daemon::{DRAIN, Options};
-use toold::logging::{self, LogConfig, Logging};
-use toold::places::Places;
-use toold::restart::Heir;
-use toold::serve::{self, Place};
-use toold::service_manager;
-use toold::stop_deadline;
-use toold::traces::Traces;
+use toold::lifecycle::logging::{self, LogConfig, Logging};
+use toold::lifecycle::restart::Heir;
+use toold::lifecycle::service_manager;
+use toold::lifecycle::stop_deadline;
+use toold::lifecycle::traces::Traces;
 use toold_host::process::{keeper, launch, tool_mark};
 
 /// Gives memory back to the system also when one thread allocated it, another freed it, and both are idle since, which
@@ -224,8 +224,8 @@ fn refuse_below_a_daemon() -> anyhow::Result<()> {
 
 fn author(what: &PluginCommand) -> anyhow::Result<ExitCode> {
     let good = match what {
-        PluginCommand::Check { path } => toold::authors::check(path)?,
-        PluginCommand::Test { path } => runtime()?.block_on(toold::authors::test(path))?,
+        PluginCommand::Check { path } => toold::config::plugin_command::check(path)?,
+        PluginCommand::Test { path } => runtime()?.block_on(toold::config::plugin_command::test(path))?,
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

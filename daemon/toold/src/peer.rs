@@ -2,6 +2,9 @@
 
 pub mod agent_processes;
 mod ancestry;
+pub mod frontends;
+pub mod sessions;
+pub mod workspaces;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,6 +4,7 @@ mod audit;
 mod cache;
 mod calls;
 mod commands;
+pub mod connection;
 pub(crate) mod daemon;
 mod error;
 mod events;
@@ -11,6 +12,11 @@ mod files;
 mod hooks;
 mod located;
 mod mcp;
+pub mod mcp_host;
+pub mod message_budget;
+pub mod metrics;
+pub mod outboxes;
+pub mod parsed_memory;
 mod permissions;
 mod plugins;
 mod prompt;
@@ -37,10 +43,10 @@ use toold_engine::session::Session;
 use toold_proto::method::Method;
 use toold_proto::tool::SessionId;
 
-use crate::connection::{Connection, RequestScope, success};
 use crate::daemon::State;
+use crate::peer::sessions::{OpenerKind, SessionRequest};
+use crate::rpc::connection::{Connection, RequestScope, success};
 use crate::rpc::error::{internal, not_for, too_large, unknown};
-use crate::sessions::{OpenerKind, SessionRequest};
 
 /// All methods of the native dialect.
 pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {

@@ -1,5 +1,6 @@
 //! How clients reach the daemon.
 
+pub mod framing;
 pub mod http;
 pub mod stdio;
 pub mod unix;

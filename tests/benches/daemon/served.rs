@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toold::daemon::{Daemon, Options};
-use toold::places::Places;
+use toold::config::paths::Places;
 use toold::transport::unix::Socket;
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;

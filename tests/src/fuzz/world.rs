@@ -10,10 +10,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
 use tokio::runtime::Runtime;
-use toold::connection::Stream;
+use toold::rpc::connection::Stream;
 use toold::daemon::{Daemon, Options};
 use toold::peer::Peer;
-use toold::places::Places;
+use toold::config::paths::Places;
 use toold_proto::tool::Category;
 
 static WORLD: Mutex<Option<World>> = Mutex::new(None);

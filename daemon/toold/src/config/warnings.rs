@@ -5,10 +5,10 @@ use std::path::Path;
 use toold_engine::policy::Rule;
 use toold_host::files;
 
-use crate::bundled;
 use crate::config::Loaded;
+use crate::config::bundled;
+use crate::config::plugins;
 use crate::daemon::Options;
-use crate::plugins;
 
 /// In words for people, with their places. Reads folders.
 pub(super) fn warnings(options: &Options, loaded: &Loaded) -> Vec<String> {

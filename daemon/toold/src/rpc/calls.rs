@@ -10,9 +10,9 @@ use toold_proto::method::{CallsGet, CallsList};
 use toold_proto::provide::{CallInfo, CallList, CallState, GetCall, ListCalls};
 use toold_proto::tool::ToolResult;
 
+use crate::lifecycle::traces::carried;
 use crate::rpc::error::{of_call, unknown};
 use crate::rpc::{Module, Request, Right, add};
-use crate::traces::carried;
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<CallsList>(module, Right::Anyone, |request, list: ListCalls| {

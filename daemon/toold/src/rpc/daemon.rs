@@ -20,14 +20,14 @@ use toold_proto::method::{
 use toold_proto::openrpc;
 use toold_proto::plugin::PluginStatus;
 
+use crate::config::sandbox::trial_of_guard;
 use crate::config::show::with_defaults;
 use crate::daemon::{DRAIN, State};
-use crate::metrics;
-use crate::parsed;
-use crate::process;
+use crate::lifecycle::process_statistics;
 use crate::rpc::error::{internal, refused};
+use crate::rpc::metrics;
+use crate::rpc::parsed_memory;
 use crate::rpc::{Module, Request, Right, add, add_async, add_shaped};
-use crate::sandbox::trial_of_guard;
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<DaemonPing>(module, Right::Anyone, |_, _| Ok(Done {}))?;
@@ -160,14 +160,14 @@ pub(crate) fn status(state: &State) -> DaemonStatus {
         latency_window_s: latency::WINDOW.as_secs(),
         plugins,
         lua: state.plugins.machines(),
-        memory_bytes: process::resident_bytes(),
+        memory_bytes: process_statistics::resident_bytes(),
         message_memory: MessageMemory {
             taken_bytes: state.limits().parsed.taken(),
-            limit_bytes: parsed::ALL,
+            limit_bytes: parsed_memory::ALL,
             unread_bytes: state.limits().unread.taken() as u64,
         },
-        open_files: process::open_files(),
-        open_files_limit: process::open_files_limit(),
+        open_files: process_statistics::open_files(),
+        open_files_limit: process_statistics::open_files_limit(),
         problems: (state.config_problems().into_iter().chain(store.problems.iter().cloned()).chain(not_on_http))
             .chain(state.plugins.unheard().iter().cloned())
             .collect(),

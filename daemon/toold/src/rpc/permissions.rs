@@ -27,7 +27,7 @@ use toold_proto::permission::{
 };
 use toold_proto::tool::{Category, SessionId, ToolName};
 
-use crate::project::project_of;
+use crate::config::project_folder::project_of;
 use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::located::{for_onlooker, knows, located};
 use crate::rpc::subscription::{Subscriber, add_subscription};
@@ -300,7 +300,7 @@ fn explain(
 
 fn absolute(cwd: &str) -> Result<PathBuf, ErrorObjectOwned> {
     let path = absolute_path(cwd)?;
-    crate::project::real_dir(path).map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))
+    crate::config::project_folder::real_dir(path).map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))
 }
 
 fn absolute_path(cwd: &str) -> Result<&Path, ErrorObjectOwned> {

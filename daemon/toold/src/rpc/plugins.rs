@@ -17,12 +17,12 @@ use toold_proto::plugin::{
 use toold_proto::tool::{Source, SourceKind};
 use toold_store::trust::Switch;
 
+use crate::config::trust::{TrustError, files_of};
 use crate::daemon::State;
 use crate::rpc::commands::{command_info, is_seen};
 use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::hooks::describe;
 use crate::rpc::{Module, Request, Right, add_async, client_name, may_decide};
-use crate::trust::{TrustError, files_of};
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<PluginsList, _>(module, Right::Anyone, |request, params: ListPlugins| async move {

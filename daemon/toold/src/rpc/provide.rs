@@ -9,7 +9,7 @@ use toold_proto::daemon::Done;
 use toold_proto::method::{Subscription, ToolsProvide, ToolsProvideProgress, ToolsProvideResult};
 use toold_proto::provide::{Provide, ProvideProgress, ProvideResult};
 
-use crate::frontends::Loan;
+use crate::peer::frontends::Loan;
 use crate::rpc::error::{invalid_params, unknown};
 use crate::rpc::subscription::{Subscriber, add_subscription};
 use crate::rpc::{Module, Request, Right, add, decides};

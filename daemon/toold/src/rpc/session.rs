@@ -16,14 +16,14 @@ use toold_proto::session::{
 use toold_proto::tool::SessionId;
 use toold_proto::workspace::{ShareSession, SharedSession};
 
-use crate::connection::Connection;
+use crate::config::project_folder::real_dir;
 use crate::daemon::random_hex;
-use crate::project::real_dir;
-use crate::rpc::error::{invalid_params, object, refused, unknown};
-use crate::rpc::{Module, Request, Right, add, add_async, client_name};
-use crate::sessions::{
+use crate::peer::sessions::{
     MAX_ROOTS, MAX_VARIABLES, Opener, OpenerKind, SHARE_FOR, SessionRequest, is_share_code, opener_of, set_opener,
 };
+use crate::rpc::connection::Connection;
+use crate::rpc::error::{invalid_params, object, refused, unknown};
+use crate::rpc::{Module, Request, Right, add, add_async, client_name};
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<SessionOpen, _>(module, Right::Anyone, open)?;

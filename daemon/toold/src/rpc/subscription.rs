@@ -8,7 +8,7 @@ use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use serde_json::value::to_raw_value;
 use toold_proto::method::Subscription;
 
-use crate::outboxes::Writer;
+use crate::rpc::outboxes::Writer;
 
 use super::{Module, Request, read_params, scope};
 

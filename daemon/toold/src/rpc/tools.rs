@@ -25,12 +25,12 @@ use toold_proto::method::{ToolsCancel, ToolsExecute, ToolsExecuteBatch, ToolsInt
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{CallId, SessionId, Tool, ToolResult};
 
-use crate::outboxes::Writer;
+use crate::lifecycle::traces::in_trace_of;
 use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
 use crate::rpc::located::{located, may_read};
+use crate::rpc::outboxes::Writer;
 use crate::rpc::{Module, Request, Right, add, add_async, add_shaped};
-use crate::traces::in_trace_of;
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_shaped::<ToolsList, _, _, _>(module, Right::Anyone, list)?;
@@ -262,9 +262,8 @@ fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, Erro
         return Ok(found.path);
     }
     match may_read(engine, session, &found.path) {
-        Verdict::Allow => {
-            crate::project::real_dir(&found.path).map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}")))
-        }
+        Verdict::Allow => crate::config::project_folder::real_dir(&found.path)
+            .map_err(|error| invalid_params(&format!("cwd: {cwd}: {error}"))),
         // Whether there is such a folder shows when a tool was allowed to look there.
         Verdict::Ask => Ok(found.path),
         Verdict::Deny => Err(invalid_params(&format!("cwd: {cwd} may not be read: name another folder"))),

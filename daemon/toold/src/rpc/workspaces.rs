@@ -6,10 +6,10 @@ use jsonrpsee::types::ErrorObjectOwned;
 use toold_proto::method::{WorkspacesAllow, WorkspacesForget, WorkspacesList};
 use toold_proto::workspace::{NameWorkspace, WorkspaceList};
 
-use crate::project::real_dir;
+use crate::config::project_folder::real_dir;
+use crate::peer::workspaces::without_dots;
 use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::{Module, Request, Right, add, add_async};
-use crate::workspaces::without_dots;
 
 pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add::<WorkspacesList>(module, Right::Decider, |request, _| Ok(list(&request)))?;

@@ -36,11 +36,11 @@ use toold_engine::call::Principal;
 use toold_host::files;
 use toold_mcp::server::http::{HttpOptions, McpHttp};
 
+use crate::config::mcp_servers::McpConfig;
+use crate::config::paths::{Places, private_dir};
 use crate::daemon::{Daemon, random_hex};
-use crate::mcp_servers::McpConfig;
-use crate::metrics;
-use crate::parsed::Refusal;
-use crate::places::{Places, private_dir};
+use crate::rpc::metrics;
+use crate::rpc::parsed_memory::Refusal;
 use crate::transport::http::connections::{ConnectionPlace, Connections, CountedStream};
 use crate::transport::http::names::Names;
 

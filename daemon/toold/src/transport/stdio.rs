@@ -10,7 +10,7 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
-use crate::connection::{Stream, fd_hung_up};
+use crate::rpc::connection::{Stream, fd_hung_up};
 
 /// Pipes are read without blocking, which is faster; all else goes through tokio's threads.
 pub enum Stdio {

@@ -15,11 +15,11 @@ use rustix::fs::Mode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::connection::{Stream, fd_hung_up};
+use crate::config::paths::private_dir_checked;
 use crate::daemon::Daemon;
+use crate::lifecycle::restart::{Offer, above};
 use crate::peer::Peer;
-use crate::places::private_dir_checked;
-use crate::restart::{Offer, above};
+use crate::rpc::connection::{Stream, fd_hung_up};
 use crate::transport::room::room;
 use crate::transport::unix::locks::Locks;
 

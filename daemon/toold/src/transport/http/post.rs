@@ -19,10 +19,10 @@ use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
 
 use super::{Answer, refusal};
-use crate::connection::{Stream, failure};
 use crate::daemon::Daemon;
-use crate::framing::Framing;
 use crate::peer::Peer;
+use crate::rpc::connection::{Stream, failure};
+use crate::transport::framing::Framing;
 
 /// What is on its way between the request and its connection.
 const ON_THE_WAY: usize = 64 * 1024;

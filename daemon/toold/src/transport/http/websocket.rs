@@ -19,10 +19,10 @@ use toold_remote::websocket::{Bounds, Lines, accept_key};
 
 use super::connections::ConnectionPlace;
 use super::{Answer, refusal};
-use crate::connection::{Stream, failure};
 use crate::daemon::Daemon;
-use crate::framing::Framing;
 use crate::peer::Peer;
+use crate::rpc::connection::{Stream, failure};
+use crate::transport::framing::Framing;
 
 /// What a client offers beside its token, and is answered with (RFC 6455, section 1.9).
 const PROTOCOL: &str = "toold";

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use toold_proto::socket::lock_path;
 
 use super::BindError;
-use crate::places::private_dir;
+use crate::config::paths::private_dir;
 
 /// Held as long as the daemon lives; the files stay.
 pub struct Locks {

@@ -10,7 +10,7 @@ use toold_proto::tool::{Category, SessionId};
 use toold_proto::upgrade::{UpgradeChange, UpgradeKind};
 
 use crate::daemon::State;
-use crate::sessions::{Opener, OpenerKind};
+use crate::peer::sessions::{Opener, OpenerKind};
 
 /// A report is for a person to read.
 const MAX_CHANGES: usize = 1_000;

@@ -26,10 +26,10 @@ use tokio::time::timeout;
 use toold_proto::daemon::Restarted;
 
 use crate::daemon::Options;
-pub use crate::restart::channel::Offer;
-use crate::restart::channel::Word;
-pub use crate::restart::heir::{Heir, Teller};
-use crate::service_manager;
+pub use crate::lifecycle::restart::channel::Offer;
+use crate::lifecycle::restart::channel::Word;
+pub use crate::lifecycle::restart::heir::{Heir, Teller};
+use crate::lifecycle::service_manager;
 
 /// How long the next daemon may take to be ready, and then to go.
 const READY_WITHIN: Duration = Duration::from_secs(60);

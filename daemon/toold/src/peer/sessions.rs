@@ -21,10 +21,10 @@ use toold_proto::session::ClientInfo;
 use toold_proto::tool::SessionId;
 
 use crate::config;
+use crate::config::project_folder::{project_of, real_dir};
 use crate::daemon::{State, random_hex};
 use crate::peer::Peer;
-use crate::project::{project_of, real_dir};
-use crate::workspaces::{ClientGate, is_wide, without_dots};
+use crate::peer::workspaces::{ClientGate, is_wide, without_dots};
 
 /// `[agents]`: clients that act for a model.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -19,12 +19,12 @@ use toold_proto::config::{ConfigEntry, ReloadedConfig};
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
+use crate::config::hooks;
 use crate::config::project::ProjectFile;
+use crate::config::sandbox::SandboxConfig;
 use crate::config::strict_rules::StrictRules;
 use crate::config::{self, Loaded};
 use crate::daemon::State;
-use crate::hooks;
-use crate::sandbox::SandboxConfig;
 
 /// How many projects without a session stay open: the next session there finds its plugins loaded.
 const LINGERING: usize = 16;
@@ -49,7 +49,7 @@ const AT_START: &[&str] = &[
 ];
 
 /// The configurations, as they were read last.
-pub struct InForce {
+pub struct ActiveConfig {
     loaded: watch::Sender<Arc<Loaded>>,
     /// As it was when the daemon started, for the keys that count from the start on.
     at_start: Arc<Loaded>,
@@ -82,7 +82,7 @@ impl Open {
 
 type Projects<'p> = MutexGuard<'p, BTreeMap<PathBuf, Open>>;
 
-impl InForce {
+impl ActiveConfig {
     /// `strict`: what the files denied when they were read last.
     pub fn new(loaded: Loaded, strict: StrictRules) -> Self {
         let at_start = Arc::new(loaded);
@@ -108,18 +108,19 @@ impl InForce {
 impl State {
     /// The user's configuration in service. Ask anew where it matters: it is replaced when the file changes.
     pub fn loaded(&self) -> Arc<Loaded> {
-        self.in_force.loaded.borrow().clone()
+        self.active_config.loaded.borrow().clone()
     }
 
     /// Tells when another configuration of the user is in service.
     pub fn loaded_changes(&self) -> watch::Receiver<Arc<Loaded>> {
-        self.in_force.loaded.subscribe()
+        self.active_config.loaded.subscribe()
     }
 
     /// Runs `put` now, and again after each change of what the user or a project configures, until the daemon stops.
     /// It may block but for the first time. See [`State::loaded`] and [`State::trusted_configs`].
     pub fn follow(self: &Arc<Self>, put: impl Fn(&State) + Send + Sync + 'static) {
-        let (mut loaded, mut projects) = (self.in_force.loaded.subscribe(), self.in_force.changes.subscribe());
+        let (mut loaded, mut projects) =
+            (self.active_config.loaded.subscribe(), self.active_config.changes.subscribe());
         put(self);
         let (state, put) = (self.clone(), Arc::new(put));
         self.engine.tasks.spawn(async move {
@@ -142,24 +143,24 @@ impl State {
 
     /// The configurations of open projects, each as a person trusted it last.
     pub fn trusted_configs(&self) -> Vec<Arc<ProjectFile>> {
-        self.in_force.lock().values().filter_map(|open| open.trusted.clone()).collect()
+        self.active_config.lock().values().filter_map(|open| open.trusted.clone()).collect()
     }
 
     /// The configuration of a project as it is now, and whether it is trusted; `None` while the project is not open.
     pub fn project_file(&self, project: &Path) -> Option<(Arc<ProjectFile>, bool)> {
-        self.in_force.lock().get(project).map(|open| (open.file.clone(), open.is_trusted()))
+        self.active_config.lock().get(project).map(|open| (open.file.clone(), open.is_trusted()))
     }
 
     /// What is wrong with the configurations, in words for people: the newest files', in force or not.
     pub fn config_problems(&self) -> Vec<String> {
         let mut problems = self.user_config_problems();
-        problems.extend(self.in_force.lock().values().flat_map(|open| open.file.problems.clone()));
+        problems.extend(self.active_config.lock().values().flat_map(|open| open.file.problems.clone()));
         problems
     }
 
     /// The same of the user's configuration alone.
     pub fn user_config_problems(&self) -> Vec<String> {
-        let rejected = self.in_force.rejected().clone();
+        let rejected = self.active_config.rejected().clone();
         if rejected.is_empty() { self.loaded().problems.clone() } else { rejected }
     }
 
@@ -202,7 +203,7 @@ impl State {
     }
 
     fn enter(&self, project: &Path) {
-        let mut projects = self.in_force.lock();
+        let mut projects = self.active_config.lock();
         if let Some(open) = projects.get_mut(project) {
             open.sessions += 1;
             return;
@@ -217,7 +218,7 @@ impl State {
     }
 
     fn leave(&self, project: &Path) {
-        let mut projects = self.in_force.lock();
+        let mut projects = self.active_config.lock();
         if let Some(open) = projects.get_mut(project) {
             open.sessions = open.sessions.saturating_sub(1);
             open.left = Instant::now();
@@ -250,13 +251,13 @@ impl State {
             for problem in &problems {
                 tracing::error!(problem, "the configuration stays as it was");
             }
-            *self.in_force.rejected() = problems.clone();
+            *self.active_config.rejected() = problems.clone();
             self.engine.events.emit(changed(problems.clone()));
             return ReloadedConfig { applied: false, problems, needs_restart: Vec::new() };
         }
-        let projects = self.in_force.lock();
-        self.in_force.loaded.send_replace(next.clone());
-        self.in_force.rejected().clear();
+        let projects = self.active_config.lock();
+        self.active_config.loaded.send_replace(next.clone());
+        self.active_config.rejected().clear();
         self.engine.settings.store(Arc::new(next.config.settings()));
         self.engine.limits.set(next.config.limits.calls_per_connection, next.config.limits.calls);
         self.engine.hooks.replace(&hooks::source(SourceScope::Global), next.hooks.clone());
@@ -264,7 +265,7 @@ impl State {
         self.put_in_force(&projects);
         drop(projects);
         // Not of the file before: whoever asks again, or after the daemon has seen the change itself, hears the same.
-        let needs_restart = differing(&self.in_force.at_start.entries, &next.entries, AT_START);
+        let needs_restart = differing(&self.active_config.at_start.entries, &next.entries, AT_START);
         tracing::info!(file, ?needs_restart, "the configuration was read anew");
         self.engine.events.emit(changed(Vec::new()));
         ReloadedConfig { applied: true, problems: Vec::new(), needs_restart }
@@ -274,7 +275,7 @@ impl State {
     pub fn reload_project(&self, project: &Path) {
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file);
-        let mut projects = self.in_force.lock();
+        let mut projects = self.active_config.lock();
         let Some(open) = projects.get_mut(project) else { return };
         if open.file.digest == file.digest && open.file.problems == file.problems && open.is_trusted() == trusted {
             return;
@@ -295,7 +296,7 @@ impl State {
     /// Reads everything anew, whether it changed or not; the answer is of the user's configuration. Blocks.
     pub fn reload_all(&self) -> ReloadedConfig {
         let reloaded = self.reload();
-        let open: Vec<PathBuf> = self.in_force.lock().keys().cloned().collect();
+        let open: Vec<PathBuf> = self.active_config.lock().keys().cloned().collect();
         open.iter().for_each(|project| self.reload_project(project));
         reloaded
     }
@@ -305,7 +306,7 @@ impl State {
         if self.watch.take_change(&self.options.config_file()) {
             self.reload();
         }
-        let open: Vec<PathBuf> = self.in_force.lock().keys().cloned().collect();
+        let open: Vec<PathBuf> = self.active_config.lock().keys().cloned().collect();
         for project in open {
             if self.watch.take_change(&config::project::file_of(&project)) {
                 self.reload_project(&project);
@@ -315,13 +316,13 @@ impl State {
 
     /// Looks again at what persons trust, and which plugins they switched.
     pub fn decisions_changed(&self) {
-        let projects = self.in_force.lock();
+        let projects = self.active_config.lock();
         self.put_in_force(&projects);
     }
 
     /// Puts what was read at the start in force.
     pub(crate) fn put_all_in_force(&self) {
-        self.put_in_force(&self.in_force.lock());
+        self.put_in_force(&self.active_config.lock());
     }
 
     fn sandbox_of(&self, trusted: &ProjectFile) -> Option<Rules> {
@@ -339,7 +340,7 @@ impl State {
         policy.private.extend(self.own_files.iter().cloned());
         policy.lost_refusals = self.store.lost_refusals();
         policy = self.with_strict_rules(policy, &loaded);
-        policy.control.extend(crate::plugins::dirs(&self.options, &loaded));
+        policy.control.extend(crate::config::plugins::dirs(&self.options, &loaded));
         for (project, open) in projects {
             policy = open.file.add_rules(policy, home, open.is_trusted());
             policy = self.with_strict_rules_of(policy, &open.file);
@@ -347,7 +348,7 @@ impl State {
             if !open.is_trusted() {
                 policy = trusted.add_allows(policy, home);
             }
-            policy.control.extend(crate::plugins::paths_of(trusted, &self.options));
+            policy.control.extend(crate::config::plugins::paths_of(trusted, &self.options));
             let scope = SourceScope::Project(project.clone());
             let mut made = Vec::new();
             for hook in &trusted.config.hooks {
@@ -366,16 +367,16 @@ impl State {
         self.engine.policy_changed();
         let trusted: Vec<(PathBuf, Option<Arc<ProjectFile>>)> =
             projects.iter().map(|(project, open)| (project.clone(), open.trusted.clone())).collect();
-        let arrangement = crate::plugins::arrangement(&self.options, &loaded, &self.store, &trusted);
+        let arrangement = crate::config::plugins::arrangement(&self.options, &loaded, &self.store, &trusted);
         self.plugins.arrange(|now| *now = arrangement);
-        self.in_force.changes.send_modify(|changes| *changes += 1);
+        self.active_config.changes.send_modify(|changes| *changes += 1);
     }
 }
 
 impl State {
     /// Keeps what the user's configuration denies, or adds what it denied before something in it could not be read.
     fn with_strict_rules(&self, policy: Policy, loaded: &Loaded) -> Policy {
-        let (strict, file) = (&self.in_force.strict, self.options.config_file());
+        let (strict, file) = (&self.active_config.strict, self.options.config_file());
         if loaded.problems.is_empty() {
             strict.remember(&file, loaded.strict_rules(), loaded.hooks.len());
             return policy;
@@ -390,15 +391,15 @@ impl State {
         let home = self.options.places.home.as_deref();
         if file.is_whole(home) {
             // A project's hooks count once this very text of it is trusted.
-            self.in_force.strict.remember(&file.path, file.strict_rules(home), 0);
+            self.active_config.strict.remember(&file.path, file.strict_rules(home), 0);
             return policy;
         }
         self.with_kept(policy, &file.path, &file.place_of_kept(home), 0)
     }
 
     fn with_kept(&self, policy: Policy, file: &Path, place: &RulePlace, hooks_in_force: usize) -> Policy {
-        let mut policy = policy.with_rules(self.in_force.strict.of(file, place));
-        policy.lost_refusals = policy.lost_refusals.or_else(|| self.in_force.strict.problem(file, hooks_in_force));
+        let mut policy = policy.with_rules(self.active_config.strict.of(file, place));
+        policy.lost_refusals = policy.lost_refusals.or_else(|| self.active_config.strict.problem(file, hooks_in_force));
         policy
     }
 }

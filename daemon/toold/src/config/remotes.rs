@@ -15,8 +15,8 @@ use toold_remote::RemoteOptions;
 use toold_remote::config::{Reach, RemoteConfig};
 
 use crate::config;
+use crate::config::paths::private_dir;
 use crate::daemon::{Options, State, random_bytes, random_hex};
-use crate::places::private_dir;
 
 /// One `[remotes.NAME]`: another daemon, whose tools are called `NAME_tool` here. Exactly one of `command` and `url`
 /// says how it is reached.

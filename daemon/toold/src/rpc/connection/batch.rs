@@ -17,8 +17,8 @@ use toold_proto::error;
 use super::message::{RawRequest, bytes, failure, not_json, read_id};
 use super::requests::{Place, Started, refused};
 use super::{RequestId, Server, TURN};
-use crate::budget::Share;
-use crate::parsed::{Held, beside_others};
+use crate::rpc::message_budget::Share;
+use crate::rpc::parsed_memory::{Held, beside_others};
 
 /// Requests of one batch.
 const MAX_REQUESTS: usize = 20_000;
@@ -239,7 +239,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::budget::Budget;
+    use crate::rpc::message_budget::Budget;
 
     #[test]
     fn requests_are_found_where_they_stand() {

@@ -17,7 +17,7 @@ use toold_lua::registrations::KeptRegistrations;
 use toold_store::trust::{Switch, TrustKind};
 use toold_store::{Store, StoreError};
 
-use crate::bundled;
+use crate::config::bundled;
 use crate::config::project::ProjectFile;
 use crate::config::{Loaded, PluginsConfig, expand_home};
 use crate::daemon::Options;

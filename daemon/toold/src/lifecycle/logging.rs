@@ -25,9 +25,9 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
+use crate::config::paths::private_dir;
 use crate::daemon::State;
-use crate::places::private_dir;
-use crate::traces::Traces;
+use crate::lifecycle::traces::Traces;
 
 /// `[log]`
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]

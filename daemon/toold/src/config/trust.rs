@@ -11,10 +11,10 @@ use toold_lua::content::{Content, is_plugin};
 use toold_proto::plugin::{ContentFile, TrustItem, TrustReport, TrustedBy, TrustedKind};
 use toold_store::trust::{TrustKind, Trusted};
 
+use crate::config::plugins::{folders_of, paths_of};
 use crate::config::project::{ProjectFile, file_of};
+use crate::config::project_folder::project_of;
 use crate::daemon::State;
-use crate::plugins::{folders_of, paths_of};
-use crate::project::project_of;
 
 /// Why nothing was trusted.
 #[derive(Debug, thiserror::Error)]

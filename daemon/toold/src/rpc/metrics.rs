@@ -15,7 +15,7 @@ use toold_proto::cache::CacheStats;
 use toold_proto::daemon::DaemonStatus;
 
 use crate::daemon::State;
-use crate::process;
+use crate::lifecycle::process_statistics;
 use crate::rpc::daemon::status;
 
 /// `[metrics]`
@@ -136,7 +136,7 @@ fn of_process(status: &DaemonStatus, out: &mut Out) -> fmt::Result {
     out.bytes("process_resident_memory", "Resident memory", status.memory_bytes)?;
     out.some("process_open_fds", "Open file descriptors", status.open_files)?;
     out.some("process_max_fds", "How many there may be", status.open_files_limit)?;
-    let Some(process) = process::statistics() else { return Ok(()) };
+    let Some(process) = process_statistics::statistics() else { return Ok(()) };
     out.bytes("process_virtual_memory", "Virtual memory", Some(process.virtual_bytes))?;
     out.gauge("process_threads", "Threads", process.threads)?;
     let seconds = Some(&Unit::Seconds);

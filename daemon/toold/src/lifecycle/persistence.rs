@@ -13,9 +13,9 @@ use toold_store::sessions::SavedSession;
 use toold_store::{Retention, Sessions, Store};
 
 use crate::config::Loaded;
-use crate::connection::Connection;
 use crate::daemon::{Options, State};
-use crate::sessions::{Opener, OpenerKind, SessionRequest, opener_of};
+use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, opener_of};
+use crate::rpc::connection::Connection;
 
 /// Opens the database. Never fails: what is wrong with it is in its problems.
 pub fn open(options: &Options, loaded: &Loaded) -> Store {

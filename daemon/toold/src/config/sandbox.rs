@@ -9,9 +9,9 @@ use toold_host::process::tool_mark;
 use toold_host::sandbox::{Mode, Rules, try_guard};
 use toold_proto::daemon::GuardTrial;
 
+use crate::config::paths::Places;
 use crate::config::{Loaded, expand_home};
 use crate::daemon::State;
-use crate::places::Places;
 
 /// What confines the commands of `bash` and of plugins. Hooks are the user's own commands, and are not confined.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -9,12 +9,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use toold_host::process::keeper;
 
 use crate::daemon::{Daemon, Options};
-use crate::idle::idle;
-use crate::logging::Logging;
+use crate::lifecycle::idle::idle;
+use crate::lifecycle::logging::Logging;
+use crate::lifecycle::restart::{Heir, Next, Order, Teller};
+use crate::lifecycle::service_manager;
+use crate::lifecycle::stop_deadline;
 use crate::peer::Peer;
-use crate::restart::{Heir, Next, Order, Teller};
-use crate::service_manager;
-use crate::stop_deadline;
 use crate::transport::stdio::Stdio;
 use crate::transport::unix::{BindError, Socket};
 

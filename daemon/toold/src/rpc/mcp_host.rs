@@ -19,11 +19,11 @@ use toold_mcp::server::{Called, ClientRights, Host, Kind, Mcp, MetaTools, Wanted
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
-use crate::connection::{Connection, Stream};
 use crate::daemon::{State, random_bytes, random_hex};
-use crate::parsed;
 use crate::peer::Peer;
-use crate::sessions::{Opener, OpenerKind, SessionRequest, set_opener};
+use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, set_opener};
+use crate::rpc::connection::{Connection, Stream};
+use crate::rpc::parsed_memory;
 
 /// Most clients wait for an answer longer than this.
 const TASK_AFTER_MS: u64 = 20_000;
@@ -78,7 +78,7 @@ pub(crate) async fn serve<S: Stream + 'static>(
     let listens = stream.0.clone();
     let options = StreamOptions {
         max_message: state.limits().max_message,
-        max_weight: parsed::ONE / 2,
+        max_weight: parsed_memory::ONE / 2,
         max_requests: state.limits().max_requests,
         hung_up: Box::new(move || lock(&listens).hung_up()),
         stop: state.stopping(),
@@ -190,7 +190,7 @@ impl Host for DaemonHost {
     }
 
     fn in_trace_of(&self, traceparent: &str, call: Called) -> Called {
-        crate::traces::in_trace_of(Some(traceparent), call).boxed()
+        crate::lifecycle::traces::in_trace_of(Some(traceparent), call).boxed()
     }
 
     fn cancelled(&self) -> CancellationToken {

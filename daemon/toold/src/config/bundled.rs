@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::config::paths::{Places, private_dir};
 use crate::daemon::random_hex;
-use crate::places::{Places, private_dir};
 
 macro_rules! carried {
     ($($name:literal),+ $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../plugins/", $name)))),+]
+        &[$(($name, include_str!(concat!("../../../../plugins/", $name)))),+]
     };
 }
 

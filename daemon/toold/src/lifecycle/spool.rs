@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use toold_engine::spool::Spool;
 use toold_proto::tool::{CallId, SessionId};
 
-use crate::places::private_dir;
+use crate::config::paths::private_dir;
 
 /// A folder with one folder for each session.
 pub struct SpoolDir(PathBuf);

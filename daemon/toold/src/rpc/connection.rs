@@ -34,11 +34,11 @@ use pending::Pending;
 pub(crate) use transfer::fd_hung_up;
 use transfer::{Moved, exchange, write};
 
-use crate::budget::{Budget, Share};
-use crate::framing::{self, Found, Framing, Splitter};
-use crate::outboxes::{Outbox, Outboxes};
-use crate::parsed::Memory;
 use crate::peer::Peer;
+use crate::rpc::message_budget::{Budget, Share};
+use crate::rpc::outboxes::{Outbox, Outboxes};
+use crate::rpc::parsed_memory::Memory;
+use crate::transport::framing::{self, Found, Framing, Splitter};
 
 /// What the transport sets for all connections.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use toold_proto::error;
 
 use super::message::{RawRequest, Text, by_position, bytes, failure, not_json, read_id, success};
 use super::{Dialect, Reply, RequestId, RequestScope, Responding, Server};
-use crate::parsed::{Held, Refusal, beside_others};
+use crate::rpc::parsed_memory::{Held, Refusal, beside_others};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {

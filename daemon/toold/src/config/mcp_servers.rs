@@ -17,12 +17,12 @@ use toold_host::environment::Environment;
 use toold_mcp::client::McpOptions;
 use toold_mcp::client::config::{Reach, ServerConfig};
 
+use crate::config::paths::Places;
 use crate::config::{self, expand_home};
 use crate::daemon::{Options, State};
-use crate::places::Places;
-use crate::workspaces::folder;
+use crate::peer::workspaces::folder;
 
-use crate::mcp::{McpClientConfig, MetaToolsConfig};
+use crate::rpc::mcp_host::{McpClientConfig, MetaToolsConfig};
 
 /// `[mcp]`: the Model Context Protocol, both sides.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

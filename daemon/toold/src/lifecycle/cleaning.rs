@@ -10,7 +10,7 @@ use toold_engine::detached;
 use toold_proto::event::EventBody;
 
 use crate::daemon::State;
-use crate::spool::SpoolDir;
+use crate::lifecycle::spool::SpoolDir;
 
 /// How often is looked while the daemon is in use. Folders may be over their limits for so long.
 const EVERY: Duration = Duration::from_secs(4);
