@@ -9,34 +9,50 @@ use toold_proto::tool::{CallId, SessionId, ToolResult};
 
 use crate::client::Client;
 use crate::error::ClientError;
-use crate::progress::Queue;
+use crate::progress::ProgressQueue;
 
 /// A call of a tool, from [`Client::execute`].
 ///
-/// It runs whether or not its progress is taken. Dropping it before its answer came cancels it,
+/// It runs whether or not its progress is read. Dropping it before its answer came cancels it,
 /// unless it was made with `detach`.
 #[derive(Debug)]
-pub struct Call {
+pub struct CallHandle {
     client: Client,
     call_id: CallId,
     session_id: Option<SessionId>,
-    queue: Arc<Queue>,
+    queue: Arc<ProgressQueue>,
     answer: oneshot::Receiver<Result<ToolResult, ClientError>>,
 }
 
-impl Call {
+impl Client {
+    /// Calls a tool. The request is sent whether or not the [`CallHandle`] is awaited.
+    ///
+    /// An absent `call_id` is made here. Set `progress` to receive any.
+    ///
+    /// # Errors
+    ///
+    /// Only [`ClientError::CallIdInUse`]; every other error is the call's answer.
+    pub fn execute(&self, mut execute: Execute) -> Result<CallHandle, ClientError> {
+        let call_id = execute.call_id.get_or_insert_with(|| self.new_call_id()).clone();
+        let Some(queue) = self.routes().open(&call_id) else {
+            return Err(ClientError::CallIdInUse(call_id.to_string()));
+        };
+        Ok(send(self, call_id, queue, execute))
+    }
+}
+
+impl CallHandle {
     pub fn id(&self) -> &CallId {
         &self.call_id
     }
 
-    /// The next thing the call tells, in order; `None` when its answer is there and everything was
-    /// taken. When 16 MiB wait to be taken, what comes is dropped and the next one says how many
-    /// were. Cancel-safe.
+    /// The call's next progress, in order; `None` when its answer has come and all progress was read. When 16 MiB wait
+    /// to be read, later progress is dropped, and the next one that fits counts how many were. Cancel-safe.
     pub async fn progress(&mut self) -> Option<CallProgress> {
         self.queue.take().await
     }
 
-    /// Waits for the answer. Progress that was not taken is lost.
+    /// Waits for the answer. Progress that was not read is lost.
     pub async fn answer(mut self) -> Result<ToolResult, ClientError> {
         match (&mut self.answer).await {
             Ok(answer) => answer,
@@ -51,23 +67,24 @@ impl Call {
     }
 }
 
-/// Sends the call on its way. `execute.call_id` is set by the caller and unique.
-pub(crate) fn start(client: &Client, call_id: CallId, queue: Arc<Queue>, execute: Execute) -> Call {
+/// Sends the call. `execute.call_id` is set by the caller, and unique.
+fn send(client: &Client, call_id: CallId, queue: Arc<ProgressQueue>, execute: Execute) -> CallHandle {
     let (mut sender, answer) = oneshot::channel();
     let session_id = execute.session_id.clone();
-    let call = Call { client: client.clone(), call_id: call_id.clone(), session_id: session_id.clone(), queue, answer };
+    let call =
+        CallHandle { client: client.clone(), call_id: call_id.clone(), session_id: session_id.clone(), queue, answer };
     let client = client.clone();
     tokio::spawn(async move {
         let detached = execute.detach;
         let answer = tokio::select! {
             biased;
-            // Sent at once: the daemon cancels it even if it has not begun to run.
+            // Sent at once: the daemon cancels the call even if it has not begun to run.
             () = sender.closed(), if !detached => None,
             answer = client.call::<ToolsExecute>(execute) => Some(answer),
         };
         client.routes().close(&call_id);
         match answer {
-            // The receiver may be gone by now; then nobody wants to know.
+            // The handle may have been dropped meanwhile.
             Some(answer) => drop(sender.send(answer)),
             None => drop(cancel(&client, &call_id, session_id.as_ref()).await),
         }

@@ -30,9 +30,9 @@ pub enum ClientError {
     /// The daemon ended with a bad status before it served; `words` is what it wrote.
     #[error("{} did not start: {status}{}", program.display(), quoted(words))]
     StartFailed { program: PathBuf, status: std::process::ExitStatus, words: String },
-    /// A daemon that was started does not listen, or the one that listens does not answer; `how` tells how that shows.
-    #[error("the daemon at {} {how} after {} s{}{}", socket.display(), waited.as_secs(), held_by(holder.as_deref()), quoted(words))]
-    NoAnswer { socket: PathBuf, how: NoAnswer, waited: Duration, holder: Option<Box<Holder>>, words: String },
+    /// A daemon that was started does not listen, or the one that listens does not answer; `reason` says how that shows.
+    #[error("the daemon at {} {reason} after {} s{}{}", socket.display(), waited.as_secs(), held_by(holder.as_deref()), quoted(words))]
+    NoAnswer { socket: PathBuf, reason: NoAnswerReason, waited: Duration, holder: Option<Box<Holder>>, words: String },
     /// Another program listens at the socket.
     #[error("{} is not the socket of a daemon: {} answered {said:?}; stop that program, or set TOOLD_SOCKET to another path", socket.display(), program(holder.as_deref()))]
     NotADaemon { socket: PathBuf, holder: Option<Box<Holder>>, said: String },
@@ -58,7 +58,7 @@ pub enum ClientError {
 
 /// How it shows that a daemon does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoAnswer {
+pub enum NoAnswerReason {
     /// It takes connections, or nobody listens yet, and nothing comes.
     Silence,
     /// It ends each connection before its first answer.
@@ -69,7 +69,7 @@ pub enum NoAnswer {
     Request(&'static str),
 }
 
-impl fmt::Display for NoAnswer {
+impl fmt::Display for NoAnswerReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Silence => f.write_str("does not answer"),

@@ -1,7 +1,7 @@
 //! A typed client of toold, for Rust programs.
 //!
 //! [`Client`] is a connection; [`Client::call`] makes one request by the types of
-//! [`toold_proto::method`]; [`Client::execute`] calls a tool and gives a [`Call`], which streams its
+//! [`toold_proto::method`]; [`Client::execute`] calls a tool and gives a [`CallHandle`], which streams its
 //! progress, can be cancelled, and ends with an answer. [`start`] finds and starts the daemon.
 //! [`Client::open_session`] passes the variables of [`environment`]; its answer says whether the session's tools may work
 //! in the folder, and which variables are ignored.
@@ -16,12 +16,14 @@ pub mod models;
 pub mod start;
 pub mod subscription;
 
+mod link;
+mod patience;
 mod progress;
 mod transport;
 
-pub use call::Call;
+pub use call::CallHandle;
 pub use client::Client;
-pub use error::{ClientError, NoAnswer, RpcError};
+pub use error::{ClientError, NoAnswerReason, RpcError};
 pub use holder::Holder;
 pub use start::StartOptions;
 pub use subscription::Items;

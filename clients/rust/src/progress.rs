@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use toold_proto::call::CallProgress;
@@ -14,7 +15,7 @@ const MAX_WAITING: usize = 16 << 20;
 
 /// How one connection ends.
 #[derive(Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct ConnectionEnd {
     /// The daemon said that another one takes over, behind everything else that it said.
     replaced: AtomicBool,
     /// What came first, when it is not what a daemon says.
@@ -25,11 +26,11 @@ pub(crate) struct Ending {
 
 /// The calls in flight of one client.
 #[derive(Debug, Default)]
-pub(crate) struct Routes {
-    queues: Mutex<HashMap<CallId, Arc<Queue>>>,
+pub(crate) struct ProgressRoutes {
+    queues: Mutex<HashMap<CallId, Arc<ProgressQueue>>>,
 }
 
-impl Ending {
+impl ConnectionEnd {
     pub(crate) fn set_ended(&self) {
         self.ended.notify_one();
     }
@@ -57,21 +58,21 @@ impl Ending {
     }
 }
 
-impl Routes {
+impl ProgressRoutes {
     /// `None` while a call of that id is in flight.
-    pub(crate) fn open(&self, call_id: &CallId) -> Option<Arc<Queue>> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn open(&self, call_id: &CallId) -> Option<Arc<ProgressQueue>> {
+        let mut queues = self.queues.lock();
         if queues.contains_key(call_id) {
             return None;
         }
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(ProgressQueue::default());
         queues.insert(call_id.clone(), Arc::clone(&queue));
         Some(queue)
     }
 
     /// After this the queue gives what it holds and then ends.
     pub(crate) fn close(&self, call_id: &CallId) {
-        let queue = self.queues.lock().unwrap_or_else(PoisonError::into_inner).remove(call_id);
+        let queue = self.queues.lock().remove(call_id);
         if let Some(queue) = queue {
             queue.close();
         }
@@ -80,7 +81,7 @@ impl Routes {
     /// Never blocks. What belongs to no call in flight is dropped.
     pub(crate) fn deliver(&self, params: &RawValue) {
         let Ok(progress) = serde_json::from_str::<CallProgress>(params.get()) else { return };
-        let queue = self.queues.lock().unwrap_or_else(PoisonError::into_inner).get(&progress.call_id).cloned();
+        let queue = self.queues.lock().get(&progress.call_id).cloned();
         if let Some(queue) = queue {
             queue.push(progress, params.get().len());
         }
@@ -90,22 +91,22 @@ impl Routes {
 /// Progress of one call that nobody has taken yet. When 16 MiB wait, what comes is dropped, and the
 /// next one that fits says how many were.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    state: Mutex<State>,
+pub(crate) struct ProgressQueue {
+    state: Mutex<QueueState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     items: VecDeque<(CallProgress, usize)>,
     bytes: usize,
     dropped: u64,
     closed: bool,
 }
 
-impl Queue {
+impl ProgressQueue {
     fn push(&self, mut progress: CallProgress, bytes: usize) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.bytes + bytes > MAX_WAITING {
             state.dropped += 1 + progress.dropped.unwrap_or(0);
             return;
@@ -121,7 +122,7 @@ impl Queue {
     }
 
     fn close(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.state.lock().closed = true;
         self.changed.notify_one();
     }
 
@@ -129,7 +130,7 @@ impl Queue {
     pub(crate) async fn take(&self) -> Option<CallProgress> {
         loop {
             {
-                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut state = self.state.lock();
                 if let Some((progress, bytes)) = state.items.pop_front() {
                     state.bytes -= bytes;
                     return Some(progress);
@@ -155,7 +156,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_counts_what_it_drops() {
-        let queue = Queue::default();
+        let queue = ProgressQueue::default();
         queue.push(message(0), MAX_WAITING);
         queue.push(message(1), 1);
         queue.push(CallProgress { dropped: Some(3), ..message(5) }, 1);

@@ -15,9 +15,9 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
 use toold_proto::socket::log_path;
 
-use crate::client::{Handshake, Link};
-use crate::error::{ClientError, NoAnswer};
+use crate::error::{ClientError, NoAnswerReason};
 use crate::holder;
+use crate::link::{LinkHandshake, RpcLink};
 
 /// How a daemon is started.
 #[derive(Clone, Debug)]
@@ -63,8 +63,8 @@ pub(crate) async fn connect(socket: &Path) -> Result<UnixStream, ClientError> {
 }
 
 /// What one attempt to reach a daemon came to.
-enum Attempt {
-    Reached(Link),
+enum ConnectAttempt {
+    Reached(RpcLink),
     /// Nobody listens.
     Nobody,
     /// It ended before its first answer, or hands its socket over: the next attempt meets another one.
@@ -76,26 +76,34 @@ enum Attempt {
 }
 
 /// Connects once, and speaks with who is there. What is said first may be said again to another daemon.
-async fn attempt(socket: &Path, deadline: Instant, handshake: &Handshake<'_>) -> Result<Attempt, ClientError> {
+async fn attempt(
+    socket: &Path,
+    deadline: Instant,
+    handshake: &LinkHandshake<'_>,
+) -> Result<ConnectAttempt, ClientError> {
     let stream = match connect(socket).await {
         Ok(stream) => stream,
-        Err(ClientError::NotRunning { .. }) => return Ok(Attempt::Nobody),
+        Err(ClientError::NotRunning { .. }) => return Ok(ConnectAttempt::Nobody),
         Err(ClientError::Connect { source, .. }) if source.kind() == io::ErrorKind::WouldBlock => {
-            return Ok(Attempt::Full);
+            return Ok(ConnectAttempt::Full);
         }
         Err(error) => return Err(error),
     };
-    match timeout_at(deadline, handshake.over(stream, socket)).await {
-        Ok(Ok(reached)) => Ok(Attempt::Reached(reached)),
-        Ok(Err(ClientError::Disconnected(_) | ClientError::Replaced)) => Ok(Attempt::Gone),
+    match timeout_at(deadline, handshake.run(stream, socket)).await {
+        Ok(Ok(reached)) => Ok(ConnectAttempt::Reached(reached)),
+        Ok(Err(ClientError::Disconnected(_) | ClientError::Replaced)) => Ok(ConnectAttempt::Gone),
         Ok(Err(error)) => Err(error),
-        Err(_) => Ok(Attempt::Silent),
+        Err(_) => Ok(ConnectAttempt::Silent),
     }
 }
 
 /// Connects to a daemon that answers; again and again while one gives way to another. `was_there`: one was a moment
 /// ago, so that nobody listening is a pause between two.
-pub(crate) async fn reach(socket: &Path, was_there: bool, handshake: &Handshake<'_>) -> Result<Link, ClientError> {
+pub(crate) async fn reach(
+    socket: &Path,
+    was_there: bool,
+    handshake: &LinkHandshake<'_>,
+) -> Result<RpcLink, ClientError> {
     reach_within(socket, was_there, PATIENCE, handshake).await
 }
 
@@ -103,29 +111,29 @@ pub(crate) async fn reach_within(
     socket: &Path,
     mut was_there: bool,
     patience: Duration,
-    handshake: &Handshake<'_>,
-) -> Result<Link, ClientError> {
+    handshake: &LinkHandshake<'_>,
+) -> Result<RpcLink, ClientError> {
     let deadline = Instant::now() + patience;
-    let (mut pause, mut before) = (LOOK_EVERY, NoAnswer::Silence);
+    let (mut pause, mut before) = (LOOK_EVERY, NoAnswerReason::Silence);
     loop {
-        let how = match attempt(socket, deadline, handshake).await? {
-            Attempt::Reached(reached) => return Ok(reached),
-            Attempt::Nobody if !was_there || Instant::now() >= deadline => {
+        let reason = match attempt(socket, deadline, handshake).await? {
+            ConnectAttempt::Reached(reached) => return Ok(reached),
+            ConnectAttempt::Nobody if !was_there || Instant::now() >= deadline => {
                 return Err(ClientError::NotRunning { socket: socket.to_owned() });
             }
-            Attempt::Nobody => NoAnswer::Silence,
-            Attempt::Gone => {
+            ConnectAttempt::Nobody => NoAnswerReason::Silence,
+            ConnectAttempt::Gone => {
                 was_there = true;
-                NoAnswer::Hangup
+                NoAnswerReason::Hangup
             }
-            Attempt::Full => NoAnswer::FullQueue,
+            ConnectAttempt::Full => NoAnswerReason::FullQueue,
             // Time was up in the middle of one more attempt.
-            Attempt::Silent => before,
+            ConnectAttempt::Silent => before,
         };
         if Instant::now() >= deadline {
-            return Err(no_answer(socket, how, patience, String::new()));
+            return Err(no_answer(socket, reason, patience, String::new()));
         }
-        before = how;
+        before = reason;
         sleep(pause).await;
         pause = LOOK_AT_LEAST_EVERY.min(pause * 2);
     }
@@ -134,29 +142,29 @@ pub(crate) async fn reach_within(
 pub(crate) async fn connect_or_start(
     socket: &Path,
     options: &StartOptions,
-    handshake: &Handshake<'_>,
-) -> Result<Link, ClientError> {
+    handshake: &LinkHandshake<'_>,
+) -> Result<RpcLink, ClientError> {
     let deadline = Instant::now() + options.wait;
-    let mut started: Option<Started> = None;
-    let (mut pause, mut before) = (LOOK_EVERY, NoAnswer::Silence);
+    let mut started: Option<SpawnedDaemon> = None;
+    let (mut pause, mut before) = (LOOK_EVERY, NoAnswerReason::Silence);
     loop {
-        let (there, how) = match attempt(socket, deadline, handshake).await? {
-            Attempt::Reached(reached) => return Ok(reached),
-            Attempt::Nobody => (false, NoAnswer::Silence),
+        let (listens, reason) = match attempt(socket, deadline, handshake).await? {
+            ConnectAttempt::Reached(reached) => return Ok(reached),
+            ConnectAttempt::Nobody => (false, NoAnswerReason::Silence),
             // Somebody listened, and may go on doing so: another daemon that took over, or a program that is none.
-            Attempt::Gone => (true, NoAnswer::Hangup),
-            Attempt::Full => (true, NoAnswer::FullQueue),
+            ConnectAttempt::Gone => (true, NoAnswerReason::Hangup),
+            ConnectAttempt::Full => (true, NoAnswerReason::FullQueue),
             // Time was up in the middle of one more attempt.
-            Attempt::Silent => (true, before),
+            ConnectAttempt::Silent => (true, before),
         };
         if Instant::now() >= deadline {
-            let words = started.as_ref().map(Started::words).unwrap_or_default();
-            return Err(no_answer(socket, how, options.wait, words));
+            let words = started.as_ref().map(SpawnedDaemon::words).unwrap_or_default();
+            return Err(no_answer(socket, reason, options.wait, words));
         }
-        before = how;
+        before = reason;
         match &mut started {
-            _ if there => pause = LOOK_AT_LEAST_EVERY.min(pause * 2),
-            None => started = Some(Started::spawn(socket, options)?),
+            _ if listens => pause = LOOK_AT_LEAST_EVERY.min(pause * 2),
+            None => started = Some(SpawnedDaemon::spawn(socket, options)?),
             Some(running) => {
                 if let Some(status) = running.ended()? {
                     if !status.success() {
@@ -167,7 +175,7 @@ pub(crate) async fn connect_or_start(
                         });
                     }
                     if running.since.elapsed() >= START_AGAIN_AFTER {
-                        started = Some(Started::spawn(socket, options)?);
+                        started = Some(SpawnedDaemon::spawn(socket, options)?);
                     }
                 }
             }
@@ -176,12 +184,12 @@ pub(crate) async fn connect_or_start(
     }
 }
 
-pub(crate) fn no_answer(socket: &Path, how: NoAnswer, waited: Duration, words: String) -> ClientError {
-    ClientError::NoAnswer { socket: socket.to_owned(), how, waited, holder: holder::of(socket), words }
+pub(crate) fn no_answer(socket: &Path, reason: NoAnswerReason, waited: Duration, words: String) -> ClientError {
+    ClientError::NoAnswer { socket: socket.to_owned(), reason, waited, holder: holder::of(socket), words }
 }
 
 /// A daemon that this process has started.
-struct Started {
+struct SpawnedDaemon {
     program: PathBuf,
     child: Child,
     since: Instant,
@@ -190,7 +198,7 @@ struct Started {
     log_start: u64,
 }
 
-impl Started {
+impl SpawnedDaemon {
     fn spawn(socket: &Path, options: &StartOptions) -> Result<Self, ClientError> {
         let program = match &options.program {
             Some(program) => program.clone(),

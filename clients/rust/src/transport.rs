@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use toold_proto::daemon::{CLOSING, Closing};
 
-use crate::progress::{Ending, Routes};
+use crate::progress::{ConnectionEnd, ProgressRoutes};
 
 /// The daemon reads messages of 16 MiB by default; the envelope of a request fits in the rest.
 pub(crate) const MAX_PARAMS: usize = (16 << 20) - 4096;
@@ -26,18 +26,18 @@ const MAX_RECEIVED: usize = 64 << 20;
 /// How long what a daemon said last is waited for, once it takes nothing more.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-pub(crate) struct Sender<W> {
+pub(crate) struct LineSender<W> {
     writer: W,
-    ending: Arc<Ending>,
+    ending: Arc<ConnectionEnd>,
 }
 
-impl<W> Sender<W> {
-    pub(crate) fn new(writer: W, ending: Arc<Ending>) -> Self {
+impl<W> LineSender<W> {
+    pub(crate) fn new(writer: W, ending: Arc<ConnectionEnd>) -> Self {
         Self { writer, ending }
     }
 }
 
-impl<W: AsyncWrite + Send + Unpin + 'static> TransportSenderT for Sender<W> {
+impl<W: AsyncWrite + Send + Unpin + 'static> TransportSenderT for LineSender<W> {
     type Error = io::Error;
 
     async fn send(&mut self, message: String) -> Result<(), io::Error> {
@@ -60,21 +60,21 @@ impl<W: AsyncWrite + Send + Unpin + 'static> TransportSenderT for Sender<W> {
     }
 }
 
-pub(crate) struct Receiver<R> {
+pub(crate) struct LineReceiver<R> {
     reader: BufReader<R>,
-    routes: Arc<Routes>,
-    ending: Arc<Ending>,
+    routes: Arc<ProgressRoutes>,
+    ending: Arc<ConnectionEnd>,
     /// A message came: a daemon is at the other end.
     speaks: bool,
 }
 
-impl<R: AsyncRead + Send + Unpin + 'static> Receiver<R> {
-    pub(crate) fn new(reader: R, routes: Arc<Routes>, ending: Arc<Ending>) -> Self {
+impl<R: AsyncRead + Send + Unpin + 'static> LineReceiver<R> {
+    pub(crate) fn new(reader: R, routes: Arc<ProgressRoutes>, ending: Arc<ConnectionEnd>) -> Self {
         Self { reader: BufReader::with_capacity(64 << 10, reader), routes, ending, speaks: false }
     }
 }
 
-impl<R: AsyncRead + Send + Unpin + 'static> TransportReceiverT for Receiver<R> {
+impl<R: AsyncRead + Send + Unpin + 'static> TransportReceiverT for LineReceiver<R> {
     type Error = io::Error;
 
     async fn receive(&mut self) -> Result<ReceivedMessage, io::Error> {
@@ -86,7 +86,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> TransportReceiverT for Receiver<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> Receiver<R> {
+impl<R: AsyncRead + Unpin> LineReceiver<R> {
     async fn next_message(&mut self) -> Result<ReceivedMessage, io::Error> {
         if !self.speaks {
             self.hear_a_daemon().await?;
@@ -121,7 +121,7 @@ impl<R: AsyncRead + Unpin> Receiver<R> {
 /// How much is shown of what another program says, in characters.
 const MAX_SHOWN: usize = 60;
 
-impl<R: AsyncRead + Unpin> Receiver<R> {
+impl<R: AsyncRead + Unpin> LineReceiver<R> {
     /// Fails as soon as what comes first cannot be a message: other protocols may wait for more before they end a line.
     async fn hear_a_daemon(&mut self) -> io::Result<()> {
         let read = self.reader.fill_buf().await?;
@@ -146,11 +146,11 @@ impl<R: AsyncRead + Unpin> Receiver<R> {
 
 fn is_json_rpc(line: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Message<'a> {
+    struct JsonRpcVersion<'a> {
         #[serde(borrow)]
         jsonrpc: Option<&'a str>,
     }
-    let message: Result<Message<'_>, _> = serde_json::from_slice(line);
+    let message: Result<JsonRpcVersion<'_>, _> = serde_json::from_slice(line);
     message.is_ok_and(|message| message.jsonrpc == Some("2.0"))
 }
 
@@ -177,28 +177,28 @@ async fn read_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>) -> io::Resul
 /// The params of a progress notification; `None` for any other message.
 fn progress(line: &[u8]) -> Option<&RawValue> {
     #[derive(Deserialize)]
-    struct Notification<'a> {
+    struct ProgressNotification<'a> {
         method: &'a str,
         #[serde(borrow)]
         params: &'a RawValue,
     }
     // The search is much cheaper than parsing a large answer just to see what it is.
     memmem::find(line, br#""tools.progress""#)?;
-    let notification: Notification<'_> = serde_json::from_slice(line).ok()?;
+    let notification: ProgressNotification<'_> = serde_json::from_slice(line).ok()?;
     (notification.method == "tools.progress").then_some(notification.params)
 }
 
 /// A daemon's last words, when another one serves from then on.
 fn says_that_another_takes_over(line: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Notification {
+    struct ClosingNotification {
         method: String,
         params: Closing,
     }
     if line.len() > 4096 || memmem::find(line, CLOSING.as_bytes()).is_none() {
         return false;
     }
-    let notification: Result<Notification, _> = serde_json::from_slice(line);
+    let notification: Result<ClosingNotification, _> = serde_json::from_slice(line);
     notification.is_ok_and(|said| said.method == CLOSING && said.params.reason == "restart")
 }
 
@@ -206,18 +206,18 @@ fn says_that_another_takes_over(line: &[u8]) -> bool {
 /// would close the connection with words that say nothing, so it is closed with the daemon's.
 fn answer_to_nothing(line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct ErrorAnswer {
         id: Value,
-        error: Error,
+        error: AnsweredError,
     }
     #[derive(Deserialize)]
-    struct Error {
+    struct AnsweredError {
         message: String,
     }
     if line.len() > 4096 || memmem::find(line, br#""error""#).is_none() {
         return None;
     }
-    let answer: Answer = serde_json::from_slice(line).ok()?;
+    let answer: ErrorAnswer = serde_json::from_slice(line).ok()?;
     answer.id.is_null().then_some(answer.error.message)
 }
 

@@ -9,20 +9,20 @@ use toold_proto::event::SubscribeEvents;
 use toold_proto::method::{DaemonPing, EventsSubscribe, ToolsSchema};
 use toold_proto::tool::CallId;
 
-struct Peer {
+struct TestPeer {
     reader: BufReader<ReadHalf<DuplexStream>>,
     writer: WriteHalf<DuplexStream>,
 }
 
-fn pair() -> (Client, Peer) {
+fn pair() -> (Client, TestPeer) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (reader, writer) = tokio::io::split(ours);
     let client = Client::over(reader, writer).unwrap();
     let (reader, writer) = tokio::io::split(theirs);
-    (client, Peer { reader: BufReader::new(reader), writer })
+    (client, TestPeer { reader: BufReader::new(reader), writer })
 }
 
-impl Peer {
+impl TestPeer {
     async fn request(&mut self) -> Value {
         let mut line = String::new();
         assert_ne!(self.reader.read_line(&mut line).await.unwrap(), 0, "the client has closed the stream");

@@ -10,13 +10,13 @@ use tempfile::TempDir;
 use toold_client::{Client, ClientError, StartOptions};
 use toold_proto::socket::log_path;
 
-struct Place {
+struct FakeProgram {
     folder: TempDir,
     options: StartOptions,
 }
 
 /// A folder with a program of the given shell script.
-fn place(script: &str) -> Place {
+fn place(script: &str) -> FakeProgram {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("toold");
     // Renamed into place: a file that is open for writing, here or in a child of another test that
@@ -26,10 +26,10 @@ fn place(script: &str) -> Place {
     let status = std::process::Command::new("cp").arg(folder.path().join("new")).arg(&program).status().unwrap();
     assert!(status.success());
     let options = StartOptions { program: Some(program), wait: Duration::from_secs(10) };
-    Place { folder, options }
+    FakeProgram { folder, options }
 }
 
-impl Place {
+impl FakeProgram {
     fn socket(&self) -> PathBuf {
         self.folder.path().join("run/toold.sock")
     }

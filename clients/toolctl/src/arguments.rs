@@ -12,7 +12,7 @@ use crate::exit::usage;
 
 mod types;
 
-use types::Types;
+use types::SchemaTypes;
 
 /// The arguments of a call: `base`, with the pairs laid over it.
 ///
@@ -21,7 +21,7 @@ use types::Types;
 pub(crate) fn read(base: Map<String, Value>, pairs: &[String], schema: &Value) -> anyhow::Result<Map<String, Value>> {
     let mut arguments = base;
     for (key, texts) in grouped(pairs)? {
-        let types = Types::of_property(schema, key);
+        let types = SchemaTypes::of_property(schema, key);
         let value = match texts.as_slice() {
             [text] => one(&content(text)?, &types),
             texts => {
@@ -73,7 +73,7 @@ fn content(text: &str) -> anyhow::Result<String> {
 
 /// What a text means where these types are allowed. The narrower reading wins: a number before a
 /// text, JSON before a list with commas.
-fn one(text: &str, types: &Types) -> Value {
+fn one(text: &str, types: &SchemaTypes) -> Value {
     let trimmed = text.trim();
     let json = || serde_json::from_str::<Value>(trimmed).ok();
     if types.any {
@@ -108,13 +108,13 @@ fn one(text: &str, types: &Types) -> Value {
         return Value::from(text);
     }
     if types.array {
-        let items = types.items().unwrap_or_else(Types::any);
+        let items = types.items().unwrap_or_else(SchemaTypes::any);
         return Value::Array(list(trimmed, &items));
     }
     Value::from(text)
 }
 
-fn list(text: &str, items: &Types) -> Vec<Value> {
+fn list(text: &str, items: &SchemaTypes) -> Vec<Value> {
     if text.is_empty() {
         return Vec::new();
     }
@@ -125,7 +125,7 @@ fn list(text: &str, items: &Types) -> Vec<Value> {
     text.split(',').map(|item| one(item.trim(), items)).collect()
 }
 
-fn boolean(text: &str, types: &Types) -> Option<bool> {
+fn boolean(text: &str, types: &SchemaTypes) -> Option<bool> {
     match text {
         "true" => Some(true),
         "false" => Some(false),
@@ -137,7 +137,7 @@ fn boolean(text: &str, types: &Types) -> Option<bool> {
     }
 }
 
-fn number(text: &str, types: &Types) -> Option<Value> {
+fn number(text: &str, types: &SchemaTypes) -> Option<Value> {
     if let Ok(value) = text.parse::<i64>() {
         return Some(Value::from(value));
     }
@@ -186,7 +186,7 @@ mod tests {
     fn check_usage(pairs: &[&str]) {
         let pairs: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
         let error = read(Map::new(), &pairs, &schema()).unwrap_err();
-        assert!(error.is::<crate::exit::Usage>(), "{error}");
+        assert!(error.is::<crate::exit::UsageError>(), "{error}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::exit::usage;
-use crate::keys::{self, Key, Keys, write_raw};
+use crate::keys::{self, KeyPress, KeyReader, write_raw};
 use crate::output::{self, BOLD};
 
 /// Asks on the terminal; anything but `y` is no.
@@ -15,11 +15,11 @@ pub(crate) async fn confirm(question: &str) -> anyhow::Result<bool> {
         return Err(usage(format!("{question} There is nobody to ask here: say --yes")));
     }
     // Before anything is shown: who sees it can press a key.
-    let mut keys = Keys::open()?;
+    let mut keys = KeyReader::open()?;
     write_raw(|out| write!(out, "{BOLD}{question}{BOLD:#} [y/N] "))?;
     let key = keys.next().await;
     keys.close().await;
-    let yes = matches!(key, Some(Key::Char('y' | 'Y')));
+    let yes = matches!(key, Some(KeyPress::Char('y' | 'Y')));
     writeln!(output::stderr(), "{}", if yes { "yes" } else { "no" })?;
     Ok(yes)
 }

@@ -12,7 +12,7 @@ use toold_proto::session::{ClientInfo, CloseSession, OpenSession};
 use toold_proto::shell::ListShells;
 use toold_proto::tool::SessionId;
 
-use crate::cli::Globals;
+use crate::globals::Globals;
 use crate::output::{self, DIM};
 
 /// Where the daemon's socket is, by the flag or by the environment.
@@ -60,7 +60,7 @@ pub(crate) async fn open_running(globals: &Globals) -> anyhow::Result<Option<Cli
 }
 
 /// A session that is bound to the connection.
-pub(crate) struct Session {
+pub(crate) struct CommandSession {
     /// `None` where the daemon lets this process open none: what a tool started works in a session of its
     /// connection's own.
     id: Option<SessionId>,
@@ -73,7 +73,7 @@ pub(crate) async fn open_session(
     client: &Client,
     cwd: Option<PathBuf>,
     session_id: Option<SessionId>,
-) -> anyhow::Result<Session> {
+) -> anyhow::Result<CommandSession> {
     let cwd = match (cwd, &session_id) {
         (Some(cwd), _) => Some(std::path::absolute(&cwd).with_context(|| format!("can't find {}", cwd.display()))?),
         // A session that is joined has a folder already, and may be elsewhere.
@@ -88,13 +88,13 @@ pub(crate) async fn open_session(
         ..OpenSession::default()
     };
     match client.open_session(params).await {
-        Ok(opened) => Ok(Session { id: Some(opened.session_id), own }),
-        Err(ClientError::Rpc(error)) if own && error.code == PERMISSION_DENIED => Ok(Session { id: None, own }),
+        Ok(opened) => Ok(CommandSession { id: Some(opened.session_id), own }),
+        Err(ClientError::Rpc(error)) if own && error.code == PERMISSION_DENIED => Ok(CommandSession { id: None, own }),
         Err(error) => Err(error.into()),
     }
 }
 
-impl Session {
+impl CommandSession {
     /// Ends the session if nobody can come back to it. Called when its calls have ended, or when
     /// nobody waits for them any more. Commands that it started in the background keep it.
     pub(crate) async fn close(self, client: &Client) {

@@ -15,13 +15,22 @@ pub(crate) const NOT_RUN: u8 = 3;
 pub(crate) const NO_DAEMON: u8 = 4;
 pub(crate) const INTERRUPTED: u8 = 130;
 
+pub(crate) const STATUS_HELP: &str = "\
+Exit status:
+  0    done
+  1    the tool ran and reports an error
+  2    wrong usage, or arguments that do not fit the tool's schema
+  3    the call or the request could not be carried out
+  4    no daemon could be reached or started, or it went away
+  130  interrupted; the call was cancelled";
+
 /// What the person who typed the command line can mend there.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Usage(pub(crate) String);
+pub(crate) struct UsageError(pub(crate) String);
 
 pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
-    Usage(message.into()).into()
+    UsageError(message.into()).into()
 }
 
 /// Tells the error on stderr, unless it is a closed pipe: then nobody wants to read on.
@@ -36,7 +45,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 }
 
 fn status(error: &anyhow::Error) -> u8 {
-    if error.chain().any(|cause| cause.is::<Usage>()) {
+    if error.chain().any(|cause| cause.is::<UsageError>()) {
         return USAGE;
     }
     match error.chain().find_map(|cause| cause.downcast_ref::<ClientError>()) {

@@ -13,10 +13,10 @@ use toold_proto::tool::Tool;
 use crate::arguments;
 use crate::output::{first_sentence, one_line, plain};
 
-use files::Files;
+use files::FileCompleter;
 
 /// What the daemon said of an argument that did not fit.
-pub(crate) struct Problem {
+pub(crate) struct ArgumentProblem {
     /// The top-level argument.
     pub(crate) key: String,
     pub(crate) message: String,
@@ -30,7 +30,7 @@ pub(crate) struct Problem {
 pub(crate) fn fill(
     tool: &Tool,
     given: &Map<String, Value>,
-    problems: &[Problem],
+    problems: &[ArgumentProblem],
 ) -> anyhow::Result<Option<Map<String, Value>>> {
     match asked(tool, given.clone(), problems) {
         Ok(filled) => Ok(filled),
@@ -42,7 +42,7 @@ pub(crate) fn fill(
 fn asked(
     tool: &Tool,
     mut arguments: Map<String, Value>,
-    problems: &[Problem],
+    problems: &[ArgumentProblem],
 ) -> Result<Option<Map<String, Value>>, InquireError> {
     let schema = &tool.input_schema;
     // In the order in which their author named them; the properties of a Lua table have none.
@@ -56,17 +56,17 @@ fn asked(
                 ask(schema, name, None, &mut arguments)?;
             }
         }
-        let optional: Vec<Optional<'_>> = names(schema)
+        let optional: Vec<OptionalArgument<'_>> = names(schema)
             .into_iter()
             .filter(|name| !required.contains(name) && !arguments.contains_key(*name))
-            .map(|name| Optional { name, about: about(schema, name) })
+            .map(|name| OptionalArgument { name, about: about(schema, name) })
             .collect();
         if !optional.is_empty() {
             let chosen = MultiSelect::new("Anything else?", optional)
                 .with_help_message("space chooses, enter goes on, esc leaves")
                 .with_formatter(&|chosen| chosen.iter().map(|option| option.value.name).collect::<Vec<_>>().join(", "))
                 .prompt()?;
-            for Optional { name, .. } in chosen {
+            for OptionalArgument { name, .. } in chosen {
                 ask(schema, name, None, &mut arguments)?;
             }
         }
@@ -76,12 +76,12 @@ fn asked(
     Ok(call.then_some(arguments))
 }
 
-struct Optional<'a> {
+struct OptionalArgument<'a> {
     name: &'a str,
     about: String,
 }
 
-impl std::fmt::Display for Optional<'_> {
+impl std::fmt::Display for OptionalArgument<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:<16} {}", one_line(self.name), self.about)
     }
@@ -106,16 +106,16 @@ fn ask(
     let label = format!("{}:", one_line(name));
     let help = problem.map_or_else(|| about(schema, name), |problem| format!("does not fit: {}", one_line(problem)));
     let value = match kind(property) {
-        Kind::Choice(choices) => Some(choices[choose(&label, &help, &choices)?].clone()),
-        Kind::Choices(choices) => {
+        InputKind::Choice(choices) => Some(choices[choose(&label, &help, &choices)?].clone()),
+        InputKind::Choices(choices) => {
             let chosen = MultiSelect::new(&label, shown(&choices)).with_help_message(&help).raw_prompt()?;
             Some(Value::Array(chosen.into_iter().map(|option| choices[option.index].clone()).collect()))
         }
-        Kind::Yes => {
+        InputKind::Yes => {
             let default = property["default"].as_bool().unwrap_or(false);
             Some(Value::Bool(Confirm::new(&label).with_default(default).with_help_message(&help).prompt()?))
         }
-        Kind::Text => text(schema, name, &label, &help, arguments.get(name))?,
+        InputKind::Text => text(schema, name, &label, &help, arguments.get(name))?,
     };
     match value {
         Some(value) => arguments.insert(name.to_owned(), value),
@@ -124,22 +124,22 @@ fn ask(
     Ok(())
 }
 
-enum Kind {
+enum InputKind {
     Choice(Vec<Value>),
     Choices(Vec<Value>),
     Yes,
     Text,
 }
 
-fn kind(property: &Value) -> Kind {
+fn kind(property: &Value) -> InputKind {
     let choices = |schema: &Value| schema["enum"].as_array().filter(|values| !values.is_empty()).cloned();
     if let Some(choices) = choices(property) {
-        return Kind::Choice(choices);
+        return InputKind::Choice(choices);
     }
     match property["type"].as_str() {
-        Some("boolean") => Kind::Yes,
-        Some("array") => choices(&property["items"]).map_or(Kind::Text, Kind::Choices),
-        _ => Kind::Text,
+        Some("boolean") => InputKind::Yes,
+        Some("array") => choices(&property["items"]).map_or(InputKind::Text, InputKind::Choices),
+        _ => InputKind::Text,
     }
 }
 
@@ -175,7 +175,7 @@ fn text(
         prompt = prompt.with_initial_value(current);
     }
     if is_path(name) {
-        prompt = prompt.with_autocomplete(Files);
+        prompt = prompt.with_autocomplete(FileCompleter);
     }
     // What is read here was read by the validator too.
     Ok(read(&prompt.prompt()?).unwrap_or_default())

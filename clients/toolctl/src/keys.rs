@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(30);
 
 /// What a person pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub(crate) enum KeyPress {
     Char(char),
     /// Escape, Ctrl-C or Ctrl-D.
     Leave,
@@ -26,7 +26,7 @@ pub(crate) enum Key {
 }
 
 /// The terminal in raw mode, until this is dropped.
-pub(crate) struct Keys {
+pub(crate) struct KeyReader {
     keys: mpsc::Receiver<KeyEvent>,
     stop: Arc<AtomicBool>,
     reader: JoinHandle<()>,
@@ -37,7 +37,7 @@ pub(crate) fn person_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-impl Keys {
+impl KeyReader {
     /// Keys that were pressed before this are forgotten.
     pub(crate) fn open() -> io::Result<Self> {
         enable_raw_mode()?;
@@ -54,7 +54,7 @@ impl Keys {
     }
 
     /// The next key; `None` when the terminal is gone. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Option<Key> {
+    pub(crate) async fn next(&mut self) -> Option<KeyPress> {
         Some(key(self.next_event().await?))
     }
 
@@ -70,7 +70,7 @@ impl Keys {
     }
 }
 
-impl Drop for Keys {
+impl Drop for KeyReader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let _ = disable_raw_mode();
@@ -95,12 +95,12 @@ fn read(sender: &mpsc::Sender<KeyEvent>, stop: &AtomicBool) {
     }
 }
 
-pub(crate) fn key(event: KeyEvent) -> Key {
+pub(crate) fn key(event: KeyEvent) -> KeyPress {
     match event.code {
-        KeyCode::Esc => Key::Leave,
-        KeyCode::Char('c' | 'd') if event.modifiers.contains(KeyModifiers::CONTROL) => Key::Leave,
-        KeyCode::Char(c) => Key::Char(c),
-        _ => Key::Other,
+        KeyCode::Esc => KeyPress::Leave,
+        KeyCode::Char('c' | 'd') if event.modifiers.contains(KeyModifiers::CONTROL) => KeyPress::Leave,
+        KeyCode::Char(c) => KeyPress::Char(c),
+        _ => KeyPress::Other,
     }
 }
 

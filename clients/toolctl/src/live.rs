@@ -20,8 +20,8 @@ pub(crate) const SPINNER_AFTER: Duration = Duration::from_millis(150);
 /// How much output is kept, to tell what of the result has been seen already.
 const MAX_KEPT: usize = 8 << 20;
 
-pub(crate) struct Live {
-    place: Place,
+pub(crate) struct LiveOutput {
+    place: ToolOutputTarget,
     bar: ProgressBar,
     /// The line of each stream that has not ended yet.
     open_stdout: String,
@@ -37,7 +37,7 @@ pub(crate) struct Live {
 
 /// Where the tool's output goes while it runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ToolOutputTarget {
     /// Its stdout to ours, its stderr to ours.
     Streams,
     /// The newest line, beside the spinner.
@@ -54,16 +54,16 @@ pub(crate) enum Stdout {
     ForPeople,
 }
 
-impl Live {
+impl LiveOutput {
     pub(crate) fn new(stdout: Stdout, quiet: bool) -> Self {
         // Where both go to one file or pipe, what came on stderr would stand there once more.
         let one_reader = output::stdout_is_terminal() || same_file();
         let person_reads_stdout = stdout == Stdout::ForPeople && one_reader;
         let place = match (quiet, person_reads_stdout, io::stderr().is_terminal()) {
-            (true, ..) => Place::Nowhere,
-            (false, true, _) => Place::Streams,
-            (false, false, true) => Place::Spinner,
-            (false, false, false) => Place::Stderr,
+            (true, ..) => ToolOutputTarget::Nowhere,
+            (false, true, _) => ToolOutputTarget::Streams,
+            (false, false, true) => ToolOutputTarget::Spinner,
+            (false, false, false) => ToolOutputTarget::Stderr,
         };
         Self {
             place,
@@ -79,7 +79,7 @@ impl Live {
 
     /// Called when the call has run for [`SPINNER_AFTER`].
     pub(crate) fn start_spinner(&mut self, message: &str) {
-        if self.place == Place::Nowhere || !io::stderr().is_terminal() {
+        if self.place == ToolOutputTarget::Nowhere || !io::stderr().is_terminal() {
             return;
         }
         self.bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -111,9 +111,11 @@ impl Live {
     pub(crate) fn message(&mut self, text: &str) -> io::Result<()> {
         let text = one_line(text);
         match self.place {
-            Place::Nowhere => {}
+            ToolOutputTarget::Nowhere => {}
             _ if io::stderr().is_terminal() => self.bar.set_message(text),
-            Place::Streams | Place::Spinner | Place::Stderr => writeln!(output::stderr(), "{text}")?,
+            ToolOutputTarget::Streams | ToolOutputTarget::Spinner | ToolOutputTarget::Stderr => {
+                writeln!(output::stderr(), "{text}")?
+            }
         }
         Ok(())
     }
@@ -121,18 +123,18 @@ impl Live {
     fn output(&mut self, stream: Stream, text: &str) -> io::Result<()> {
         self.keep(stream, text);
         match self.place {
-            Place::Nowhere => Ok(()),
-            Place::Stderr => {
+            ToolOutputTarget::Nowhere => Ok(()),
+            ToolOutputTarget::Stderr => {
                 let mut err = io::stderr().lock();
                 err.write_all(text.as_bytes())
             }
-            Place::Spinner => {
+            ToolOutputTarget::Spinner => {
                 if let Some(line) = text.lines().rfind(|line| !line.trim().is_empty()) {
                     self.bar.set_message(shorten(&one_line(line), 200));
                 }
                 Ok(())
             }
-            Place::Streams => {
+            ToolOutputTarget::Streams => {
                 let open = match stream {
                     Stream::Stdout => &mut self.open_stdout,
                     Stream::Stderr => &mut self.open_stderr,
@@ -180,12 +182,12 @@ impl Live {
 
     /// The tool's stdout, if it was not shown where it came.
     pub(crate) fn unseen_stdout(&self) -> &str {
-        if self.place == Place::Streams { "" } else { &self.kept_stdout }
+        if self.place == ToolOutputTarget::Streams { "" } else { &self.kept_stdout }
     }
 
     /// What of a result's text a person has not read yet.
     pub(crate) fn unseen(&self, text: &str) -> String {
-        if self.place != Place::Streams || !self.shown || !self.complete {
+        if self.place != ToolOutputTarget::Streams || !self.shown || !self.complete {
             return text.to_owned();
         }
         unseen(text, &self.kept, &self.kept_stdout)

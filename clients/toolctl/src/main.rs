@@ -4,21 +4,21 @@ mod cli;
 mod commands;
 
 mod arguments;
-mod ask;
-mod asking;
 mod completion;
 mod confirm;
 mod connection;
+mod event_line;
 mod exit;
 mod form;
-mod handshake;
+mod globals;
 mod keys;
 mod live;
 mod output;
 mod program;
-mod question;
+mod prompts;
+mod screen;
 mod table;
-mod view;
+mod version_check;
 
 use std::process::ExitCode;
 
@@ -47,11 +47,19 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("can't start the runtime")),
     };
-    let code = match runtime.block_on(handshake::run(cli)) {
+    let code = match runtime.block_on(run(cli)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => exit::report(&error),
     };
     // A thread that waits for a key must not keep the process.
     runtime.shutdown_background();
     code
+}
+
+async fn run(cli: cli::Cli) -> anyhow::Result<u8> {
+    let globals = cli.globals.clone();
+    match cli::run(cli).await {
+        Ok(status) => Ok(status),
+        Err(error) => Err(version_check::explain(error, &globals).await),
+    }
 }

@@ -18,14 +18,14 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const HINT: Style = AnsiColor::Blue.on_default().bold();
 
-pub(crate) type Out = anstream::AutoStream<io::StdoutLock<'static>>;
-pub(crate) type ErrOut = anstream::AutoStream<io::StderrLock<'static>>;
+pub(crate) type StdoutWriter = anstream::AutoStream<io::StdoutLock<'static>>;
+pub(crate) type StderrWriter = anstream::AutoStream<io::StderrLock<'static>>;
 
-pub(crate) fn stdout() -> Out {
+pub(crate) fn stdout() -> StdoutWriter {
     anstream::stdout().lock()
 }
 
-pub(crate) fn stderr() -> ErrOut {
+pub(crate) fn stderr() -> StderrWriter {
     anstream::stderr().lock()
 }
 

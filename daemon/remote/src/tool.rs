@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use toold_client::{Call, ClientError};
+use toold_client::{CallHandle, ClientError};
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
@@ -112,7 +112,7 @@ impl RemoteTool {
 }
 
 /// Tells what the call tells, and gives its answer. A call that ends here is cancelled there.
-async fn follow(mut call: Call, cx: &Cx) -> Result<Result<ToolResult, ClientError>, ToolError> {
+async fn follow(mut call: CallHandle, cx: &Cx) -> Result<Result<ToolResult, ClientError>, ToolError> {
     loop {
         let told = tokio::select! {
             biased;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// `any` when the schema does not say; the others are then unset.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Types {
+pub(crate) struct SchemaTypes {
     pub(crate) any: bool,
     pub(crate) null: bool,
     pub(crate) boolean: bool,
@@ -13,13 +13,13 @@ pub(crate) struct Types {
     pub(crate) string: bool,
     pub(crate) array: bool,
     pub(crate) object: bool,
-    items: Option<Box<Types>>,
+    items: Option<Box<SchemaTypes>>,
 }
 
 /// How many references and combinations are followed: a schema may refer to itself.
 const MAX_DEPTH: u8 = 8;
 
-impl Types {
+impl SchemaTypes {
     pub(crate) fn any() -> Self {
         Self { any: true, ..Self::default() }
     }

@@ -6,10 +6,10 @@ use anyhow::bail;
 use clap::Args;
 use toold_client::Client;
 
-use crate::asking::{Answered, Asking, Request};
-use crate::cli::Globals;
 use crate::exit::{OK, usage};
+use crate::globals::Globals;
 use crate::output::{self, DIM};
+use crate::prompts::{PromptOutcome, Prompter, WaitingPrompt};
 use crate::{connection, keys};
 
 /// Answer permission asks and questions as they come, one key each
@@ -17,9 +17,9 @@ use crate::{connection, keys};
 /// Shows those of all sessions, the oldest first. What is answered elsewhere, or whose call ends,
 /// goes away. Escape leaves.
 #[derive(Debug, Args)]
-pub(crate) struct Approve {}
+pub(crate) struct ApproveArgs {}
 
-pub(crate) async fn run(_: Approve, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(_: ApproveArgs, globals: &Globals) -> anyhow::Result<u8> {
     if !keys::person_is_there() {
         return Err(usage("approve needs a terminal; permissions pending, allow and deny do not"));
     }
@@ -36,7 +36,7 @@ pub(crate) async fn run(_: Approve, globals: &Globals) -> anyhow::Result<u8> {
 async fn answer(client: &Client) -> anyhow::Result<()> {
     // So that others see who answered.
     let session = connection::open_session(client, Some("/".into()), None).await?;
-    let Some(mut asking) = Asking::subscribe(client).await? else {
+    let Some(mut asking) = Prompter::subscribe(client).await? else {
         bail!("this daemon does not ask");
     };
     writeln!(output::stderr(), "{DIM}waiting for asks; Escape leaves{DIM:#}")?;
@@ -45,7 +45,7 @@ async fn answer(client: &Client) -> anyhow::Result<()> {
             writeln!(output::stderr(), "{DIM}{} more wait{DIM:#}", asking.waiting())?;
         }
         writeln!(output::stderr(), "{DIM}session {}{DIM:#}", request.session_id())?;
-        if asking.put(&request).await? == Answered::Left {
+        if asking.put(&request).await? == PromptOutcome::Left {
             break;
         }
     }
@@ -54,13 +54,13 @@ async fn answer(client: &Client) -> anyhow::Result<()> {
 }
 
 /// The next ask; `None` when the person leaves.
-async fn next(asking: &mut Asking) -> anyhow::Result<Option<Request>> {
-    let mut keys = keys::Keys::open()?;
+async fn next(asking: &mut Prompter) -> anyhow::Result<Option<WaitingPrompt>> {
+    let mut keys = keys::KeyReader::open()?;
     let ask = loop {
         tokio::select! {
             biased;
             key = keys.next() => {
-                if matches!(key, Some(keys::Key::Leave | keys::Key::Char('q')) | None) {
+                if matches!(key, Some(keys::KeyPress::Leave | keys::KeyPress::Char('q')) | None) {
                     break None;
                 }
             }

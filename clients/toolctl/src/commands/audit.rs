@@ -11,15 +11,15 @@ use toold_proto::event::{Outcome, SubscribeEvents};
 use toold_proto::method::{self, EventsSubscribe};
 use toold_proto::tool::{SessionId, ToolName};
 
-use crate::cli::Globals;
 use crate::commands::call::session_id;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, one_line, print_json};
 use crate::{completion, connection, table};
 
 /// Show the calls of the past
 #[derive(Debug, Args)]
-pub(crate) struct Audit {
+pub(crate) struct AuditArgs {
     /// Only calls that began then or later: 2026-01-31T12:00:00Z, or how long ago, such as 15m
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Audit {
     json: bool,
 }
 
-pub(crate) async fn run(args: Audit, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: AuditArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let query = AuditQuery {
         since: args.since,
@@ -56,9 +56,9 @@ pub(crate) async fn run(args: Audit, globals: &Globals) -> anyhow::Result<u8> {
     };
     if args.follow {
         let style = match (args.json, args.decisions) {
-            (true, _) => Style::Json,
-            (false, true) => Style::Decisions,
-            (false, false) => Style::Line,
+            (true, _) => AuditFormat::Json,
+            (false, true) => AuditFormat::Decisions,
+            (false, false) => AuditFormat::Line,
         };
         return follow(&client, query, style).await;
     }
@@ -83,14 +83,14 @@ pub(crate) async fn run(args: Audit, globals: &Globals) -> anyhow::Result<u8> {
 }
 
 #[derive(Clone, Copy)]
-enum Style {
+enum AuditFormat {
     Line,
     Decisions,
     Json,
 }
 
 /// The calls of the past, then each as it ends; until the daemon goes.
-async fn follow(client: &Client, mut query: AuditQuery, style: Style) -> anyhow::Result<u8> {
+async fn follow(client: &Client, mut query: AuditQuery, style: AuditFormat) -> anyhow::Result<u8> {
     // Before the first query: what ends between the two must not be missed.
     let ended = SubscribeEvents {
         kinds: Some(vec!["call.finished".to_owned()]),
@@ -104,9 +104,9 @@ async fn follow(client: &Client, mut query: AuditQuery, style: Style) -> anyhow:
         let mut out = output::stdout();
         for entry in &list.entries {
             match style {
-                Style::Line => writeln!(out, "{}", line(entry))?,
-                Style::Decisions => write!(out, "{}", with_decisions(entry))?,
-                Style::Json => writeln!(out, "{}", serde_json::to_string(entry)?)?,
+                AuditFormat::Line => writeln!(out, "{}", line(entry))?,
+                AuditFormat::Decisions => write!(out, "{}", with_decisions(entry))?,
+                AuditFormat::Json => writeln!(out, "{}", serde_json::to_string(entry)?)?,
             }
         }
         out.flush()?;

@@ -16,12 +16,12 @@ use toold_proto::error::{ArgumentError, CANCELLED};
 use toold_proto::method::{ToolsCancel, ToolsSchema};
 use toold_proto::tool::{Block, CallId, SessionId, Tool, ToolResult};
 
-use crate::asking::{Answered, Asking, Request};
-use crate::cli::{AFTER_HELP, Globals};
-use crate::exit::{INTERRUPTED, OK, TOOL_ERROR, usage};
-use crate::form::{self, Problem};
-use crate::live::{Live, SPINNER_AFTER, Stdout};
+use crate::exit::{INTERRUPTED, OK, STATUS_HELP, TOOL_ERROR, usage};
+use crate::form::{self, ArgumentProblem};
+use crate::globals::Globals;
+use crate::live::{LiveOutput, SPINNER_AFTER, Stdout};
 use crate::output::{self, BAD, DIM, one_line, print_json, tame};
+use crate::prompts::{PromptOutcome, Prompter, WaitingPrompt};
 use crate::{arguments, completion, connection, keys};
 
 /// Call a tool
@@ -34,8 +34,8 @@ use crate::{arguments, completion, connection, keys};
 /// own output appears as it comes, and is not repeated. Ctrl-C cancels the call; a second one leaves
 /// at once.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
-pub(crate) struct Call {
+#[command(after_help = STATUS_HELP)]
+pub(crate) struct CallArgs {
     /// The tool
     #[arg(add = ArgValueCompleter::new(completion::tools))]
     name: String,
@@ -50,7 +50,7 @@ pub(crate) struct Call {
     form: bool,
     /// The form of the answer
     #[arg(long, short, value_enum, default_value_t)]
-    output: Form,
+    output: OutputFormat,
     /// Give up after so many seconds; the tool's own limit holds too
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<u64>,
@@ -72,7 +72,7 @@ pub(crate) struct Call {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum OutputFormat {
     /// The result's text
     #[default]
     Text,
@@ -80,7 +80,7 @@ enum Form {
     Json,
 }
 
-pub(crate) async fn run(args: Call, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: CallArgs, globals: &Globals) -> anyhow::Result<u8> {
     let (base, pairs) = given(&args)?;
     let mut client = connection::open(globals).await?;
     loop {
@@ -92,14 +92,19 @@ pub(crate) async fn run(args: Call, globals: &Globals) -> anyhow::Result<u8> {
     }
 }
 
-async fn call_there(client: &Client, args: &Call, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
+async fn call_there(
+    client: &Client,
+    args: &CallArgs,
+    base: Map<String, Value>,
+    pairs: &[String],
+) -> anyhow::Result<u8> {
     let session = connection::open_session(client, args.cwd.clone(), args.session.clone()).await?;
     let status = call(client, args, base, pairs).await;
     session.close(client).await;
     status
 }
 
-async fn call(client: &Client, args: &Call, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
+async fn call(client: &Client, args: &CallArgs, base: Map<String, Value>, pairs: &[String]) -> anyhow::Result<u8> {
     let schema = || client.call::<ToolsSchema>(ToolSchema { name: args.name.clone(), session_id: None });
     if args.form {
         if !keys::person_is_there() {
@@ -118,7 +123,7 @@ async fn call(client: &Client, args: &Call, base: Map<String, Value>, pairs: &[S
 }
 
 /// Asks until the arguments fit, or the person leaves.
-async fn call_by_form(client: &Client, args: &Call, tool: Tool, given: Map<String, Value>) -> anyhow::Result<u8> {
+async fn call_by_form(client: &Client, args: &CallArgs, tool: Tool, given: Map<String, Value>) -> anyhow::Result<u8> {
     let (mut arguments, mut problems) = (given, Vec::new());
     let tool = Arc::new(tool);
     loop {
@@ -144,25 +149,25 @@ async fn call_by_form(client: &Client, args: &Call, tool: Tool, given: Map<Strin
 }
 
 /// What the daemon finds wrong with which argument.
-fn problems_in(error: &RpcError) -> Vec<Problem> {
+fn problems_in(error: &RpcError) -> Vec<ArgumentProblem> {
     let errors = error.data.iter().flat_map(|data| &data.errors);
     let problem = |error: &ArgumentError| {
         let key = error.path.split('/').nth(1)?.replace("~1", "/").replace("~0", "~");
-        (!key.is_empty()).then(|| Problem { key, message: error.message.clone() })
+        (!key.is_empty()).then(|| ArgumentProblem { key, message: error.message.clone() })
     };
-    let mut problems: Vec<Problem> = errors.filter_map(problem).collect();
+    let mut problems: Vec<ArgumentProblem> = errors.filter_map(problem).collect();
     problems.dedup_by(|one, other| one.key == other.key);
     problems
 }
 
-type Outcome = Result<ToolResult, ClientError>;
+type CallOutcome = Result<ToolResult, ClientError>;
 
 /// `None` when the person did not want to wait for the end.
 async fn call_once(
     client: &Client,
-    args: &Call,
+    args: &CallArgs,
     arguments: Map<String, Value>,
-) -> anyhow::Result<Option<(Outcome, Live)>> {
+) -> anyhow::Result<Option<(CallOutcome, LiveOutput)>> {
     let execute = Execute {
         name: args.name.clone(),
         arguments: Value::Object(arguments),
@@ -172,31 +177,31 @@ async fn call_once(
         ..Execute::default()
     };
     let stdout = match args.output {
-        Form::Text => Stdout::ForPeople,
-        Form::Json => Stdout::ResultOnly,
+        OutputFormat::Text => Stdout::ForPeople,
+        OutputFormat::Json => Stdout::ResultOnly,
     };
-    let mut live = Live::new(stdout, args.quiet);
+    let mut live = LiveOutput::new(stdout, args.quiet);
     let person = !args.no_ask && keys::person_is_there();
-    let asking = if person { Asking::subscribe(client).await? } else { None };
+    let asking = if person { Prompter::subscribe(client).await? } else { None };
     Ok(follow(client, execute, &mut live, asking).await?.map(|outcome| (outcome, live)))
 }
 
 /// Shows how the call ended; gives the exit status.
-fn told(outcome: Outcome, live: &Live, args: &Call) -> anyhow::Result<u8> {
+fn told(outcome: CallOutcome, live: &LiveOutput, args: &CallArgs) -> anyhow::Result<u8> {
     match (outcome, args.output) {
-        (Ok(result), Form::Json) => {
+        (Ok(result), OutputFormat::Json) => {
             print_json(&result)?;
             Ok(status(&result))
         }
-        (Ok(result), Form::Text) => {
+        (Ok(result), OutputFormat::Text) => {
             print_result(&result, live, args.quiet)?;
             Ok(status(&result))
         }
-        (Err(ClientError::Rpc(error)), Form::Json) => {
+        (Err(ClientError::Rpc(error)), OutputFormat::Json) => {
             print_json(&json!({"error": {"code": error.code, "message": error.message, "data": error.data}}))?;
             Err(ClientError::Rpc(error).into())
         }
-        (Err(ClientError::Rpc(RpcError { code: CANCELLED, message, .. })), Form::Text) => {
+        (Err(ClientError::Rpc(RpcError { code: CANCELLED, message, .. })), OutputFormat::Text) => {
             let mut out = output::stdout();
             out.write_all(live.unseen_stdout().as_bytes())?;
             out.flush()?;
@@ -211,9 +216,9 @@ fn told(outcome: Outcome, live: &Live, args: &Call) -> anyhow::Result<u8> {
 async fn follow(
     client: &Client,
     execute: Execute,
-    live: &mut Live,
-    mut asking: Option<Asking>,
-) -> anyhow::Result<Option<Outcome>> {
+    live: &mut LiveOutput,
+    mut asking: Option<Prompter>,
+) -> anyhow::Result<Option<CallOutcome>> {
     let mut interrupts = signal(SignalKind::interrupt()).context("can't catch Ctrl-C")?;
     let name = execute.name.clone();
     let mut call = client.execute(execute)?;
@@ -243,9 +248,9 @@ async fn follow(
                 live.pause()?;
                 let answered = match &mut asking {
                     Some(asking) => asking.put(&request).await?,
-                    None => Answered::Settled,
+                    None => PromptOutcome::Settled,
                 };
-                if answered == Answered::Left {
+                if answered == PromptOutcome::Left {
                     cancelling = true;
                     cancel(client, &call_id);
                 }
@@ -262,7 +267,7 @@ async fn follow(
 }
 
 /// The next thing that this call asks. Never ready when nobody is asked here.
-async fn next_request(asking: &mut Option<Asking>, call_id: &CallId) -> Result<Request, ClientError> {
+async fn next_request(asking: &mut Option<Prompter>, call_id: &CallId) -> Result<WaitingPrompt, ClientError> {
     match asking {
         Some(asking) => asking.next(|request| request.is_for(call_id)).await,
         None => std::future::pending().await,
@@ -281,7 +286,7 @@ fn status(result: &ToolResult) -> u8 {
     if result.is_error { TOOL_ERROR } else { OK }
 }
 
-fn print_result(result: &ToolResult, live: &Live, quiet: bool) -> anyhow::Result<()> {
+fn print_result(result: &ToolResult, live: &LiveOutput, quiet: bool) -> anyhow::Result<()> {
     let on_terminal = output::stdout_is_terminal();
     let mut out = output::stdout();
     for block in &result.content {
@@ -323,7 +328,7 @@ fn not_shown(out: &mut impl Write, what: &str, mime_type: &str, base64_length: u
 }
 
 /// The JSON that was given, and the pairs to lay over it.
-fn given(args: &Call) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
+fn given(args: &CallArgs) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
     let dashes = args.arguments.iter().filter(|argument| *argument == "-").count();
     let pairs: Vec<String> = args.arguments.iter().filter(|argument| *argument != "-").cloned().collect();
     arguments::check(&pairs)?;

@@ -15,13 +15,13 @@ use crate::exit::OK;
 /// fish: toolctl completions fish | source
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     #[arg(value_enum)]
-    shell: Shell,
+    shell: CompletionShell,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Shell {
+enum CompletionShell {
     Bash,
     Elvish,
     Fish,
@@ -29,13 +29,13 @@ enum Shell {
     Zsh,
 }
 
-pub(crate) fn run(args: &Completions) -> anyhow::Result<u8> {
+pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<u8> {
     let name = match args.shell {
-        Shell::Bash => "bash",
-        Shell::Elvish => "elvish",
-        Shell::Fish => "fish",
-        Shell::Powershell => "powershell",
-        Shell::Zsh => "zsh",
+        CompletionShell::Bash => "bash",
+        CompletionShell::Elvish => "elvish",
+        CompletionShell::Fish => "fish",
+        CompletionShell::Powershell => "powershell",
+        CompletionShell::Zsh => "zsh",
     };
     let shells = Shells::builtins();
     let completer = shells.completer(name).context("this build knows no such shell")?;

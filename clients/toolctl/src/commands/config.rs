@@ -10,21 +10,21 @@ use toold_proto::config::{ConfigEntry, ShownConfig};
 use toold_proto::daemon::NoParams;
 use toold_proto::method::{DaemonGetConfig, DaemonReload};
 
-use crate::cli::Globals;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
+use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, plain, print_json};
 use crate::program;
 
 /// Show, edit and check the configuration
 #[derive(Debug, Args)]
-pub(crate) struct Config {
+pub(crate) struct ConfigArgs {
     #[command(subcommand)]
-    action: Action,
+    action: ConfigAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ConfigAction {
     /// Show what is in force, the user's and that of the current folder's project
     Show {
         /// Where each value comes from: a default, a file and line, the environment, a flag
@@ -52,15 +52,15 @@ enum Action {
     Reload,
 }
 
-pub(crate) async fn run(args: Config, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: ConfigArgs, globals: &Globals) -> anyhow::Result<u8> {
     match args.action {
-        Action::Show { origin, key, json } => show(globals, origin, key.as_deref(), json).await,
-        Action::Edit { project } => edit(project).await,
-        Action::Check { file: None } => program::run(&["config".as_ref(), "check".as_ref()]).await,
-        Action::Check { file: Some(file) } => check(&file).await,
-        Action::Path => program::run(&["config".as_ref(), "path".as_ref()]).await,
-        Action::Schema => program::run(&["config".as_ref(), "schema".as_ref()]).await,
-        Action::Reload => reload(globals).await,
+        ConfigAction::Show { origin, key, json } => show(globals, origin, key.as_deref(), json).await,
+        ConfigAction::Edit { project } => edit(project).await,
+        ConfigAction::Check { file: None } => program::run(&["config".as_ref(), "check".as_ref()]).await,
+        ConfigAction::Check { file: Some(file) } => check(&file).await,
+        ConfigAction::Path => program::run(&["config".as_ref(), "path".as_ref()]).await,
+        ConfigAction::Schema => program::run(&["config".as_ref(), "schema".as_ref()]).await,
+        ConfigAction::Reload => reload(globals).await,
     }
 }
 

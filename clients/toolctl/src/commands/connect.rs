@@ -8,18 +8,18 @@ use tokio::io::{AsyncRead, AsyncWriteExt, copy, stdin, stdout};
 use tokio::net::UnixStream;
 use toold_client::client::connect_stream;
 
-use crate::cli::Globals;
 use crate::connection;
 use crate::exit::OK;
+use crate::globals::Globals;
 
 /// Pass bytes between stdin, stdout and the daemon
 ///
 /// For editors and agents that start a server of their own: name `toolctl connect` as its command.
 /// Ends when the daemon closes the connection, or whoever started it is gone.
 #[derive(Debug, Args)]
-pub(crate) struct Connect {}
+pub(crate) struct ConnectArgs {}
 
-pub(crate) async fn run(_: Connect, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(_: ConnectArgs, globals: &Globals) -> anyhow::Result<u8> {
     let socket = connection::socket(globals)?;
     // Starts the daemon if need be, and keeps it from ending for want of clients meanwhile.
     let client = connection::open(globals).await?;

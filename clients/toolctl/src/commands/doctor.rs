@@ -14,9 +14,9 @@ use toold_proto::plugin::{ListPlugins, PluginStatus};
 use toold_proto::remote::RemoteState;
 use toold_proto::socket::{log_file, log_path};
 
-use crate::cli::Globals;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
+use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, HINT, WARN, one_line, plain, print_json};
 
 /// Look for what is wrong, and say what to do
@@ -24,7 +24,7 @@ use crate::output::{self, BAD, DIM, GOOD, HINT, WARN, one_line, plain, print_jso
 /// Starts nothing and changes nothing. Exit status 0 when all is well, or warnings are all there is; 3 when something does
 /// not work or is lost, such as what a damaged database held.
 #[derive(Debug, Args)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Doctor {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Finding {
     about: &'static str,
-    health: Health,
+    health: Severity,
     message: String,
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,13 +43,13 @@ struct Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Health {
+enum Severity {
     Good,
     Warning,
     Bad,
 }
 
-pub(crate) async fn run(args: Doctor, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: DoctorArgs, globals: &Globals) -> anyhow::Result<u8> {
     let socket = connection::socket(globals)?;
     let mut findings = vec![program(), folder(&socket)];
     match Client::connect(&socket).await {
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: Doctor, globals: &Globals) -> anyhow::Result<u8> {
         show(&findings, &mut out)?;
         out.flush()?;
     }
-    let broken = findings.iter().any(|finding| finding.health == Health::Bad);
+    let broken = findings.iter().any(|finding| finding.health == Severity::Bad);
     Ok(if broken { NOT_RUN } else { OK })
 }
 
@@ -142,8 +142,8 @@ async fn daemon(client: &Client, findings: &mut Vec<Finding>) {
 fn problems(status: &DaemonStatus) -> Vec<Finding> {
     let lost = status.store.as_ref().map(|store| store.problems.as_slice()).unwrap_or_default();
     let finding = |problem: &String| match lost.contains(problem) {
-        true => Finding { about: "store", health: Health::Bad, message: problem.clone(), advice: None },
-        false => Finding { about: "problem", health: Health::Warning, message: problem.clone(), advice: None },
+        true => Finding { about: "store", health: Severity::Bad, message: problem.clone(), advice: None },
+        false => Finding { about: "problem", health: Severity::Warning, message: problem.clone(), advice: None },
     };
     status.problems.iter().map(finding).collect()
 }
@@ -177,7 +177,7 @@ fn version(status: &DaemonStatus) -> Finding {
     if status.version != own {
         let finding = good("daemon", format!("{running}, and this is toolctl {own}"));
         return Finding {
-            health: Health::Warning,
+            health: Severity::Warning,
             advice: Some("toolctl restart, after an upgrade".to_owned()),
             ..finding
         };
@@ -195,9 +195,9 @@ async fn plugins(client: &Client, status: &DaemonStatus, findings: &mut Vec<Find
     for plugin in &list.plugins {
         let (health, advice) = match plugin.status {
             PluginStatus::Loaded => continue,
-            PluginStatus::Failed => (Health::Bad, "mend it: it is loaded when it is saved".to_owned()),
-            PluginStatus::Untrusted => (Health::Warning, format!("look at {}, then trust it", plugin.path)),
-            PluginStatus::Shadowed => (Health::Warning, "give it another name".to_owned()),
+            PluginStatus::Failed => (Severity::Bad, "mend it: it is loaded when it is saved".to_owned()),
+            PluginStatus::Untrusted => (Severity::Warning, format!("look at {}, then trust it", plugin.path)),
+            PluginStatus::Shadowed => (Severity::Warning, "give it another name".to_owned()),
             PluginStatus::Disabled => continue,
         };
         let error = plugin.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
@@ -228,7 +228,7 @@ async fn remotes(client: &Client, findings: &mut Vec<Finding>) {
         let error = remote.error.as_deref().unwrap_or("it is away");
         // Other machines may sleep.
         let finding = bad("remote", format!("{}: {error}", remote.name), "toolctl remotes doctor");
-        findings.push(Finding { health: Health::Warning, ..finding });
+        findings.push(Finding { health: Severity::Warning, ..finding });
     }
 }
 
@@ -250,13 +250,13 @@ fn clients() -> Option<Finding> {
         Some(found) if found == own => good("clients", format!("find {}", own.display())),
         Some(found) => Finding {
             about: "clients",
-            health: Health::Warning,
+            health: Severity::Warning,
             message: format!("find {}, which is not this toolctl ({})", found.display(), own.display()),
             advice: Some("mend PATH, if that is not meant".to_owned()),
         },
         None => Finding {
             about: "clients",
-            health: Health::Warning,
+            health: Severity::Warning,
             message: "do not find toolctl by its name".to_owned(),
             advice: Some(format!("put {} into PATH", own.parent().unwrap_or(&own).display())),
         },
@@ -264,19 +264,19 @@ fn clients() -> Option<Finding> {
 }
 
 fn good(about: &'static str, message: String) -> Finding {
-    Finding { about, health: Health::Good, message, advice: None }
+    Finding { about, health: Severity::Good, message, advice: None }
 }
 
 fn bad(about: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Finding {
-    Finding { about, health: Health::Bad, message: message.into(), advice: Some(advice.into()) }
+    Finding { about, health: Severity::Bad, message: message.into(), advice: Some(advice.into()) }
 }
 
 fn show(findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
     for finding in findings {
         let (style, word) = match finding.health {
-            Health::Good => (GOOD, "ok  "),
-            Health::Warning => (WARN, "warn"),
-            Health::Bad => (BAD, "bad "),
+            Severity::Good => (GOOD, "ok  "),
+            Severity::Warning => (WARN, "warn"),
+            Severity::Bad => (BAD, "bad "),
         };
         writeln!(out, "{style}{word}{style:#} {DIM}{:<11}{DIM:#} {}", finding.about, one_line(&finding.message))?;
         if let Some(advice) = &finding.advice {
@@ -309,8 +309,8 @@ mod tests {
         let mode = |mode| std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(mode)).unwrap();
         let socket = place.path().join("toold.sock");
         mode(0o755);
-        assert_eq!(folder(&socket).health, Health::Bad);
+        assert_eq!(folder(&socket).health, Severity::Bad);
         mode(0o700);
-        assert_eq!(folder(&socket).health, Health::Good);
+        assert_eq!(folder(&socket).health, Severity::Good);
     }
 }

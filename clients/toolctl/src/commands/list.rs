@@ -9,14 +9,14 @@ use toold_proto::call::ListTools;
 use toold_proto::method::ToolsList;
 use toold_proto::tool::{Source, Tool};
 
-use crate::cli::Globals;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, first_sentence, one_line, print_json};
 use crate::{completion, connection, table};
 
 /// List the tools
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListArgs {
     /// Only tools that have these words in their name, label or description
     #[arg(long, short, value_name = "WORDS")]
     query: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct List {
     json: bool,
 }
 
-pub(crate) async fn run(args: List, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: ListArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let filtered = args.query.is_some() || args.source.is_some();
     let params = ListTools { query: args.query, source: args.source, ..ListTools::default() };

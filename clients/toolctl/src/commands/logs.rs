@@ -12,11 +12,11 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use clap::Args;
 
-use crate::cli::Globals;
-use crate::commands::logs::entry::{Entry, Level, Lines};
-use crate::commands::logs::files::Files;
+use crate::commands::logs::entry::{EntryAssembler, LogEntry, LogLevel};
+use crate::commands::logs::files::LogFiles;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
+use crate::globals::Globals;
 use crate::output::{self, one_line};
 
 /// Show what the daemon logs, whether or not it runs
@@ -24,7 +24,7 @@ use crate::output::{self, one_line};
 /// It reads $XDG_STATE_HOME/toold/log, where the shared daemon logs to unless `log.file` of the configuration is off.
 /// `log.filter` sets what is logged; with `debug`, every call is.
 #[derive(Debug, Args)]
-pub(crate) struct Logs {
+pub(crate) struct LogsArgs {
     /// Go on with what comes, from the last lines on; Ctrl-C leaves
     #[arg(long, short)]
     follow: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Logs {
     since: Option<SystemTime>,
     /// Only what is at least as grave
     #[arg(long, value_enum, value_name = "LEVEL")]
-    level: Option<Level>,
+    level: Option<LogLevel>,
     /// Only what names this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
@@ -51,18 +51,18 @@ pub(crate) struct Logs {
 /// How often a file is looked at that is followed.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-pub(crate) async fn run(args: Logs, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: LogsArgs, globals: &Globals) -> anyhow::Result<u8> {
     let socket = connection::socket(globals)?;
     let path = toold_proto::socket::log_file(&socket, |name| std::env::var(name).ok())
         .context("can't tell where the log is: neither XDG_STATE_HOME nor HOME is an absolute path")?;
-    let mut files = Files::open(&path)?;
-    let mut last = Last::new(match (args.lines, args.follow) {
+    let mut files = LogFiles::open(&path)?;
+    let mut last = LogTail::new(match (args.lines, args.follow) {
         (Some(lines), _) => Some(lines),
         (None, true) if args.since.is_none() => Some(10),
         (None, _) => None,
     });
-    let mut lines = Lines::default();
-    let mut show = |entry: Entry| if args.wants(&entry) { last.take(entry, &args) } else { Ok(()) };
+    let mut lines = EntryAssembler::default();
+    let mut show = |entry: LogEntry| if args.wants(&entry) { last.take(entry, &args) } else { Ok(()) };
     files.read(|line| lines.take(line).map_or(Ok(()), &mut show))?;
     if !args.follow {
         lines.end().map_or(Ok(()), &mut show)?;
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: Logs, globals: &Globals) -> anyhow::Result<u8> {
     last.flush(&args)?;
     last.forget_limit();
     loop {
-        let mut show = |entry: Entry| if args.wants(&entry) { last.take(entry, &args) } else { Ok(()) };
+        let mut show = |entry: LogEntry| if args.wants(&entry) { last.take(entry, &args) } else { Ok(()) };
         // What is written is written in whole lines, so that an entry whose next has not come is whole, too.
         lines.end().map_or(Ok(()), &mut show)?;
         tokio::time::sleep(LOOK_EVERY).await;
@@ -86,8 +86,8 @@ fn nothing(path: &Path) -> anyhow::Result<u8> {
     Ok(NOT_RUN)
 }
 
-impl Logs {
-    fn wants(&self, entry: &Entry) -> bool {
+impl LogsArgs {
+    fn wants(&self, entry: &LogEntry) -> bool {
         let names = |key: &str, wanted: &Option<String>| wanted.as_deref().is_none_or(|value| entry.names(key, value));
         self.level.is_none_or(|level| entry.level.is_some_and(|of| of <= level))
             && self.since.is_none_or(|since| entry.at().is_some_and(|at| at >= since))
@@ -97,17 +97,17 @@ impl Logs {
 }
 
 /// Holds entries back until it is known which are the last ones.
-struct Last {
+struct LogTail {
     limit: Option<usize>,
-    held: VecDeque<Entry>,
+    held: VecDeque<LogEntry>,
 }
 
-impl Last {
+impl LogTail {
     fn new(limit: Option<usize>) -> Self {
         Self { limit, held: VecDeque::new() }
     }
 
-    fn take(&mut self, entry: Entry, args: &Logs) -> anyhow::Result<()> {
+    fn take(&mut self, entry: LogEntry, args: &LogsArgs) -> anyhow::Result<()> {
         let Some(limit) = self.limit else { return print(&entry, args) };
         self.held.push_back(entry);
         if self.held.len() > limit {
@@ -116,7 +116,7 @@ impl Last {
         Ok(())
     }
 
-    fn flush(&mut self, args: &Logs) -> anyhow::Result<()> {
+    fn flush(&mut self, args: &LogsArgs) -> anyhow::Result<()> {
         self.held.drain(..).try_for_each(|entry| print(&entry, args))
     }
 
@@ -126,7 +126,7 @@ impl Last {
     }
 }
 
-fn print(entry: &Entry, args: &Logs) -> anyhow::Result<()> {
+fn print(entry: &LogEntry, args: &LogsArgs) -> anyhow::Result<()> {
     let mut out = output::stdout();
     match args.json {
         true => writeln!(out, "{}", entry.to_json())?,

@@ -4,23 +4,22 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
-use crate::cli::Cli;
 use crate::exit::OK;
 use crate::output;
 
 /// Write the manual pages, one for each subcommand, into a folder
 #[derive(Debug, Args)]
-pub(crate) struct Man {
+pub(crate) struct ManArgs {
     /// The folder, which is made if need be; such as ~/.local/share/man/man1
     folder: PathBuf,
 }
 
-pub(crate) fn run(args: &Man) -> anyhow::Result<u8> {
+pub(crate) fn run(args: &ManArgs, toolctl: Command) -> anyhow::Result<u8> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
-    clap_mangen::generate_to(Cli::command(), folder).with_context(|| format!("can't write to {}", folder.display()))?;
+    clap_mangen::generate_to(toolctl, folder).with_context(|| format!("can't write to {}", folder.display()))?;
     writeln!(output::stderr(), "wrote the manual pages to {}", folder.display())?;
     Ok(OK)
 }

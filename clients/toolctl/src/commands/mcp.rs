@@ -21,12 +21,12 @@ use toold_proto::daemon::NoParams;
 use toold_proto::method::DaemonGetStatus;
 use toold_proto::session::ClientRole;
 
-use crate::cli::Globals;
 use crate::commands::mcp::bridge::Bridge;
 use crate::commands::mcp_servers;
 use crate::completion;
 use crate::connection;
 use crate::exit::OK;
+use crate::globals::Globals;
 
 /// Serve MCP clients on stdin and stdout, with the tools of the shared daemon
 ///
@@ -35,9 +35,9 @@ use crate::exit::OK;
 /// offer roots work there, others in --cwd.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Mcp {
+pub(crate) struct McpArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<McpAction>,
     /// The folder that the client works in; the current one when absent
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
@@ -50,21 +50,21 @@ pub(crate) struct Mcp {
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    Servers(mcp_servers::Servers),
-    Restart(mcp_servers::Restart),
-    Install(install::Install),
-    Doctor(doctor::Doctor),
-    Token(token::Token),
+enum McpAction {
+    Servers(mcp_servers::McpServersArgs),
+    Restart(mcp_servers::McpRestartArgs),
+    Install(install::McpInstallArgs),
+    Doctor(doctor::McpDoctorArgs),
+    Token(token::McpTokenArgs),
 }
 
-pub(crate) async fn run(mcp: Mcp, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(mcp: McpArgs, globals: &Globals) -> anyhow::Result<u8> {
     match mcp.action {
-        Some(Action::Servers(servers)) => return mcp_servers::list(&servers, globals).await,
-        Some(Action::Restart(restart)) => return mcp_servers::restart(&restart, globals).await,
-        Some(Action::Install(install)) => return install::run(install).await,
-        Some(Action::Doctor(doctor)) => return doctor::run(doctor, globals).await,
-        Some(Action::Token(token)) => return token::run(&token),
+        Some(McpAction::Servers(servers)) => return mcp_servers::list(&servers, globals).await,
+        Some(McpAction::Restart(restart)) => return mcp_servers::restart(&restart, globals).await,
+        Some(McpAction::Install(install)) => return install::run(install).await,
+        Some(McpAction::Doctor(doctor)) => return doctor::run(doctor, globals).await,
+        Some(McpAction::Token(token)) => return token::run(&token),
         None => {}
     }
     let cwd = match mcp.cwd {
@@ -72,13 +72,13 @@ pub(crate) async fn run(mcp: Mcp, globals: &Globals) -> anyhow::Result<u8> {
         None => std::env::current_dir().context("can't tell the current folder")?,
     };
     let env = passed_on(std::env::vars_os());
-    let said = Said { cwd: &cwd, env, only: &mcp.source, without: &mcp.without_source };
+    let said = ConnectionMeta { cwd: &cwd, env, only: &mcp.source, without: &mcp.without_source };
     serve(&said, globals).await?;
     Ok(OK)
 }
 
 /// What the bridge says of its whole connection.
-struct Said<'a> {
+struct ConnectionMeta<'a> {
     cwd: &'a Path,
     env: Map<String, Value>,
     only: &'a [String],
@@ -92,7 +92,7 @@ fn passed_on(variables: impl Iterator<Item = (OsString, OsString)>) -> Map<Strin
     variables.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
-async fn serve(said: &Said<'_>, globals: &Globals) -> anyhow::Result<()> {
+async fn serve(said: &ConnectionMeta<'_>, globals: &Globals) -> anyhow::Result<()> {
     let socket = connection::socket(globals)?;
     // Starts the daemon if need be, keeps it from ending for want of clients meanwhile, and hears when it is replaced.
     let (control, stream) = pair(connection::open(globals).await?, &socket).await?;
@@ -137,7 +137,7 @@ const ENV_KEY: &str = "toold/env";
 /// `_meta`: the sources whose tools the connection sees.
 const SOURCES_KEY: &str = "toold/sources";
 
-impl Said<'_> {
+impl ConnectionMeta<'_> {
     /// The first message, with this in its `_meta`.
     fn put_into(&self, line: Vec<u8>) -> Vec<u8> {
         let Ok(mut message) = serde_json::from_slice::<Value>(&line) else { return line };
@@ -175,7 +175,7 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let said = Said { cwd: Path::new("/work dir"), env: Map::new(), only: &[], without: &[] };
+        let said = ConnectionMeta { cwd: Path::new("/work dir"), env: Map::new(), only: &[], without: &[] };
         let changed = said.put_into(line.as_bytes().to_vec());
         assert_eq!(String::from_utf8(changed).unwrap().trim_end(), expected);
     }
@@ -196,7 +196,8 @@ mod tests {
     fn the_first_request_says_which_variables_the_client_was_started_with() {
         let variables =
             [("PATH", "/venv/bin:/bin"), ("TOOLD_SOCKET", "/s")].map(|(name, value)| (name.into(), value.into()));
-        let said = Said { cwd: Path::new("/w"), env: passed_on(variables.into_iter()), only: &[], without: &[] };
+        let said =
+            ConnectionMeta { cwd: Path::new("/w"), env: passed_on(variables.into_iter()), only: &[], without: &[] };
         let changed = said.put_into(br#"{"method":"m"}"#.to_vec());
         assert_eq!(
             String::from_utf8(changed).unwrap().trim_end(),
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn the_first_request_says_which_sources_are_shown() {
         let (only, without) = (["plugin".to_owned(), "mcp".to_owned()], ["tickets".to_owned()]);
-        let said = Said { cwd: Path::new("/w"), env: Map::new(), only: &only, without: &without };
+        let said = ConnectionMeta { cwd: Path::new("/w"), env: Map::new(), only: &only, without: &without };
         let changed = said.put_into(br#"{"method":"m"}"#.to_vec());
         assert_eq!(
             String::from_utf8(changed).unwrap().trim_end(),

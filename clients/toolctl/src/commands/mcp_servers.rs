@@ -8,14 +8,14 @@ use toold_proto::daemon::NoParams;
 use toold_proto::mcp::{McpServer, McpServerList, McpServerState, RestartMcpServer};
 use toold_proto::method::{McpRestart, McpServersList};
 
-use crate::cli::Globals;
 use crate::exit::{NOT_RUN, OK};
+use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, one_line, print_json};
 use crate::{connection, table};
 
 /// List the MCP servers that the daemon mounts; those that do not run with the reason
 #[derive(Debug, Args)]
-pub(crate) struct Servers {
+pub(crate) struct McpServersArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -23,14 +23,14 @@ pub(crate) struct Servers {
 
 /// Start a mounted MCP server anew, however often it failed; exit status 3 when it does not run then
 #[derive(Debug, Args)]
-pub(crate) struct Restart {
+pub(crate) struct McpRestartArgs {
     name: String,
     /// As JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) async fn list(args: &Servers, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn list(args: &McpServersArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let list = client.call::<McpServersList>(NoParams {}).await?;
     show(&list, args.json)?;
@@ -40,7 +40,7 @@ pub(crate) async fn list(args: &Servers, globals: &Globals) -> anyhow::Result<u8
     Ok(OK)
 }
 
-pub(crate) async fn restart(args: &Restart, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn restart(args: &McpRestartArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let list = client.call::<McpRestart>(RestartMcpServer { name: args.name.clone() }).await?;
     show(&list, args.json)?;

@@ -8,9 +8,9 @@ use toold_proto::method::MemoriesList;
 use toold_proto::skill::{MemoryList, OfSession};
 use toold_proto::tool::SessionId;
 
-use crate::cli::Globals;
 use crate::commands::call::session_id;
 use crate::exit::{OK, usage};
+use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::{connection, table};
 
@@ -19,9 +19,9 @@ use crate::{connection, table};
 /// The memories of a project are files in its .toold/memories, yours in the daemon's configuration folder: edit and
 /// remove them as you like.
 #[derive(Debug, Args)]
-pub(crate) struct Memories {
+pub(crate) struct MemoriesArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<MemoriesAction>,
     /// What this session remembers too
     #[arg(long, global = true, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
@@ -31,23 +31,23 @@ pub(crate) struct Memories {
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum MemoriesAction {
     /// List the memories, the oldest first
     List,
     /// Print one memory whole
     Show { id: String },
 }
 
-pub(crate) async fn run(args: Memories, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: MemoriesArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let session = connection::open_session(&client, None, args.session.clone()).await?;
     let list = client.call::<MemoriesList>(OfSession::default()).await;
     session.close(&client).await;
     let list = list?;
-    match args.action.unwrap_or(Action::List) {
-        Action::List if args.json => print_json(&list)?,
-        Action::List => show_list(&list)?,
-        Action::Show { id } => {
+    match args.action.unwrap_or(MemoriesAction::List) {
+        MemoriesAction::List if args.json => print_json(&list)?,
+        MemoriesAction::List => show_list(&list)?,
+        MemoriesAction::Show { id } => {
             let memory = list.memories.iter().find(|memory| memory.memory_id == id);
             let memory = memory.ok_or_else(|| usage(format!("there is no memory {id}")))?;
             if args.json {

@@ -7,16 +7,16 @@ use clap::Args;
 use toold_adapters::parse::collect;
 use toold_proto::prompt::ParsedPrompt;
 
-use crate::cli::Globals;
 use crate::connection;
 use crate::exit::{OK, TOOL_ERROR};
+use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, NAME, one_line, plain, print_json};
 
 /// Find the tool calls in a model's answer, which is read from stdin
 ///
 /// Exit status 1 when something in it looks like a call and cannot be read for certain.
 #[derive(Debug, Args)]
-pub(crate) struct Parse {
+pub(crate) struct ParseArgs {
     /// The tools there are; calls of others are errors
     #[arg(value_name = "NAME")]
     tools: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Parse {
     json: bool,
 }
 
-pub(crate) async fn run(args: Parse, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: ParseArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let mut parser = client.parser((!args.tools.is_empty()).then_some(args.tools.as_slice())).await?;
     let mut pieces = Vec::new();

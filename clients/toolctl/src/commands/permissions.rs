@@ -17,32 +17,33 @@ use toold_proto::permission::{
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId};
 
-use crate::cli::Globals;
 use crate::commands::call::session_id;
 use crate::exit::{OK, TOOL_ERROR};
+use crate::globals::Globals;
 use crate::output::{self, DIM, one_line, plain, print_json};
-use crate::{ask, connection, table};
+use crate::prompts::ask;
+use crate::{connection, table};
 
 mod show;
 
 /// Show and change what tools may do
 #[derive(Debug, Args)]
-pub(crate) struct Permissions {
+pub(crate) struct PermissionsArgs {
     #[command(subcommand)]
-    what: What,
+    what: PermissionsAction,
     /// As JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum PermissionsAction {
     /// List the rules of configuration files and the grants
     List,
     /// Tell what would happen to a need, and by which rule; exit status 1 unless it is allowed
-    Check(Check),
+    Check(CheckArgs),
     /// Allow something from now on, or deny it
-    Grant(Grant),
+    Grant(GrantArgs),
     /// Take a grant back
     Revoke {
         /// As list shows it
@@ -51,7 +52,7 @@ enum What {
     /// List the asks that wait for an answer
     Pending,
     /// Answer an ask: allow it
-    Allow(Allow),
+    Allow(AllowArgs),
     /// Answer an ask: deny it
     Deny {
         /// As pending shows it
@@ -60,19 +61,19 @@ enum What {
         #[arg(long, short)]
         message: Option<String>,
         #[arg(long, value_enum, default_value = "once")]
-        scope: AskScope,
+        scope: ReplyScopeArg,
     },
     /// Change the permission mode of a session
     Mode {
         #[arg(value_enum)]
-        mode: ModeName,
+        mode: ModeArg,
         #[arg(long, value_name = "ID", value_parser = session_id)]
         session: SessionId,
     },
 }
 
 #[derive(Debug, Args)]
-struct Check {
+struct CheckArgs {
     /// A command line; or a category (file.read, file.write, shell, network, mcp, agent or plugin) and a path, a command
     /// line, a host and port, or a name
     #[arg(value_names = ["CATEGORY", "TARGET"], num_args = 1..=2, required = true)]
@@ -89,7 +90,7 @@ struct Check {
 }
 
 #[derive(Debug, Args)]
-struct Grant {
+struct GrantArgs {
     /// file.read, file.write, shell, network, mcp, agent or plugin
     #[arg(value_parser = category)]
     category: Category,
@@ -97,7 +98,7 @@ struct Grant {
     pattern: String,
     /// How far it reaches
     #[arg(long, value_enum, default_value = "always")]
-    scope: GrantScope,
+    scope: GrantScopeArg,
     /// Deny instead of allow
     #[arg(long)]
     deny: bool,
@@ -119,12 +120,12 @@ struct Grant {
 }
 
 #[derive(Debug, Args)]
-struct Allow {
+struct AllowArgs {
     /// As pending shows it
     request_id: String,
     /// How long it holds; a folder to work in is remembered for its client unless this is session
     #[arg(long, value_enum, default_value = "once")]
-    scope: AskScope,
+    scope: ReplyScopeArg,
     /// One of the patterns that the ask suggests; exactly its target when absent
     #[arg(long)]
     pattern: Option<String>,
@@ -134,7 +135,7 @@ struct Allow {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum GrantScope {
+enum GrantScopeArg {
     /// For one session
     Session,
     /// For the project of a folder
@@ -144,7 +145,7 @@ enum GrantScope {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum AskScope {
+enum ReplyScopeArg {
     Once,
     Session,
     Project,
@@ -152,7 +153,7 @@ enum AskScope {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ModeName {
+enum ModeArg {
     /// Reads only
     Plan,
     /// What the rules, the grants and the answers say
@@ -163,7 +164,7 @@ enum ModeName {
     Yolo,
 }
 
-pub(crate) async fn run(args: Permissions, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: PermissionsArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     // So that a grant and an answer say who gave them.
     let session = connection::open_session(&client, None, None).await?;
@@ -172,9 +173,9 @@ pub(crate) async fn run(args: Permissions, globals: &Globals) -> anyhow::Result<
     status
 }
 
-async fn carry_out(client: &Client, what: What, json: bool) -> anyhow::Result<u8> {
+async fn carry_out(client: &Client, what: PermissionsAction, json: bool) -> anyhow::Result<u8> {
     match what {
-        What::List => {
+        PermissionsAction::List => {
             let list = client.call::<PermissionsList>(NoParams {}).await?;
             if json {
                 print_json(&list)?
@@ -183,33 +184,33 @@ async fn carry_out(client: &Client, what: What, json: bool) -> anyhow::Result<u8
             }
             Ok(OK)
         }
-        What::Check(check) => run_check(client, check, json).await,
-        What::Grant(grant) => run_grant(client, grant, json).await,
-        What::Revoke { id } => {
+        PermissionsAction::Check(check) => run_check(client, check, json).await,
+        PermissionsAction::Grant(grant) => run_grant(client, grant, json).await,
+        PermissionsAction::Revoke { id } => {
             client.call::<PermissionsRevoke>(RevokePermission { id }).await?;
             Ok(OK)
         }
-        What::Pending => pending(client, json).await,
-        What::Allow(allow) => {
+        PermissionsAction::Pending => pending(client, json).await,
+        PermissionsAction::Allow(allow) => {
             let scope = Some(allow.scope.into());
             let reply =
                 ReplyPermission { scope, expires_in: allow.expires_in, ..reply(allow.request_id, Action::Allow) };
             client.call::<PermissionsReply>(ReplyPermission { pattern: allow.pattern, ..reply }).await?;
             Ok(OK)
         }
-        What::Deny { request_id, message, scope } => {
+        PermissionsAction::Deny { request_id, message, scope } => {
             let reply = ReplyPermission { scope: Some(scope.into()), message, ..reply(request_id, Action::Deny) };
             client.call::<PermissionsReply>(reply).await?;
             Ok(OK)
         }
-        What::Mode { mode, session } => {
+        PermissionsAction::Mode { mode, session } => {
             client.call::<PermissionsSetMode>(SetMode { session_id: Some(session), mode: mode.into() }).await?;
             Ok(OK)
         }
     }
 }
 
-async fn run_check(client: &Client, check: Check, json: bool) -> anyhow::Result<u8> {
+async fn run_check(client: &Client, check: CheckArgs, json: bool) -> anyhow::Result<u8> {
     let (category, target) = match check.what.as_slice() {
         [line] => (Category::Shell, line.clone()),
         [name, target, ..] => {
@@ -235,7 +236,7 @@ async fn run_check(client: &Client, check: Check, json: bool) -> anyhow::Result<
     Ok(if checked.verdict == Verdict::Allow { OK } else { TOOL_ERROR })
 }
 
-async fn run_grant(client: &Client, grant: Grant, json: bool) -> anyhow::Result<u8> {
+async fn run_grant(client: &Client, grant: GrantArgs, json: bool) -> anyhow::Result<u8> {
     let params = GrantPermission {
         category: grant.category,
         pattern: grant.pattern,
@@ -308,34 +309,34 @@ fn category(text: &str) -> Result<Category, String> {
     })
 }
 
-impl From<GrantScope> for Scope {
-    fn from(scope: GrantScope) -> Self {
+impl From<GrantScopeArg> for Scope {
+    fn from(scope: GrantScopeArg) -> Self {
         match scope {
-            GrantScope::Session => Self::Session,
-            GrantScope::Project => Self::Project,
-            GrantScope::Always => Self::Always,
+            GrantScopeArg::Session => Self::Session,
+            GrantScopeArg::Project => Self::Project,
+            GrantScopeArg::Always => Self::Always,
         }
     }
 }
 
-impl From<AskScope> for Scope {
-    fn from(scope: AskScope) -> Self {
+impl From<ReplyScopeArg> for Scope {
+    fn from(scope: ReplyScopeArg) -> Self {
         match scope {
-            AskScope::Once => Self::Once,
-            AskScope::Session => Self::Session,
-            AskScope::Project => Self::Project,
-            AskScope::Always => Self::Always,
+            ReplyScopeArg::Once => Self::Once,
+            ReplyScopeArg::Session => Self::Session,
+            ReplyScopeArg::Project => Self::Project,
+            ReplyScopeArg::Always => Self::Always,
         }
     }
 }
 
-impl From<ModeName> for Mode {
-    fn from(mode: ModeName) -> Self {
+impl From<ModeArg> for Mode {
+    fn from(mode: ModeArg) -> Self {
         match mode {
-            ModeName::Plan => Self::Plan,
-            ModeName::Default => Self::Default,
-            ModeName::AcceptEdits => Self::AcceptEdits,
-            ModeName::Yolo => Self::Yolo,
+            ModeArg::Plan => Self::Plan,
+            ModeArg::Default => Self::Default,
+            ModeArg::AcceptEdits => Self::AcceptEdits,
+            ModeArg::Yolo => Self::Yolo,
         }
     }
 }

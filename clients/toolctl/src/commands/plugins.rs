@@ -12,24 +12,24 @@ use comfy_table::{Cell, Color};
 use toold_proto::method::{PluginsList, PluginsReload};
 use toold_proto::plugin::{ListPlugins, Plugin, PluginError, PluginList, PluginStatus, ReloadPlugins};
 
-use crate::cli::Globals;
 use crate::commands::{author, trust};
 use crate::exit::{NOT_RUN, OK};
+use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, one_line, plain, print_json};
 use crate::{completion, connection, table};
 
 /// List, install and reload the plugins; make, check and test one's own
 #[derive(Debug, Args)]
-pub(crate) struct Plugins {
+pub(crate) struct PluginsArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<PluginsAction>,
     /// As JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum PluginsAction {
     /// List the plugins; those that failed with the reason
     List {
         /// The bundled plugins that are off, too
@@ -77,7 +77,7 @@ enum Action {
         name: Option<String>,
     },
     /// Look at what a project brings, its configuration and its plugins, and let it count
-    Trust(trust::Trust),
+    Trust(trust::TrustArgs),
     /// Switch a plugin on, for good
     Enable {
         #[arg(add = ArgValueCompleter::new(completion::plugins))]
@@ -103,44 +103,44 @@ enum Action {
     Types,
 }
 
-pub(crate) async fn run(args: Plugins, globals: &Globals) -> anyhow::Result<u8> {
-    let action = match args.action.unwrap_or(Action::List { all: false }) {
-        Action::Trust(trust) => return trust::trust(trust, args.json, globals).await,
+pub(crate) async fn run(args: PluginsArgs, globals: &Globals) -> anyhow::Result<u8> {
+    let action = match args.action.unwrap_or(PluginsAction::List { all: false }) {
+        PluginsAction::Trust(trust) => return trust::trust(trust, args.json, globals).await,
         action => action,
     };
     match &action {
-        Action::New { name, dir } => return author::new(name, dir),
-        Action::Check { path } => return author::check(path).await,
-        Action::Test { path } => return author::test(path).await,
-        Action::Types => return author::types(),
-        Action::Show { name } => return show::show(name.clone(), args.json, globals).await,
-        Action::Logs { name, follow } => return show::logs(name.clone(), *follow, args.json, globals).await,
-        Action::Install { source, yes } => return install::install(source, *yes, globals).await,
-        Action::Update { name, yes } => return install::update(name.as_deref(), *yes, globals).await,
-        Action::Remove { name, yes } => return install::remove(name, *yes, globals).await,
-        Action::List { .. }
-        | Action::Reload { .. }
-        | Action::Trust(_)
-        | Action::Enable { .. }
-        | Action::Disable { .. } => {}
+        PluginsAction::New { name, dir } => return author::new(name, dir),
+        PluginsAction::Check { path } => return author::check(path).await,
+        PluginsAction::Test { path } => return author::test(path).await,
+        PluginsAction::Types => return author::types(),
+        PluginsAction::Show { name } => return show::show(name.clone(), args.json, globals).await,
+        PluginsAction::Logs { name, follow } => return show::logs(name.clone(), *follow, args.json, globals).await,
+        PluginsAction::Install { source, yes } => return install::install(source, *yes, globals).await,
+        PluginsAction::Update { name, yes } => return install::update(name.as_deref(), *yes, globals).await,
+        PluginsAction::Remove { name, yes } => return install::remove(name, *yes, globals).await,
+        PluginsAction::List { .. }
+        | PluginsAction::Reload { .. }
+        | PluginsAction::Trust(_)
+        | PluginsAction::Enable { .. }
+        | PluginsAction::Disable { .. } => {}
     }
     let client = connection::open(globals).await?;
-    let all = matches!(action, Action::List { all: true });
+    let all = matches!(action, PluginsAction::List { all: true });
     let (list, failure) = match action {
-        Action::Enable { name } => (trust::switch(name, true, globals).await?, OK),
-        Action::Disable { name } => (trust::switch(name, false, globals).await?, OK),
-        Action::New { .. }
-        | Action::Check { .. }
-        | Action::Test { .. }
-        | Action::Types
-        | Action::Show { .. }
-        | Action::Logs { .. }
-        | Action::Install { .. }
-        | Action::Update { .. }
-        | Action::Remove { .. }
-        | Action::Trust(_)
-        | Action::List { .. } => (client.call::<PluginsList>(ListPlugins { all }).await?, OK),
-        Action::Reload { name } => {
+        PluginsAction::Enable { name } => (trust::switch(name, true, globals).await?, OK),
+        PluginsAction::Disable { name } => (trust::switch(name, false, globals).await?, OK),
+        PluginsAction::New { .. }
+        | PluginsAction::Check { .. }
+        | PluginsAction::Test { .. }
+        | PluginsAction::Types
+        | PluginsAction::Show { .. }
+        | PluginsAction::Logs { .. }
+        | PluginsAction::Install { .. }
+        | PluginsAction::Update { .. }
+        | PluginsAction::Remove { .. }
+        | PluginsAction::Trust(_)
+        | PluginsAction::List { .. } => (client.call::<PluginsList>(ListPlugins { all }).await?, OK),
+        PluginsAction::Reload { name } => {
             let list = client.call::<PluginsReload>(ReloadPlugins { name: name.clone() }).await?;
             let meant = |plugin: &Plugin| name.as_ref().is_none_or(|name| *name == plugin.name);
             let failed = list.plugins.iter().any(|plugin| meant(plugin) && plugin.status == PluginStatus::Failed);

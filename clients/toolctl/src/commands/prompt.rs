@@ -6,20 +6,20 @@ use clap::{Args, ValueEnum};
 use toold_proto::method::PromptRender;
 use toold_proto::prompt::{Detail, RenderPrompt};
 
-use crate::cli::Globals;
 use crate::connection;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output::print_json;
 
 /// Print the text that teaches the tools to a model without tool calls of its own
 #[derive(Debug, Args)]
-pub(crate) struct Prompt {
+pub(crate) struct PromptArgs {
     /// The family of text protocols; an unknown one gives an error that lists them
     #[arg(long, short)]
     format: Option<String>,
     /// How much to say of each tool's arguments
     #[arg(long, short, value_enum, default_value_t)]
-    detail: Level,
+    detail: DetailArg,
     /// Only these tools
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -29,21 +29,21 @@ pub(crate) struct Prompt {
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Level {
+enum DetailArg {
     #[default]
     Names,
     Types,
     Schema,
 }
 
-pub(crate) async fn run(args: Prompt, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: PromptArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let params = RenderPrompt {
         format: args.format,
         detail: match args.detail {
-            Level::Names => Detail::Names,
-            Level::Types => Detail::Types,
-            Level::Schema => Detail::Schema,
+            DetailArg::Names => Detail::Names,
+            DetailArg::Types => Detail::Types,
+            DetailArg::Schema => Detail::Schema,
         },
         names: (!args.names.is_empty()).then_some(args.names),
         session_id: None,

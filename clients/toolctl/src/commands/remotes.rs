@@ -8,23 +8,23 @@ use toold_proto::daemon::NoParams;
 use toold_proto::method::{RemotesList, RemotesReconnect};
 use toold_proto::remote::{ReconnectRemote, Remote, RemoteList, RemoteState};
 
-use crate::cli::Globals;
 use crate::exit::{NOT_RUN, OK};
+use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, one_line, print_json};
 use crate::{connection, table};
 
 /// List the other daemons that are mounted, look at what ails them, connect anew
 #[derive(Debug, Args)]
-pub(crate) struct Remotes {
+pub(crate) struct RemotesArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<RemotesAction>,
     /// As JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum RemotesAction {
     /// List the other daemons that are mounted; those that are away with the reason
     List,
     /// Show what ails those that are away, and what may help; exit status 3 when any is
@@ -33,12 +33,14 @@ enum Action {
     Reconnect { name: String },
 }
 
-pub(crate) async fn run(args: Remotes, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: RemotesArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let (list, looks_close) = match args.action {
-        Some(Action::Reconnect { name }) => (client.call::<RemotesReconnect>(ReconnectRemote { name }).await?, true),
-        Some(Action::Doctor) => (client.call::<RemotesList>(NoParams {}).await?, true),
-        Some(Action::List) | None => (client.call::<RemotesList>(NoParams {}).await?, false),
+        Some(RemotesAction::Reconnect { name }) => {
+            (client.call::<RemotesReconnect>(ReconnectRemote { name }).await?, true)
+        }
+        Some(RemotesAction::Doctor) => (client.call::<RemotesList>(NoParams {}).await?, true),
+        Some(RemotesAction::List) | None => (client.call::<RemotesList>(NoParams {}).await?, false),
     };
     if args.json {
         print_json(&list)?;

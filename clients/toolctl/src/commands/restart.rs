@@ -9,14 +9,14 @@ use clap::Args;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use toold_client::{Client, ClientError, StartOptions, start};
-use toold_proto::daemon::{NoParams, Restart as Request, Restarted, Shutdown};
+use toold_proto::daemon::{NoParams, Restart, Restarted, Shutdown};
 use toold_proto::error::METHOD_NOT_FOUND;
 use toold_proto::method::{DaemonGetStatus, DaemonRestart, DaemonShutdown};
 
-use crate::cli::Globals;
 use crate::commands::stop;
 use crate::connection;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output::{self, DIM, GOOD, one_line, print_json};
 
 /// Replace the daemon by another one, after an upgrade for instance
@@ -27,7 +27,7 @@ use crate::output::{self, DIM, GOOD, one_line, print_json};
 ///
 /// Commands in the background end with the old daemon.
 #[derive(Debug, Args)]
-pub(crate) struct Restart {
+pub(crate) struct RestartArgs {
     /// Wait until no call and no command in the background runs
     #[arg(long)]
     when_idle: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Restart {
     json: bool,
 }
 
-pub(crate) async fn run(args: Restart, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: RestartArgs, globals: &Globals) -> anyhow::Result<u8> {
     let program = match &args.program {
         Some(program) => Some(std::path::absolute(program)?),
         // Without one of ours the daemon takes its own.
@@ -80,11 +80,11 @@ pub(crate) async fn run(args: Restart, globals: &Globals) -> anyhow::Result<u8> 
 
 async fn replace(
     client: &Client,
-    args: &Restart,
+    args: &RestartArgs,
     program: Option<PathBuf>,
     globals: &Globals,
 ) -> anyhow::Result<Restarted> {
-    let request = Request {
+    let request = Restart {
         program: program.as_ref().map(|program| program.to_string_lossy().into_owned()),
         when_idle: args.when_idle,
         timeout_ms: Some(u64::try_from(args.timeout.as_millis()).unwrap_or(u64::MAX)),
@@ -102,7 +102,7 @@ async fn replace(
 /// For daemons that hand nothing over: they are stopped first.
 async fn stop_and_start(
     client: &Client,
-    args: &Restart,
+    args: &RestartArgs,
     program: Option<PathBuf>,
     globals: &Globals,
 ) -> anyhow::Result<Restarted> {

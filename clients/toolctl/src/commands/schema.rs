@@ -10,14 +10,14 @@ use toold_proto::call::ToolSchema;
 use toold_proto::method::ToolsSchema;
 use toold_proto::tool::Tool;
 
-use crate::cli::Globals;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM, NAME, one_line, plain, print_json};
 use crate::{completion, connection, table};
 
 /// Show a tool and its arguments
 #[derive(Debug, Args)]
-pub(crate) struct Schema {
+pub(crate) struct SchemaArgs {
     /// The tool
     #[arg(add = ArgValueCompleter::new(completion::tools))]
     name: String,
@@ -26,7 +26,7 @@ pub(crate) struct Schema {
     json: bool,
 }
 
-pub(crate) async fn run(args: Schema, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: SchemaArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let tool = client.call::<ToolsSchema>(ToolSchema { name: args.name, session_id: None }).await?;
     if args.json {

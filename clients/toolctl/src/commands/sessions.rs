@@ -10,24 +10,24 @@ use toold_proto::session::{CloseSession, SessionList};
 use toold_proto::tool::SessionId;
 use toold_proto::workspace::ShareSession;
 
-use crate::cli::Globals;
 use crate::commands::call::session_id;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::{connection, table};
 
 /// List, share or close the sessions
 #[derive(Debug, Args)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionsArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<SessionsAction>,
     /// As JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum SessionsAction {
     /// List the sessions, the oldest first
     List,
     /// Print a one-time code by which an agent may join a session
@@ -45,10 +45,10 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(args: Sessions, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: SessionsArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    match args.action.unwrap_or(Action::List) {
-        Action::List => {
+    match args.action.unwrap_or(SessionsAction::List) {
+        SessionsAction::List => {
             let list = client.call::<SessionsList>(NoParams {}).await?;
             if args.json {
                 print_json(&list)?;
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: Sessions, globals: &Globals) -> anyhow::Result<u8>
                 out.flush()?;
             }
         }
-        Action::Share { id } => {
+        SessionsAction::Share { id } => {
             let shared = client.call::<SessionShare>(ShareSession { session_id: Some(id) }).await?;
             if args.json {
                 print_json(&shared)?;
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Sessions, globals: &Globals) -> anyhow::Result<u8>
                 writeln!(output::stderr(), "good once, for {} minutes", shared.expires_in / 60)?;
             }
         }
-        Action::Close { id } => {
+        SessionsAction::Close { id } => {
             let closed = client.call::<SessionClose>(CloseSession { session_id: id }).await?;
             if args.json {
                 print_json(&closed)?;

@@ -16,9 +16,9 @@ use toold_proto::shell::{
 };
 use toold_proto::tool::SessionId;
 
-use crate::cli::Globals;
 use crate::commands::call::session_id;
 use crate::exit::{OK, TOOL_ERROR, usage};
+use crate::globals::Globals;
 use crate::output::{self, DIM, WARN, one_line, print_json, shorten, tame};
 use crate::{completion, connection, table};
 
@@ -27,16 +27,16 @@ const DETACH: u8 = 0x1d;
 
 /// List, watch, type into or end the commands that run in the background
 #[derive(Debug, Args)]
-pub(crate) struct Shells {
+pub(crate) struct ShellsArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<ShellsAction>,
     /// As JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ShellsAction {
     /// List the shells of all sessions, or of one, the oldest first
     List {
         #[arg(long, value_name = "ID", value_parser = session_id)]
@@ -75,13 +75,13 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(args: Shells, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: ShellsArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    match args.action.unwrap_or(Action::List { session: None }) {
-        Action::List { session } => list(&client, session, args.json).await,
-        Action::Attach { shell, tail, read_only } => attach(&client, shell, tail, read_only).await,
-        Action::Write { shell, words, eof } => write(&client, shell, &words, eof).await,
-        Action::Kill { shells } => {
+    match args.action.unwrap_or(ShellsAction::List { session: None }) {
+        ShellsAction::List { session } => list(&client, session, args.json).await,
+        ShellsAction::Attach { shell, tail, read_only } => attach(&client, shell, tail, read_only).await,
+        ShellsAction::Write { shell, words, eof } => write(&client, shell, &words, eof).await,
+        ShellsAction::Kill { shells } => {
             for shell_id in shells {
                 let killed = client.call::<ShellsKill>(KillShell { shell_id: shell_id.clone(), session_id: None });
                 let killed = killed.await?;
@@ -151,7 +151,7 @@ async fn attach(client: &Client, shell: String, tail: Option<usize>, read_only: 
     let Some(info) = info else { anyhow::bail!("there is no shell {shell}") };
     let types = !read_only && info.running;
     let raw = match types && info.terminal.is_some() && std::io::stdin().is_terminal() {
-        true => Some(Raw::begin().context("can't set the terminal to raw mode")?),
+        true => Some(RawTerminal::begin().context("can't set the terminal to raw mode")?),
         false => None,
     };
     let is_raw = raw.is_some();
@@ -161,28 +161,28 @@ async fn attach(client: &Client, shell: String, tail: Option<usize>, read_only: 
         let command = shorten(&one_line(&info.command), 60);
         write!(output::stderr(), "{DIM}{shell}: {command} ({leave} leaves it){DIM:#}{end}")?;
     }
-    let view = View { client, info: &info, raw: is_raw, half: Vec::new(), open_line: false, returned: false };
+    let view = AttachedShell { client, info: &info, raw: is_raw, half: Vec::new(), open_line: false, returned: false };
     let left = view.follow(output, types).await;
     drop(raw);
     match left? {
-        Left::Detached => {
+        AttachEnd::Detached => {
             writeln!(output::stderr(), "{DIM}left {shell}, which runs on{DIM:#}")?;
             Ok(OK)
         }
-        Left::Ended { status, exit_code } => {
+        AttachEnd::Ended { status, exit_code } => {
             writeln!(output::stderr(), "{DIM}{shell}: {}{DIM:#}", one_line(&status))?;
             Ok(if exit_code == Some(0) { OK } else { TOOL_ERROR })
         }
     }
 }
 
-enum Left {
+enum AttachEnd {
     Detached,
     Ended { status: String, exit_code: Option<i32> },
 }
 
 /// One shell on this terminal.
-struct View<'a> {
+struct AttachedShell<'a> {
     client: &'a Client,
     info: &'a ShellInfo,
     raw: bool,
@@ -194,8 +194,8 @@ struct View<'a> {
     returned: bool,
 }
 
-impl View<'_> {
-    async fn follow(mut self, mut items: Items<ShellOutput>, types: bool) -> anyhow::Result<Left> {
+impl AttachedShell<'_> {
+    async fn follow(mut self, mut items: Items<ShellOutput>, types: bool) -> anyhow::Result<AttachEnd> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut window = signal(SignalKind::window_change())?;
         if self.raw {
@@ -208,7 +208,7 @@ impl View<'_> {
                     Some(Ok(ShellOutput::Text { text, lost })) => self.show(&text, lost)?,
                     Some(Ok(ShellOutput::Ended { status, exit_code })) => {
                         self.end_line()?;
-                        return Ok(Left::Ended { status, exit_code });
+                        return Ok(AttachEnd::Ended { status, exit_code });
                     }
                     Some(Err(error)) => return Err(error.into()),
                     None => return Err(self.client.closed().await.into()),
@@ -216,7 +216,7 @@ impl View<'_> {
                 bytes = next(&mut typed) => match bytes {
                     Some(bytes) => if self.type_in(&bytes).await? {
                         self.end_line()?;
-                        return Ok(Left::Detached);
+                        return Ok(AttachEnd::Detached);
                     },
                     None => {
                         typed = None;
@@ -226,7 +226,7 @@ impl View<'_> {
                 _ = window.recv(), if self.raw => self.resize().await,
                 _ = interrupt.recv() => {
                     self.end_line()?;
-                    return Ok(Left::Detached);
+                    return Ok(AttachEnd::Detached);
                 }
             }
         }
@@ -333,9 +333,9 @@ async fn next(typed: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
 }
 
 /// The terminal passes every key on, until this is dropped.
-struct Raw(Termios);
+struct RawTerminal(Termios);
 
-impl Raw {
+impl RawTerminal {
     fn begin() -> std::io::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let mut raw = before.clone();
@@ -345,7 +345,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawTerminal {
     fn drop(&mut self) {
         // Fails only when the terminal is gone.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);

@@ -8,8 +8,8 @@ use toold_client::Client;
 use toold_proto::method::{SkillsGet, SkillsList};
 use toold_proto::skill::{GetSkill, OfSession, SkillList};
 
-use crate::cli::Globals;
 use crate::exit::{OK, TOOL_ERROR};
+use crate::globals::Globals;
 use crate::output::{self, BAD, DIM, GOOD, WARN, first_sentence, one_line, plain, print_json};
 use crate::{connection, table};
 
@@ -18,16 +18,16 @@ use crate::{connection, table};
 /// They are looked for in .toold/skills, .agents/skills and .claude/skills from the current folder up to its
 /// project's, then in the daemon's configuration folder and in your home folder. The nearest of a name counts.
 #[derive(Debug, Args)]
-pub(crate) struct SkillsCommand {
+pub(crate) struct SkillsArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<SkillsAction>,
     /// As JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum SkillsAction {
     /// List the skills for the current folder
     List,
     /// Print the text of a skill
@@ -38,7 +38,7 @@ enum Action {
     Doctor,
 }
 
-pub(crate) async fn run(args: SkillsCommand, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: SkillsArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let session = connection::open_session(&client, None, None).await?;
     let status = act(&client, args).await;
@@ -46,9 +46,9 @@ pub(crate) async fn run(args: SkillsCommand, globals: &Globals) -> anyhow::Resul
     status
 }
 
-async fn act(client: &Client, args: SkillsCommand) -> anyhow::Result<u8> {
-    match args.action.unwrap_or(Action::List) {
-        Action::List => {
+async fn act(client: &Client, args: SkillsArgs) -> anyhow::Result<u8> {
+    match args.action.unwrap_or(SkillsAction::List) {
+        SkillsAction::List => {
             let list = client.call::<SkillsList>(OfSession::default()).await?;
             match args.json {
                 true => print_json(&list)?,
@@ -56,7 +56,7 @@ async fn act(client: &Client, args: SkillsCommand) -> anyhow::Result<u8> {
             }
             Ok(OK)
         }
-        Action::Show { name } => {
+        SkillsAction::Show { name } => {
             let skill = client.call::<SkillsGet>(GetSkill { name, session_id: None }).await?;
             if args.json {
                 print_json(&skill)?;
@@ -67,7 +67,7 @@ async fn act(client: &Client, args: SkillsCommand) -> anyhow::Result<u8> {
             }
             Ok(OK)
         }
-        Action::Doctor => {
+        SkillsAction::Doctor => {
             let list = client.call::<SkillsList>(OfSession::default()).await?;
             match args.json {
                 true => print_json(&list)?,

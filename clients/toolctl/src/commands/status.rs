@@ -10,17 +10,17 @@ use toold_client::Client;
 use toold_proto::daemon::{DaemonStatus, NoParams, Queues, ToolLatency};
 use toold_proto::method::{DaemonGetMetrics, DaemonGetStatus};
 
-use crate::cli::Globals;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output::{self, DIM, GOOD, WARN, one_line, print_json};
-use crate::{connection, handshake, table};
+use crate::{connection, table, version_check};
 
 /// Show how the daemon is
 ///
 /// Calls and what they wait for, what is on its way to clients, memory and files, and how long each tool took
 /// lately.
 #[derive(Debug, Args)]
-pub(crate) struct Status {
+pub(crate) struct StatusArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Status {
     watch: Option<u32>,
 }
 
-pub(crate) async fn run(args: Status, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: StatusArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     if args.prometheus {
         print(&client.call::<DaemonGetMetrics>(NoParams {}).await?.text)?;
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Status, globals: &Globals) -> anyhow::Result<u8> {
     }
     let Some(every) = args.watch else {
         let status = ask(&client).await?;
-        handshake::note(&status)?;
+        version_check::note(&status)?;
         match args.json {
             true => print_json(&status)?,
             false => print(&render(&status, table::terminal_width()))?,

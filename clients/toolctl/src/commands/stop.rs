@@ -10,16 +10,16 @@ use toold_client::{Client, ClientError};
 use toold_proto::daemon::{NoParams, Shutdown};
 use toold_proto::method::{DaemonGetStatus, DaemonShutdown};
 
-use crate::cli::Globals;
 use crate::connection;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output;
 
 /// Stop the daemon
 ///
 /// Calls in flight may end first. Waits until its process has ended. When no daemon runs there is nothing to do, and the exit status is 0.
 #[derive(Debug, Args)]
-pub(crate) struct Stop {
+pub(crate) struct StopArgs {
     /// How long calls in flight may go on, in milliseconds
     #[arg(long, value_name = "MS")]
     drain_ms: Option<u64>,
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long calls in flight may go on when nothing else was said.
 const DRAIN: Duration = Duration::from_secs(5);
 
-pub(crate) async fn run(args: Stop, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: StopArgs, globals: &Globals) -> anyhow::Result<u8> {
     let Some(client) = connection::open_running(globals).await? else {
         writeln!(output::stderr(), "no daemon is running")?;
         return Ok(OK);

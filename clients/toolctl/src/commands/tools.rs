@@ -9,27 +9,27 @@ use toold_proto::call::{ListTools, ToolFormat};
 use toold_proto::method::ToolsList;
 use toold_proto::tool::Tool;
 
-use crate::cli::Globals;
 use crate::commands::list::needs;
 use crate::exit::{OK, TOOL_ERROR};
+use crate::globals::Globals;
 use crate::output::{self, first_sentence, one_line, print_json};
 use crate::{connection, table};
 
 /// Print the tools as the array that a model's API takes, or search for one
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Tools {
+pub(crate) struct ToolsArgs {
     #[command(subcommand)]
-    search: Option<Search>,
+    action: Option<ToolsAction>,
     #[arg(long, short, value_enum, default_value_t)]
-    format: Format,
+    format: ToolFormatArg,
     /// Only these tools
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
+enum ToolFormatArg {
     /// toold's own
     #[default]
     Native,
@@ -46,7 +46,7 @@ enum Format {
 }
 
 #[derive(Debug, Subcommand)]
-enum Search {
+enum ToolsAction {
     /// The tools that fit some words, the best first
     Search {
         #[arg(required = true)]
@@ -60,18 +60,18 @@ enum Search {
     },
 }
 
-pub(crate) async fn run(args: Tools, globals: &Globals) -> anyhow::Result<u8> {
-    if let Some(Search::Search { words, limit, json }) = args.search {
+pub(crate) async fn run(args: ToolsArgs, globals: &Globals) -> anyhow::Result<u8> {
+    if let Some(ToolsAction::Search { words, limit, json }) = args.action {
         return search(&words, limit, json, globals).await;
     }
     let client = connection::open(globals).await?;
     let format = match args.format {
-        Format::Native => ToolFormat::Native,
-        Format::Anthropic => ToolFormat::Anthropic,
-        Format::Openai => ToolFormat::Openai,
-        Format::OpenaiResponses => ToolFormat::OpenaiResponses,
-        Format::Gemini => ToolFormat::Gemini,
-        Format::Mcp => ToolFormat::Mcp,
+        ToolFormatArg::Native => ToolFormat::Native,
+        ToolFormatArg::Anthropic => ToolFormat::Anthropic,
+        ToolFormatArg::Openai => ToolFormat::Openai,
+        ToolFormatArg::OpenaiResponses => ToolFormat::OpenaiResponses,
+        ToolFormatArg::Gemini => ToolFormat::Gemini,
+        ToolFormatArg::Mcp => ToolFormat::Mcp,
     };
     let names = (!args.names.is_empty()).then_some(args.names);
     let params = ListTools { format: Some(format), names, ..ListTools::default() };

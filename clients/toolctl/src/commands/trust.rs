@@ -10,15 +10,15 @@ use toold_proto::event::{Event, EventBody, SubscribeEvents};
 use toold_proto::method::{EventsSubscribe, PluginsDisable, PluginsEnable, PluginsTrust};
 use toold_proto::plugin::{NamePlugin, PluginList, TrustItem, TrustPlugins, TrustReport, TrustedKind};
 
-use crate::cli::Globals;
 use crate::confirm::confirm;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
+use crate::globals::Globals;
 use crate::output::{self, BAD, BOLD, DIM, GOOD, NAME, WARN, one_line, print_json};
 
 /// What to trust, and how.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Trust {
+pub(crate) struct TrustArgs {
     /// A project's folder, its .toold/config.toml, or one of its plugins; the current folder when absent
     path: Option<PathBuf>,
     /// Go on trusting whatever changes there, until interrupted: for those who write it
@@ -29,7 +29,7 @@ pub(crate) struct Trust {
     yes: bool,
 }
 
-pub(crate) async fn trust(args: Trust, json: bool, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn trust(args: TrustArgs, json: bool, globals: &Globals) -> anyhow::Result<u8> {
     let path = std::path::absolute(args.path.unwrap_or_else(|| ".".into())).context("can't tell the current folder")?;
     let client = connection::open(globals).await?;
     let asked = TrustPlugins { path: path.to_string_lossy().into_owned(), ..TrustPlugins::default() };

@@ -11,12 +11,12 @@ use toold_proto::file::{FileChange, FileHistory, UndoFiles};
 use toold_proto::method;
 use toold_proto::tool::{CallId, SessionId};
 
-use crate::ask::show_diff;
-use crate::cli::Globals;
 use crate::commands::call::session_id;
 use crate::confirm::confirm;
 use crate::exit::{OK, usage};
+use crate::globals::Globals;
 use crate::output::{self, DIM, one_line, print_json};
+use crate::prompts::ask::show_diff;
 use crate::{connection, table};
 
 /// Take back what tools changed in files
@@ -24,7 +24,7 @@ use crate::{connection, table};
 /// Without arguments it is the last change below the current folder, whichever session made it. Shows what
 /// would become of the files, and asks. A file that has changed since is left alone.
 #[derive(Debug, Args)]
-pub(crate) struct Undo {
+pub(crate) struct UndoArgs {
     /// The last change of this file
     path: Option<PathBuf>,
     /// All that this call changed
@@ -48,7 +48,7 @@ fn call_id(text: &str) -> Result<CallId, String> {
     CallId::parse(text).map_err(|error| error.to_string())
 }
 
-pub(crate) async fn run(args: Undo, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: UndoArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
     let cwd = std::env::current_dir().context("can't tell the current folder")?;
     if args.list {

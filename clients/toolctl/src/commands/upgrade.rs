@@ -6,9 +6,9 @@ use clap::Args;
 use toold_proto::method::UpgradeCheck;
 use toold_proto::upgrade::{CheckUpgrade, UpgradeChange, UpgradeKind, UpgradeReport};
 
-use crate::cli::Globals;
 use crate::connection;
 use crate::exit::{OK, usage};
+use crate::globals::Globals;
 use crate::output::{self, DIM, print_json};
 
 /// List what version 0.1 allowed and this version asks about or ignores
@@ -16,7 +16,7 @@ use crate::output::{self, DIM, print_json};
 /// Each entry names a replacement. Grants that version 0.1 stored with a wildcard still hold; they are listed once, for
 /// you to review.
 #[derive(Debug, Args)]
-pub(crate) struct Upgrade {
+pub(crate) struct UpgradeArgs {
     /// List the changes; nothing but that grants were reviewed is stored
     #[arg(long)]
     check: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Upgrade {
     json: bool,
 }
 
-pub(crate) async fn run(args: Upgrade, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: UpgradeArgs, globals: &Globals) -> anyhow::Result<u8> {
     if !args.check {
         return Err(usage(
             "expected --check: toolctl restart replaces a running daemon, your package manager the programs",

@@ -12,9 +12,9 @@ use toold_proto::event::{Event, EventBody, SubscribeEvents};
 use toold_proto::method::EventsSubscribe;
 use toold_proto::tool::{CallId, SessionId};
 
-use crate::cli::Globals;
 use crate::commands::call::session_id;
-use crate::commands::events::line;
+use crate::event_line::event_line;
+use crate::globals::Globals;
 use crate::live;
 use crate::output::{self, one_line, shorten};
 use crate::{connection, keys};
@@ -24,7 +24,7 @@ use crate::{connection, keys};
 /// On a terminal each call that runs has a line with its progress, below those that have ended. Ctrl-C
 /// leaves; no call is touched.
 #[derive(Debug, Args)]
-pub(crate) struct Watch {
+pub(crate) struct WatchArgs {
     /// Only the calls of this session
     #[arg(long, value_name = "ID", value_parser = session_id)]
     session: Option<SessionId>,
@@ -33,14 +33,14 @@ pub(crate) struct Watch {
     json: bool,
 }
 
-pub(crate) async fn run(args: Watch, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: WatchArgs, globals: &Globals) -> anyhow::Result<u8> {
     let mut client = connection::open(globals).await?;
     let kinds = ["call.started", "call.progress", "call.finished"].map(str::to_owned).to_vec();
     let mut params = SubscribeEvents { kinds: Some(kinds), session_id: args.session, ..SubscribeEvents::default() };
     writeln!(output::stderr(), "watching; Ctrl-C leaves")?;
     loop {
         let mut events = client.subscribe_as::<EventsSubscribe, Value>(params.clone()).await?;
-        let mut running = Running::new();
+        let mut running = CallBars::new();
         while let Some(event) = events.next().await {
             let event = event?;
             match args.json {
@@ -59,12 +59,12 @@ pub(crate) async fn run(args: Watch, globals: &Globals) -> anyhow::Result<u8> {
 }
 
 /// The calls that run, as bars; lines where there is no terminal.
-struct Running {
+struct CallBars {
     bars: Option<MultiProgress>,
     calls: HashMap<(SessionId, CallId), ProgressBar>,
 }
 
-impl Running {
+impl CallBars {
     fn new() -> Self {
         let on_terminal = keys::person_is_there() && io::stdout().is_terminal();
         let bars = on_terminal.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
@@ -104,7 +104,7 @@ impl Running {
     fn line(&self, event: &Value) -> io::Result<()> {
         let write = || {
             let mut out = output::stdout();
-            writeln!(out, "{}", line(event))?;
+            writeln!(out, "{}", event_line(event))?;
             out.flush()
         };
         self.bars.as_ref().map_or_else(write, |bars| bars.suspend(write))

@@ -10,8 +10,8 @@ use toold_proto::daemon::NoParams;
 use toold_proto::method::{WorkspacesAllow, WorkspacesForget, WorkspacesList};
 use toold_proto::workspace::{NameWorkspace, WorkspaceList, WorkspaceSource};
 
-use crate::cli::Globals;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output::{self, one_line, print_json};
 use crate::{connection, table};
 
@@ -21,16 +21,16 @@ use crate::{connection, table};
 /// opened in an editor or with toolctl, those that you allow here or with workspaces.allow in the configuration, and the
 /// folder that it was started in, unless that is /, your home folder or hidden. You are asked about any other folder.
 #[derive(Debug, Args)]
-pub(crate) struct Workspaces {
+pub(crate) struct WorkspacesArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<WorkspacesAction>,
     /// As JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum WorkspacesAction {
     /// List the folders, by path
     List,
     /// Let every agent work in a folder and all that lies in it
@@ -45,16 +45,16 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(args: Workspaces, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: WorkspacesArgs, globals: &Globals) -> anyhow::Result<u8> {
     let client = connection::open(globals).await?;
-    let (list, done) = match args.action.unwrap_or(Action::List) {
-        Action::List => (client.call::<WorkspacesList>(NoParams {}).await?, None),
-        Action::Allow { folder } => {
+    let (list, done) = match args.action.unwrap_or(WorkspacesAction::List) {
+        WorkspacesAction::List => (client.call::<WorkspacesList>(NoParams {}).await?, None),
+        WorkspacesAction::Allow { folder } => {
             let path = absolute(&folder)?;
             let list = client.call::<WorkspacesAllow>(NameWorkspace { path: path.clone() }).await?;
             (list, Some(format!("agents may work in {path}")))
         }
-        Action::Forget { folder } => {
+        WorkspacesAction::Forget { folder } => {
             let path = absolute(&folder)?;
             let list = client.call::<WorkspacesForget>(NameWorkspace { path: path.clone() }).await?;
             (list, Some(format!("forgot {path}; agents that are not started there are asked about it")))

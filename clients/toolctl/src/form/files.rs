@@ -9,9 +9,9 @@ use inquire::{Autocomplete, CustomUserError};
 const MOST: usize = 20;
 
 #[derive(Clone)]
-pub(super) struct Files;
+pub(super) struct FileCompleter;
 
-impl Autocomplete for Files {
+impl Autocomplete for FileCompleter {
     fn get_suggestions(&mut self, input: &str) -> Result<Vec<String>, CustomUserError> {
         Ok(matching(input))
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::output::{BAD, DIM, ERROR, GOOD, NAME, WARN, plain};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(super) enum Level {
+pub(super) enum LogLevel {
     Error,
     Warn,
     Info,
@@ -17,9 +17,9 @@ pub(super) enum Level {
     Trace,
 }
 
-impl Level {
+impl LogLevel {
     fn parse(text: &str) -> Option<Self> {
-        Level::from_str(text, true).ok()
+        LogLevel::from_str(text, true).ok()
     }
 
     fn style(self) -> Style {
@@ -35,10 +35,10 @@ impl Level {
 
 /// One thing that was logged.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     /// RFC 3339; empty for what no logger wrote, such as the last words of a program.
     pub(super) time: String,
-    pub(super) level: Option<Level>,
+    pub(super) level: Option<LogLevel>,
     /// What part of the program it is from.
     target: String,
     /// The message, with fields behind it as `key=value` where they are not in `fields`. May have several lines.
@@ -49,12 +49,12 @@ pub(super) struct Entry {
 
 /// Makes entries of lines: what does not begin as an entry goes on with the one before.
 #[derive(Default)]
-pub(super) struct Lines(Option<Entry>);
+pub(super) struct EntryAssembler(Option<LogEntry>);
 
-impl Lines {
+impl EntryAssembler {
     /// The entry that is whole now, if any.
-    pub(super) fn take(&mut self, line: &str) -> Option<Entry> {
-        match (Entry::parse(line), &mut self.0) {
+    pub(super) fn take(&mut self, line: &str) -> Option<LogEntry> {
+        match (LogEntry::parse(line), &mut self.0) {
             (Some(entry), open) => open.replace(entry),
             (None, Some(open)) => {
                 open.text.push('\n');
@@ -62,19 +62,19 @@ impl Lines {
                 None
             }
             (None, open @ None) => {
-                *open = Some(Entry::alone(line));
+                *open = Some(LogEntry::alone(line));
                 None
             }
         }
     }
 
     /// The last one.
-    pub(super) fn end(&mut self) -> Option<Entry> {
+    pub(super) fn end(&mut self) -> Option<LogEntry> {
         self.0.take()
     }
 }
 
-impl Entry {
+impl LogEntry {
     fn parse(line: &str) -> Option<Self> {
         if line.starts_with('{') {
             return Self::of_json(line);
@@ -82,7 +82,7 @@ impl Entry {
         let (time, rest) = line.split_once(' ')?;
         humantime::parse_rfc3339(time).ok()?;
         let (level, rest) = rest.trim_start().split_once(' ')?;
-        let level = Some(Level::parse(level)?);
+        let level = Some(LogLevel::parse(level)?);
         // Spans, and then the target: none of them has a space behind a colon but in quotes.
         let (target, text) = rest.split_once(": ").unwrap_or(("", rest));
         Some(Self {
@@ -100,7 +100,7 @@ impl Entry {
             Some(Value::String(text)) => Some(text),
             _ => None,
         };
-        let (time, level) = (text("timestamp")?, Level::parse(&text("level")?));
+        let (time, level) = (text("timestamp")?, LogLevel::parse(&text("level")?));
         Some(Self { time, level, target: text("target")?, text: text("message").unwrap_or_default(), fields })
     }
 
@@ -180,14 +180,14 @@ mod tests {
         "2026-01-02T03:04:05.678901Z  WARN call{id=c1}: toold_engine::execute: too slow tool=bash session=s1";
     const JSON: &str = r#"{"timestamp":"2026-01-02T03:04:05.678901Z","level":"ERROR","message":"broke","tool":"read","target":"toold"}"#;
 
-    fn entries(lines: &[&str]) -> Vec<Entry> {
-        let mut made = Lines::default();
-        let mut entries: Vec<Entry> = lines.iter().filter_map(|line| made.take(line)).collect();
+    fn entries(lines: &[&str]) -> Vec<LogEntry> {
+        let mut made = EntryAssembler::default();
+        let mut entries: Vec<LogEntry> = lines.iter().filter_map(|line| made.take(line)).collect();
         entries.extend(made.end());
         entries
     }
 
-    fn shown(entry: &Entry) -> String {
+    fn shown(entry: &LogEntry) -> String {
         anstream::adapter::strip_str(&entry.render()).to_string()
     }
 
@@ -203,7 +203,7 @@ mod tests {
         assert!(!read[0].names("tool", "bas") && read[1].names("tool", "read"));
         assert_eq!(read[1].to_json(), serde_json::from_str::<Value>(JSON).unwrap());
         assert_eq!(read[0].to_json()["level"], "WARN");
-        assert!(read[0].level < Some(Level::Info) && read[0].at().is_some());
+        assert!(read[0].level < Some(LogLevel::Info) && read[0].at().is_some());
     }
 
     #[test]

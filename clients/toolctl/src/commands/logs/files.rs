@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 /// Reads on where it was, also when the file has been put aside meanwhile.
-pub(super) struct Files {
+pub(super) struct LogFiles {
     path: PathBuf,
     /// Those that are still to be read, the oldest first. The last is the one that is written to.
-    open: Vec<Open>,
+    open: Vec<FollowedLog>,
     found_any: bool,
 }
 
-struct Open {
+struct FollowedLog {
     identity: (u64, u64),
     reader: BufReader<File>,
     /// The beginning of a line whose end has not been written yet.
     partial: Vec<u8>,
 }
 
-impl Files {
+impl LogFiles {
     /// Opens all that are there.
     ///
     /// # Errors
@@ -83,8 +83,8 @@ impl Files {
                 break;
             }
             // One that is put aside right now is seen under both of its names.
-            if newer.iter().all(|open: &Open| open.identity != identity) {
-                newer.push(Open { identity, reader: BufReader::new(file), partial: Vec::new() });
+            if newer.iter().all(|open: &FollowedLog| open.identity != identity) {
+                newer.push(FollowedLog { identity, reader: BufReader::new(file), partial: Vec::new() });
             }
         }
         if !found {
@@ -96,7 +96,7 @@ impl Files {
     }
 }
 
-impl Open {
+impl FollowedLog {
     fn read(&mut self, take: &mut impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
         loop {
             let read = self.reader.by_ref().read_until(b'\n', &mut self.partial)?;
@@ -128,7 +128,7 @@ mod tests {
         File::options().append(true).create(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    fn read(files: &mut Files) -> Vec<String> {
+    fn read(files: &mut LogFiles) -> Vec<String> {
         let mut lines = Vec::new();
         files
             .read(|line| {
@@ -144,12 +144,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("toold.log");
         let aside = |n: usize| dir.path().join(format!("toold.log.{n}"));
-        let mut none = Files::open(&path).unwrap();
+        let mut none = LogFiles::open(&path).unwrap();
         assert!(!none.found_any() && read(&mut none).is_empty());
         append(&aside(2), "a\n");
         append(&aside(1), "b\n");
         append(&path, "c\npart");
-        let mut files = Files::open(&path).unwrap();
+        let mut files = LogFiles::open(&path).unwrap();
         assert_eq!(read(&mut files), ["a", "b", "c"]);
         append(&path, "ial\n");
         assert_eq!(read(&mut files), ["partial"]);

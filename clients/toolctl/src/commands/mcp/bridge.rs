@@ -31,11 +31,11 @@ const OWN: &str = "toolctl";
 /// What the bridge knows of the conversation.
 #[derive(Default)]
 pub(super) struct Bridge {
-    state: Mutex<State>,
+    state: Mutex<BridgeState>,
 }
 
 #[derive(Default)]
-struct State {
+struct BridgeState {
     /// How many daemons served before this one.
     generation: u64,
     /// The client's first message, with what the bridge adds to it.
@@ -53,7 +53,7 @@ struct State {
 
 /// What of a message says how it is passed on.
 #[derive(Deserialize)]
-struct Head {
+struct MessageHead {
     #[serde(default)]
     id: Option<Value>,
     #[serde(default)]
@@ -61,7 +61,7 @@ struct Head {
 }
 
 /// How the service of one daemon ended.
-enum End {
+enum RelayEnd {
     /// It closed the connection.
     Closed,
     /// Nobody is at the other end of stdout.
@@ -86,7 +86,7 @@ impl Bridge {
             let upstream =
                 self.upstream(std::mem::take(&mut said), &mut input, &mut half_line, &mut input_ended, writer);
             let end = self.pass(upstream, self.downstream(reader)).await?;
-            if let End::NobodyListens = end {
+            if let RelayEnd::NobodyListens = end {
                 return Ok(());
             }
             // What the daemon says last to its other clients tells whether what has no answer was read.
@@ -110,7 +110,7 @@ impl Bridge {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BridgeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,20 +118,20 @@ impl Bridge {
         &self,
         upstream: impl Future<Output = io::Result<()>>,
         downstream: impl Future<Output = io::Result<()>>,
-    ) -> io::Result<End> {
+    ) -> io::Result<RelayEnd> {
         let (mut upstream, mut downstream) = (pin!(upstream), pin!(downstream));
         let mut sending = true;
         loop {
             // Both are kept across turns, so nothing that was read is dropped.
             tokio::select! {
                 biased;
-                done = &mut downstream => return done.map(|()| End::Closed),
+                done = &mut downstream => return done.map(|()| RelayEnd::Closed),
                 // A daemon that has closed its end tells so downstream.
                 _ = &mut upstream, if sending => sending = false,
                 // The end of what can be read was told already, so whether anybody still listens is asked.
                 () = sleep(LISTENS_CHECK), if !sending => {
                     if nobody_listens() {
-                        return Ok(End::NobodyListens);
+                        return Ok(RelayEnd::NobodyListens);
                     }
                 }
             }
@@ -182,9 +182,9 @@ impl Bridge {
             }
             let passed = self.lock().received(&line);
             match passed {
-                Passed::AsItIs => write_out(std::slice::from_ref(&line)).await?,
-                Passed::As(line) => write_out(&[line]).await?,
-                Passed::Kept => {}
+                RelayedMessage::AsItIs => write_out(std::slice::from_ref(&line)).await?,
+                RelayedMessage::As(line) => write_out(&[line]).await?,
+                RelayedMessage::Kept => {}
             }
         }
     }
@@ -192,14 +192,14 @@ impl Bridge {
 
 /// What becomes of a message of the daemon.
 #[derive(Debug, PartialEq)]
-enum Passed {
+enum RelayedMessage {
     AsItIs,
     As(Vec<u8>),
     /// It answers the bridge itself.
     Kept,
 }
 
-impl State {
+impl BridgeState {
     /// Takes the client's first message.
     fn begin(&mut self, line: &[u8]) {
         self.first = serde_json::from_slice(line).ok().filter(|message: &Value| message.get("method").is_some());
@@ -209,7 +209,7 @@ impl State {
     fn wait_for(&mut self, line: &[u8]) {
         let Ok(messages) = heads(line) else { return };
         for (head, text) in messages {
-            if let Head { id: Some(id), method: Some(_) } = head {
+            if let MessageHead { id: Some(id), method: Some(_) } = head {
                 self.next += 1;
                 self.waiting.insert(id.to_string(), (self.next, text));
             }
@@ -279,27 +279,27 @@ impl State {
         }
     }
 
-    fn received(&mut self, line: &[u8]) -> Passed {
+    fn received(&mut self, line: &[u8]) -> RelayedMessage {
         let Some(head) = head(line) else {
             for (head, _) in heads(line).unwrap_or_default() {
                 self.answered(head.id.as_ref());
             }
-            return Passed::AsItIs;
+            return RelayedMessage::AsItIs;
         };
         match (&head.id, head.method.as_deref()) {
-            (Some(Value::String(id)), None) if id.starts_with(&format!("{OWN}-own-")) => Passed::Kept,
+            (Some(Value::String(id)), None) if id.starts_with(&format!("{OWN}-own-")) => RelayedMessage::Kept,
             (id, None) => {
                 self.answered(id.as_ref());
-                Passed::AsItIs
+                RelayedMessage::AsItIs
             }
             (Some(id), Some(_)) => {
                 if self.generation == 0 {
                     self.asked.insert(id.to_string());
-                    return Passed::AsItIs;
+                    return RelayedMessage::AsItIs;
                 }
                 let known: Value = format!("{}{id}", self.prefix()).into();
                 self.asked.insert(known.to_string());
-                with(line, |message| message["id"] = known).map_or(Passed::AsItIs, Passed::As)
+                with(line, |message| message["id"] = known).map_or(RelayedMessage::AsItIs, RelayedMessage::As)
             }
             (None, Some("notifications/cancelled")) if self.generation > 0 => {
                 let prefix = self.prefix();
@@ -307,9 +307,9 @@ impl State {
                     let id = &mut message["params"]["requestId"];
                     *id = format!("{prefix}{id}").into();
                 });
-                named.map_or(Passed::AsItIs, Passed::As)
+                named.map_or(RelayedMessage::AsItIs, RelayedMessage::As)
             }
-            (None, Some(_)) => Passed::AsItIs,
+            (None, Some(_)) => RelayedMessage::AsItIs,
         }
     }
 
@@ -364,20 +364,20 @@ impl State {
     }
 }
 
-/// Of a line that is one message. A list would be read as the members of a `Head` in their order.
-fn head(line: &[u8]) -> Option<Head> {
+/// Of a line that is one message. A list would be read as the members of a `MessageHead` in their order.
+fn head(line: &[u8]) -> Option<MessageHead> {
     if line.trim_ascii_start().starts_with(b"{") { serde_json::from_slice(line).ok() } else { None }
 }
 
 /// The messages of a line, each as a line: a batch has several.
-fn heads(line: &[u8]) -> serde_json::Result<Vec<(Head, Vec<u8>)>> {
+fn heads(line: &[u8]) -> serde_json::Result<Vec<(MessageHead, Vec<u8>)>> {
     if let Some(head) = head(line) {
         let mut text = line.trim_ascii().to_vec();
         text.push(b'\n');
         return Ok(vec![(head, text)]);
     }
     let batch: Vec<Value> = serde_json::from_slice(line)?;
-    batch.into_iter().map(|message| Ok((Head::deserialize(&message)?, line_of(&message)))).collect()
+    batch.into_iter().map(|message| Ok((MessageHead::deserialize(&message)?, line_of(&message)))).collect()
 }
 
 /// The message of a line, changed.
@@ -414,10 +414,10 @@ mod tests {
     }
 
     /// A client that is ready, and has an answer to all that it asked.
-    fn ready() -> State {
-        let mut state = State::default();
+    fn ready() -> BridgeState {
+        let mut state = BridgeState::default();
         state.begin(&line(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}})));
-        assert_eq!(state.received(&line(json!({"id": 0, "result": {}}))), Passed::AsItIs);
+        assert_eq!(state.received(&line(json!({"id": 0, "result": {}}))), RelayedMessage::AsItIs);
         state.sent(line(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})));
         state
     }
@@ -437,12 +437,12 @@ mod tests {
         assert_eq!((&said[0]["method"], &said[0]["id"]), (&json!("initialize"), &json!("toolctl-own-1-0")));
         assert_eq!(said[1]["method"], "notifications/initialized");
         assert_eq!(said[2]["id"], "a");
-        assert_eq!(state.received(&line(json!({"id": "toolctl-own-1-0", "result": {}}))), Passed::Kept);
+        assert_eq!(state.received(&line(json!({"id": "toolctl-own-1-0", "result": {}}))), RelayedMessage::Kept);
     }
 
     #[test]
     fn an_opening_without_an_answer_is_the_clients_own() {
-        let mut state = State::default();
+        let mut state = BridgeState::default();
         state.begin(&line(json!({"id": 0, "method": "initialize"})));
         assert_eq!(texts(&state.go_on().0), [json!({"id": 0, "method": "initialize"})]);
     }
@@ -465,7 +465,9 @@ mod tests {
         state.received(&line(json!({"id": 0, "method": "roots/list"})));
         let (_, cancelled) = state.go_on();
         assert_eq!(texts(&cancelled)[0]["params"]["requestId"], 0);
-        let Passed::As(asked) = state.received(&line(json!({"id": 0, "method": "roots/list"}))) else { panic!() };
+        let RelayedMessage::As(asked) = state.received(&line(json!({"id": 0, "method": "roots/list"}))) else {
+            panic!()
+        };
         let id = texts(&[asked])[0]["id"].clone();
         assert_eq!(state.sent(line(json!({"id": 0, "result": "late"}))), None);
         let answer = state.sent(line(json!({"id": id, "result": {}}))).unwrap();

@@ -13,18 +13,18 @@ use toold_client::start::PATIENCE;
 use toold_proto::daemon::NoParams;
 use toold_proto::method::DaemonGetStatus;
 
-use crate::cli::Globals;
-use crate::commands::mcp::install::{Client, home};
+use crate::commands::mcp::install::{McpClient, home};
 use crate::commands::mcp::token::token_file;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK};
+use crate::globals::Globals;
 use crate::output;
 
 /// Check that MCP clients can reach the daemon, and show which are set up to
 #[derive(Debug, Args)]
-pub(crate) struct Doctor {}
+pub(crate) struct McpDoctorArgs {}
 
-pub(crate) async fn run(_: Doctor, globals: &Globals) -> anyhow::Result<u8> {
+pub(crate) async fn run(_: McpDoctorArgs, globals: &Globals) -> anyhow::Result<u8> {
     let mut out = output::stdout();
     let mut well = true;
     let client = connection::open(globals).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn run(_: Doctor, globals: &Globals) -> anyhow::Result<u8> {
         writeln!(out, "bad   {problem}")?;
     }
     let home = home()?;
-    for client in Client::value_variants() {
+    for client in McpClient::value_variants() {
         let name = client.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         let file = home.join(client.file());
         match std::fs::read_to_string(&file) {

@@ -18,8 +18,8 @@ use crate::output;
 /// Shows what would change and asks first. Everything else in the file stays as it is, comments too; the file
 /// as it was is kept beside it, and --undo puts it back.
 #[derive(Debug, Args)]
-pub(crate) struct Install {
-    client: Client,
+pub(crate) struct McpInstallArgs {
+    client: McpClient,
     /// Another file than the client's usual one
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub(crate) struct Install {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Client {
+pub(crate) enum McpClient {
     ClaudeCode,
     ClaudeDesktop,
     Codex,
@@ -46,7 +46,7 @@ pub(crate) enum Client {
 /// The name of the entry.
 const NAME: &str = "toold";
 
-impl Client {
+impl McpClient {
     /// Where its configuration is, below the home folder.
     pub(super) fn file(self) -> PathBuf {
         let mac = cfg!(target_os = "macos");
@@ -98,7 +98,7 @@ impl Client {
     }
 }
 
-pub(crate) async fn run(install: Install) -> anyhow::Result<u8> {
+pub(crate) async fn run(install: McpInstallArgs) -> anyhow::Result<u8> {
     let file = match &install.file {
         Some(file) => std::path::absolute(file)?,
         None => home()?.join(install.client.file()),
@@ -250,18 +250,18 @@ mod tests {
     #[test]
     fn comments_and_other_servers_stay() {
         let text = "{\n  // mine\n  \"context_servers\": {\n    \"other\": {\"command\": \"x\"}, // theirs\n  },\n  \"theme\": \"One\"\n}\n";
-        let after = Client::Zed.with_entry(text, "/bin/toolctl").unwrap();
+        let after = McpClient::Zed.with_entry(text, "/bin/toolctl").unwrap();
         assert!(
             after.contains("// mine") && after.contains("// theirs") && after.contains("\"theme\": \"One\""),
             "{after}"
         );
-        assert!(Client::Zed.has_entry(&after) && !Client::Zed.has_entry(text));
-        assert_eq!(Client::Zed.with_entry(&after, "/bin/toolctl").unwrap(), after);
+        assert!(McpClient::Zed.has_entry(&after) && !McpClient::Zed.has_entry(text));
+        assert_eq!(McpClient::Zed.with_entry(&after, "/bin/toolctl").unwrap(), after);
     }
 
     #[test]
     fn an_empty_file_gets_a_whole_one() {
-        let after = Client::Cursor.with_entry("", "/bin/toolctl").unwrap();
+        let after = McpClient::Cursor.with_entry("", "/bin/toolctl").unwrap();
         let read: Value = serde_json::from_str(&after).unwrap();
         assert_eq!(read, json!({"mcpServers": {"toold": {"command": "/bin/toolctl", "args": ["mcp"]}}}));
     }
@@ -269,12 +269,12 @@ mod tests {
     #[test]
     fn a_table_is_added_or_replaced() {
         let text = "model = \"x\"\n\n[mcp_servers.toold]\ncommand = \"old\"\n\n# next\n[other]\na = 1\n";
-        let after = Client::Codex.with_entry(text, "/bin/toolctl").unwrap();
+        let after = McpClient::Codex.with_entry(text, "/bin/toolctl").unwrap();
         assert_eq!(
             after,
             "model = \"x\"\n\n[mcp_servers.toold]\ncommand = \"/bin/toolctl\"\nargs = [\"mcp\"]\n\n# next\n[other]\na = 1\n"
         );
-        let added = Client::Codex.with_entry("a = 1", "p").unwrap();
+        let added = McpClient::Codex.with_entry("a = 1", "p").unwrap();
         assert_eq!(added, "a = 1\n\n[mcp_servers.toold]\ncommand = \"p\"\nargs = [\"mcp\"]\n");
     }
 

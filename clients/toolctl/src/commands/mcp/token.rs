@@ -15,14 +15,14 @@ use crate::output;
 ///
 /// They send it as the header `Authorization: Bearer TOKEN`. Whoever has it can call tools as you.
 #[derive(Debug, Args)]
-pub(crate) struct Token {
+pub(crate) struct McpTokenArgs {
     /// That of an administrator, who may also answer permission prompts, change modes and stop the daemon; made when
     /// there is none, and known to the daemon from its next start
     #[arg(long)]
     admin: bool,
 }
 
-pub(crate) fn run(args: &Token) -> anyhow::Result<u8> {
+pub(crate) fn run(args: &McpTokenArgs) -> anyhow::Result<u8> {
     if args.admin {
         writeln!(output::stdout(), "{}", admin_token(&token_file()?.with_file_name("admin-token"))?)?;
         return Ok(OK);

@@ -8,16 +8,16 @@ use anyhow::{Context, bail, ensure};
 use toold_proto::daemon::NoParams;
 use toold_proto::method::DaemonGetStatus;
 
-use crate::cli::Globals;
 use crate::commands::author;
 use crate::confirm::confirm;
 use crate::connection;
 use crate::exit::{NOT_RUN, OK, usage};
+use crate::globals::Globals;
 use crate::output::{self, BOLD, DIM};
 
 /// Where a plugin comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Source {
+struct PluginSource {
     /// What Git clones.
     url: String,
     /// A branch, a tag or a commit; the repository's own branch when absent.
@@ -26,7 +26,7 @@ struct Source {
     folder: String,
 }
 
-impl Source {
+impl PluginSource {
     /// `github:OWNER/REPO[@REF]` or `local:PATH[@REF]`.
     fn parse(text: &str) -> anyhow::Result<Self> {
         let expected = || usage(format!("{text:?} is no source: expected github:OWNER/REPO[@REF] or local:PATH[@REF]"));
@@ -71,13 +71,13 @@ impl Source {
 }
 
 pub(crate) async fn install(source: &str, yes: bool, globals: &Globals) -> anyhow::Result<u8> {
-    let source = Source::parse(source)?;
+    let source = PluginSource::parse(source)?;
     let folder = plugin_folder(globals).await?;
     let target = folder.join(&source.folder);
     ensure!(!target.exists(), "{} is there already: update it, or remove it first", target.display());
     std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
     // Hidden, so that the daemon does not look at it before it is whole and somebody has said yes.
-    let beside = Beside(folder.join(format!(".installing-{}-{}", source.folder, std::process::id())));
+    let beside = StagingFolder(folder.join(format!(".installing-{}-{}", source.folder, std::process::id())));
     git(None, &["clone", "--quiet", "--", &source.url, text(&beside.0)?])?;
     if let Some(reference) = &source.reference {
         git(Some(&beside.0), &["checkout", "--quiet", "--detach", reference])?;
@@ -198,9 +198,9 @@ fn text(path: &Path) -> anyhow::Result<&str> {
 }
 
 /// A folder that goes unless it was moved to its place.
-struct Beside(PathBuf);
+struct StagingFolder(PathBuf);
 
-impl Drop for Beside {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
         // Fails when it is not there, which is as it should be.
         let _ = std::fs::remove_dir_all(&self.0);
@@ -213,7 +213,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, url: &str, reference: Option<&str>, folder: &str) {
-        let source = Source::parse(text).unwrap();
+        let source = PluginSource::parse(text).unwrap();
         assert_eq!(
             (source.url.as_str(), source.reference.as_deref(), source.folder.as_str()),
             (url, reference, folder)
@@ -236,7 +236,7 @@ mod tests {
             "local:",
             "local:/a/1",
         ] {
-            assert!(Source::parse(bad).is_err(), "{bad}");
+            assert!(PluginSource::parse(bad).is_err(), "{bad}");
         }
     }
 }

@@ -7,10 +7,10 @@ use toold_proto::event::{EventBody, SubscribeEvents};
 use toold_proto::method::{EventsSubscribe, PluginsLogs, PluginsShow};
 use toold_proto::plugin::{LogsOfPlugin, NamePlugin, PluginDetails};
 
-use crate::cli::Globals;
-use crate::commands::events;
 use crate::connection;
+use crate::event_line::event_line;
 use crate::exit::OK;
+use crate::globals::Globals;
 use crate::output::{self, DIM, NAME, one_line, print_json};
 
 pub(crate) async fn show(name: String, json: bool, globals: &Globals) -> anyhow::Result<u8> {
@@ -100,7 +100,7 @@ fn write_event(event: &Value, json: bool) -> anyhow::Result<()> {
     let mut out = output::stdout();
     match json {
         true => writeln!(out, "{event}")?,
-        false => writeln!(out, "{}", events::line(event))?,
+        false => writeln!(out, "{}", event_line(event))?,
     }
     out.flush()?;
     Ok(())

@@ -20,11 +20,11 @@ use toold_proto::permission::{PermissionEvent, SubscribePrompts};
 use toold_proto::plugin::ReloadPlugins;
 use toold_proto::shell::KillShell;
 
-use crate::cli::Globals;
 use crate::exit::{OK, usage};
+use crate::globals::Globals;
 use crate::{connection, keys, output};
 use fetch::Fetched;
-use state::{Act, State};
+use state::{ScreenAction, ScreenState};
 
 /// A burst of events is shown at once, not one by one.
 const FRAME: Duration = Duration::from_millis(40);
@@ -70,8 +70,8 @@ async fn watch(
     mut asks: Option<Items<PermissionEvent>>,
     terminal: &mut ratatui::DefaultTerminal,
 ) -> anyhow::Result<()> {
-    let mut keys = keys::Keys::open()?;
-    let mut state = State::default();
+    let mut keys = keys::KeyReader::open()?;
+    let mut state = ScreenState::default();
     // Each fetch sends one answer, and there is at most one of each kind on its way.
     let (sender, mut fetched) = mpsc::channel(16);
     let mut tick = interval(TICK);
@@ -84,7 +84,7 @@ async fn watch(
             key = keys.next_event() => {
                 let Some(key) = key else { return Ok(()) };
                 match state.press(key) {
-                    Some(Act::Quit) => return Ok(()),
+                    Some(ScreenAction::Quit) => return Ok(()),
                     Some(act) => carry_out(client, act, &sender),
                     None => {}
                 }
@@ -133,21 +133,21 @@ async fn next(asks: &mut Option<Items<PermissionEvent>>) -> Option<Result<Permis
 }
 
 /// Sends what a key asks for. What comes of it shows in the events; what goes wrong, in the footer.
-fn carry_out(client: &Client, act: Act, sender: &mpsc::Sender<Fetched>) {
+fn carry_out(client: &Client, act: ScreenAction, sender: &mpsc::Sender<Fetched>) {
     let (client, sender) = (client.clone(), sender.clone());
     tokio::spawn(async move {
         let done = match act {
-            Act::Quit => Ok(()),
-            Act::Reply(reply) => client.call::<PermissionsReply>(reply).await.map(drop),
-            Act::Cancel(call_id, session_id) => {
+            ScreenAction::Quit => Ok(()),
+            ScreenAction::Reply(reply) => client.call::<PermissionsReply>(reply).await.map(drop),
+            ScreenAction::Cancel(call_id, session_id) => {
                 let params = CancelCall { call_id, session_id: Some(session_id) };
                 client.call::<ToolsCancel>(params).await.map(drop)
             }
-            Act::KillShell(shell_id, session_id) => {
+            ScreenAction::KillShell(shell_id, session_id) => {
                 let params = KillShell { shell_id, session_id: Some(session_id) };
                 client.call::<ShellsKill>(params).await.map(drop)
             }
-            Act::Reload(name) => {
+            ScreenAction::Reload(name) => {
                 let params = ReloadPlugins { name: Some(name) };
                 client.call::<toold_proto::method::PluginsReload>(params).await.map(drop)
             }

@@ -10,15 +10,15 @@ use toold_proto::event::Outcome;
 use toold_proto::permission::Ask;
 use toold_proto::plugin::PluginStatus;
 
-use super::state::{Panel, State};
-use crate::ask::{self, choices};
+use super::state::{Panel, ScreenState};
 use crate::commands::audit::needs;
 use crate::output::{self, first_sentence, one_line};
+use crate::prompts::ask::{self, choices};
 
 /// The prefix of a folded line's continuation, so that it does not look like a line of its own.
 const FOLD: &str = "     ";
 
-pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
+pub(super) fn draw(frame: &mut Frame<'_>, state: &mut ScreenState) {
     let [header, tabs, panel, footer] =
         Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(3), Constraint::Length(1)])
             .areas(frame.area());
@@ -45,7 +45,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) {
 }
 
 /// What stands beside a panel's title: how many there are now, not how long a history is.
-fn count(panel: Panel, state: &State) -> usize {
+fn count(panel: Panel, state: &ScreenState) -> usize {
     match panel {
         Panel::Calls => state.running.len(),
         Panel::Tools => state.tools.len(),
@@ -56,7 +56,7 @@ fn count(panel: Panel, state: &State) -> usize {
     }
 }
 
-fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &State) {
+fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
     let Some(status) = &state.status else { return };
     let uptime = output::duration((status.uptime_s * 1000.0) as u64);
     let calls = output::counted(status.calls.finished, "call");
@@ -80,7 +80,7 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, state: &State) {
     frame.render_widget(Line::from(parts), area);
 }
 
-fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
+fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &ScreenState) {
     let line = match &state.trouble {
         Some(trouble) => Line::styled(trouble.clone(), Style::new().red()),
         None => {
@@ -96,7 +96,7 @@ fn draw_footer(frame: &mut Frame<'_>, area: Rect, state: &State) {
     frame.render_widget(line, area);
 }
 
-fn draw_calls(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_calls(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let [list, latency] = Layout::vertical([Constraint::Min(3), Constraint::Length(5)]).areas(area);
     let rows: Vec<Row<'_>> = state
         .running
@@ -127,7 +127,7 @@ fn draw_calls(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     frame.render_widget(Sparkline::default().data(data).block(Block::bordered().title(title)).cyan(), latency);
 }
 
-fn draw_tools(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_tools(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let rows: Vec<Row<'_>> = state
         .tools
         .iter()
@@ -148,7 +148,7 @@ fn draw_tools(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     frame.render_stateful_widget(table, area, &mut state.selected);
 }
 
-fn draw_plugins(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_plugins(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let error = state.selected.selected().and_then(|at| state.plugins.get(at)).and_then(|plugin| plugin.error.clone());
     let [list, detail] =
         Layout::vertical([Constraint::Min(3), Constraint::Length(if error.is_some() { 6 } else { 0 })]).areas(area);
@@ -182,7 +182,7 @@ fn draw_plugins(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     }
 }
 
-fn draw_sessions(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_sessions(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let rows: Vec<Row<'_>> = state
         .sessions
         .iter()
@@ -209,7 +209,7 @@ fn draw_sessions(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     frame.render_stateful_widget(table, area, &mut state.selected);
 }
 
-fn draw_shells(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_shells(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let rows: Vec<Row<'_>> = state
         .shells
         .iter()
@@ -235,7 +235,7 @@ fn draw_shells(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     frame.render_stateful_widget(table, area, &mut state.selected);
 }
 
-fn draw_audit(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_audit(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let rows: Vec<Row<'_>> = state
         .audit
         .iter()
@@ -264,7 +264,7 @@ fn draw_audit(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     frame.render_stateful_widget(table, area, &mut state.selected);
 }
 
-fn draw_events(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_events(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let rows: Vec<Row<'_>> = state
         .events
         .iter()
@@ -283,7 +283,7 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
 }
 
 /// The oldest ask, over the lower part of the panel.
-fn draw_ask(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+fn draw_ask(frame: &mut Frame<'_>, area: Rect, state: &mut ScreenState) {
     let Some(request) = state.asks.front() else { return };
     let choices = choices(request);
     let width = usize::from(area.width.saturating_sub(2));
@@ -388,7 +388,7 @@ mod tests {
     use ratatui::backend::TestBackend;
     use serde_json::json;
 
-    fn screen(state: &mut State, width: u16, height: u16) -> String {
+    fn screen(state: &mut ScreenState, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, state)).unwrap();
         let buffer = terminal.backend().buffer().clone();
@@ -398,8 +398,8 @@ mod tests {
         text.join("\n")
     }
 
-    fn state() -> State {
-        let mut state = State::default();
+    fn state() -> ScreenState {
+        let mut state = ScreenState::default();
         state.take(super::super::fetch::Fetched::Tools(vec![
             serde_json::from_value(json!({
                 "name": "bash", "label": "bash", "description": "Runs a command. More.",

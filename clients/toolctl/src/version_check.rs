@@ -11,8 +11,8 @@ use toold_proto::daemon::{DaemonStatus, NoParams};
 use toold_proto::error::METHOD_NOT_FOUND;
 use toold_proto::method::DaemonGetStatus;
 
-use crate::cli::{self, Cli, Globals};
 use crate::connection;
+use crate::globals::Globals;
 use crate::output::{self, DIM, one_line};
 
 const OWN: &str = env!("CARGO_PKG_VERSION");
@@ -20,18 +20,17 @@ const OWN: &str = env!("CARGO_PKG_VERSION");
 /// How long a daemon that answered badly is asked who it is.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs the subcommand. An error that comes of a daemon of another version says so.
-pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
-    let globals = cli.globals.clone();
-    match cli::run(cli).await {
-        Err(error) if may_come_of_versions(&error) => match timeout(PATIENCE, daemon(&globals)).await {
-            Ok(Some(daemon)) => Err(match daemon.words() {
-                Some(words) => error.context(words),
-                None => error,
-            }),
-            Ok(None) | Err(_) => Err(error),
+/// Adds to an error that a daemon of another version can explain which versions are in use, and what to do.
+pub(crate) async fn explain(error: anyhow::Error, globals: &Globals) -> anyhow::Error {
+    if !may_come_of_versions(&error) {
+        return error;
+    }
+    match timeout(PATIENCE, daemon_version(globals)).await {
+        Ok(Some(daemon)) => match daemon.mismatch() {
+            Some(mismatch) => error.context(mismatch),
+            None => error,
         },
-        ended => ended,
+        Ok(None) | Err(_) => error,
     }
 }
 
@@ -58,19 +57,19 @@ fn may_come_of_versions(error: &anyhow::Error) -> bool {
 
 /// What a daemon says of itself, of whatever version it is.
 #[derive(Debug)]
-struct Daemon {
+struct DaemonVersion {
     socket: String,
     version: String,
     protocol: u64,
     pid: u64,
 }
 
-async fn daemon(globals: &Globals) -> Option<Daemon> {
+async fn daemon_version(globals: &Globals) -> Option<DaemonVersion> {
     let socket = connection::socket(globals).ok()?;
     let client = Client::connect(&socket).await.ok()?;
     // As a value: only what has always been there is read.
     let status = client.call_as::<DaemonGetStatus, Value>(NoParams {}).await.ok()?;
-    Some(Daemon {
+    Some(DaemonVersion {
         socket: socket.display().to_string(),
         version: status["version"].as_str()?.to_owned(),
         protocol: status["protocol"].as_u64()?,
@@ -78,9 +77,9 @@ async fn daemon(globals: &Globals) -> Option<Daemon> {
     })
 }
 
-impl Daemon {
+impl DaemonVersion {
     /// What is wrong, and what to do; `None` when versions are no reason.
-    fn words(&self) -> Option<String> {
+    fn mismatch(&self) -> Option<String> {
         let Self { socket, version, protocol, pid } = self;
         let daemon = format!("the daemon at {socket} (toold {version}, pid {pid})");
         let older = *protocol < u64::from(PROTOCOL) || is_older(version, OWN);
@@ -108,8 +107,8 @@ mod tests {
 
     #[track_caller]
     fn check(version: &str, protocol: u64, expected: Option<&str>) {
-        let daemon = Daemon { socket: "/s".to_owned(), version: version.to_owned(), protocol, pid: 7 };
-        let words = daemon.words();
+        let daemon = DaemonVersion { socket: "/s".to_owned(), version: version.to_owned(), protocol, pid: 7 };
+        let words = daemon.mismatch();
         assert_eq!(words.is_some(), expected.is_some(), "{words:?}");
         assert!(words.unwrap_or_default().contains(expected.unwrap_or_default()));
     }

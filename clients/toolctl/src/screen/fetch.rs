@@ -12,7 +12,7 @@ use toold_proto::shell::{ListShells, ShellInfo};
 use toold_proto::tool::Tool;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum ListKind {
     Tools,
     Plugins,
     Sessions,
@@ -21,7 +21,7 @@ pub(super) enum What {
     Status,
 }
 
-impl What {
+impl ListKind {
     pub(super) const ALL: [Self; 6] =
         [Self::Tools, Self::Plugins, Self::Sessions, Self::Shells, Self::Audit, Self::Status];
 }
@@ -39,21 +39,21 @@ pub(super) enum Fetched {
 }
 
 impl Fetched {
-    pub(super) fn what(&self) -> Option<What> {
+    pub(super) fn what(&self) -> Option<ListKind> {
         match self {
-            Self::Tools(_) => Some(What::Tools),
-            Self::Plugins(_) => Some(What::Plugins),
-            Self::Sessions(_) => Some(What::Sessions),
-            Self::Shells(_) => Some(What::Shells),
-            Self::Audit(_) => Some(What::Audit),
-            Self::Status(_) => Some(What::Status),
+            Self::Tools(_) => Some(ListKind::Tools),
+            Self::Plugins(_) => Some(ListKind::Plugins),
+            Self::Sessions(_) => Some(ListKind::Sessions),
+            Self::Shells(_) => Some(ListKind::Shells),
+            Self::Audit(_) => Some(ListKind::Audit),
+            Self::Status(_) => Some(ListKind::Status),
             Self::Failed(_) => None,
         }
     }
 }
 
 /// Asks without waiting; the answer goes to `sender`.
-pub(super) fn start(client: &Client, what: What, sender: &mpsc::Sender<Fetched>) {
+pub(super) fn start(client: &Client, what: ListKind, sender: &mpsc::Sender<Fetched>) {
     let (client, sender) = (client.clone(), sender.clone());
     tokio::spawn(async move {
         let fetched = match fetch(&client, what).await {
@@ -65,16 +65,18 @@ pub(super) fn start(client: &Client, what: What, sender: &mpsc::Sender<Fetched>)
     });
 }
 
-async fn fetch(client: &Client, what: What) -> Result<Fetched, ClientError> {
+async fn fetch(client: &Client, what: ListKind) -> Result<Fetched, ClientError> {
     Ok(match what {
-        What::Tools => Fetched::Tools(client.call::<ToolsList>(ListTools::default()).await?.tools.unwrap_or_default()),
-        What::Plugins => Fetched::Plugins(client.call::<PluginsList>(ListPlugins::default()).await?.plugins),
-        What::Sessions => Fetched::Sessions(client.call::<SessionsList>(NoParams {}).await?.sessions),
-        What::Shells => {
+        ListKind::Tools => {
+            Fetched::Tools(client.call::<ToolsList>(ListTools::default()).await?.tools.unwrap_or_default())
+        }
+        ListKind::Plugins => Fetched::Plugins(client.call::<PluginsList>(ListPlugins::default()).await?.plugins),
+        ListKind::Sessions => Fetched::Sessions(client.call::<SessionsList>(NoParams {}).await?.sessions),
+        ListKind::Shells => {
             let all = ListShells { session_id: None, all: true };
             Fetched::Shells(client.call::<method::ShellsList>(all).await?.shells)
         }
-        What::Audit => Fetched::Audit(client.call::<method::AuditQuery>(AuditQuery::default()).await?.entries),
-        What::Status => Fetched::Status(Box::new(client.call::<DaemonGetStatus>(NoParams {}).await?)),
+        ListKind::Audit => Fetched::Audit(client.call::<method::AuditQuery>(AuditQuery::default()).await?.entries),
+        ListKind::Status => Fetched::Status(Box::new(client.call::<DaemonGetStatus>(NoParams {}).await?)),
     })
 }

@@ -10,19 +10,19 @@ use serde_json::Value;
 use toold_proto::audit::AuditEntry;
 use toold_proto::call::Progress;
 use toold_proto::daemon::DaemonStatus;
-use toold_proto::event::{Event, EventBody as Happened};
+use toold_proto::event::{Event, EventBody};
 use toold_proto::permission::{Ask, PermissionEvent, ReplyPermission};
 use toold_proto::plugin::Plugin;
 use toold_proto::session::SessionInfo;
 use toold_proto::shell::ShellInfo;
 use toold_proto::tool::{CallId, SessionId, Tool, ToolName};
 
-use super::fetch::{Fetched, What};
-use crate::ask::choices;
-use crate::asking::READ_FOR;
-use crate::commands::events;
-use crate::keys::{Key, key};
+use super::fetch::{Fetched, ListKind};
+use crate::event_line;
+use crate::keys::{KeyPress, key};
 use crate::output::one_line;
+use crate::prompts::READ_FOR;
+use crate::prompts::ask::choices;
 
 /// How many events can be scrolled back to.
 const MAX_EVENTS: usize = 1000;
@@ -31,7 +31,7 @@ const MAX_EVENTS: usize = 1000;
 const MAX_DURATIONS: usize = 120;
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct ScreenState {
     pub(super) status: Option<Box<DaemonStatus>>,
     pub(super) tools: Vec<Tool>,
     pub(super) plugins: Vec<Plugin>,
@@ -41,9 +41,9 @@ pub(super) struct State {
     /// The last calls that have ended, the oldest first.
     pub(super) audit: Vec<AuditEntry>,
     /// The oldest first.
-    pub(super) running: Vec<Running>,
+    pub(super) running: Vec<RunningCall>,
     /// The newest last.
-    pub(super) events: VecDeque<Line>,
+    pub(super) events: VecDeque<EventLine>,
     /// Of the calls that ended last, in milliseconds.
     pub(super) durations: VecDeque<u64>,
     pub(super) asks: VecDeque<Ask>,
@@ -61,7 +61,7 @@ pub(super) struct State {
 }
 
 /// A call in flight.
-pub(super) struct Running {
+pub(super) struct RunningCall {
     pub(super) call_id: CallId,
     pub(super) session_id: SessionId,
     pub(super) tool: ToolName,
@@ -72,7 +72,7 @@ pub(super) struct Running {
 }
 
 /// An event, ready to be shown.
-pub(super) struct Line {
+pub(super) struct EventLine {
     pub(super) at: String,
     pub(super) kind: String,
     pub(super) style: Style,
@@ -110,7 +110,7 @@ impl Panel {
 
 /// What a key asks the daemon for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Act {
+pub(super) enum ScreenAction {
     Quit,
     Reply(ReplyPermission),
     Cancel(CallId, SessionId),
@@ -123,27 +123,27 @@ pub(super) enum Act {
 /// What has to be fetched, and what is on its way.
 #[derive(Debug)]
 pub(super) struct Outdated {
-    wanted: BTreeSet<What>,
-    on_the_way: BTreeSet<What>,
+    wanted: BTreeSet<ListKind>,
+    on_the_way: BTreeSet<ListKind>,
 }
 
 impl Default for Outdated {
     fn default() -> Self {
-        Self { wanted: BTreeSet::from(What::ALL), on_the_way: BTreeSet::new() }
+        Self { wanted: BTreeSet::from(ListKind::ALL), on_the_way: BTreeSet::new() }
     }
 }
 
 impl Outdated {
-    pub(super) fn insert(&mut self, what: What) {
+    pub(super) fn insert(&mut self, what: ListKind) {
         self.wanted.insert(what);
     }
 }
 
-impl State {
+impl ScreenState {
     /// What is to be fetched now. What changed while it was on its way is fetched once more.
-    pub(super) fn claim_outdated(&mut self) -> Vec<What> {
+    pub(super) fn claim_outdated(&mut self) -> Vec<ListKind> {
         let outdated = &mut self.outdated;
-        let now: Vec<What> = outdated.wanted.difference(&outdated.on_the_way).copied().collect();
+        let now: Vec<ListKind> = outdated.wanted.difference(&outdated.on_the_way).copied().collect();
         for what in &now {
             outdated.wanted.remove(what);
             outdated.on_the_way.insert(*what);
@@ -170,9 +170,9 @@ impl State {
 
     /// Called once in a while: what would be too much to fetch at each event.
     pub(super) fn tick(&mut self) {
-        self.outdated.insert(What::Status);
+        self.outdated.insert(ListKind::Status);
         if self.panel == Panel::Audit && std::mem::take(&mut self.audit_is_old) {
-            self.outdated.insert(What::Audit);
+            self.outdated.insert(ListKind::Audit);
         }
     }
 
@@ -186,7 +186,7 @@ impl State {
     pub(super) fn event(&mut self, event: &Value) {
         let Ok(event) = serde_json::from_value::<Event>(event.clone()) else {
             let text = |name: &str| one_line(event[name].as_str().unwrap_or_default());
-            return self.tell(Line {
+            return self.tell(EventLine {
                 at: text("at"),
                 kind: text("kind"),
                 style: Style::new(),
@@ -194,18 +194,18 @@ impl State {
             });
         };
         match &event.body {
-            Happened::ToolsChanged { .. } => self.outdated.insert(What::Tools),
-            Happened::PluginLoaded { .. }
-            | Happened::PluginFailed { .. }
-            | Happened::PluginUntrusted { .. }
-            | Happened::PluginUnloaded { .. } => {
-                self.outdated.insert(What::Plugins);
+            EventBody::ToolsChanged { .. } => self.outdated.insert(ListKind::Tools),
+            EventBody::PluginLoaded { .. }
+            | EventBody::PluginFailed { .. }
+            | EventBody::PluginUntrusted { .. }
+            | EventBody::PluginUnloaded { .. } => {
+                self.outdated.insert(ListKind::Plugins);
             }
-            Happened::SessionOpened { .. } | Happened::SessionClosed { .. } | Happened::SessionMode { .. } => {
-                self.outdated.insert(What::Sessions);
+            EventBody::SessionOpened { .. } | EventBody::SessionClosed { .. } | EventBody::SessionMode { .. } => {
+                self.outdated.insert(ListKind::Sessions);
             }
-            Happened::ShellStarted { .. } | Happened::ShellExited { .. } => self.outdated.insert(What::Shells),
-            Happened::CallStarted { call_id, session_id, tool } => self.running.push(Running {
+            EventBody::ShellStarted { .. } | EventBody::ShellExited { .. } => self.outdated.insert(ListKind::Shells),
+            EventBody::CallStarted { call_id, session_id, tool } => self.running.push(RunningCall {
                 call_id: call_id.clone(),
                 session_id: session_id.clone(),
                 tool: tool.clone(),
@@ -213,7 +213,7 @@ impl State {
                 message: String::new(),
                 ratio: None,
             }),
-            Happened::CallProgress { call_id, session_id, progress } => {
+            EventBody::CallProgress { call_id, session_id, progress } => {
                 let running = self.running.iter_mut().find(|r| r.call_id == *call_id && r.session_id == *session_id);
                 if let Some(running) = running {
                     running.progress(progress);
@@ -221,35 +221,35 @@ impl State {
                 // The list of events would show nothing else.
                 return;
             }
-            Happened::CallFinished { call_id, session_id, duration_ms, .. } => {
+            EventBody::CallFinished { call_id, session_id, duration_ms, .. } => {
                 self.running.retain(|r| !(r.call_id == *call_id && r.session_id == *session_id));
                 push_bounded(&mut self.durations, *duration_ms, MAX_DURATIONS);
                 self.audit_is_old = true;
             }
-            Happened::QuestionAsked { request, .. } => drop(self.questions.insert(request.request_id.clone())),
-            Happened::QuestionAnswered { resolved, .. } => drop(self.questions.remove(&resolved.request_id)),
-            Happened::PermissionAsked { .. }
-            | Happened::PermissionResolved { .. }
-            | Happened::TodoChanged { .. }
-            | Happened::Notice { .. }
-            | Happened::Log { .. }
-            | Happened::ConfigChanged { .. }
-            | Happened::ResourcesChanged {}
-            | Happened::PromptsChanged {}
-            | Happened::Message { .. } => {}
-            Happened::Lagged { .. } => {
+            EventBody::QuestionAsked { request, .. } => drop(self.questions.insert(request.request_id.clone())),
+            EventBody::QuestionAnswered { resolved, .. } => drop(self.questions.remove(&resolved.request_id)),
+            EventBody::PermissionAsked { .. }
+            | EventBody::PermissionResolved { .. }
+            | EventBody::TodoChanged { .. }
+            | EventBody::Notice { .. }
+            | EventBody::Log { .. }
+            | EventBody::ConfigChanged { .. }
+            | EventBody::ResourcesChanged {}
+            | EventBody::PromptsChanged {}
+            | EventBody::Message { .. } => {}
+            EventBody::Lagged { .. } => {
                 // Ends of calls may be among what was lost.
                 self.running.clear();
                 self.questions.clear();
-                What::ALL.into_iter().for_each(|what| self.outdated.insert(what));
+                ListKind::ALL.into_iter().for_each(|what| self.outdated.insert(what));
             }
         }
-        let (style, text) = events::describe(&event.body);
+        let (style, text) = event_line::describe(&event.body);
         let text = anstream::adapter::strip_str(&text).to_string();
-        self.tell(Line { at: event.at, kind: event.body.kind().to_owned(), style, text });
+        self.tell(EventLine { at: event.at, kind: event.body.kind().to_owned(), style, text });
     }
 
-    fn tell(&mut self, line: Line) {
+    fn tell(&mut self, line: EventLine) {
         push_bounded(&mut self.events, line, MAX_EVENTS);
     }
 
@@ -266,14 +266,14 @@ impl State {
         }
     }
 
-    pub(super) fn press(&mut self, event: KeyEvent) -> Option<Act> {
+    pub(super) fn press(&mut self, event: KeyEvent) -> Option<ScreenAction> {
         self.trouble = None;
         // An ask has the keys that its lines name; the others go on working.
-        if let (Some(ask), Key::Char(c)) = (self.asks.front(), key(event))
+        if let (Some(ask), KeyPress::Char(c)) = (self.asks.front(), key(event))
             && self.was_seen(ask)
             && let Some(choice) = choices(ask).into_iter().find(|choice| choice.key == c)
         {
-            return Some(Act::Reply(choice.reply(ask)));
+            return Some(ScreenAction::Reply(choice.reply(ask)));
         }
         let rows = self.rows();
         let at = self.selected.selected().unwrap_or(0);
@@ -289,18 +289,19 @@ impl State {
             _ => {}
         }
         match key(event) {
-            Key::Leave | Key::Char('q') => Some(Act::Quit),
-            Key::Char('x') if self.panel == Panel::Calls => {
-                self.running.get(at).map(|running| Act::Cancel(running.call_id.clone(), running.session_id.clone()))
+            KeyPress::Leave | KeyPress::Char('q') => Some(ScreenAction::Quit),
+            KeyPress::Char('x') if self.panel == Panel::Calls => self
+                .running
+                .get(at)
+                .map(|running| ScreenAction::Cancel(running.call_id.clone(), running.session_id.clone())),
+            KeyPress::Char('r') if self.panel == Panel::Plugins => {
+                self.plugins.get(at).map(|plugin| ScreenAction::Reload(plugin.name.clone()))
             }
-            Key::Char('r') if self.panel == Panel::Plugins => {
-                self.plugins.get(at).map(|plugin| Act::Reload(plugin.name.clone()))
-            }
-            Key::Char('x') if self.panel == Panel::Shells => {
+            KeyPress::Char('x') if self.panel == Panel::Shells => {
                 let shell = self.shells.get(at).filter(|shell| shell.running)?;
-                Some(Act::KillShell(shell.shell_id.clone(), shell.session_id.clone()))
+                Some(ScreenAction::KillShell(shell.shell_id.clone(), shell.session_id.clone()))
             }
-            Key::Char(_) | Key::Other => None,
+            KeyPress::Char(_) | KeyPress::Other => None,
         }
     }
 
@@ -324,7 +325,7 @@ impl State {
     }
 }
 
-impl Running {
+impl RunningCall {
     fn progress(&mut self, progress: &Progress) {
         match progress {
             Progress::Output { text, .. } => {
@@ -361,20 +362,20 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn happened(state: &mut State, mut what: Value) {
+    fn happened(state: &mut ScreenState, mut what: Value) {
         what["seq"] = json!(1);
         what["epoch"] = json!("e");
         what["at"] = json!("2026-01-02T03:04:05Z");
         state.event(&what);
     }
 
-    fn press(state: &mut State, code: KeyCode) -> Option<Act> {
+    fn press(state: &mut ScreenState, code: KeyCode) -> Option<ScreenAction> {
         state.press(KeyEvent::from(code))
     }
 
     #[test]
     fn a_call_is_shown_while_it_runs() {
-        let mut state = State::default();
+        let mut state = ScreenState::default();
         happened(&mut state, json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "bash"}));
         let progress = json!({"kind": "update", "progress": 1, "total": 4, "message": "step"});
         happened(&mut state, json!({"kind": "call.progress", "call_id": "c", "session_id": "s", "progress": progress}));
@@ -389,18 +390,18 @@ mod tests {
 
     #[test]
     fn a_change_is_fetched_once_more_when_it_came_too_late() {
-        let mut state = State::default();
-        assert_eq!(state.claim_outdated(), What::ALL);
+        let mut state = ScreenState::default();
+        assert_eq!(state.claim_outdated(), ListKind::ALL);
         let changed = json!({"kind": "tools.changed", "revision": 1, "added": [], "removed": [], "changed": []});
         happened(&mut state, changed);
         assert_eq!(state.claim_outdated(), []);
         state.take(Fetched::Tools(Vec::new()));
-        assert_eq!(state.claim_outdated(), [What::Tools]);
+        assert_eq!(state.claim_outdated(), [ListKind::Tools]);
     }
 
     #[test]
     fn keys_answer_the_oldest_ask_and_nothing_else_is_lost() {
-        let mut state = State::default();
+        let mut state = ScreenState::default();
         let ask = |id: &str| {
             let request = json!({"request_id": id, "session_id": "s", "call_id": "c", "call_ids": ["c"],
                 "category": "shell", "target": "ls", "tool": "bash", "source": {"kind": "builtin", "name": "builtin"},
@@ -411,17 +412,19 @@ mod tests {
         state.permission(ask("2"));
         assert_eq!(press(&mut state, KeyCode::Char('y')), None);
         state.shown = Some(("1".to_owned(), Instant::now().checked_sub(READ_FOR).unwrap()));
-        let Some(Act::Reply(reply)) = press(&mut state, KeyCode::Char('y')) else { panic!("expected a reply") };
+        let Some(ScreenAction::Reply(reply)) = press(&mut state, KeyCode::Char('y')) else {
+            panic!("expected a reply")
+        };
         assert_eq!(reply.request_id, "1");
         let resolved = json!({"type": "resolved", "request_id": "1", "action": "allow", "by": null});
         state.permission(serde_json::from_value(resolved).unwrap());
         assert_eq!(state.asks[0].request_id, "2");
-        assert_eq!(press(&mut state, KeyCode::Char('q')), Some(Act::Quit));
+        assert_eq!(press(&mut state, KeyCode::Char('q')), Some(ScreenAction::Quit));
     }
 
     #[test]
     fn the_audit_log_is_read_again_when_it_is_looked_at() {
-        let mut state = State::default();
+        let mut state = ScreenState::default();
         state.claim_outdated();
         state.take(Fetched::Audit(Vec::new()));
         let finished = json!({"kind": "call.finished", "call_id": "c", "session_id": "s", "tool": "bash",
@@ -431,7 +434,7 @@ mod tests {
         assert_eq!(state.claim_outdated(), [], "nobody looks");
         state.panel = Panel::Audit;
         state.tick();
-        assert_eq!(state.claim_outdated(), [What::Audit]);
+        assert_eq!(state.claim_outdated(), [ListKind::Audit]);
         state.take(Fetched::Audit(Vec::new()));
         state.tick();
         assert_eq!(state.claim_outdated(), [], "nothing has ended since");
@@ -439,7 +442,7 @@ mod tests {
 
     #[test]
     fn questions_count_until_they_are_answered() {
-        let mut state = State::default();
+        let mut state = ScreenState::default();
         let request = json!({"request_id": "q", "session_id": "s", "call_id": "c", "question": "?", "options": [],
             "multiple": false, "allow_other": true, "asked_at": "", "expires_at": ""});
         happened(&mut state, json!({"kind": "question.asked", "session_id": "s", "request": request}));
@@ -451,11 +454,11 @@ mod tests {
 
     #[test]
     fn a_running_call_can_be_cancelled() {
-        let mut state = State::default();
+        let mut state = ScreenState::default();
         happened(&mut state, json!({"kind": "call.started", "call_id": "c", "session_id": "s", "tool": "bash"}));
         assert_eq!(press(&mut state, KeyCode::Char('x')), None);
         press(&mut state, KeyCode::BackTab);
-        let cancel = Act::Cancel(CallId::parse("c").unwrap(), SessionId::parse("s").unwrap());
+        let cancel = ScreenAction::Cancel(CallId::parse("c").unwrap(), SessionId::parse("s").unwrap());
         assert_eq!(press(&mut state, KeyCode::Char('x')), Some(cancel));
     }
 }

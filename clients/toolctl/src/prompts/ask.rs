@@ -13,7 +13,7 @@ const MAX_DIFF_LINES: usize = 400;
 
 /// One way to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct AskChoice {
     pub(crate) key: char,
     pub(crate) action: Action,
     pub(crate) scope: Scope,
@@ -29,27 +29,27 @@ pub(crate) fn is_for_workspace(ask: &Ask) -> bool {
 }
 
 /// The answers to an ask: exactly what it asks, for each scope, and what it suggests beyond that.
-pub(crate) fn choices(ask: &Ask) -> Vec<Choice> {
-    let exact = |key, scope| Choice { key, action: Action::Allow, scope, pattern: None, label: scope_label(scope) };
-    let remembered = Choice { label: "allow, and remember it for this client", ..exact('y', Scope::Always) };
+pub(crate) fn choices(ask: &Ask) -> Vec<AskChoice> {
+    let exact = |key, scope| AskChoice { key, action: Action::Allow, scope, pattern: None, label: scope_label(scope) };
+    let remembered = AskChoice { label: "allow, and remember it for this client", ..exact('y', Scope::Always) };
     let mut choices = if is_for_workspace(ask) {
         vec![remembered, exact('s', Scope::Session)]
     } else {
         vec![exact('y', Scope::Once), exact('s', Scope::Session), exact('p', Scope::Project), exact('a', Scope::Always)]
     };
     let wider = ask.suggestions.iter().filter(|suggestion| suggestion.pattern != ask.target);
-    choices.extend(wider.zip('1'..='9').map(|(suggestion, key)| Choice {
+    choices.extend(wider.zip('1'..='9').map(|(suggestion, key)| AskChoice {
         key,
         action: Action::Allow,
         scope: suggestion.scope,
         pattern: Some(suggestion.pattern.clone()),
         label: scope_label(suggestion.scope),
     }));
-    choices.push(Choice { key: 'n', action: Action::Deny, scope: Scope::Once, pattern: None, label: "deny" });
+    choices.push(AskChoice { key: 'n', action: Action::Deny, scope: Scope::Once, pattern: None, label: "deny" });
     choices
 }
 
-impl Choice {
+impl AskChoice {
     pub(crate) fn reply(&self, ask: &Ask) -> ReplyPermission {
         ReplyPermission {
             request_id: ask.request_id.clone(),
@@ -131,7 +131,7 @@ pub(crate) fn show_diff(diff: &str, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// The keys, one line each: what is stored is what stands there.
-pub(crate) fn show_choices(choices: &[Choice], out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn show_choices(choices: &[AskChoice], out: &mut impl Write) -> io::Result<()> {
     for choice in choices {
         let what = choice.pattern.as_ref().map(|pattern| format!(": {BOLD}{}{BOLD:#}", indented(pattern, 5)));
         writeln!(out, "  {NAME}{}{NAME:#}  {}{}", choice.key, choice.label, what.unwrap_or_default())?;

@@ -1,6 +1,9 @@
 //! Asking the person at this terminal what the daemon wants to know: leave for what a tool does, and
 //! answers to a tool's questions.
 
+pub(crate) mod ask;
+mod question;
+
 use std::collections::VecDeque;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -15,30 +18,30 @@ use toold_proto::permission::{Action, Ask, PermissionEvent, ReplyPermission, Sub
 use toold_proto::question::{Question, QuestionEvent};
 use toold_proto::tool::{CallId, SessionId};
 
-use crate::ask::{self, choices};
-use crate::keys::{Key, Keys, key, write_raw};
+use crate::keys::{KeyPress, KeyReader, key, write_raw};
 use crate::output::{self, DIM};
-use crate::question::{self, Chosen};
+use crate::prompts::ask::choices;
+use crate::prompts::question::Chosen;
 
 /// No key allows anything before an ask could be read: it was pressed for something else.
 pub(crate) const READ_FOR: Duration = Duration::from_millis(300);
 
 /// What waits, in the order in which it came. The daemon counts on an answer as long as this lives.
-pub(crate) struct Asking {
+pub(crate) struct Prompter {
     client: Client,
     permissions: Option<Items<PermissionEvent>>,
     questions: Option<Items<QuestionEvent>>,
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<WaitingPrompt>,
 }
 
 /// What a person is asked for.
 #[derive(Clone, Debug)]
-pub(crate) enum Request {
+pub(crate) enum WaitingPrompt {
     Permission(Box<Ask>),
     Question(Box<Question>),
 }
 
-impl Request {
+impl WaitingPrompt {
     fn id(&self) -> &str {
         match self {
             Self::Permission(ask) => &ask.request_id,
@@ -63,14 +66,14 @@ impl Request {
 }
 
 /// A request that nobody waits for any more, and what became of it, on one line.
-struct Ended {
+struct EndedPrompt {
     request_id: String,
     line: String,
 }
 
 /// What a person did with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answered {
+pub(crate) enum PromptOutcome {
     /// It is settled, here or elsewhere.
     Settled,
     /// The person wants out and has not answered.
@@ -78,7 +81,7 @@ pub(crate) enum Answered {
 }
 
 /// What comes while a request is on the terminal.
-enum Came {
+enum PromptInput {
     Key(KeyEvent),
     /// The request has ended, and that was shown.
     End,
@@ -86,7 +89,7 @@ enum Came {
     Nothing,
 }
 
-impl Asking {
+impl Prompter {
     /// `None` when this daemon asks nobody.
     pub(crate) async fn subscribe(client: &Client) -> Result<Option<Self>, ClientError> {
         let permissions = subscribe::<PermissionsSubscribe>(client).await?;
@@ -98,7 +101,7 @@ impl Asking {
     }
 
     /// The oldest request that `wanted` takes; waits for one. Cancel-safe.
-    pub(crate) async fn next(&mut self, wanted: impl Fn(&Request) -> bool) -> Result<Request, ClientError> {
+    pub(crate) async fn next(&mut self, wanted: impl Fn(&WaitingPrompt) -> bool) -> Result<WaitingPrompt, ClientError> {
         loop {
             if let Some(at) = self.waiting.iter().position(&wanted) {
                 return Ok(self.waiting.remove(at).expect("the position is of this queue"));
@@ -113,26 +116,26 @@ impl Asking {
     }
 
     /// Takes in what the daemon tells. Cancel-safe.
-    async fn hear(&mut self) -> Result<Option<Ended>, ClientError> {
+    async fn hear(&mut self) -> Result<Option<EndedPrompt>, ClientError> {
         let ended = tokio::select! {
             event = item(&mut self.permissions) => match event {
                 Some(Ok(PermissionEvent::Asked { request })) => {
-                    self.waiting.push_back(Request::Permission(request));
+                    self.waiting.push_back(WaitingPrompt::Permission(request));
                     return Ok(None);
                 }
                 Some(Ok(PermissionEvent::Resolved(resolved))) => {
-                    Ended { line: ask::end(&resolved), request_id: resolved.request_id }
+                    EndedPrompt { line: ask::end(&resolved), request_id: resolved.request_id }
                 }
                 Some(Err(error)) => return Err(error),
                 None => return Err(self.client.closed().await),
             },
             event = item(&mut self.questions) => match event {
                 Some(Ok(QuestionEvent::Asked { request })) => {
-                    self.waiting.push_back(Request::Question(request));
+                    self.waiting.push_back(WaitingPrompt::Question(request));
                     return Ok(None);
                 }
                 Some(Ok(QuestionEvent::Resolved(resolved))) => {
-                    Ended { line: question::end(&resolved), request_id: resolved.request_id }
+                    EndedPrompt { line: question::end(&resolved), request_id: resolved.request_id }
                 }
                 Some(Err(error)) => return Err(error),
                 None => return Err(self.client.closed().await),
@@ -143,38 +146,38 @@ impl Asking {
     }
 
     /// Shows the request and waits for keys, or for somebody else's answer.
-    pub(crate) async fn put(&mut self, request: &Request) -> anyhow::Result<Answered> {
+    pub(crate) async fn put(&mut self, request: &WaitingPrompt) -> anyhow::Result<PromptOutcome> {
         match request {
-            Request::Permission(ask) => self.put_ask(ask).await,
-            Request::Question(question) => self.put_question(question).await,
+            WaitingPrompt::Permission(ask) => self.put_ask(ask).await,
+            WaitingPrompt::Question(question) => self.put_question(question).await,
         }
     }
 
-    async fn put_ask(&mut self, ask: &Ask) -> anyhow::Result<Answered> {
+    async fn put_ask(&mut self, ask: &Ask) -> anyhow::Result<PromptOutcome> {
         let choices = choices(ask);
-        let again = || Request::Permission(Box::new(ask.clone()));
+        let again = || WaitingPrompt::Permission(Box::new(ask.clone()));
         // Before anything is shown: who sees it can press a key.
-        let mut keys = Keys::open()?;
+        let mut keys = KeyReader::open()?;
         write_raw(|out| ask::show(ask, out).and_then(|()| ask::show_choices(&choices, out)))?;
         let shown = Instant::now();
         loop {
             let pressed = match self.key_or_end(&mut keys, &ask.request_id).await? {
-                Came::Key(event) => key(event),
-                Came::End => return Ok(Answered::Settled),
-                Came::Nothing => return Ok(Answered::Left),
+                PromptInput::Key(event) => key(event),
+                PromptInput::End => return Ok(PromptOutcome::Settled),
+                PromptInput::Nothing => return Ok(PromptOutcome::Left),
             };
             match pressed {
-                Key::Leave => return Ok(Answered::Left),
-                Key::Char('d') => match self.line(&mut keys, "why: ", &ask.request_id).await? {
-                    Line::Text(text) => {
+                KeyPress::Leave => return Ok(PromptOutcome::Left),
+                KeyPress::Char('d') => match self.line(&mut keys, "why: ", &ask.request_id).await? {
+                    TypedLine::Text(text) => {
                         let message = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
                         drop(keys);
                         return self.reply::<PermissionsReply>(again(), ReplyPermission { message, ..deny(ask) }).await;
                     }
-                    Line::Left => {}
-                    Line::End => return Ok(Answered::Settled),
+                    TypedLine::Left => {}
+                    TypedLine::End => return Ok(PromptOutcome::Settled),
                 },
-                Key::Char(c) => {
+                KeyPress::Char(c) => {
                     let choice = choices.iter().find(|choice| choice.key == c);
                     let choice = choice.filter(|choice| choice.action == Action::Deny || shown.elapsed() >= READ_FOR);
                     if let Some(choice) = choice {
@@ -182,36 +185,36 @@ impl Asking {
                         return self.reply::<PermissionsReply>(again(), choice.reply(ask)).await;
                     }
                 }
-                Key::Other => {}
+                KeyPress::Other => {}
             }
         }
     }
 
-    async fn put_question(&mut self, question: &Question) -> anyhow::Result<Answered> {
-        let again = || Request::Question(Box::new(question.clone()));
-        let mut keys = Keys::open()?;
+    async fn put_question(&mut self, question: &Question) -> anyhow::Result<PromptOutcome> {
+        let again = || WaitingPrompt::Question(Box::new(question.clone()));
+        let mut keys = KeyReader::open()?;
         write_raw(|out| question::show(question, out))?;
         let shown = Instant::now();
         let mut chosen = Chosen::new();
         loop {
             let event = match self.key_or_end(&mut keys, &question.request_id).await? {
-                Came::Key(event) => event,
-                Came::End => return Ok(Answered::Settled),
-                Came::Nothing => return Ok(Answered::Left),
+                PromptInput::Key(event) => event,
+                PromptInput::End => return Ok(PromptOutcome::Settled),
+                PromptInput::Nothing => return Ok(PromptOutcome::Left),
             };
             let read = shown.elapsed() >= READ_FOR;
             let reply = match (key(event), event.code) {
-                (Key::Leave, _) => return Ok(Answered::Left),
+                (KeyPress::Leave, _) => return Ok(PromptOutcome::Left),
                 (_, KeyCode::Enter) if question.multiple && read => question::options_reply(question, &chosen),
-                (Key::Char('n'), _) => question::no_reply(question),
-                (Key::Char('o'), _) if question::takes_text(question) => {
+                (KeyPress::Char('n'), _) => question::no_reply(question),
+                (KeyPress::Char('o'), _) if question::takes_text(question) => {
                     match self.line(&mut keys, "", &question.request_id).await? {
-                        Line::Text(text) => question::text_reply(question, &chosen, text),
-                        Line::Left => continue,
-                        Line::End => return Ok(Answered::Settled),
+                        TypedLine::Text(text) => question::text_reply(question, &chosen, text),
+                        TypedLine::Left => continue,
+                        TypedLine::End => return Ok(PromptOutcome::Settled),
                     }
                 }
-                (Key::Char(c), _) if read => {
+                (KeyPress::Char(c), _) if read => {
                     let Some(at) = question::option(question, c) else { continue };
                     if !chosen.remove(&at) {
                         chosen.insert(at);
@@ -222,7 +225,7 @@ impl Asking {
                     }
                     question::options_reply(question, &chosen)
                 }
-                (Key::Char(_) | Key::Other, _) => continue,
+                (KeyPress::Char(_) | KeyPress::Other, _) => continue,
             };
             drop(keys);
             return self.reply::<QuestionsReply>(again(), reply).await;
@@ -230,7 +233,7 @@ impl Asking {
     }
 
     /// A key, or the end of the request, which is shown then.
-    async fn key_or_end(&mut self, keys: &mut Keys, request_id: &str) -> anyhow::Result<Came> {
+    async fn key_or_end(&mut self, keys: &mut KeyReader, request_id: &str) -> anyhow::Result<PromptInput> {
         loop {
             tokio::select! {
                 biased;
@@ -238,40 +241,40 @@ impl Asking {
                     if let Some(ended) = ended?.filter(|ended| ended.request_id == request_id) {
                         // Over a line that is being typed.
                         write_raw(|out| writeln!(out, "\r\x1b[K{}", ended.line))?;
-                        return Ok(Came::End);
+                        return Ok(PromptInput::End);
                     }
                 }
-                event = keys.next_event() => return Ok(event.map_or(Came::Nothing, Came::Key)),
+                event = keys.next_event() => return Ok(event.map_or(PromptInput::Nothing, PromptInput::Key)),
             }
         }
     }
 
     /// A line of the person's own, typed at a terminal that shows nothing by itself.
-    async fn line(&mut self, keys: &mut Keys, prompt: &str, request_id: &str) -> anyhow::Result<Line> {
+    async fn line(&mut self, keys: &mut KeyReader, prompt: &str, request_id: &str) -> anyhow::Result<TypedLine> {
         let mut text = String::new();
         loop {
             write_raw(|out| write!(out, "\r\x1b[K  {prompt}{}", output::plain(&text)))?;
             let event = match self.key_or_end(keys, request_id).await? {
-                Came::Key(event) => event,
-                Came::End | Came::Nothing => return Ok(Line::End),
+                PromptInput::Key(event) => event,
+                PromptInput::End | PromptInput::Nothing => return Ok(TypedLine::End),
             };
             match (event.code, key(event)) {
                 (KeyCode::Enter, _) => {
                     write_raw(|out| writeln!(out))?;
-                    return Ok(Line::Text(text));
+                    return Ok(TypedLine::Text(text));
                 }
                 (KeyCode::Backspace, _) => drop(text.pop()),
-                (_, Key::Leave) => {
+                (_, KeyPress::Leave) => {
                     write_raw(|out| writeln!(out))?;
-                    return Ok(Line::Left);
+                    return Ok(TypedLine::Left);
                 }
-                (_, Key::Char(c)) => text.push(c),
-                (_, Key::Other) => {}
+                (_, KeyPress::Char(c)) => text.push(c),
+                (_, KeyPress::Other) => {}
             }
         }
     }
 
-    async fn reply<M: Method>(&mut self, request: Request, reply: M::Params) -> anyhow::Result<Answered> {
+    async fn reply<M: Method>(&mut self, request: WaitingPrompt, reply: M::Params) -> anyhow::Result<PromptOutcome> {
         match self.client.call::<M>(reply).await {
             Ok(_) => {}
             // Somebody was faster; what they said comes next.
@@ -280,7 +283,7 @@ impl Asking {
             Err(ClientError::Rpc(error)) => {
                 writeln!(output::stderr(), "{DIM}{}{DIM:#}", output::plain(&error.message))?;
                 self.waiting.push_front(request);
-                return Ok(Answered::Settled);
+                return Ok(PromptOutcome::Settled);
             }
             Err(error) => return Err(error.into()),
         }
@@ -289,13 +292,13 @@ impl Asking {
                 && ended.request_id == request.id()
             {
                 writeln!(output::stderr(), "{}", ended.line)?;
-                return Ok(Answered::Settled);
+                return Ok(PromptOutcome::Settled);
             }
         }
     }
 }
 
-enum Line {
+enum TypedLine {
     Text(String),
     /// The person thought better of it.
     Left,

@@ -1,0 +1,55 @@
+//! How long a request may have no answer, by its method.
+
+use std::time::Duration;
+
+use toold_proto::method::{
+    AuditQuery, CommandsRun, DaemonReload, DaemonRestart, DaemonShutdown, HooksRun, McpRestart, Method, PluginsDisable,
+    PluginsEnable, PluginsReload, PluginsTrust, RemotesReconnect, ShellsKill, ShellsWrite, ToolsExecute,
+    ToolsExecuteBatch, UpgradeCheck,
+};
+
+use crate::start;
+
+/// How long a request may have no answer before the daemon is asked whether it answers at all.
+pub(crate) const QUIET: Duration = Duration::from_secs(5);
+
+/// Requests that take as long as the tool that they call.
+const CALLS: &[&str] = &[ToolsExecute::NAME, ToolsExecuteBatch::NAME];
+
+/// Requests that wait for you, for a program that the daemon runs, or for calls in flight.
+const UNBOUNDED: &[&str] = &[
+    CommandsRun::NAME,
+    DaemonRestart::NAME,
+    DaemonShutdown::NAME,
+    HooksRun::NAME,
+    ShellsKill::NAME,
+    ShellsWrite::NAME,
+];
+
+/// Requests that search, load or connect.
+const SLOW: &[&str] = &[
+    AuditQuery::NAME,
+    DaemonReload::NAME,
+    McpRestart::NAME,
+    PluginsDisable::NAME,
+    PluginsEnable::NAME,
+    PluginsReload::NAME,
+    PluginsTrust::NAME,
+    RemotesReconnect::NAME,
+    UpgradeCheck::NAME,
+];
+
+/// Whether the request calls a tool: it is never given up, and never sent twice.
+pub(crate) fn is_call(method: &str) -> bool {
+    CALLS.contains(&method)
+}
+
+/// How long a daemon that answers new connections may take for this request; `None` for no limit.
+pub(crate) fn patience_for(method: &str) -> Option<Duration> {
+    match method {
+        unbounded if UNBOUNDED.contains(&unbounded) => None,
+        slow if SLOW.contains(&slow) => Some(Duration::from_secs(60)),
+        // Answered from memory.
+        _ => Some(start::PATIENCE),
+    }
+}

@@ -1,0 +1,183 @@
+//! An event of the daemon as one line, for `toolctl events`, `watch`, `plugins logs` and the screen.
+
+use anstyle::Style;
+use serde_json::Value;
+use toold_proto::call::Progress;
+use toold_proto::event::{Event, EventBody, Outcome};
+use toold_proto::todo::TodoStatus;
+
+use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, one_line, shorten};
+
+/// An event on one line, with styles.
+pub(crate) fn event_line(event: &Value) -> String {
+    match serde_json::from_value::<Event>(event.clone()) {
+        Ok(event) => {
+            let (style, text) = describe(&event.body);
+            format!("{DIM}{}{DIM:#} {style}{:<19}{style:#} {text}", clock(&event.at), event.body.kind())
+        }
+        Err(_) => {
+            let at = event["at"].as_str().unwrap_or_default();
+            let kind = one_line(event["kind"].as_str().unwrap_or("?"));
+            format!("{DIM}{}{DIM:#} {kind:<19} {}", clock(at), shorten(&one_line(&event.to_string()), 200))
+        }
+    }
+}
+
+/// The time of day of an RFC 3339 date, as it is there: UTC.
+fn clock(at: &str) -> String {
+    at.get(11..19).map_or_else(|| one_line(at), |time| format!("{time}Z"))
+}
+
+/// What happened, in a style that says how that is.
+pub(crate) fn describe(body: &EventBody) -> (Style, String) {
+    let plain = Style::new();
+    match body {
+        EventBody::ToolsChanged { revision, added, removed, changed } => {
+            let names = |sign: char, names: &[toold_proto::tool::ToolName]| -> String {
+                names.iter().map(|name| format!(" {sign}{name}")).collect()
+            };
+            let names = [names('+', added), names('-', removed), names('~', changed)].concat();
+            (NAME, format!("revision {revision}{names}"))
+        }
+        EventBody::ResourcesChanged {} | EventBody::PromptsChanged {} => {
+            (NAME, "what plugins offer beside tools".to_owned())
+        }
+        EventBody::CallStarted { call_id, tool, .. } => (plain, format!("{tool} {DIM}{call_id}{DIM:#}")),
+        EventBody::CallProgress { call_id, progress, .. } => {
+            let text = match progress {
+                Progress::Output { text, .. } | Progress::Message { text } => text.clone(),
+                Progress::Update { progress, total, message, .. } => {
+                    let amount = [*progress, *total].map(|n| n.map(|n| n.to_string()).unwrap_or_default()).join("/");
+                    format!("{} {}", amount.trim_matches('/'), message.as_deref().unwrap_or_default())
+                }
+            };
+            (DIM, format!("{} {DIM}{call_id}{DIM:#}", shorten(&one_line(&text), 120)))
+        }
+        EventBody::CallFinished { call_id, tool, outcome, duration_ms, .. } => {
+            let style = match outcome {
+                Outcome::Ok => GOOD,
+                Outcome::Cancelled | Outcome::Skipped => WARN,
+                Outcome::Error
+                | Outcome::Denied
+                | Outcome::TimedOut
+                | Outcome::InvalidArgs
+                | Outcome::Overloaded
+                | Outcome::Failed => BAD,
+            };
+            let took = output::duration(*duration_ms);
+            (style, format!("{tool} {style}{}{style:#} in {took} {DIM}{call_id}{DIM:#}", outcome.as_str()))
+        }
+        EventBody::PermissionAsked { request, .. } => {
+            (WARN, format!("{} wants {} {}", one_line(&request.tool), request.category, one_line(&request.target)))
+        }
+        EventBody::PermissionResolved { resolved, .. } => {
+            let action = serde_json::to_value(resolved.action).unwrap_or_default();
+            let scope = resolved.scope.map(|scope| format!(" {}", scope.as_str())).unwrap_or_default();
+            (
+                plain,
+                format!(
+                    "{}{scope} {DIM}{}{DIM:#}",
+                    action.as_str().unwrap_or_default(),
+                    one_line(&resolved.request_id)
+                ),
+            )
+        }
+        EventBody::QuestionAsked { request, .. } => (WARN, shorten(&one_line(&request.question), 200)),
+        EventBody::QuestionAnswered { resolved, .. } => {
+            let end = serde_json::to_value(resolved.action).unwrap_or_default();
+            let id = one_line(&resolved.request_id);
+            (plain, format!("{} {DIM}{id}{DIM:#}", end.as_str().unwrap_or_default()))
+        }
+        EventBody::PluginLoaded { plugin, tools, .. } => {
+            (GOOD, format!("{}: {}", one_line(plugin), one_line(&tools.join(" "))))
+        }
+        EventBody::PluginFailed { plugin, error, .. } => {
+            let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
+            let place = error.file.as_deref().map(|file| format!(" {DIM}{}{line}{DIM:#}", one_line(file)));
+            (BAD, format!("{}: {}{}", one_line(plugin), one_line(&error.message), place.unwrap_or_default()))
+        }
+        EventBody::PluginUntrusted { plugin, path } => {
+            (WARN, format!("{} waits for trust {DIM}{}{DIM:#}", one_line(plugin), one_line(path)))
+        }
+        EventBody::PluginUnloaded { plugin, .. } => (WARN, one_line(plugin)),
+        EventBody::ConfigChanged { file, problems, .. } => match problems.first() {
+            Some(problem) => (BAD, format!("{}: {}", one_line(file), one_line(problem))),
+            None => (GOOD, one_line(file)),
+        },
+        EventBody::SessionOpened { session_id, cwd } => (plain, format!("{} {DIM}{session_id}{DIM:#}", one_line(cwd))),
+        EventBody::SessionClosed { session_id } => (plain, format!("{DIM}{session_id}{DIM:#}")),
+        EventBody::SessionMode { session_id, mode } => {
+            let mode = serde_json::to_value(mode).unwrap_or_default();
+            (WARN, format!("{} {DIM}{session_id}{DIM:#}", mode.as_str().unwrap_or_default()))
+        }
+        EventBody::TodoChanged { session_id, items } => {
+            let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
+            (plain, format!("{done} of {} done {DIM}{session_id}{DIM:#}", items.len()))
+        }
+        EventBody::ShellStarted { shell_id, command, .. } => {
+            (plain, format!("{} {DIM}{}{DIM:#}", shorten(&one_line(command), 120), one_line(shell_id)))
+        }
+        EventBody::ShellExited { shell_id, status, exit_code, .. } => {
+            let style = if *exit_code == Some(0) { GOOD } else { WARN };
+            (style, format!("{} {DIM}{}{DIM:#}", one_line(status), one_line(shell_id)))
+        }
+        EventBody::Notice { plugin, level, message, .. } => {
+            let from = plugin.as_deref().unwrap_or("toold");
+            let style = match level.as_str() {
+                "error" => BAD,
+                "warn" | "warning" => WARN,
+                _ => plain,
+            };
+            (style, format!("{}: {}", one_line(from), one_line(message)))
+        }
+        EventBody::Log { plugin, level, message, fields, .. } => {
+            let mut told = shorten(&one_line(message), 200);
+            if let Some(fields) = fields {
+                told = format!("{told} {}", shorten(&one_line(&fields.to_string()), 200));
+            }
+            (DIM, format!("{}: {}: {told}", one_line(plugin), one_line(level)))
+        }
+        EventBody::Message { plugin, role, content, .. } => {
+            (plain, format!("{} as {}: {}", one_line(plugin), one_line(role), shorten(&one_line(content), 200)))
+        }
+        EventBody::Lagged { missed: Some(missed) } => (WARN, format!("{missed} events are lost")),
+        EventBody::Lagged { missed: None } => (WARN, "events are lost".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(event: Value, expected: &str) {
+        assert_eq!(anstream::adapter::strip_str(&event_line(&event)).to_string(), expected);
+    }
+
+    fn event(mut what: Value) -> Value {
+        what["seq"] = json!(1);
+        what["epoch"] = json!("e");
+        what["at"] = json!("2026-01-02T03:04:05.678Z");
+        what
+    }
+
+    #[test]
+    fn an_event_is_a_line() {
+        let finished = json!({"kind": "call.finished", "call_id": "c", "session_id": "s", "tool": "read",
+            "outcome": "ok", "duration_ms": 1500});
+        check(event(finished), "03:04:05Z call.finished       read ok in 1.5 s c");
+        let changed = json!({"kind": "tools.changed", "revision": 7, "added": ["a"], "removed": ["b"], "changed": []});
+        check(event(changed), "03:04:05Z tools.changed       revision 7 +a -b");
+        let failed = json!({"kind": "plugin.failed", "plugin": "p", "path": "/p.lua",
+            "error": {"message": "bad\u{1b}[2J", "file": "/p.lua", "line": 3}});
+        check(event(failed), "03:04:05Z plugin.failed       p: bad\\u{1b}[2J /p.lua:3");
+    }
+
+    #[test]
+    fn an_event_of_the_future_is_shown_too() {
+        let text = event_line(&event(json!({"kind": "moon.rose", "x": 1})));
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(text.starts_with("03:04:05Z moon.rose           {"), "{text}");
+    }
+}

@@ -1,0 +1,17 @@
+//! The options that every subcommand takes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Globals {
+    /// The daemon's socket
+    ///
+    /// $TOOLD_SOCKET when absent, else toold/toold.sock in $XDG_RUNTIME_DIR or in $XDG_STATE_HOME.
+    #[arg(long, global = true, value_name = "PATH", help_heading = "Daemon")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Do not start a daemon when there is none
+    #[arg(long, global = true, help_heading = "Daemon")]
+    pub(crate) no_start: bool,
+}
