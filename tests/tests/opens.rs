@@ -33,8 +33,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("toold/src/config/warnings.rs", 1, "names of plugins in the folders that the user's configuration names"),
     // The daemon's own folders.
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
-    ("host/src/kept.rs", 3, "the daemon's own spool"),
-    ("host/src/own_file.rs", 4, "the daemon's own small files"),
+    ("host/src/output_buffer.rs", 3, "the daemon's own spool"),
+    ("host/src/state_file.rs", 4, "the daemon's own small files"),
     ("lua/src/registrations.rs", 7, "the daemon's own folder of registrations"),
     ("store/src/opening.rs", 3, "the daemon's own database"),
     ("store/src/refusals.rs", 6, "the daemon's own file of refusals, beside the database"),
@@ -50,7 +50,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     // The system's.
     ("host/src/descendants.rs", 8, "/proc"),
     ("host/src/file_systems/answering.rs", 1, "/proc"),
-    ("host/src/process/tool_mark.rs", 1, "/proc"),
+    ("host/src/tool_mark.rs", 1, "/proc"),
     ("host/src/sandbox/kernel.rs", 1, "/proc"),
     ("host/src/sandbox/kernel/mounts.rs", 1, "/proc"),
     ("toold/src/peer.rs", 1, "/proc"),

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use serde_json::{Value, json};
-use server::{Server, Step, ok};
+use server::{ScriptedServer, ServerStep, ok};
 use toold_tests::{Setup, TestDaemon};
 
 /// A call to show: the tool, and the arguments of `toolctl call` after its name.
@@ -64,9 +64,9 @@ const PAGE: &str = "<!doctype html><html><head><title>A guide to greetings</titl
     <nav><a href=\"/\">Home</a></nav><h1>Greetings</h1><p>Say <b>hello</b> first; see also \
     <a href=\"/farewells.html\">farewells</a>.</p><pre><code>fn greet() {}</code></pre></body></html>";
 
-fn site() -> (tokio::runtime::Runtime, Server) {
+fn site() -> (tokio::runtime::Runtime, ScriptedServer) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let server = runtime.block_on(Server::start(|request| {
+    let server = runtime.block_on(ScriptedServer::start(|request| {
         let found = json!({"results": [
             {"url": "https://doc.rust-lang.org/book/ch09-00-error-handling.html", "title": "Error Handling",
              "content": "Errors are a fact of life in software"},
@@ -78,7 +78,7 @@ fn site() -> (tokio::runtime::Runtime, Server) {
             path if path.starts_with("/search?") => ok("application/json", found.to_string()),
             _ => server::answer("404 Not Found", &[("Content-Type", "text/plain")], "There is no such page."),
         };
-        vec![Step::Send(bytes)]
+        vec![ServerStep::Send(bytes)]
     }));
     (runtime, server)
 }

@@ -5,25 +5,25 @@
 mod server;
 
 use serde_json::{Value, json};
-use server::{Server, Step, ok};
+use server::{ScriptedServer, ServerStep, ok};
 use tokio::runtime::Runtime;
 use toold_tests::{Setup, TestDaemon, Wire};
 
 /// A server with threads of its own.
 struct Site {
-    server: Server,
+    server: ScriptedServer,
     _runtime: Runtime,
 }
 
 impl Site {
-    fn new(script: impl Fn(&str) -> Vec<Step> + Send + Sync + 'static) -> Self {
+    fn new(script: impl Fn(&str) -> Vec<ServerStep> + Send + Sync + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let server = runtime.block_on(Server::start(script));
+        let server = runtime.block_on(ScriptedServer::start(script));
         Self { server, _runtime: runtime }
     }
 
     fn of(bytes: Vec<u8>) -> Self {
-        Self::new(move |_| vec![Step::Send(bytes.clone())])
+        Self::new(move |_| vec![ServerStep::Send(bytes.clone())])
     }
 }
 

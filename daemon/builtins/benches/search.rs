@@ -1,26 +1,26 @@
 //! `grep` and `glob` in a warm daemon against the `rg` program, whole call for whole process, on one tree in
 //! one run. Prints the median of each and their ratio. `--quick` takes a small tree.
 
-#[path = "../tests/all/house.rs"]
+#[path = "../tests/all/builtin_test.rs"]
 #[allow(dead_code, reason = "a part of the harness is for tests only")]
-mod house;
+mod builtin_test;
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::house::House;
+use crate::builtin_test::BuiltinTest;
 
 /// What is asked: a name, the tool with its arguments, and the same for `rg`.
-type Question = (&'static str, &'static str, Value, &'static [&'static str]);
+type SearchBench = (&'static str, &'static str, Value, &'static [&'static str]);
 
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let (files, rounds) = if quick { (2_000, 3) } else { (50_000, 20) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
-    let house = tree(files);
-    let questions: [Question; 7] = [
+    let test = tree(files);
+    let questions: [SearchBench; 7] = [
         ("few matches", "grep", json!({"pattern": "needle_in_hay"}), &["-n", "needle_in_hay"]),
         ("many matches", "grep", json!({"pattern": "common", "max_results": 200}), &["-n", "common"]),
         ("files only", "grep", json!({"pattern": "common", "output_mode": "files"}), &["-l", "common"]),
@@ -34,10 +34,10 @@ fn main() {
         let (mut own, mut other) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             let start = Instant::now();
-            let result = runtime.block_on(house.call(tool, arguments.clone()));
+            let result = runtime.block_on(test.call(tool, arguments.clone()));
             own.push(start.elapsed());
             assert!(!result.is_error, "{}", result.text());
-            other.push(rg(&house, flags));
+            other.push(rg(&test, flags));
         }
         let (own, other) = (median(own), median(other));
         let ratio = own.as_secs_f64() / other.as_secs_f64();
@@ -54,10 +54,10 @@ fn main() {
     }
 }
 
-fn tree(files: usize) -> House {
-    let house = House::strict();
-    std::fs::create_dir(house.root.join(".git")).expect("the folder is new");
-    house.write(".gitignore", "target/\n*.log\n");
+fn tree(files: usize) -> BuiltinTest {
+    let test = BuiltinTest::strict();
+    std::fs::create_dir(test.root.join(".git")).expect("the folder is new");
+    test.write(".gitignore", "target/\n*.log\n");
     let lines: String =
         (0..40).map(|n| format!("    let value_{n} = compute(input, {n}); // common words\n")).collect();
     for n in 0..files {
@@ -67,15 +67,15 @@ fn tree(files: usize) -> House {
             _ => lines.replace("common", "other"),
         };
         let ending = if n % 4 == 0 { "md" } else { "rs" };
-        house.write(&format!("d{:02}/e{:02}/file{n}.{ending}", n % 50, n % 97), text);
+        test.write(&format!("d{:02}/e{:02}/file{n}.{ending}", n % 50, n % 97), text);
     }
-    house
+    test
 }
 
-fn rg(house: &House, flags: &[&str]) -> Duration {
+fn rg(test: &BuiltinTest, flags: &[&str]) -> Duration {
     let start = Instant::now();
     let mut command = Command::new("rg");
-    command.arg("--no-config").args(flags).current_dir(&house.root).stdin(Stdio::null());
+    command.arg("--no-config").args(flags).current_dir(&test.root).stdin(Stdio::null());
     // Read by the parent, as whoever starts it must.
     let output = command.output().expect("this bench compares with ripgrep: install the program `rg`");
     assert!(output.status.code().is_some_and(|code| code < 2));

@@ -15,7 +15,6 @@ use toold_host::exclude::Exclusions;
 use toold_host::files;
 
 use crate::front_matter::split;
-use crate::shared::Shared;
 
 /// The kind whose command runs those that have none.
 pub const DEFAULT: &str = "default";
@@ -77,6 +76,30 @@ impl Agents {
         let _ = self.plugins.set(Box::new(of_plugins));
     }
 
+    /// All kinds for a session in `project`, sorted by name. `home` is the user's home folder. Blocks.
+    pub(crate) fn types(&self, project: &Path, home: Option<&Path>) -> Vec<AgentType> {
+        let mut types: Vec<AgentType> = self.configured().to_vec();
+        types.extend(self.of_project(project));
+        let mut exclusions = Exclusions::default();
+        // A project must not show files outside of it.
+        let bounds = files::resolve(project, Path::new("/")).unwrap_or(project.to_owned());
+        for folder in PROJECT_FOLDERS.map(|folder| project.join(folder)) {
+            if files::resolve(&folder, Path::new("/")).is_ok_and(|real| real.starts_with(&bounds)) {
+                types.extend(of_folder(&folder, &mut exclusions));
+            }
+        }
+        if let Some(home) = home {
+            types.extend(of_folder(&home.join(".claude/agents"), &mut exclusions));
+        }
+        if let Some(of_plugins) = self.plugins.get() {
+            types.extend(of_plugins(project));
+        }
+        let mut names = BTreeSet::new();
+        types.retain(|kind| names.insert(kind.name.clone()));
+        types.sort_by(|a, b| a.name.cmp(&b.name));
+        types
+    }
+
     fn of_project(&self, project: &Path) -> Vec<AgentType> {
         let all = self.of_projects.read().expect("no code panics while it holds this lock").clone();
         all.get(project).cloned().unwrap_or_default()
@@ -85,30 +108,6 @@ impl Agents {
     fn configured(&self) -> Arc<Vec<AgentType>> {
         self.configured.read().expect("no code panics while it holds this lock").clone()
     }
-}
-
-/// All kinds for somebody who works in `project`, by name. Blocks.
-pub fn agent_types(shared: &Shared, project: &Path) -> Vec<AgentType> {
-    let mut types: Vec<AgentType> = shared.agents.configured().to_vec();
-    types.extend(shared.agents.of_project(project));
-    let mut exclusions = Exclusions::default();
-    // A project must not show what lies outside of it.
-    let bounds = files::resolve(project, Path::new("/")).unwrap_or(project.to_owned());
-    for folder in PROJECT_FOLDERS.map(|folder| project.join(folder)) {
-        if files::resolve(&folder, Path::new("/")).is_ok_and(|real| real.starts_with(&bounds)) {
-            types.extend(of_folder(&folder, &mut exclusions));
-        }
-    }
-    if let Some(home) = &shared.places.skills.home {
-        types.extend(of_folder(&home.join(".claude/agents"), &mut exclusions));
-    }
-    if let Some(of_plugins) = shared.agents.plugins.get() {
-        types.extend(of_plugins(project));
-    }
-    let mut names = BTreeSet::new();
-    types.retain(|kind| names.insert(kind.name.clone()));
-    types.sort_by(|a, b| a.name.cmp(&b.name));
-    types
 }
 
 /// The kind of this name, with the default's command where it has none.
@@ -136,17 +135,17 @@ fn of_folder(folder: &Path, exclusions: &mut Exclusions) -> Vec<AgentType> {
 }
 
 #[derive(Debug, Deserialize)]
-struct Front {
+struct AgentFrontMatter {
     name: Option<String>,
     description: Option<String>,
-    tools: Option<Names>,
+    tools: Option<NameList>,
     model: Option<String>,
 }
 
 /// A list, or names with commas.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Names {
+enum NameList {
     List(Vec<String>),
     Text(String),
 }
@@ -158,12 +157,14 @@ fn load(folder: &Path, file: &Path, exclusions: &mut Exclusions) -> Option<Agent
         return None;
     }
     let text = files::read_text(&real, MAX_BYTES).ok()?;
-    let split = split::<Front>(&text).ok()?;
-    let Front { name, description, tools, model } = split.front;
+    let split = split::<AgentFrontMatter>(&text).ok()?;
+    let AgentFrontMatter { name, description, tools, model } = split.front;
     let name = name.or_else(|| Some(file.file_stem()?.to_str()?.to_owned()))?;
     let tools = tools.map(|tools| match tools {
-        Names::List(names) => names,
-        Names::Text(names) => names.split(',').map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()).collect(),
+        NameList::List(names) => names,
+        NameList::Text(names) => {
+            names.split(',').map(|name| name.trim().to_owned()).filter(|n| !n.is_empty()).collect()
+        }
     });
     Some(AgentType {
         name,

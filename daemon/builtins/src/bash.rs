@@ -11,17 +11,17 @@ use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_host::environment::Environment;
 use toold_host::exclude::Exclusions;
-use toold_host::kept::Kept;
-use toold_host::process::{self, Command, Ending, Finished};
+use toold_host::output_buffer::OutputBuffer;
+use toold_host::process::{self, ProcessCommand, ProcessEnding, ProcessOutput};
+use toold_host::process_registry::StartedFor;
 use toold_host::shell_grammar::{self, Surroundings};
-use toold_host::started::StartedFor;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::Category;
 
 use crate::blocking::with_heartbeat;
-use crate::builtin::{Builtin, CHANGES, Facts};
+use crate::builtin::{Builtin, CHANGES, ToolFacts};
 use crate::paths::{Located, knows, may_read};
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
@@ -29,7 +29,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// What `bash` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct BashInput {
     /// The command line, as bash reads it.
     command: String,
     /// Milliseconds until it is ended; 30000 when absent, at most 600000.
@@ -55,21 +55,21 @@ pub(crate) struct Input {
     rows: Option<u16>,
 }
 
-impl Input {
+impl BashInput {
     fn terminal(&self) -> Option<TerminalSize> {
         self.tty.then(|| TerminalSize { cols: self.cols.unwrap_or(80), rows: self.rows.unwrap_or(24) })
     }
 }
 
-pub(crate) struct Bash {
-    shared: Arc<Shared>,
+pub(crate) struct BashTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for Bash {
-    type Input = Input;
+impl Builtin for BashTool {
+    type Input = BashInput;
 
     const NAME: &'static str = "bash";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Run a command",
         description: "Runs a bash command line and gives its output, stdout and stderr in the order in which they \
                       came, and its exit code. Standard input is closed and there is no terminal, unless `tty` \
@@ -81,14 +81,14 @@ impl Builtin for Bash {
         annotations: CHANGES,
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &BashInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let cwd = folder(input, cx)?;
-        let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.shared.environment, cx);
-        let rules = self.shared.sandbox.rules_in(cx.session.project());
+        let mut needs = needs(&input.command, &cwd, input.description.as_deref(), &self.toolkit.environment, cx);
+        let rules = self.toolkit.sandbox.rules_in(cx.session.project());
         if let Some(confined) = rules.describe() {
             let of_command = |need: &&mut Need| need.category != Category::Shell && need.of_command.is_some();
             for need in needs.iter_mut().filter(of_command) {
@@ -103,16 +103,16 @@ impl Builtin for Bash {
         Ok(needs)
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        if self.shared.sandbox.eases_no_more(cx.session.project()) {
+    async fn run(&self, input: BashInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        if self.toolkit.sandbox.eases_no_more(cx.session.project()) {
             for need in self.needs(&input, cx).await? {
                 cx.require(need).await?;
             }
         }
         let cwd = folder(&input, cx)?;
-        let environment = self.shared.environment.clone().with(&cx.session.env);
-        let mut command = Command::shell(&input.command, cwd, environment);
-        command.confinement = self.shared.sandbox.confine(cx)?;
+        let environment = self.toolkit.environment.clone().with(&cx.session.env);
+        let mut command = ProcessCommand::shell(&input.command, cwd, environment);
+        command.confinement = self.toolkit.sandbox.confine(cx)?;
         command.started_for = Some(StartedFor::call(cx, &cx.chain));
         let sandbox = command.confinement.as_ref().map(|confinement| confinement.words.clone());
         let with_sandbox = |output: ToolOutput| match &sandbox {
@@ -121,7 +121,7 @@ impl Builtin for Bash {
         };
         if input.background {
             command.timeout = input.timeout_ms.map(Duration::from_millis);
-            let shell = self.shared.shells.start(cx, command, &input.command, input.terminal())?;
+            let shell = self.toolkit.shells.start(cx, command, &input.command, input.terminal())?;
             let words =
                 format!("{0} runs in the background: see its output with bash_output, shell_id {0}", shell.id());
             return Ok(with_sandbox(ToolOutput::text(words).with("shell_id", shell.id())));
@@ -134,16 +134,16 @@ impl Builtin for Bash {
         // All is kept here, in the order in which it came.
         command.keep = 0;
         let max = cx.engine.settings.load().max_result_text.saturating_sub(1024);
-        let mut kept = match self.shared.spool_file(cx) {
-            Some(file) => Kept::with_file(max, file),
-            None => Kept::new(max),
+        let mut kept = match self.toolkit.spool_file(cx) {
+            Some(file) => OutputBuffer::with_file(max, file),
+            None => OutputBuffer::new(max),
         };
         let work = process::run(command, &cx.cancel, |stream, text| {
             kept.push(text);
             cx.output(stream, text);
         });
         let finished = with_heartbeat(cx, work).await?;
-        if finished.ending == Ending::Cancelled && !cx.timed_out() {
+        if finished.ending == ProcessEnding::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }
         Ok(with_sandbox(output(&finished, &kept, time, sandbox.as_deref())))
@@ -177,7 +177,7 @@ pub(crate) fn needs(
 }
 
 /// The folder to run in. A call stays within its session's places.
-pub(crate) fn folder(input: &Input, cx: &Cx) -> anyhow::Result<PathBuf> {
+pub(crate) fn folder(input: &BashInput, cx: &Cx) -> anyhow::Result<PathBuf> {
     let Some(cwd) = &input.cwd else { return Ok(cx.cwd.clone()) };
     let located = Located::new(cwd, cx)?;
     // As the caller wrote it: where links outside lead is not for it to know.
@@ -191,18 +191,18 @@ pub(crate) fn folder(input: &Input, cx: &Cx) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-fn output(finished: &Finished, kept: &Kept, time: Duration, sandbox: Option<&str>) -> ToolOutput {
+fn output(finished: &ProcessOutput, kept: &OutputBuffer, time: Duration, sandbox: Option<&str>) -> ToolOutput {
     let mut text = with_cut(kept);
     let mut notes = Vec::new();
     match (finished.ending, finished.code, finished.signal) {
-        (Ending::TimedOut | Ending::Cancelled, _, _) => notes.push(format!(
+        (ProcessEnding::TimedOut | ProcessEnding::Cancelled, _, _) => notes.push(format!(
             "ended after {} ms, when its time was over; for longer work set timeout_ms",
             time.min(finished.duration).as_millis()
         )),
-        (Ending::Exited, Some(0), _) => {}
-        (Ending::Exited, Some(code), _) => notes.push(format!("exit code {code}")),
-        (Ending::Exited, None, Some(signal)) => notes.push(format!("ended by signal {signal}")),
-        (Ending::Exited, None, None) => notes.push("its exit code is unknown".to_owned()),
+        (ProcessEnding::Exited, Some(0), _) => {}
+        (ProcessEnding::Exited, Some(code), _) => notes.push(format!("exit code {code}")),
+        (ProcessEnding::Exited, None, Some(signal)) => notes.push(format!("ended by signal {signal}")),
+        (ProcessEnding::Exited, None, None) => notes.push("its exit code is unknown".to_owned()),
     }
     if finished.left_behind {
         notes.push("processes that it left behind were ended; to keep them running set background".to_owned());
@@ -220,14 +220,14 @@ fn output(finished: &Finished, kept: &Kept, time: Duration, sandbox: Option<&str
         text.push_str(&format!("[{note}]"));
     }
     let mut output = ToolOutput::text(text);
-    output.is_error = finished.ending != Ending::Exited || finished.code != Some(0);
+    output.is_error = finished.ending != ProcessEnding::Exited || finished.code != Some(0);
     if let Some(code) = finished.code {
         output = output.with("exit_code", code);
     }
     if let Some(signal) = finished.signal {
         output = output.with("signal", signal);
     }
-    if finished.ending != Ending::Exited {
+    if finished.ending != ProcessEnding::Exited {
         output = output.with("timed_out", true);
     }
     if kept.parts().2 > 0 {
@@ -240,7 +240,7 @@ fn output(finished: &Finished, kept: &Kept, time: Duration, sandbox: Option<&str
 }
 
 /// The output, or its head and tail with a line between them that says where the rest is.
-fn with_cut(kept: &Kept) -> String {
+fn with_cut(kept: &OutputBuffer) -> String {
     let (mut head, tail, mut cut) = kept.parts();
     let mut tail = tail.as_str();
     if cut == 0 {

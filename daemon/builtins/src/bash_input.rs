@@ -11,17 +11,17 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Category;
 
-use crate::builtin::{Builtin, CHANGES, Facts, make};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, CHANGES, ToolFacts, make};
+use crate::toolkit::Toolkit;
 
 /// For `toold_engine::execute::execute_tool`: it is in no registry. Takes `{"shell_id", "text", "eof"}`.
-pub fn tool(shared: &Arc<Shared>) -> Arc<dyn Callable> {
-    make::<BashInput>(shared)
+pub fn tool(toolkit: &Arc<Toolkit>) -> Arc<dyn Callable> {
+    make::<BashInputTool>(toolkit)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct TypedInput {
     shell_id: String,
     #[serde(default)]
     text: String,
@@ -29,15 +29,15 @@ struct Input {
     eof: bool,
 }
 
-struct BashInput {
-    shared: Arc<Shared>,
+struct BashInputTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for BashInput {
-    type Input = Input;
+impl Builtin for BashInputTool {
+    type Input = TypedInput;
 
     const NAME: &'static str = "bash_input";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Type into a background command",
         description: "Gives input to a command that `bash` started in the background.",
         // It must reach a program while a command of the same session runs.
@@ -47,13 +47,13 @@ impl Builtin for BashInput {
         annotations: CHANGES,
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
     /// What a line does depends on the program that reads it, so none has words that a pattern could match.
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+    async fn needs(&self, input: &TypedInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
         let reason = format!("typed into {}: {}", shell.id(), shell.command());
         let lines = input.text.lines().map(visible).filter(|line| !line.trim().is_empty());
         let needs = lines.map(|line| {
@@ -70,8 +70,8 @@ impl Builtin for BashInput {
         Ok(needs)
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+    async fn run(&self, input: TypedInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
         if !input.text.is_empty() {
             shell.write(&input.text)?;
         }

@@ -11,13 +11,13 @@ use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput};
 
 use crate::blocking::with_heartbeat;
-use crate::builtin::{Builtin, Facts, READS};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::toolkit::Toolkit;
 
 /// What `bash_output` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct BashOutputInput {
     /// The shell, as `bash` named it.
     shell_id: String,
     /// Only lines that match this regular expression. Lines that do not are still there for other reads.
@@ -27,15 +27,15 @@ pub(crate) struct Input {
     wait_ms: Option<u64>,
 }
 
-pub(crate) struct BashOutput {
-    shared: Arc<Shared>,
+pub(crate) struct BashOutputTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for BashOutput {
-    type Input = Input;
+impl Builtin for BashOutputTool {
+    type Input = BashOutputInput;
 
     const NAME: &'static str = "bash_output";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Output of a background command",
         description: "Gives what a command that `bash` started in the background has written since the last look, \
                       and whether it runs or how it ended.",
@@ -45,16 +45,16 @@ impl Builtin for BashOutput {
         annotations: READS,
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, _: &BashOutputInput, _: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(Vec::new())
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+    async fn run(&self, input: BashOutputInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
         let filter = input.filter.as_deref().map(regex::Regex::new).transpose().context("can't use the filter")?;
         let caller = cx.caller.connection;
         if let Some(wait) = input.wait_ms {
@@ -86,7 +86,7 @@ impl Builtin for BashOutput {
             .with("running", news.ended.is_none())
             .with("more", news.more)
             .with("lost_bytes", news.lost);
-        if let Some(crate::shells::Ended::Exited(code)) = news.ended {
+        if let Some(crate::shells::ShellEnding::Exited(code)) = news.ended {
             output = output.with("exit_code", code);
         }
         Ok(output)

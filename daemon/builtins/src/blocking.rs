@@ -1,5 +1,8 @@
 //! Work that computes or waits for the disk, away from the tasks that serve connections.
 
+use std::fs::File;
+use std::io::{self, Read};
+
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
@@ -42,4 +45,17 @@ pub(crate) async fn with_heartbeat<F: Future>(cx: &Cx, work: F) -> F::Output {
 /// An error when the call is cancelled.
 pub(crate) fn check(cancel: &CancellationToken) -> Result<(), ToolError> {
     if cancel.is_cancelled() { Err(ToolError::Cancelled) } else { Ok(()) }
+}
+
+/// A file whose reading fails once the call is cancelled.
+pub(crate) struct CancellableFile<'a> {
+    pub(crate) file: File,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+impl Read for CancellableFile<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        check(self.cancel).map_err(io::Error::other)?;
+        self.file.read(buffer)
+    }
 }

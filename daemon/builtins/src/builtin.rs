@@ -16,7 +16,7 @@ use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
 use toold_proto::tool::{Annotations, Category, Source, SourceKind, ToolName};
 
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 /// A built-in tool.
 pub(crate) trait Builtin: Send + Sync + Sized + 'static {
@@ -24,9 +24,9 @@ pub(crate) trait Builtin: Send + Sync + Sized + 'static {
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
 
     const NAME: &'static str;
-    const FACTS: Facts;
+    const FACTS: ToolFacts;
 
-    fn new(shared: Arc<Shared>) -> Self;
+    fn new(toolkit: Arc<Toolkit>) -> Self;
 
     /// What the call will touch.
     ///
@@ -40,7 +40,7 @@ pub(crate) trait Builtin: Send + Sync + Sized + 'static {
 }
 
 /// What a tool says of itself, beside its schema.
-pub(crate) struct Facts {
+pub(crate) struct ToolFacts {
     pub(crate) label: &'static str,
     pub(crate) description: &'static str,
     pub(crate) parallelizable: bool,
@@ -57,13 +57,13 @@ pub(crate) const READS: Annotations =
 pub(crate) const CHANGES: Annotations =
     Annotations { read_only: false, destructive: true, idempotent: false, open_world: false, task: None };
 
-pub(crate) fn make<B: Builtin>(shared: &Arc<Shared>) -> Arc<dyn Callable> {
-    make_described::<B>(shared, B::FACTS.description.to_owned())
+pub(crate) fn make<B: Builtin>(toolkit: &Arc<Toolkit>) -> Arc<dyn Callable> {
+    make_described::<B>(toolkit, B::FACTS.description.to_owned())
 }
 
 /// The same, for a tool whose description depends on what there is.
-pub(crate) fn make_described<B: Builtin>(shared: &Arc<Shared>, description: String) -> Arc<dyn Callable> {
-    Arc::new(Adapter { spec: ToolSpec { description, ..spec::<B>() }, tool: B::new(shared.clone()) })
+pub(crate) fn make_described<B: Builtin>(toolkit: &Arc<Toolkit>, description: String) -> Arc<dyn Callable> {
+    Arc::new(Adapter { spec: ToolSpec { description, ..spec::<B>() }, tool: B::new(toolkit.clone()) })
 }
 
 fn spec<B: Builtin>() -> ToolSpec {

@@ -10,6 +10,7 @@ use toold_engine::need::Need;
 use toold_engine::session::Session;
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_host::exclude::Exclusions;
+use toold_host::file_needs;
 use toold_host::files::{self, OpenError};
 use toold_host::replace::{Expected, replace};
 use toold_proto::permission::Verdict;
@@ -17,13 +18,11 @@ use toold_proto::permission::Verdict;
 use crate::blocking::{blocking, check};
 use crate::buffers::Buffer;
 use crate::diff::{Diff, diff};
-use crate::document::Document;
+use crate::document::{Document, MAX_BYTES};
 use crate::paths::{self, Located, may_read, verdict};
-use crate::shared::Shared;
-use crate::stamps::Digest;
+use crate::stamps::FileDigest;
+use crate::toolkit::Toolkit;
 
-/// Neither the old nor the new content may be longer.
-pub(crate) const MAX_BYTES: u64 = 10 * 1024 * 1024;
 /// So much of the diff goes to the model; it knows what it wrote.
 const MAX_SHOWN_DIFF: usize = 8 * 1024;
 
@@ -31,13 +30,13 @@ const MAX_SHOWN_DIFF: usize = 8 * 1024;
 pub(crate) struct Before {
     pub(crate) file: File,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) digest: Digest,
+    pub(crate) digest: FileDigest,
 }
 
 /// A file that is to be changed, and who wants to.
 #[derive(Clone)]
-pub(crate) struct Site {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct ChangeTarget {
+    pub(crate) toolkit: Arc<Toolkit>,
     pub(crate) session: Arc<Session>,
     pub(crate) located: Located,
     pub(crate) path: PathBuf,
@@ -45,22 +44,22 @@ pub(crate) struct Site {
     pub(crate) shown: String,
 }
 
-impl Site {
-    pub(crate) fn new(shared: &Arc<Shared>, path: &str, cx: &Cx) -> anyhow::Result<Self> {
+impl ChangeTarget {
+    pub(crate) fn new(toolkit: &Arc<Toolkit>, path: &str, cx: &Cx) -> anyhow::Result<Self> {
         let located = Located::new(path, cx)?;
         let path = located.path.clone();
         let shown = paths::shown(&path, &cx.cwd);
-        Ok(Self { shared: shared.clone(), session: cx.session.clone(), located, path, shown })
+        Ok(Self { toolkit: toolkit.clone(), session: cx.session.clone(), located, path, shown })
     }
 
     /// An error unless the session knows the file as it is now.
     pub(crate) fn check_stamp(&self, before: &Before) -> anyhow::Result<()> {
-        Ok(self.shared.stamps.check(&self.session, &self.path, &self.shown, before.digest)?)
+        Ok(self.toolkit.stamps.check(&self.session, &self.path, &self.shown, before.digest)?)
     }
 
     /// What an editor has open and not saved.
     pub(crate) fn buffer(&self) -> Option<Arc<Buffer>> {
-        self.shared.buffers.over(self.session.project(), &self.path)
+        self.toolkit.buffers.over(self.session.project(), &self.path)
     }
 
     fn open(&self) -> anyhow::Result<Option<Before>> {
@@ -89,7 +88,7 @@ impl Site {
 }
 
 /// What is to become of a file.
-pub(crate) type Change = dyn Fn(&Site, Option<&Before>) -> anyhow::Result<Vec<u8>> + Send + Sync;
+pub(crate) type NewContent = dyn Fn(&ChangeTarget, Option<&Before>) -> anyhow::Result<Vec<u8>> + Send + Sync;
 
 /// How a change comes by the new content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +100,8 @@ pub(crate) enum Basis {
 }
 
 /// A change that could be made.
-struct Plan {
-    before: Option<(Vec<u8>, Digest)>,
+struct PlannedChange {
+    before: Option<(Vec<u8>, FileDigest)>,
     after: Vec<u8>,
     diff: Diff,
 }
@@ -112,14 +111,24 @@ struct Plan {
 /// # Errors
 /// When the change cannot be made and the caller may read the file; nobody is asked then. Of other files the caller
 /// learns that only when somebody has allowed the change.
-pub(crate) async fn needs(site: Site, change: Arc<Change>, basis: Basis, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+pub(crate) async fn needs(
+    site: ChangeTarget,
+    change: Arc<NewContent>,
+    basis: Basis,
+    cx: &Cx,
+) -> anyhow::Result<Vec<Need>> {
     if site.located.is_veiled() {
         return Ok(vec![site.located.to_write()]);
     }
     needs_there(&site, &change, basis, cx).await
 }
 
-async fn needs_there(site: &Site, change: &Arc<Change>, basis: Basis, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+async fn needs_there(
+    site: &ChangeTarget,
+    change: &Arc<NewContent>,
+    basis: Basis,
+    cx: &Cx,
+) -> anyhow::Result<Vec<Need>> {
     let need = write_need(site);
     let judged = verdict(&need, cx);
     if judged == Verdict::Deny {
@@ -146,7 +155,12 @@ async fn needs_there(site: &Site, change: &Arc<Change>, basis: Basis, cx: &Cx) -
 ///
 /// # Errors
 /// When it cannot be made any more, or the policy refuses it. The file is as it was.
-pub(crate) async fn make(site: Site, change: Arc<Change>, basis: Basis, cx: &Cx) -> anyhow::Result<ToolOutput> {
+pub(crate) async fn make(
+    site: ChangeTarget,
+    change: Arc<NewContent>,
+    basis: Basis,
+    cx: &Cx,
+) -> anyhow::Result<ToolOutput> {
     if site.located.is_veiled() {
         cx.require(site.located.to_write()).await?;
         for need in needs_there(&site, &change, basis, cx).await? {
@@ -157,7 +171,7 @@ pub(crate) async fn make(site: Site, change: Arc<Change>, basis: Basis, cx: &Cx)
     let guard = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
-        guard = site.shared.stamps.writing(&site.path) => guard,
+        guard = site.toolkit.stamps.writing(&site.path) => guard,
     };
     // Judged again: the path may lead elsewhere, and the change may be another one, by now.
     if let Some(read) = read_need(&site, basis, cx) {
@@ -192,16 +206,17 @@ pub(crate) async fn make(site: Site, change: Arc<Change>, basis: Basis, cx: &Cx)
             site.shown
         );
         // A diff shows lines that the change did not bring.
-        let knows = may_read || known.is_none_or(|known| site.shared.stamps.has_seen(&site.session, &site.path, known));
+        let knows =
+            may_read || known.is_none_or(|known| site.toolkit.stamps.has_seen(&site.session, &site.path, known));
         let expected = now.as_ref().map_or(Expected::Absent, |now| Expected::Same(&now.file));
         replace(&site.path, &planned.after, expected)?;
         let digest = blake3::hash(&planned.after);
         if knows {
-            site.shared.stamps.wrote(&site.session, &site.path, digest);
+            site.toolkit.stamps.wrote(&site.session, &site.path, digest);
         }
         let output = if knows { output(&site, &planned) } else { output_unseen(&site) };
         let before = planned.before.as_ref().map(|(before, _)| before.as_slice());
-        match site.shared.journal.note(&site.session, (&call_id, &tool), &site.path, before, digest) {
+        match site.toolkit.journal.record(&site.session, (&call_id, &tool), &site.path, before, digest) {
             Ok(()) => Ok(output),
             Err(error) => Ok(output.with("not_undoable", error.to_string())),
         }
@@ -209,14 +224,14 @@ pub(crate) async fn make(site: Site, change: Arc<Change>, basis: Basis, cx: &Cx)
     .await
 }
 
-fn write_need(site: &Site) -> Need {
-    files::write_need(&site.path, &mut Exclusions::default())
+fn write_need(site: &ChangeTarget) -> Need {
+    file_needs::write_need(&site.path, &mut Exclusions::default())
 }
 
 /// The permission to read that a change needs beside that to write. A person who is asked about the change sees it with
 /// its diff, so one answer is enough.
-fn read_need(site: &Site, basis: Basis, cx: &Cx) -> Option<Need> {
-    let read = files::read_need(&site.path, &mut Exclusions::default());
+fn read_need(site: &ChangeTarget, basis: Basis, cx: &Cx) -> Option<Need> {
+    let read = file_needs::read_need(&site.path, &mut Exclusions::default());
     let is_needed = match (basis, verdict(&read, cx)) {
         (Basis::NewText, _) | (Basis::OldText, Verdict::Allow) => false,
         (Basis::OldText, Verdict::Deny) => true,
@@ -230,7 +245,7 @@ fn failing(need: Need) -> Need {
     need.because("as the file is now, this change fails and writes nothing")
 }
 
-fn plan(site: &Site, change: &Change) -> anyhow::Result<Plan> {
+fn plan(site: &ChangeTarget, change: &NewContent) -> anyhow::Result<PlannedChange> {
     let before = site.open()?;
     let after = change(site, before.as_ref())?;
     let limit = MAX_BYTES;
@@ -243,21 +258,21 @@ fn plan(site: &Site, change: &Change) -> anyhow::Result<Plan> {
             Diff { text: format!("Binary file {} differs\n", site.shown), ..Diff::default() }
         }
     };
-    Ok(Plan { before: before.map(|before| (before.bytes, before.digest)), after, diff })
+    Ok(PlannedChange { before: before.map(|before| (before.bytes, before.digest)), after, diff })
 }
 
-fn with_diff(mut need: Need, plan: &Plan) -> Need {
+fn with_diff(mut need: Need, plan: &PlannedChange) -> Need {
     need.diff = Some(plan.diff.text.clone());
     need
 }
 
 /// For a caller that may write the file and not read it.
-fn output_unseen(site: &Site) -> ToolOutput {
+fn output_unseen(site: &ChangeTarget) -> ToolOutput {
     let output = ToolOutput::text(format!("changed {}; its content may not be read", site.shown));
     output.with("path", site.path.to_string_lossy().as_ref()).with("created", false)
 }
 
-fn output(site: &Site, plan: &Plan) -> ToolOutput {
+fn output(site: &ChangeTarget, plan: &PlannedChange) -> ToolOutput {
     let Diff { text, added, removed } = &plan.diff;
     let words = match plan.before {
         // The model has just written all of it.

@@ -12,21 +12,21 @@ use toold_engine::tool::ToolOutput;
 use toold_proto::provide::Role;
 use toold_proto::tool::Annotations;
 
-use crate::builtin::{Builtin, Facts};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, ToolFacts};
+use crate::toolkit::Toolkit;
 
 /// What `compact` takes: nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {}
+pub(crate) struct CompactInput {}
 
-pub(crate) struct Compact;
+pub(crate) struct CompactTool;
 
-impl Builtin for Compact {
-    type Input = Input;
+impl Builtin for CompactTool {
+    type Input = CompactInput;
 
     const NAME: &'static str = "compact";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Summarise the conversation",
         description: "Has the frontend replace the older part of this conversation by a summary, to make room.",
         parallelizable: false,
@@ -41,15 +41,15 @@ impl Builtin for Compact {
         },
     };
 
-    fn new(_: Arc<Shared>) -> Self {
+    fn new(_: Arc<Toolkit>) -> Self {
         Self
     }
 
-    async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, _: &CompactInput, _: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(Vec::new())
     }
 
-    async fn run(&self, _: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    async fn run(&self, _: CompactInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         match cx.run_role(Role::Compact, json!({})).await {
             Some(output) => Ok(output?),
             None => bail!("no frontend of this conversation can summarise it: go on without"),

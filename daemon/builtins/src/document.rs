@@ -5,6 +5,9 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::text::{Charset, charset};
 
+/// Bytes of a file that tools change, before and after.
+pub(crate) const MAX_BYTES: u64 = 10 * 1024 * 1024;
+
 /// A decoded text. Lines end with `\n` in `text` where all of the file's end with `\r\n`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Document {

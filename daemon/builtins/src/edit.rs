@@ -10,16 +10,16 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Category;
 
-use crate::builtin::{Builtin, CHANGES, Facts};
-use crate::change::{self, Basis, Before, Change, Site};
+use crate::builtin::{Builtin, CHANGES, ToolFacts};
+use crate::change::{self, Basis, Before, ChangeTarget, NewContent};
 use crate::document::Document;
 use crate::edits::{Replacement, apply};
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 /// What `edit` takes.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct EditInput {
     /// The file, relative to the working folder or absolute.
     path: String,
     /// Several replacements, made one after another: all or none.
@@ -48,14 +48,14 @@ struct Edit {
 }
 
 pub(crate) struct EditTool {
-    shared: Arc<Shared>,
+    toolkit: Arc<Toolkit>,
 }
 
 impl Builtin for EditTool {
-    type Input = Input;
+    type Input = EditInput;
 
     const NAME: &'static str = "edit";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Edit a file",
         description: "Replaces text in a file that was read in this session: one replacement by `old` and `new`, or \
                       several by `edits`, all or none. `old` must be there exactly once, unless replace_all is set. \
@@ -66,22 +66,22 @@ impl Builtin for EditTool {
         annotations: CHANGES,
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let site = Site::new(&self.shared, &input.path, cx)?;
+    async fn needs(&self, input: &EditInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let site = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
         change::needs(site, editing(input.clone())?, Basis::OldText, cx).await
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let site = Site::new(&self.shared, &input.path, cx)?;
+    async fn run(&self, input: EditInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let site = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
         change::make(site, editing(input)?, Basis::OldText, cx).await
     }
 }
 
-fn editing(input: Input) -> anyhow::Result<Arc<Change>> {
+fn editing(input: EditInput) -> anyhow::Result<Arc<NewContent>> {
     let edits = match (input.edits, input.old, input.new) {
         (Some(_), Some(_), _) | (Some(_), _, Some(_)) => bail!("give either `edits` or `old` and `new`, not both"),
         (Some(edits), None, None) => {
@@ -91,7 +91,7 @@ fn editing(input: Input) -> anyhow::Result<Arc<Change>> {
         (None, Some(old), Some(new)) => vec![Edit { old, new, replace_all: input.replace_all }],
         (None, _, _) => bail!("give `old` and `new`, or `edits`"),
     };
-    Ok(Arc::new(move |site: &Site, before: Option<&Before>| {
+    Ok(Arc::new(move |site: &ChangeTarget, before: Option<&Before>| {
         let Some(before) = before else { bail!("there is no file {}: to make one use `write`", site.shown) };
         // First of all, or the help would show a text that the session has not been shown.
         site.check_stamp(before)?;

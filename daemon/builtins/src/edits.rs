@@ -1,6 +1,6 @@
 //! Replacing text by text: all or nothing, and help when the text is not there.
 
-use crate::near;
+use crate::closest_match;
 
 /// One replacement.
 #[derive(Clone, Debug)]
@@ -47,12 +47,12 @@ fn one(text: &str, Replacement { old, new, all }: &Replacement) -> Result<(Strin
     }
     let places: Vec<usize> = text.match_indices(old.as_str()).map(|(at, _)| at).collect();
     match (places.as_slice(), all) {
-        ([], _) => Err(NoFit(near::help(text, old))),
+        ([], _) => Err(NoFit(closest_match::help(text, old))),
         ([at], _) => Ok((format!("{}{new}{}", &text[..*at], &text[at + old.len()..]), 1)),
         (many, true) => Ok((text.replace(old.as_str(), new), many.len())),
         (many, false) => {
             let lines: Vec<String> =
-                many.iter().take(MAX_LINES).map(|at| near::line_of(text, *at).to_string()).collect();
+                many.iter().take(MAX_LINES).map(|at| closest_match::line_of(text, *at).to_string()).collect();
             let more = if many.len() > MAX_LINES { ", ..." } else { "" };
             Err(NoFit(format!(
                 "`old` is there {} times, at lines {}{more}: give more of the text around the one that is meant, \

@@ -8,33 +8,33 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
-use toold_host::files;
+use toold_host::file_needs;
 use toold_proto::tool::{Annotations, Category};
 
 use crate::blocking::blocking;
-use crate::builtin::{Builtin, Facts};
+use crate::builtin::{Builtin, ToolFacts};
 use crate::diff::diff;
-use crate::memories::{Memory, MemoryScope, drop_file, find};
+use crate::memories::{MemoryScope, StoredMemory, drop_file, find};
 use crate::paths;
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 /// What `forget` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct ForgetInput {
     /// As `remember` gave it.
     memory_id: String,
 }
 
-pub(crate) struct Forget {
-    shared: Arc<Shared>,
+pub(crate) struct ForgetTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for Forget {
-    type Input = Input;
+impl Builtin for ForgetTool {
+    type Input = ForgetInput;
 
     const NAME: &'static str = "forget";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Forget a fact",
         description: "Removes a memory: of this conversation, of the project, or of the user.",
         parallelizable: false,
@@ -49,15 +49,15 @@ impl Builtin for Forget {
         },
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &ForgetInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(need(&self.find(input, cx).await?, cx).into_iter().collect())
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    async fn run(&self, input: ForgetInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let memory = self.find(&input, cx).await?;
         if let Some(need) = need(&memory, cx) {
             cx.require(need).await?;
@@ -70,18 +70,18 @@ impl Builtin for Forget {
     }
 }
 
-impl Forget {
-    async fn find(&self, input: &Input, cx: &Cx) -> anyhow::Result<Memory> {
-        let (shared, session, id) = (self.shared.clone(), cx.session.clone(), input.memory_id.clone());
-        blocking(cx, move |_| find(&shared, &session, &id)).await
+impl ForgetTool {
+    async fn find(&self, input: &ForgetInput, cx: &Cx) -> anyhow::Result<StoredMemory> {
+        let (toolkit, session, id) = (self.toolkit.clone(), cx.session.clone(), input.memory_id.clone());
+        blocking(cx, move |_| find(&toolkit, &session, &id)).await
     }
 }
 
-fn need(memory: &Memory, cx: &Cx) -> Option<Need> {
+fn need(memory: &StoredMemory, cx: &Cx) -> Option<Need> {
     if memory.scope == MemoryScope::Session {
         return None;
     }
-    let mut need = files::write_need(&memory.file, &mut Exclusions::default());
+    let mut need = file_needs::write_need(&memory.file, &mut Exclusions::default());
     need.diff = Some(diff(Some(&memory.content), "", &paths::shown(&memory.file, &cx.cwd)).text);
     Some(need)
 }

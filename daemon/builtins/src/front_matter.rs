@@ -12,7 +12,7 @@ pub(crate) struct Split<T> {
 /// What is wrong with a front matter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Broken {
+pub(crate) struct InvalidFrontMatter {
     pub(crate) message: String,
     /// From 1, in the file.
     pub(crate) line: Option<u64>,
@@ -25,7 +25,7 @@ pub(crate) struct Broken {
 ///
 /// # Errors
 /// When the front matter has no end, is no YAML, or does not fit `T`.
-pub(crate) fn split<T: DeserializeOwned>(text: &str) -> Result<Split<T>, Broken> {
+pub(crate) fn split<T: DeserializeOwned>(text: &str) -> Result<Split<T>, InvalidFrontMatter> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some((front, body)) = parts(text)? else {
         return Ok(Split { front: read("{}")?, body: text.to_owned() });
@@ -35,7 +35,7 @@ pub(crate) fn split<T: DeserializeOwned>(text: &str) -> Result<Split<T>, Broken>
 }
 
 /// The text between the dashes, and what follows; `None` where there are none.
-fn parts(text: &str) -> Result<Option<(&str, &str)>, Broken> {
+fn parts(text: &str) -> Result<Option<(&str, &str)>, InvalidFrontMatter> {
     let Some(rest) = text.strip_prefix("---").and_then(after_line_end) else { return Ok(None) };
     let mut at = 0;
     for line in rest.split_inclusive('\n') {
@@ -45,7 +45,7 @@ fn parts(text: &str) -> Result<Option<(&str, &str)>, Broken> {
         at += line.len();
     }
     let message = "the front matter has no end: a line of three dashes is missing".to_owned();
-    Err(Broken { message, line: Some(1) })
+    Err(InvalidFrontMatter { message, line: Some(1) })
 }
 
 fn after_line_end(text: &str) -> Option<&str> {
@@ -53,14 +53,14 @@ fn after_line_end(text: &str) -> Option<&str> {
     text.strip_prefix('\n')
 }
 
-fn read<T: DeserializeOwned>(yaml: &str) -> Result<T, Broken> {
+fn read<T: DeserializeOwned>(yaml: &str) -> Result<T, InvalidFrontMatter> {
     // Nothing but white space is no mapping.
     let yaml = if yaml.trim().is_empty() { "{}" } else { yaml };
     serde_saphyr::from_str(yaml).map_err(|error| {
         // The line of dashes stands before.
         let line = error.location().map(|location| location.line() + 1);
         let message = error.to_string();
-        Broken { message: message.lines().next().unwrap_or("no YAML").to_owned(), line }
+        InvalidFrontMatter { message: message.lines().next().unwrap_or("no YAML").to_owned(), line }
     })
 }
 

@@ -15,23 +15,23 @@ use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
 use toold_host::ignore_files::IgnoreFiles;
-use toold_host::judge::Judge;
-use toold_host::times::{Changed, Times};
+use toold_host::read_access::ReadAccess;
+use toold_host::times::{FileTimes, ModifiedTime};
 use toold_host::tree::Tree;
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
-use crate::builtin::{Builtin, Facts, READS};
+use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::paths::{self, Located};
 use crate::search::threads;
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 const DEFAULT_RESULTS: usize = 500;
 
 /// What `glob` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct GlobInput {
     /// A glob such as `*.rs`, `src/**/*.{ts,tsx}` or `/only/at/the/top`. Without a slash it matches in every folder.
     pattern: String,
     /// The folder to look in; the working folder when absent.
@@ -44,13 +44,13 @@ pub(crate) struct Input {
     include_ignored: bool,
 }
 
-pub(crate) struct Glob;
+pub(crate) struct GlobTool;
 
-impl Builtin for Glob {
-    type Input = Input;
+impl Builtin for GlobTool {
+    type Input = GlobInput;
 
     const NAME: &'static str = "glob";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Find files",
         description: "Finds files by a glob on their paths, the last modified first. Honours .gitignore and skips \
                       hidden files, unless asked not to.",
@@ -60,19 +60,19 @@ impl Builtin for Glob {
         annotations: READS,
     };
 
-    fn new(_: Arc<Shared>) -> Self {
+    fn new(_: Arc<Toolkit>) -> Self {
         Self
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &GlobInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(vec![Located::new(input.path.as_deref().unwrap_or("."), cx)?.to_read()])
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    async fn run(&self, input: GlobInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
         located.require_read(cx).await?;
         let root = located.path;
-        let judge = Arc::new(Judge::new(cx, cx.outer_chain.clone(), root.clone()));
+        let judge = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
         let cwd = cx.cwd.clone();
         blocking(cx, move |cancel| {
             anyhow::ensure!(files::is_folder(&root), "there is no folder {}", paths::shown(&root, &cwd));
@@ -85,22 +85,22 @@ impl Builtin for Glob {
 }
 
 /// When a file was changed last; the newest comes first.
-type Newest = Reverse<Changed>;
+type Newest = Reverse<ModifiedTime>;
 
 #[derive(Default)]
-struct Found {
+struct GlobResults {
     files: Vec<(Newest, PathBuf)>,
     total: u64,
     problems: Vec<String>,
 }
 
 fn find(
-    input: &Input,
+    input: &GlobInput,
     root: &Path,
     max: usize,
-    judge: &Arc<Judge>,
+    judge: &Arc<ReadAccess>,
     cancel: &CancellationToken,
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<GlobResults> {
     let mut globs = OverrideBuilder::new(root);
     globs.add(&below(&input.pattern, root)).map_err(|error| anyhow::anyhow!("can't use the glob: {error}"))?;
     let globs = globs.build()?;
@@ -113,8 +113,8 @@ fn find(
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         !is_folder || (entry.file_name() != ".git" && (entry.depth() == 0 || !is_unwanted(&unwanted, entry.path())))
     });
-    let found = Mutex::new(Found::default());
-    let mut workers = Workers { globs: &globs, max, judge, cancel, found: &found };
+    let found = Mutex::new(GlobResults::default());
+    let mut workers = GlobWorkers { globs: &globs, max, judge, cancel, found: &found };
     walk.threads(threads()).build_parallel().visit(&mut workers);
     check(cancel)?;
     let mut found = found.into_inner().expect("no code panics while it holds this lock");
@@ -142,7 +142,7 @@ fn is_unwanted(globs: &Override, folder: &Path) -> bool {
     globs.num_whitelists() == 0 && globs.matched(folder, true).is_ignore()
 }
 
-fn output(found: Found, max: usize, cwd: &Path) -> ToolOutput {
+fn output(found: GlobResults, max: usize, cwd: &Path) -> ToolOutput {
     let mut text = String::new();
     for (_, path) in &found.files {
         text.push_str(&paths::shown(path, cwd));
@@ -166,38 +166,38 @@ fn output(found: Found, max: usize, cwd: &Path) -> ToolOutput {
         .with("problems", found.problems.len())
 }
 
-struct Workers<'a> {
+struct GlobWorkers<'a> {
     globs: &'a Override,
     max: usize,
-    judge: &'a Judge,
+    judge: &'a ReadAccess,
     cancel: &'a CancellationToken,
-    found: &'a Mutex<Found>,
+    found: &'a Mutex<GlobResults>,
 }
 
-impl<'a> ParallelVisitorBuilder<'a> for Workers<'a> {
+impl<'a> ParallelVisitorBuilder<'a> for GlobWorkers<'a> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
         let Self { globs, max, judge, cancel, found } = *self;
         let exclusions = Exclusions::of_walk();
-        let (own, times, oldest) = (Found::default(), Times::default(), None);
-        Box::new(Worker { globs, max, judge, cancel, exclusions, times, own, oldest, found })
+        let (own, times, oldest) = (GlobResults::default(), FileTimes::default(), None);
+        Box::new(GlobWorker { globs, max, judge, cancel, exclusions, times, own, oldest, found })
     }
 }
 
 /// One thread of the walk. What it found goes to the others when it ends.
-struct Worker<'a> {
+struct GlobWorker<'a> {
     globs: &'a Override,
     max: usize,
-    judge: &'a Judge,
+    judge: &'a ReadAccess,
     cancel: &'a CancellationToken,
     exclusions: Exclusions,
-    times: Times,
-    own: Found,
+    times: FileTimes,
+    own: GlobResults,
     /// As many newer files as are shown are known already.
     oldest: Option<Newest>,
-    found: &'a Mutex<Found>,
+    found: &'a Mutex<GlobResults>,
 }
 
-impl ParallelVisitor for Worker<'_> {
+impl ParallelVisitor for GlobWorker<'_> {
     fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
         if self.cancel.is_cancelled() {
             return WalkState::Quit;
@@ -216,7 +216,7 @@ impl ParallelVisitor for Worker<'_> {
     }
 }
 
-impl Worker<'_> {
+impl GlobWorker<'_> {
     fn file(&mut self, entry: DirEntry) {
         if !self.globs.matched(entry.path(), false).is_whitelist() && !self.excluding(&entry) {
             return;
@@ -244,7 +244,7 @@ impl Worker<'_> {
     }
 }
 
-impl Drop for Worker<'_> {
+impl Drop for GlobWorker<'_> {
     fn drop(&mut self) {
         // Poisoned only when another thread panics, which fails the call anyway.
         let Ok(mut found) = self.found.lock() else { return };

@@ -9,22 +9,22 @@ use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
-use toold_host::judge::Judge;
+use toold_host::read_access::ReadAccess;
 use toold_proto::tool::Category;
 
 use crate::blocking::blocking;
 use crate::buffers::Buffer;
-use crate::builtin::{Builtin, Facts, READS};
+use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::paths::{self, Located};
-use crate::search::{FileHits, Found, Mode, Place, Query, RowKind, Window, search};
-use crate::shared::Shared;
+use crate::search::{FileHits, RowKind, SearchMode, SearchQuery, SearchResults, SearchRoot, Window, search};
+use crate::toolkit::Toolkit;
 
 const DEFAULT_RESULTS: u64 = 200;
 
 /// What `grep` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct GrepInput {
     /// A regular expression, as ripgrep takes it.
     pattern: String,
     /// The file or folder to search; the working folder when absent.
@@ -71,15 +71,15 @@ enum OutputMode {
     Count,
 }
 
-pub(crate) struct Grep {
-    shared: Arc<Shared>,
+pub(crate) struct GrepTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for Grep {
-    type Input = Input;
+impl Builtin for GrepTool {
+    type Input = GrepInput;
 
     const NAME: &'static str = "grep";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Search in files",
         description: "Searches files for a regular expression, as ripgrep does, and shows `path:line:text`, sorted \
                       by path. Honours .gitignore and skips hidden and binary files. Results come in pages: go on \
@@ -90,21 +90,21 @@ impl Builtin for Grep {
         annotations: READS,
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &GrepInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(vec![Located::new(input.path.as_deref().unwrap_or("."), cx)?.to_read()])
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    async fn run(&self, input: GrepInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
         located.require_read(cx).await?;
         let root = located.path;
-        let judge = Arc::new(Judge::new(cx, cx.outer_chain.clone(), root.clone()));
+        let judge = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
         let cwd = cx.cwd.clone();
-        let buffers = self.shared.buffers.of_project(cx.session.project());
+        let buffers = self.toolkit.buffers.of_project(cx.session.project());
         let max_bytes = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         blocking(cx, move |cancel| {
             anyhow::ensure!(root.exists(), "there is no {}", paths::shown(&root, &cwd));
@@ -116,9 +116,14 @@ impl Builtin for Grep {
     }
 }
 
-fn plan(input: Input, root: PathBuf, cwd: &Path, buffers: HashMap<PathBuf, Arc<Buffer>>) -> (Query, Place, Window) {
+fn plan(
+    input: GrepInput,
+    root: PathBuf,
+    cwd: &Path,
+    buffers: HashMap<PathBuf, Arc<Buffer>>,
+) -> (SearchQuery, SearchRoot, Window) {
     let context = input.context.unwrap_or(0);
-    let query = Query {
+    let query = SearchQuery {
         pattern: input.pattern,
         fixed: input.fixed,
         ignore_case: input.ignore_case,
@@ -126,38 +131,41 @@ fn plan(input: Input, root: PathBuf, cwd: &Path, buffers: HashMap<PathBuf, Arc<B
         before: input.before.unwrap_or(context),
         after: input.after.unwrap_or(context),
         mode: match input.output_mode {
-            OutputMode::Content => Mode::Content,
-            OutputMode::Files => Mode::Files,
-            OutputMode::Count => Mode::Count,
+            OutputMode::Content => SearchMode::Content,
+            OutputMode::Files => SearchMode::Files,
+            OutputMode::Count => SearchMode::Count,
         },
     };
     let (include, file_type) = (input.include, input.file_type);
-    let place = Place { root, cwd: cwd.to_owned(), include, file_type, buffers };
+    let place = SearchRoot { root, cwd: cwd.to_owned(), include, file_type, buffers };
     let window = Window { skip: input.offset.unwrap_or(0), show: input.max_results.unwrap_or(DEFAULT_RESULTS) };
     (query, place, window)
 }
 
 /// The window of what was found, as text of at most `max_bytes` and some notes.
-fn output(found: &Found, query: &Query, window: Window, cwd: &Path, max_bytes: usize) -> ToolOutput {
-    let mut page = Page { text: String::new(), max_bytes, full: false, shown: 0 };
+fn output(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path, max_bytes: usize) -> ToolOutput {
+    let mut page = GrepPage { text: String::new(), max_bytes, full: false, shown: 0 };
     let mode = query.mode;
     let total = match mode {
-        Mode::Content => {
+        SearchMode::Content => {
             content(found, query, window, cwd, &mut page);
             found.total_matches
         }
-        Mode::Files | Mode::Count => {
+        SearchMode::Files | SearchMode::Count => {
             let files = found.files.iter().skip(window.skip as usize).take(window.show as usize);
             for FileHits { path, count, .. } in files {
                 let path = paths::shown(path, cwd);
-                page.push(&if mode == Mode::Count { format!("{path}:{count}\n") } else { format!("{path}\n") }, 1);
+                page.push(
+                    &if mode == SearchMode::Count { format!("{path}:{count}\n") } else { format!("{path}\n") },
+                    1,
+                );
             }
             found.total_files
         }
     };
-    let Page { mut text, shown, .. } = page;
+    let GrepPage { mut text, shown, .. } = page;
     let next = window.skip.saturating_add(shown);
-    let what = if mode == Mode::Content { "matches" } else { "files" };
+    let what = if mode == SearchMode::Content { "matches" } else { "files" };
     if next < total && shown > 0 {
         text.push_str(&format!(
             "[{what} {} to {next} of {total}; go on with offset={next}]\n",
@@ -188,7 +196,7 @@ fn output(found: &Found, query: &Query, window: Window, cwd: &Path, max_bytes: u
 }
 
 /// Matches `window.skip` and the following, each with its context.
-fn content(found: &Found, query: &Query, window: Window, cwd: &Path, page: &mut Page) {
+fn content(found: &SearchResults, query: &SearchQuery, window: Window, cwd: &Path, page: &mut GrepPage) {
     let has_context = query.before + query.after > 0;
     let mut number = 0;
     let mut first = true;
@@ -248,14 +256,14 @@ fn after_only(held: &str) -> &str {
 }
 
 /// Text with a bound: what does not fit any more ends it, so that a page has no gaps.
-struct Page {
+struct GrepPage {
     text: String,
     max_bytes: usize,
     full: bool,
     shown: u64,
 }
 
-impl Page {
+impl GrepPage {
     fn push(&mut self, text: &str, results: u64) {
         self.full |= self.text.len() + text.len() > self.max_bytes && !self.text.is_empty();
         if !self.full {

@@ -9,26 +9,26 @@ use toold_engine::need::{Need, Word};
 use toold_engine::tool::{ToolError, ToolOutput};
 use toold_proto::tool::Category;
 
-use crate::builtin::{Builtin, CHANGES, Facts};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, CHANGES, ToolFacts};
+use crate::toolkit::Toolkit;
 
 /// What `kill_shell` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct KillShellInput {
     /// The shell, as `bash` named it.
     shell_id: String,
 }
 
-pub(crate) struct KillShell {
-    shared: Arc<Shared>,
+pub(crate) struct KillShellTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for KillShell {
-    type Input = Input;
+impl Builtin for KillShellTool {
+    type Input = KillShellInput;
 
     const NAME: &'static str = "kill_shell";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "End a background command",
         description: "Ends a command that `bash` started in the background, with all its processes.",
         parallelizable: false,
@@ -37,20 +37,20 @@ impl Builtin for KillShell {
         annotations: CHANGES,
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+    async fn needs(&self, input: &KillShellInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
         let words = ["kill_shell".to_owned(), shell.id()];
         let mut need = Need::new(Category::Shell, words.join(" ")).because(format!("ends: {}", shell.command()));
         need.words = Some(words.map(|text| Word { text, literal: true }).into());
         Ok(vec![need])
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let shell = self.shared.shells.find(&cx.session.id, &input.shell_id)?;
+    async fn run(&self, input: KillShellInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let shell = self.toolkit.shells.find(&cx.session.id, &input.shell_id)?;
         if !shell.is_running() {
             return Ok(ToolOutput::text(format!("{} has ended already: {}", shell.id(), shell.ended().await)));
         }

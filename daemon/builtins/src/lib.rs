@@ -1,7 +1,8 @@
 //! The tools that ship inside toold.
 //!
-//! [`all`] is the list. A tool is one file: a struct for its input, whose doc comments become the schema,
-//! the facts about it, what it needs leave for, and `run`. [`builtin`] makes an engine's tool of that.
+//! [`all`] lists them. Each tool is one file: a struct for its input, whose doc comments become the descriptions in the
+//! schema; the facts about it; the permissions that a call needs; and `run`. [`builtin`] turns that into a tool of the
+//! engine.
 
 pub mod agents;
 pub mod bash_input;
@@ -9,12 +10,13 @@ pub mod buffers;
 pub mod builtin;
 pub mod journal;
 pub mod memories;
-pub mod offered;
-pub mod shared;
+pub mod resources;
 pub mod shells;
 pub mod skill;
 pub mod skills;
 pub mod todo;
+pub mod toolkit;
+pub mod undo;
 pub mod web;
 
 mod bash;
@@ -36,12 +38,12 @@ mod write;
 
 mod blocking;
 mod change;
+mod closest_match;
 mod diff;
 mod document;
 mod edits;
 mod front_matter;
 mod lines;
-mod near;
 mod paths;
 mod ring;
 mod search;
@@ -53,27 +55,27 @@ use std::sync::Arc;
 use toold_engine::callable::Callable;
 
 use crate::builtin::make;
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 /// Every built-in tool, ready for the registry.
-pub fn all(shared: &Arc<Shared>) -> Vec<Arc<dyn Callable>> {
+pub fn all(toolkit: &Arc<Toolkit>) -> Vec<Arc<dyn Callable>> {
     vec![
-        make::<read::Read>(shared),
-        make::<write::Write>(shared),
-        make::<edit::EditTool>(shared),
-        make::<list::List>(shared),
-        make::<glob::Glob>(shared),
-        make::<grep::Grep>(shared),
-        make::<bash::Bash>(shared),
-        make::<bash_output::BashOutput>(shared),
-        make::<kill_shell::KillShell>(shared),
-        make::<web_fetch::WebFetch>(shared),
-        make::<web_search::WebSearch>(shared),
-        make::<todo::Todo>(shared),
-        make::<question::Question>(shared),
-        make::<remember::Remember>(shared),
-        make::<forget::Forget>(shared),
-        make::<subagent::Subagent>(shared),
-        make::<compact::Compact>(shared),
+        make::<read::ReadTool>(toolkit),
+        make::<write::WriteTool>(toolkit),
+        make::<edit::EditTool>(toolkit),
+        make::<list::ListTool>(toolkit),
+        make::<glob::GlobTool>(toolkit),
+        make::<grep::GrepTool>(toolkit),
+        make::<bash::BashTool>(toolkit),
+        make::<bash_output::BashOutputTool>(toolkit),
+        make::<kill_shell::KillShellTool>(toolkit),
+        make::<web_fetch::WebFetchTool>(toolkit),
+        make::<web_search::WebSearchTool>(toolkit),
+        make::<todo::TodoTool>(toolkit),
+        make::<question::QuestionTool>(toolkit),
+        make::<remember::RememberTool>(toolkit),
+        make::<forget::ForgetTool>(toolkit),
+        make::<subagent::SubagentTool>(toolkit),
+        make::<compact::CompactTool>(toolkit),
     ]
 }

@@ -12,7 +12,7 @@ const MAX_LINE: usize = 16 * 1024 * 1024;
 
 /// A line without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct TextLine {
     /// At most the given number of characters.
     pub(crate) text: String,
     /// How many characters were left out.
@@ -23,7 +23,7 @@ pub(crate) struct Line {
 }
 
 /// Reads a text line by line. Lines end with `\n` or `\r\n`; the last one may have no end.
-pub(crate) struct Lines<R> {
+pub(crate) struct LineReader<R> {
     reader: R,
     decoder: Decoder,
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ pub(crate) struct Lines<R> {
     pub(crate) ended: bool,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineReader<R> {
     pub(crate) fn new(reader: R, charset: Charset, max_chars: usize) -> Self {
         Self {
             reader,
@@ -54,8 +54,8 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line; `None` at the end.
-    pub(crate) fn read(&mut self) -> io::Result<Option<Line>> {
-        let mut line = Line { text: String::new(), cut: 0, crlf: false, endless: false };
+    pub(crate) fn read(&mut self) -> io::Result<Option<TextLine>> {
+        let mut line = TextLine { text: String::new(), cut: 0, crlf: false, endless: false };
         let mut chars = 0;
         let mut any = false;
         // A `\r` at the end of a piece: part of the line's end only when `\n` follows.
@@ -124,7 +124,7 @@ impl<R: Read> Lines<R> {
         Ok(skipped)
     }
 
-    fn add(&self, line: &mut Line, chars: &mut usize, piece: &str) {
+    fn add(&self, line: &mut TextLine, chars: &mut usize, piece: &str) {
         let room = self.max_chars - *chars;
         match piece.char_indices().nth(room) {
             None => {
@@ -179,7 +179,7 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], expected: &[(&str, usize, bool)]) {
         fn collect(reader: impl Read) -> Vec<(String, usize, bool)> {
-            let mut lines = Lines::new(reader, Charset::UTF8, 5);
+            let mut lines = LineReader::new(reader, Charset::UTF8, 5);
             let mut all = Vec::new();
             while let Some(line) = lines.read().unwrap() {
                 all.push((line.text, line.cut, line.crlf));
@@ -189,7 +189,7 @@ mod tests {
         let expected: Vec<_> = expected.iter().map(|(text, cut, crlf)| ((*text).to_owned(), *cut, *crlf)).collect();
         assert_eq!(collect(bytes), expected);
         assert_eq!(collect(Slow(bytes)), expected);
-        let mut lines = Lines::new(Slow(bytes), Charset::UTF8, 5);
+        let mut lines = LineReader::new(Slow(bytes), Charset::UTF8, 5);
         assert_eq!(lines.skip(u64::MAX).unwrap(), expected.len() as u64);
     }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn invalid_bytes_are_told() {
-        let mut lines = Lines::new(&b"a\xffb"[..], Charset::UTF8, 10);
+        let mut lines = LineReader::new(&b"a\xffb"[..], Charset::UTF8, 10);
         assert_eq!(lines.read().unwrap().unwrap().text, "a\u{fffd}b");
         assert!(lines.had_errors);
     }

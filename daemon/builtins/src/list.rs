@@ -15,14 +15,14 @@ use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
 use toold_host::files;
 use toold_host::ignore_files::IgnoreFiles;
-use toold_host::judge::Judge;
+use toold_host::read_access::ReadAccess;
 use toold_host::tree::Tree;
 use toold_proto::tool::Category;
 
 use crate::blocking::{blocking, check};
-use crate::builtin::{Builtin, Facts, READS};
+use crate::builtin::{Builtin, READS, ToolFacts};
 use crate::paths::{self, Located};
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 const DEFAULT_DEPTH: usize = 3;
 const DEFAULT_RESULTS: usize = 300;
@@ -32,7 +32,7 @@ const MAX_SEEN: usize = 100_000;
 /// What `list` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct ListInput {
     /// The folder; the working folder when absent.
     path: Option<String>,
     /// How many levels of folders to show; 3 when absent.
@@ -43,13 +43,13 @@ pub(crate) struct Input {
     max_results: Option<usize>,
 }
 
-pub(crate) struct List;
+pub(crate) struct ListTool;
 
-impl Builtin for List {
-    type Input = Input;
+impl Builtin for ListTool {
+    type Input = ListInput;
 
     const NAME: &'static str = "list";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "List a folder",
         description: "Shows a folder as a tree, with the sizes of files and how many files are in a folder. What \
                       .gitignore names is shown closed.",
@@ -59,19 +59,19 @@ impl Builtin for List {
         annotations: READS,
     };
 
-    fn new(_: Arc<Shared>) -> Self {
+    fn new(_: Arc<Toolkit>) -> Self {
         Self
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &ListInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(vec![Located::new(input.path.as_deref().unwrap_or("."), cx)?.to_read()])
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    async fn run(&self, input: ListInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let located = Located::new(input.path.as_deref().unwrap_or("."), cx)?;
         located.require_read(cx).await?;
         let root = located.path;
-        let judge = Arc::new(Judge::new(cx, cx.outer_chain.clone(), root.clone()));
+        let judge = Arc::new(ReadAccess::new(cx, cx.outer_chain.clone(), root.clone()));
         let cwd = cx.cwd.clone();
         blocking(cx, move |cancel| {
             let shown = paths::shown(&root, &cwd);
@@ -86,8 +86,8 @@ impl Builtin for List {
 
 /// A folder tree; paths are relative to its root.
 #[derive(Default)]
-struct Listing {
-    entries: BTreeMap<PathBuf, Entry>,
+struct FolderListing {
+    entries: BTreeMap<PathBuf, ListEntry>,
     files: u64,
     folders: u64,
     problems: u64,
@@ -95,14 +95,14 @@ struct Listing {
     more: bool,
 }
 
-struct Entry {
-    kind: Kind,
+struct ListEntry {
+    kind: EntryKind,
     /// Files anywhere below a folder.
     files: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     File,
     Folder,
     Link,
@@ -110,7 +110,7 @@ enum Kind {
     Ignored,
 }
 
-fn look(root: &Path, judge: &Arc<Judge>, cancel: &CancellationToken) -> anyhow::Result<Listing> {
+fn look(root: &Path, judge: &Arc<ReadAccess>, cancel: &CancellationToken) -> anyhow::Result<FolderListing> {
     let ignore_files = Arc::new(IgnoreFiles::new(root, root, judge.clone()));
     let mut tree = Tree::new(Some(ignore_files.clone()));
     tree.skips_hidden = false;
@@ -121,7 +121,7 @@ fn look(root: &Path, judge: &Arc<Judge>, cancel: &CancellationToken) -> anyhow::
         let mut exclusions = excluding.lock().expect("no code panics while it holds this lock");
         entry.file_name() != ".git" && judging.may_read(entry.path(), is_folder, &mut exclusions)
     });
-    let seen = Mutex::new((Listing::default(), Exclusions::of_walk()));
+    let seen = Mutex::new((FolderListing::default(), Exclusions::of_walk()));
     // The walk that is called parallel opens no folder before it is known to be wanted, also with one thread.
     walk.threads(1).build_parallel().run(|| {
         Box::new(|entry| {
@@ -145,22 +145,22 @@ fn look(root: &Path, judge: &Arc<Judge>, cancel: &CancellationToken) -> anyhow::
     Ok(listing)
 }
 
-impl Listing {
+impl FolderListing {
     fn see(&mut self, root: &Path, entry: &DirEntry) {
         let Ok(path) = entry.path().strip_prefix(root) else { return };
         let Some(file_type) = entry.file_type().filter(|_| !path.as_os_str().is_empty()) else { return };
         let kind = match file_type {
-            kind if kind.is_dir() => Kind::Folder,
-            kind if kind.is_symlink() => Kind::Link,
-            _ => Kind::File,
+            kind if kind.is_dir() => EntryKind::Folder,
+            kind if kind.is_symlink() => EntryKind::Link,
+            _ => EntryKind::File,
         };
         self.add(path.to_owned(), kind);
     }
 
-    fn add(&mut self, path: PathBuf, kind: Kind) {
+    fn add(&mut self, path: PathBuf, kind: EntryKind) {
         match kind {
-            Kind::Folder => self.folders += 1,
-            Kind::File | Kind::Link => {
+            EntryKind::Folder => self.folders += 1,
+            EntryKind::File | EntryKind::Link => {
                 self.files += 1;
                 for above in path.ancestors().skip(1) {
                     if let Some(folder) = self.entries.get_mut(above) {
@@ -168,17 +168,17 @@ impl Listing {
                     }
                 }
             }
-            Kind::Ignored => {}
+            EntryKind::Ignored => {}
         }
-        self.entries.insert(path, Entry { kind, files: 0 });
+        self.entries.insert(path, ListEntry { kind, files: 0 });
     }
 }
 
 /// What is there and the walk did not go to: the folders of it are shown closed.
 fn add_ignored(
     root: &Path,
-    tree: &mut Listing,
-    judge: &Judge,
+    tree: &mut FolderListing,
+    judge: &ReadAccess,
     exclusions: &mut Exclusions,
     cancel: &CancellationToken,
 ) -> anyhow::Result<()> {
@@ -186,7 +186,7 @@ fn add_ignored(
         return Ok(());
     }
     let folders: Vec<PathBuf> = std::iter::once(PathBuf::new())
-        .chain(tree.entries.iter().filter(|(_, entry)| entry.kind == Kind::Folder).map(|(path, _)| path.clone()))
+        .chain(tree.entries.iter().filter(|(_, entry)| entry.kind == EntryKind::Folder).map(|(path, _)| path.clone()))
         .collect();
     for folder in folders {
         check(cancel)?;
@@ -195,14 +195,14 @@ fn add_ignored(
             let path = folder.join(name);
             if kind.is_dir() && !tree.entries.contains_key(&path) && judge.may_read(&root.join(&path), true, exclusions)
             {
-                tree.add(path, Kind::Ignored);
+                tree.add(path, EntryKind::Ignored);
             }
         }
     }
     Ok(())
 }
 
-fn output(tree: &Listing, root: &Path, name: &str, depth: usize, max: usize) -> ToolOutput {
+fn output(tree: &FolderListing, root: &Path, name: &str, depth: usize, max: usize) -> ToolOutput {
     let level = |path: &Path| path.components().count();
     let mut chosen: Vec<&PathBuf> = tree.entries.keys().filter(|path| level(path) <= depth).collect();
     let within = chosen.len();
@@ -212,11 +212,11 @@ fn output(tree: &Listing, root: &Path, name: &str, depth: usize, max: usize) -> 
 
     let mut text = format!("{}/\n", name.trim_end_matches('/'));
     for path in &chosen {
-        let Entry { kind, files } = &tree.entries[*path];
+        let ListEntry { kind, files } = &tree.entries[*path];
         let indent = "  ".repeat(level(path));
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let _ = match kind {
-            Kind::Folder => {
+            EntryKind::Folder => {
                 let closed = if tree.entries.keys().any(|other| other.parent() == Some(path) && !chosen.contains(other))
                 {
                     ", not all shown"
@@ -225,12 +225,12 @@ fn output(tree: &Listing, root: &Path, name: &str, depth: usize, max: usize) -> 
                 };
                 writeln!(text, "{indent}{name}/  ({files} {}{closed})", if *files == 1 { "file" } else { "files" })
             }
-            Kind::Ignored => writeln!(text, "{indent}{name}/  (ignored)"),
-            Kind::Link => {
+            EntryKind::Ignored => writeln!(text, "{indent}{name}/  (ignored)"),
+            EntryKind::Link => {
                 let target = files::link_target(&root.join(path)).unwrap_or_default();
                 writeln!(text, "{indent}{name} -> {}", target.display())
             }
-            Kind::File => match files::facts(&root.join(path)) {
+            EntryKind::File => match files::facts(&root.join(path)) {
                 Ok(Some(facts)) => writeln!(text, "{indent}{name}  {}", size(facts.size)),
                 Ok(None) | Err(_) => writeln!(text, "{indent}{name}"),
             },

@@ -20,7 +20,7 @@ use toold_host::files::{self, OpenError};
 use toold_host::replace::{Expected, remove, replace};
 
 use crate::front_matter::split;
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 /// Of one memory, in bytes.
 pub(crate) const MAX_BYTES: usize = 8 * 1024;
@@ -45,7 +45,7 @@ pub enum MemoryScope {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Memory {
+pub struct StoredMemory {
     /// The file's name without its ending.
     pub id: String,
     pub scope: MemoryScope,
@@ -56,33 +56,33 @@ pub struct Memory {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Front {
+struct MemoryFrontMatter {
     created_at: Option<String>,
 }
 
 /// The folder of a scope; `None` where the daemon has none, and for the project of a session without one.
-pub(crate) fn folder(shared: &Shared, session: &Session, scope: MemoryScope) -> Option<PathBuf> {
+pub(crate) fn folder(toolkit: &Toolkit, session: &Session, scope: MemoryScope) -> Option<PathBuf> {
     match scope {
-        MemoryScope::Session => Some(shared.session_folder(session)?.join("memories")),
+        MemoryScope::Session => Some(toolkit.session_folder(session)?.join("memories")),
         MemoryScope::Project => session.has_folder().then(|| session.project().join(OF_PROJECT)),
-        MemoryScope::Global => shared.places.memories.clone(),
+        MemoryScope::Global => toolkit.places.memories.clone(),
     }
 }
 
 /// What is remembered for a session: its own, its project's, the user's; the oldest first in each. Files that
 /// cannot be read are passed over. Blocks.
-pub fn memories(shared: &Shared, session: &Session) -> Vec<Memory> {
+pub fn memories(toolkit: &Toolkit, session: &Session) -> Vec<StoredMemory> {
     let scopes = [MemoryScope::Session, MemoryScope::Project, MemoryScope::Global];
-    scopes.into_iter().flat_map(|scope| of_scope(shared, session, scope)).collect()
+    scopes.into_iter().flat_map(|scope| of_scope(toolkit, session, scope)).collect()
 }
 
-fn of_scope(shared: &Shared, session: &Session, scope: MemoryScope) -> Vec<Memory> {
-    let Some(folder) = folder(shared, session, scope) else { return Vec::new() };
+fn of_scope(toolkit: &Toolkit, session: &Session, scope: MemoryScope) -> Vec<StoredMemory> {
+    let Some(folder) = folder(toolkit, session, scope) else { return Vec::new() };
     if scope == MemoryScope::Project && !is_inside(&folder, session.project()) {
         return Vec::new();
     }
     let files = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut memories: Vec<Memory> = files
+    let mut memories: Vec<StoredMemory> = files
         .filter(|file| file.extension().is_some_and(|ending| ending == "md"))
         .take(MAX_MEMORIES)
         .filter_map(|file| load(&folder, file, scope))
@@ -93,10 +93,10 @@ fn of_scope(shared: &Shared, session: &Session, scope: MemoryScope) -> Vec<Memor
 
 /// What the memories of a project are called, or without one those for all projects; sorted. Nothing of a folder that
 /// a project has as a link to elsewhere. Blocks.
-pub fn ids(shared: &Shared, project: Option<&Path>) -> Vec<String> {
+pub fn ids(toolkit: &Toolkit, project: Option<&Path>) -> Vec<String> {
     let folder = match project {
         Some(project) => Some(project.join(OF_PROJECT)).filter(|folder| is_inside(folder, project)),
-        None => shared.places.memories.clone(),
+        None => toolkit.places.memories.clone(),
     };
     let entries = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file())).map(|entry| entry.path());
@@ -108,8 +108,8 @@ pub fn ids(shared: &Shared, project: Option<&Path>) -> Vec<String> {
 
 /// The text of a memory, for somebody who may read nothing else; `None` for what is not there, is kept from tools, or
 /// lies outside of the project whose memory it is said to be. Blocks.
-pub(crate) fn shown(shared: &Shared, session: &Session, scope: MemoryScope, id: &str) -> Option<String> {
-    let folder = folder(shared, session, scope)?;
+pub(crate) fn shown(toolkit: &Toolkit, session: &Session, scope: MemoryScope, id: &str) -> Option<String> {
+    let folder = folder(toolkit, session, scope)?;
     let memory = load(&folder, folder.join(format!("{id}.md")), scope)?;
     let is_kept_away = Exclusions::default().reason(&memory.file, false).is_some();
     let is_elsewhere = scope == MemoryScope::Project && !is_inside(&memory.file, session.project());
@@ -121,7 +121,7 @@ fn is_inside(path: &Path, project: &Path) -> bool {
     real.is_ok_and(|(path, project)| path.starts_with(project))
 }
 
-fn load(folder: &Path, file: PathBuf, scope: MemoryScope) -> Option<Memory> {
+fn load(folder: &Path, file: PathBuf, scope: MemoryScope) -> Option<StoredMemory> {
     let id = file.file_stem()?.to_str()?.to_owned();
     let resolved = files::resolve(&file, Path::new("/")).ok()?;
     // A link must not show what lies elsewhere.
@@ -130,13 +130,13 @@ fn load(folder: &Path, file: PathBuf, scope: MemoryScope) -> Option<Memory> {
     let mut opened = files::open(&resolved).ok()?;
     let changed = opened.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let text = String::from_utf8(files::read_opened(&mut opened, &resolved, 4 * MAX_BYTES as u64).ok()?).ok()?;
-    let split = split::<Front>(&text).ok()?;
+    let split = split::<MemoryFrontMatter>(&text).ok()?;
     let created_at = split.front.created_at.unwrap_or_else(|| rfc3339(changed));
-    Some(Memory { id, scope, file: resolved, content: split.body.trim().to_owned(), created_at })
+    Some(StoredMemory { id, scope, file: resolved, content: split.body.trim().to_owned(), created_at })
 }
 
 /// A memory that is to be kept: where, and as what.
-pub(crate) struct Plan {
+pub(crate) struct PlannedMemory {
     pub(crate) id: String,
     pub(crate) file: PathBuf,
     pub(crate) text: String,
@@ -144,7 +144,12 @@ pub(crate) struct Plan {
 
 /// # Errors
 /// Nothing, too much, or what looks like a secret.
-pub(crate) fn plan(shared: &Shared, session: &Session, content: &str, scope: MemoryScope) -> anyhow::Result<Plan> {
+pub(crate) fn plan(
+    toolkit: &Toolkit,
+    session: &Session,
+    content: &str,
+    scope: MemoryScope,
+) -> anyhow::Result<PlannedMemory> {
     let content = content.trim();
     ensure!(!content.is_empty(), "the memory says nothing");
     ensure!(content.len() <= MAX_BYTES, "{} bytes are too much for one memory: at most {MAX_BYTES}", content.len());
@@ -152,12 +157,12 @@ pub(crate) fn plan(shared: &Shared, session: &Session, content: &str, scope: Mem
         redact(content) == content,
         "this looks like a secret, and memories are read by every agent: remember where it is kept, not what it is"
     );
-    let folder = folder(shared, session, scope).context("there is no place for memories of this scope")?;
+    let folder = folder(toolkit, session, scope).context("there is no place for memories of this scope")?;
     let folder = files::resolve(&folder, Path::new("/"))?;
     // The same words are the same memory.
     let id = format!("{}-{}", slug(content), &blake3::hash(content.as_bytes()).to_hex()[..8]);
     let text = format!("---\ncreated_at: {}\n---\n{content}\n", rfc3339(SystemTime::now()));
-    Ok(Plan { file: folder.join(format!("{id}.md")), id, text })
+    Ok(PlannedMemory { file: folder.join(format!("{id}.md")), id, text })
 }
 
 /// The first words, as a file's name.
@@ -176,7 +181,7 @@ fn slug(content: &str) -> String {
 }
 
 /// Writes a memory; false when it is there already. Blocks.
-pub(crate) fn keep(plan: &Plan) -> anyhow::Result<bool> {
+pub(crate) fn keep(plan: &PlannedMemory) -> anyhow::Result<bool> {
     let folder = plan.file.parent().context("a memory lies in a folder")?;
     let there = fs::read_dir(folder).into_iter().flatten().count();
     if plan.file.exists() {
@@ -191,8 +196,8 @@ pub(crate) fn keep(plan: &Plan) -> anyhow::Result<bool> {
 ///
 /// # Errors
 /// When there is none; says which there are.
-pub(crate) fn find(shared: &Shared, session: &Session, id: &str) -> anyhow::Result<Memory> {
-    let memories = memories(shared, session);
+pub(crate) fn find(toolkit: &Toolkit, session: &Session, id: &str) -> anyhow::Result<StoredMemory> {
+    let memories = memories(toolkit, session);
     if let Some(memory) = memories.iter().find(|memory| memory.id == id) {
         return Ok(memory.clone());
     }
@@ -204,7 +209,7 @@ pub(crate) fn find(shared: &Shared, session: &Session, id: &str) -> anyhow::Resu
 }
 
 /// Removes a memory's file. Blocks.
-pub(crate) fn drop_file(memory: &Memory) -> anyhow::Result<()> {
+pub(crate) fn drop_file(memory: &StoredMemory) -> anyhow::Result<()> {
     let file: File = match files::open(&memory.file) {
         Ok(file) => file,
         Err(OpenError::NotFound(_)) => return Ok(()),
@@ -226,8 +231,8 @@ pub fn clean(sessions: &Path, age: std::time::Duration) {
 }
 
 /// Removes what a session remembered, and its list of things to do. Blocks.
-pub fn forget_session(shared: &Shared, session: &toold_proto::tool::SessionId) -> io::Result<()> {
-    let Some(folder) = shared.folder_of(session) else { return Ok(()) };
+pub fn forget_session(toolkit: &Toolkit, session: &toold_proto::tool::SessionId) -> io::Result<()> {
+    let Some(folder) = toolkit.folder_of(session) else { return Ok(()) };
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -11,34 +11,35 @@ use toold_engine::decision::decide_need;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
-use toold_host::files::{self, Resolved};
-use toold_host::judge;
+use toold_host::file_needs;
+use toold_host::files::{self, ResolvedPath};
+use toold_host::read_access;
 use toold_proto::permission::Verdict;
 
 /// Where a path of the arguments leads.
 #[derive(Clone)]
 pub(crate) struct Located {
     pub(crate) path: PathBuf,
-    /// See [`Resolved::veil`].
+    /// See [`ResolvedPath::veil`].
     veil: Option<PathBuf>,
 }
 
 impl Located {
     pub(crate) fn new(path: &str, cx: &Cx) -> anyhow::Result<Self> {
         anyhow::ensure!(!path.is_empty(), "the path is empty");
-        let Resolved { path, veil } = files::resolve_for(Path::new(path), &cx.cwd, &mut |place| knows(place, cx))
+        let ResolvedPath { path, veil } = files::resolve_for(Path::new(path), &cx.cwd, &mut |place| knows(place, cx))
             .with_context(|| format!("can't resolve {path}"))?;
         Ok(Self { path, veil })
     }
 
     /// The permission to read there that a call needs before it runs.
     pub(crate) fn to_read(&self) -> Need {
-        files::read_need(self.veil.as_ref().unwrap_or(&self.path), &mut Exclusions::default())
+        file_needs::read_need(self.veil.as_ref().unwrap_or(&self.path), &mut Exclusions::default())
     }
 
     /// The same to write.
     pub(crate) fn to_write(&self) -> Need {
-        files::write_need(self.veil.as_ref().unwrap_or(&self.path), &mut Exclusions::default())
+        file_needs::write_need(self.veil.as_ref().unwrap_or(&self.path), &mut Exclusions::default())
     }
 
     /// Whether a place on the way needs permission before anything is known of where it leads.
@@ -50,7 +51,7 @@ impl Located {
     pub(crate) async fn require_read(&self, cx: &Cx) -> Result<(), ToolError> {
         cx.require(self.to_read()).await?;
         match &self.veil {
-            Some(_) => cx.require(files::read_need(&self.path, &mut Exclusions::default())).await,
+            Some(_) => cx.require(file_needs::read_need(&self.path, &mut Exclusions::default())).await,
             None => Ok(()),
         }
     }
@@ -58,7 +59,7 @@ impl Located {
 
 /// Whether the call may read a file without anybody being asked.
 pub(crate) fn may_read(path: &Path, cx: &Cx) -> bool {
-    verdict(&files::read_need(path, &mut Exclusions::default()), cx) == Verdict::Allow
+    verdict(&file_needs::read_need(path, &mut Exclusions::default()), cx) == Verdict::Allow
 }
 
 /// The policy's verdict on a need of this call. Nobody is asked.
@@ -68,7 +69,7 @@ pub(crate) fn verdict(need: &Need, cx: &Cx) -> Verdict {
 
 /// Whether the caller may know if there is a link at `place`.
 pub(crate) fn knows(place: &Path, cx: &Cx) -> bool {
-    judge::knows(place, cx, &cx.outer_chain)
+    read_access::may_see_link(place, cx, &cx.outer_chain)
 }
 
 /// As short as it can be written for the reader: relative where it lies below `cwd`.

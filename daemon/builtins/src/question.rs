@@ -12,18 +12,18 @@ use toold_engine::tool::ToolOutput;
 use toold_proto::provide::Role;
 use toold_proto::question::QuestionOption;
 
-use crate::builtin::{Builtin, Facts, READS};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::toolkit::Toolkit;
 
 /// What `question` takes.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct QuestionInput {
     /// What is asked, in one or two sentences.
     question: String,
     /// The answers to choose from.
     #[schemars(length(min = 2, max = 9))]
-    options: Vec<Choice>,
+    options: Vec<QuestionChoice>,
     /// Whether more than one may be chosen.
     #[serde(default)]
     multiple: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Input {
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Choice {
+struct QuestionChoice {
     /// A few words.
     label: String,
     /// What choosing it means.
@@ -42,13 +42,13 @@ struct Choice {
     description: Option<String>,
 }
 
-pub(crate) struct Question;
+pub(crate) struct QuestionTool;
 
-impl Builtin for Question {
-    type Input = Input;
+impl Builtin for QuestionTool {
+    type Input = QuestionInput;
 
     const NAME: &'static str = "question";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Ask the person",
         description: "Asks the person a question with answers to choose from, and waits. Use it when the work \
                       cannot go on without a decision that is theirs.",
@@ -58,15 +58,15 @@ impl Builtin for Question {
         annotations: READS,
     };
 
-    fn new(_: Arc<Shared>) -> Self {
+    fn new(_: Arc<Toolkit>) -> Self {
         Self
     }
 
-    async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, _: &QuestionInput, _: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(Vec::new())
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    async fn run(&self, input: QuestionInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         ensure!(!input.question.trim().is_empty(), "the question says nothing");
         if let Some(output) = cx.run_role(Role::Question, serde_json::to_value(&input)?).await {
             return Ok(output?);

@@ -14,14 +14,14 @@ use toold_engine::tool::ToolOutput;
 use toold_host::files;
 use toold_proto::tool::{Block, Category};
 
-use crate::blocking::{blocking, check};
+use crate::blocking::{CancellableFile, blocking};
 use crate::buffers::Buffer;
-use crate::builtin::{Builtin, Facts, READS};
-use crate::change::Site;
-use crate::lines::Lines;
+use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::change::ChangeTarget;
+use crate::lines::LineReader;
 use crate::paths::Located;
-use crate::shared::Shared;
 use crate::text::{Charset, charset};
+use crate::toolkit::Toolkit;
 
 /// Files up to this size are read whole, which tells more about them; longer ones are read as far as asked.
 const WHOLE: u64 = 10 * 1024 * 1024;
@@ -35,7 +35,7 @@ const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 /// What `read` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct ReadInput {
     /// The file, relative to the working folder or absolute.
     path: String,
     /// The first line to show; 1 when absent.
@@ -46,15 +46,15 @@ pub(crate) struct Input {
     limit: Option<u64>,
 }
 
-pub(crate) struct Read {
-    shared: Arc<Shared>,
+pub(crate) struct ReadTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for Read {
-    type Input = Input;
+impl Builtin for ReadTool {
+    type Input = ReadInput;
 
     const NAME: &'static str = "read";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Read a file",
         description: "Shows a text file as numbered lines, `N: text`, or an image. Long files come in pages: \
                       go on with `offset`. Lines over 2000 characters are cut.",
@@ -64,21 +64,21 @@ impl Builtin for Read {
         annotations: READS,
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &ReadInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
         let located = Located::new(&input.path, cx)?;
         Ok(if self.is_own(&located, cx) { Vec::new() } else { vec![located.to_read()] })
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let site = Site::new(&self.shared, &input.path, cx)?;
+    async fn run(&self, input: ReadInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let site = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
         if !self.is_own(&site.located, cx) {
             site.located.require_read(cx).await?;
         }
-        let page = Page {
+        let page = ReadPage {
             first: input.offset.unwrap_or(1),
             lines: input.limit.unwrap_or(DEFAULT_LIMIT),
             bytes: cx.engine.settings.load().max_result_text.saturating_sub(512),
@@ -87,22 +87,22 @@ impl Builtin for Read {
     }
 }
 
-impl Read {
+impl ReadTool {
     /// A session's own long results need no permission: they have been shown to it in part already.
     fn is_own(&self, located: &Located, cx: &Cx) -> bool {
-        let own = || self.shared.session_spool(cx).is_some_and(|spool| located.path.starts_with(spool));
+        let own = || self.toolkit.session_spool(cx).is_some_and(|spool| located.path.starts_with(spool));
         !located.is_veiled() && own()
     }
 }
 
-struct Page {
+struct ReadPage {
     first: u64,
     lines: u64,
     bytes: usize,
 }
 
-fn show(site: &Site, page: &Page, cancel: &CancellationToken) -> anyhow::Result<ToolOutput> {
-    let Site { shared, session, path, shown, .. } = site;
+fn show(site: &ChangeTarget, page: &ReadPage, cancel: &CancellationToken) -> anyhow::Result<ToolOutput> {
+    let ChangeTarget { toolkit, session, path, shown, .. } = site;
     if let Some(buffer) = site.buffer()
         && !is_saved(path, &buffer)
     {
@@ -113,13 +113,13 @@ fn show(site: &Site, page: &Page, cancel: &CancellationToken) -> anyhow::Result<
         other => other?,
     };
     let size = file.metadata()?.len();
-    let mut reader = Interruptible { file, cancel };
+    let mut reader = CancellableFile { file, cancel };
     let mut head = Vec::new();
     let take = if size <= WHOLE { WHOLE + 1 } else { HEAD as u64 };
     (&mut reader).take(take).read_to_end(&mut head)?;
     let whole = head.len() < take as usize;
     if whole {
-        shared.stamps.saw(session, path, blake3::hash(&head));
+        toolkit.stamps.saw(session, path, blake3::hash(&head));
     }
     if let Some(kind) = infer::get(&head).filter(|kind| IMAGES.contains(&kind.mime_type())) {
         return image(shown, kind.mime_type(), &head, size);
@@ -131,8 +131,8 @@ fn show(site: &Site, page: &Page, cancel: &CancellationToken) -> anyhow::Result<
             .with("size", size));
     };
     let mut output = match whole {
-        true => text(Cursor::new(head), charset, shown, page, Rest::Count)?,
-        false => text(Cursor::new(head).chain(reader), charset, shown, page, Rest::Leave)?,
+        true => text(Cursor::new(head), charset, shown, page, AfterPage::Count)?,
+        false => text(Cursor::new(head).chain(reader), charset, shown, page, AfterPage::Leave)?,
     };
     output.metadata.insert("path".into(), path.to_string_lossy().into());
     output.metadata.insert("size".into(), size.into());
@@ -148,8 +148,8 @@ fn is_saved(path: &Path, buffer: &Buffer) -> bool {
 }
 
 /// What the editor shows. The session has not seen the file itself by that.
-fn unsaved(buffer: &Buffer, shown: &str, page: &Page) -> anyhow::Result<ToolOutput> {
-    let mut output = text(Cursor::new(buffer.text.as_bytes()), Charset::UTF8, shown, page, Rest::Count)?;
+fn unsaved(buffer: &Buffer, shown: &str, page: &ReadPage) -> anyhow::Result<ToolOutput> {
+    let mut output = text(Cursor::new(buffer.text.as_bytes()), Charset::UTF8, shown, page, AfterPage::Count)?;
     let note = format!("[unsaved text in {}, version {}; the file on the disk differs]", buffer.owner, buffer.version);
     output.content.push(Block::text(note));
     Ok(output.with("buffer", serde_json::json!({"owner": buffer.owner, "version": buffer.version})))
@@ -168,7 +168,7 @@ fn image(shown: &str, mime_type: &str, bytes: &[u8], size: u64) -> anyhow::Resul
 
 /// What to do with the lines after the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rest {
+enum AfterPage {
     Count,
     /// There may be gigabytes.
     Leave,
@@ -178,10 +178,10 @@ fn text(
     reader: impl std::io::Read,
     charset: Charset,
     shown: &str,
-    page: &Page,
-    rest: Rest,
+    page: &ReadPage,
+    rest: AfterPage,
 ) -> anyhow::Result<ToolOutput> {
-    let mut lines = Lines::new(reader, charset, MAX_LINE);
+    let mut lines = LineReader::new(reader, charset, MAX_LINE);
     let before = lines.skip(page.first - 1)?;
     let mut text = String::new();
     let (mut count, mut crlf, mut cut_lines) = (0u64, 0u64, 0u64);
@@ -219,8 +219,8 @@ fn text(
     if more {
         let last = page.first + count - 1;
         total = match rest {
-            Rest::Count => Some(last + taken + lines.skip(u64::MAX)?),
-            Rest::Leave => None,
+            AfterPage::Count => Some(last + taken + lines.skip(u64::MAX)?),
+            AfterPage::Leave => None,
         };
         let of = total.map_or_else(|| "more".to_owned(), |total| total.to_string());
         text.push_str(&format!("[lines {} to {last} of {of}; go on with offset={}]", page.first, last + 1));
@@ -253,17 +253,4 @@ fn text(
         output = output.with("invalid_characters", true);
     }
     Ok(output)
-}
-
-/// A file whose reading ends when the call is cancelled.
-struct Interruptible<'a> {
-    file: std::fs::File,
-    cancel: &'a CancellationToken,
-}
-
-impl std::io::Read for Interruptible<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        check(self.cancel).map_err(std::io::Error::other)?;
-        self.file.read(buffer)
-    }
 }

@@ -8,20 +8,20 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_host::exclude::Exclusions;
-use toold_host::files;
+use toold_host::file_needs;
 use toold_proto::tool::{Annotations, Category};
 
 use crate::blocking::blocking;
-use crate::builtin::{Builtin, Facts};
+use crate::builtin::{Builtin, ToolFacts};
 use crate::diff::diff;
-use crate::memories::{MemoryScope, Plan, keep, plan};
+use crate::memories::{MemoryScope, PlannedMemory, keep, plan};
 use crate::paths;
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 /// What `remember` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct RememberInput {
     /// The fact, in words that stand by themselves; at most 8 KiB.
     content: String,
     /// `session` for this conversation, `project` for all who work in this project, `global` for all of the
@@ -30,15 +30,15 @@ pub(crate) struct Input {
     scope: MemoryScope,
 }
 
-pub(crate) struct Remember {
-    shared: Arc<Shared>,
+pub(crate) struct RememberTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for Remember {
-    type Input = Input;
+impl Builtin for RememberTool {
+    type Input = RememberInput;
 
     const NAME: &'static str = "remember";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Remember a fact",
         description: "Keeps a fact, for this conversation, for the project or for all of the user's agents. Not for \
                       secrets. Gives the memory_id by which `forget` removes it.",
@@ -54,17 +54,17 @@ impl Builtin for Remember {
         },
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let plan = plan(&self.shared, &cx.session, &input.content, input.scope)?;
+    async fn needs(&self, input: &RememberInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let plan = plan(&self.toolkit, &cx.session, &input.content, input.scope)?;
         Ok(need(&plan, input.scope, cx).into_iter().collect())
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let plan = plan(&self.shared, &cx.session, &input.content, input.scope)?;
+    async fn run(&self, input: RememberInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let plan = plan(&self.toolkit, &cx.session, &input.content, input.scope)?;
         // Judged again: a link on the way may lead elsewhere by now.
         if let Some(need) = need(&plan, input.scope, cx) {
             cx.require(need).await?;
@@ -80,11 +80,11 @@ impl Builtin for Remember {
 }
 
 /// A session's own memories are the daemon's files, and nobody's leave is needed.
-fn need(plan: &Plan, scope: MemoryScope, cx: &Cx) -> Option<Need> {
+fn need(plan: &PlannedMemory, scope: MemoryScope, cx: &Cx) -> Option<Need> {
     if scope == MemoryScope::Session {
         return None;
     }
-    let mut need = files::write_need(&plan.file, &mut Exclusions::default());
+    let mut need = file_needs::write_need(&plan.file, &mut Exclusions::default());
     need.diff = Some(diff(None, &plan.text, &paths::shown(&plan.file, &cx.cwd)).text);
     Some(need)
 }

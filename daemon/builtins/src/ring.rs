@@ -7,7 +7,7 @@ const CHUNK: usize = 8 * 1024;
 
 /// Keeps about the last `max` bytes. Positions count the bytes from the very beginning.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct OutputRing {
     chunks: VecDeque<String>,
     max: usize,
     start: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Ring {
 
 /// What a reader gets.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct RingRead {
     pub(crate) text: String,
     /// Where to read on.
     pub(crate) next: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Part {
     pub(crate) lost: u64,
 }
 
-impl Ring {
+impl OutputRing {
     pub(crate) fn new(max: usize) -> Self {
         Self { chunks: VecDeque::new(), max, start: 0, end: 0 }
     }
@@ -49,7 +49,7 @@ impl Ring {
     }
 
     /// At most `max` bytes from `position` on, cut at a character. `position` must come from here.
-    pub(crate) fn read(&self, position: u64, max: usize) -> Part {
+    pub(crate) fn read(&self, position: u64, max: usize) -> RingRead {
         let from = position.clamp(self.start, self.end);
         let mut skip = (from - self.start) as usize;
         let mut text = String::new();
@@ -66,7 +66,7 @@ impl Ring {
                 break;
             }
         }
-        Part { next: from + text.len() as u64, lost: from - position, text }
+        RingRead { next: from + text.len() as u64, lost: from - position, text }
     }
 }
 
@@ -78,20 +78,20 @@ mod tests {
 
     #[test]
     fn what_is_overwritten_is_counted() {
-        let mut ring = Ring::new(100_000);
+        let mut ring = OutputRing::new(100_000);
         for _ in 0..100 {
             ring.push(&"x".repeat(10_000));
         }
         let part = ring.read(0, usize::MAX);
         assert_eq!(part.lost + part.text.len() as u64, 1_000_000);
         assert!(part.text.len() >= 100_000 && part.text.len() < 120_000);
-        assert_eq!(ring.read(part.next, 10), Part { text: String::new(), next: 1_000_000, lost: 0 });
+        assert_eq!(ring.read(part.next, 10), RingRead { text: String::new(), next: 1_000_000, lost: 0 });
     }
 
     proptest! {
         #[test]
         fn readers_get_all_that_fits(pushes in prop::collection::vec("[aé\n]{0,30}", 0..20), step in 2usize..50) {
-            let mut ring = Ring::new(1 << 20);
+            let mut ring = OutputRing::new(1 << 20);
             let mut read = String::new();
             let mut position = 0;
             for push in &pushes {

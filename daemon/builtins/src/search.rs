@@ -6,8 +6,7 @@
 mod collector;
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,12 +18,12 @@ use ignore::types::TypesBuilder;
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 use toold_host::exclude::Exclusions;
-use toold_host::files::open_seen;
+use toold_host::files::open_entry;
 use toold_host::ignore_files::IgnoreFiles;
-use toold_host::judge::Judge;
+use toold_host::read_access::ReadAccess;
 use toold_host::tree::Tree;
 
-use crate::blocking::check;
+use crate::blocking::{CancellableFile, check};
 use crate::buffers::Buffer;
 use crate::search::collector::Collector;
 
@@ -34,25 +33,25 @@ const MAX_LINE: usize = 1000;
 const MAX_HEAP: usize = 64 * 1024 * 1024;
 
 /// What is searched for, and how.
-pub(crate) struct Query {
+pub(crate) struct SearchQuery {
     pub(crate) pattern: String,
     pub(crate) fixed: bool,
     pub(crate) ignore_case: bool,
     pub(crate) multiline: bool,
     pub(crate) before: usize,
     pub(crate) after: usize,
-    pub(crate) mode: Mode,
+    pub(crate) mode: SearchMode,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum SearchMode {
     Content,
     Files,
     Count,
 }
 
 /// Where is searched.
-pub(crate) struct Place {
+pub(crate) struct SearchRoot {
     /// Resolved: a file or a folder.
     pub(crate) root: PathBuf,
     /// Globs are relative to it.
@@ -72,7 +71,7 @@ pub(crate) struct Window {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct SearchResults {
     /// In the order of their paths; enough of them for the window.
     pub(crate) files: Vec<FileHits>,
     pub(crate) total_matches: u64,
@@ -117,22 +116,22 @@ pub(crate) enum RowKind {
 /// # Errors
 /// A pattern, a glob or a type that cannot be used. Files that cannot be read are told in the result.
 pub(crate) fn search(
-    query: &Query,
-    place: &Place,
+    query: &SearchQuery,
+    place: &SearchRoot,
     window: Window,
-    judge: &Arc<Judge>,
+    judge: &Arc<ReadAccess>,
     cancel: &CancellationToken,
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<SearchResults> {
     let matcher = matcher(query)?;
     let mut collector = Collector::new(window, query.mode);
     if place.root.is_file() {
-        let mut worker = Worker::new(query, &matcher, &place.buffers, judge, cancel, &collector);
+        let mut worker = SearchWorker::new(query, &matcher, &place.buffers, judge, cancel, &collector);
         worker.named = true;
         worker.file(&place.root);
     } else {
         let ignore_files = Arc::new(IgnoreFiles::new(&place.root, &place.cwd, judge.clone()));
         let walk = walk(place, ignore_files.clone())?.build_parallel();
-        walk.visit(&mut Workers {
+        walk.visit(&mut SearchWorkers {
             query,
             matcher: &matcher,
             buffers: &place.buffers,
@@ -146,7 +145,7 @@ pub(crate) fn search(
     Ok(collector.finish())
 }
 
-fn matcher(query: &Query) -> anyhow::Result<RegexMatcher> {
+fn matcher(query: &SearchQuery) -> anyhow::Result<RegexMatcher> {
     let mut builder = RegexMatcherBuilder::new();
     builder.case_insensitive(query.ignore_case).multi_line(true).unicode(true).octal(false).fixed_strings(query.fixed);
     if !query.multiline {
@@ -156,7 +155,7 @@ fn matcher(query: &Query) -> anyhow::Result<RegexMatcher> {
 }
 
 /// A walk with the ignore files of Git and ripgrep, and without hidden files.
-fn walk(place: &Place, ignore_files: Arc<IgnoreFiles>) -> anyhow::Result<WalkBuilder> {
+fn walk(place: &SearchRoot, ignore_files: Arc<IgnoreFiles>) -> anyhow::Result<WalkBuilder> {
     let mut tree = Tree::new(Some(ignore_files));
     if let Some(include) = &place.include {
         let mut overrides = OverrideBuilder::new(&place.cwd);
@@ -181,8 +180,8 @@ pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().min(12))
 }
 
-fn searcher(query: &Query, named: bool) -> Searcher {
-    let content = query.mode == Mode::Content;
+fn searcher(query: &SearchQuery, named: bool) -> Searcher {
+    let content = query.mode == SearchMode::Content;
     SearcherBuilder::new()
         .line_number(content)
         .before_context(if content { query.before } else { 0 })
@@ -194,28 +193,28 @@ fn searcher(query: &Query, named: bool) -> Searcher {
         .build()
 }
 
-struct Workers<'a> {
-    query: &'a Query,
+struct SearchWorkers<'a> {
+    query: &'a SearchQuery,
     matcher: &'a RegexMatcher,
     buffers: &'a HashMap<PathBuf, Arc<Buffer>>,
-    judge: &'a Judge,
+    judge: &'a ReadAccess,
     cancel: &'a CancellationToken,
     found: &'a Collector,
 }
 
-impl<'a> ParallelVisitorBuilder<'a> for Workers<'a> {
+impl<'a> ParallelVisitorBuilder<'a> for SearchWorkers<'a> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
-        Box::new(Worker::new(self.query, self.matcher, self.buffers, self.judge, self.cancel, self.found))
+        Box::new(SearchWorker::new(self.query, self.matcher, self.buffers, self.judge, self.cancel, self.found))
     }
 }
 
 /// One thread of a search.
-struct Worker<'a> {
-    query: &'a Query,
+struct SearchWorker<'a> {
+    query: &'a SearchQuery,
     matcher: RegexMatcher,
     searcher: Searcher,
     buffers: &'a HashMap<PathBuf, Arc<Buffer>>,
-    judge: &'a Judge,
+    judge: &'a ReadAccess,
     exclusions: Exclusions,
     cancel: &'a CancellationToken,
     found: &'a Collector,
@@ -223,7 +222,7 @@ struct Worker<'a> {
     named: bool,
 }
 
-impl ParallelVisitor for Worker<'_> {
+impl ParallelVisitor for SearchWorker<'_> {
     fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
         if self.cancel.is_cancelled() {
             return WalkState::Quit;
@@ -247,12 +246,12 @@ impl ParallelVisitor for Worker<'_> {
     }
 }
 
-impl<'a> Worker<'a> {
+impl<'a> SearchWorker<'a> {
     fn new(
-        query: &'a Query,
+        query: &'a SearchQuery,
         matcher: &RegexMatcher,
         buffers: &'a HashMap<PathBuf, Arc<Buffer>>,
-        judge: &'a Judge,
+        judge: &'a ReadAccess,
         cancel: &'a CancellationToken,
         found: &'a Collector,
     ) -> Self {
@@ -291,9 +290,9 @@ impl<'a> Worker<'a> {
         let buffer = self.buffers.get(path);
         let searched = match buffer {
             Some(buffer) => self.searcher.search_slice(&self.matcher, buffer.text.as_bytes(), &mut hits),
-            None => match open_seen(path) {
+            None => match open_entry(path) {
                 Ok(file) => {
-                    let reader = Interruptible { file, cancel: self.cancel };
+                    let reader = CancellableFile { file, cancel: self.cancel };
                     self.searcher.search_reader(&self.matcher, reader, &mut hits)
                 }
                 Err(error) => return self.found.problem(error.to_string()),
@@ -317,23 +316,10 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// A file whose search ends when the call is cancelled.
-struct Interruptible<'a> {
-    file: File,
-    cancel: &'a CancellationToken,
-}
-
-impl Read for Interruptible<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        check(self.cancel).map_err(io::Error::other)?;
-        self.file.read(buffer)
-    }
-}
-
 /// Takes the matches of one file.
 struct Hits<'a> {
     matcher: &'a RegexMatcher,
-    mode: Mode,
+    mode: SearchMode,
     path: &'a Path,
     found: &'a Collector,
     /// How many matches can be shown at most; asked for at the first one.
@@ -355,11 +341,11 @@ impl Sink for Hits<'_> {
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         match self.mode {
-            Mode::Files => {
+            SearchMode::Files => {
                 self.count = 1;
                 return Ok(false);
             }
-            Mode::Count if searcher.multi_line_with_matcher(self.matcher) => {
+            SearchMode::Count if searcher.multi_line_with_matcher(self.matcher) => {
                 let range = found.bytes_range_in_buffer();
                 let mut inside = 0;
                 self.matcher
@@ -371,8 +357,8 @@ impl Sink for Hits<'_> {
                     .map_err(io::Error::other)?;
                 self.count += inside.max(1);
             }
-            Mode::Count => self.count += 1,
-            Mode::Content => {
+            SearchMode::Count => self.count += 1,
+            SearchMode::Content => {
                 self.count += 1;
                 if self.has_room() {
                     let first = found.line_number().unwrap_or(1);
@@ -415,7 +401,7 @@ impl Sink for Hits<'_> {
     fn finish(&mut self, searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
         if finish.binary_byte_offset().is_some() && searcher.binary_detection().quit_byte().is_some() {
             self.binary = true;
-            if self.mode != Mode::Content {
+            if self.mode != SearchMode::Content {
                 self.count = 0;
             }
         }

@@ -11,12 +11,12 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_host::descendants::{OWNER, owner};
-use toold_host::process::{Command, Ending, Finished, StartError, run_with_input};
+use toold_host::process::{ProcessCommand, ProcessEnding, ProcessOutput, StartError, run_with_input};
 use toold_proto::event::EventBody;
 use toold_proto::shell::TerminalSize;
 use toold_proto::tool::{CallId, SessionId};
 
-use crate::ring::{Part, Ring};
+use crate::ring::{OutputRing, RingRead};
 
 /// Bytes of output that a shell keeps for its readers.
 const MAX_OUTPUT: usize = 1024 * 1024;
@@ -29,20 +29,20 @@ pub const MAX_INPUT_BYTES: usize = 64 * 1024;
 
 /// The shells of all sessions. They end with their session or with the daemon.
 #[derive(Default)]
-pub struct Shells {
-    all: Mutex<BTreeMap<u64, Arc<Shell>>>,
+pub struct BackgroundShells {
+    all: Mutex<BTreeMap<u64, Arc<BackgroundShell>>>,
     next: AtomicU64,
 }
 
 /// One command in the background.
-pub struct Shell {
+pub struct BackgroundShell {
     number: u64,
     session: SessionId,
     call_id: CallId,
     command: String,
     cwd: PathBuf,
     started_at: SystemTime,
-    state: Mutex<State>,
+    state: Mutex<BackgroundState>,
     /// Grows with each output and with the end.
     changed: watch::Sender<u64>,
     input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
@@ -52,16 +52,16 @@ pub struct Shell {
     closed: CancellationToken,
 }
 
-struct State {
-    ring: Ring,
-    ended: Option<Ended>,
+struct BackgroundState {
+    ring: OutputRing,
+    ended: Option<ShellEnding>,
     /// How far each caller has read, by connection and filter.
     cursors: HashMap<(u64, Option<String>), u64>,
 }
 
 /// How a shell ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ShellEnding {
     Exited(i32),
     Signalled(i32),
     /// Its own time limit was over.
@@ -74,7 +74,7 @@ pub enum Ended {
 
 /// A shell as lists show it.
 #[derive(Clone, Debug)]
-pub struct ShellInfo {
+pub struct BackgroundShellInfo {
     pub shell_id: String,
     pub session: SessionId,
     /// The call that started it.
@@ -83,7 +83,7 @@ pub struct ShellInfo {
     pub cwd: PathBuf,
     pub started_at: SystemTime,
     /// `None` while it runs.
-    pub ended: Option<Ended>,
+    pub ended: Option<ShellEnding>,
     /// Bytes that it has written.
     pub output_bytes: u64,
     /// The size of its terminal, if it has one.
@@ -92,7 +92,7 @@ pub struct ShellInfo {
 
 /// What one reader of a shell's output gets next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ShellChunk {
     pub text: String,
     /// Bytes before it that were overwritten before this reader came.
     pub lost: u64,
@@ -119,27 +119,31 @@ pub enum ShellError {
     BadSize,
 }
 
-impl Shells {
+impl BackgroundShells {
     /// Starts a command, at a terminal where a size is given. The engine's tasks own it; it ends when the
     /// session is closed or the engine stops.
     pub(crate) fn start(
         &self,
         cx: &Cx,
-        mut command: Command,
+        mut command: ProcessCommand,
         line: &str,
         terminal: Option<TerminalSize>,
-    ) -> Result<Arc<Shell>, ShellError> {
+    ) -> Result<Arc<BackgroundShell>, ShellError> {
         let (sender, receiver) = mpsc::channel(MAX_INPUT);
         let terminal = terminal.map(watch::Sender::new);
         command.terminal = terminal.as_ref().map(watch::Sender::subscribe);
-        let shell = Arc::new(Shell {
+        let shell = Arc::new(BackgroundShell {
             number: self.next.fetch_add(1, Ordering::Relaxed) + 1,
             session: cx.session.id.clone(),
             call_id: cx.call_id.clone(),
             command: line.to_owned(),
             cwd: command.cwd.clone(),
             started_at: SystemTime::now(),
-            state: Mutex::new(State { ring: Ring::new(MAX_OUTPUT), ended: None, cursors: HashMap::new() }),
+            state: Mutex::new(BackgroundState {
+                ring: OutputRing::new(MAX_OUTPUT),
+                ended: None,
+                cursors: HashMap::new(),
+            }),
             changed: watch::Sender::new(0),
             input: Mutex::new(Some(sender)),
             terminal,
@@ -163,7 +167,7 @@ impl Shells {
                 () = stop.cancelled() => { own.cancel.cancel(); work.await }
             };
             let ended = own.end(finished);
-            let exit_code = if let Ended::Exited(code) = ended { Some(code) } else { None };
+            let exit_code = if let ShellEnding::Exited(code) = ended { Some(code) } else { None };
             let (session_id, shell_id) = (own.session.clone(), own.id());
             events.emit(EventBody::ShellExited { session_id, shell_id, status: ended.to_string(), exit_code });
         });
@@ -174,7 +178,7 @@ impl Shells {
     ///
     /// # Errors
     /// `Unknown`, for those of other sessions too.
-    pub fn find(&self, session: &SessionId, shell_id: &str) -> Result<Arc<Shell>, ShellError> {
+    pub fn find(&self, session: &SessionId, shell_id: &str) -> Result<Arc<BackgroundShell>, ShellError> {
         let shell = self.find_any(shell_id)?;
         if shell.session == *session { Ok(shell) } else { Err(ShellError::Unknown(shell_id.to_owned())) }
     }
@@ -183,14 +187,14 @@ impl Shells {
     ///
     /// # Errors
     /// `Unknown`.
-    pub fn find_any(&self, shell_id: &str) -> Result<Arc<Shell>, ShellError> {
+    pub fn find_any(&self, shell_id: &str) -> Result<Arc<BackgroundShell>, ShellError> {
         let unknown = || ShellError::Unknown(shell_id.to_owned());
         let number: u64 = shell_id.strip_prefix("sh_").and_then(|number| number.parse().ok()).ok_or_else(unknown)?;
         lock(&self.all).get(&number).cloned().ok_or_else(unknown)
     }
 
     /// The shells of a session, or of all, the oldest first.
-    pub fn list(&self, session: Option<&SessionId>) -> Vec<ShellInfo> {
+    pub fn list(&self, session: Option<&SessionId>) -> Vec<BackgroundShellInfo> {
         let all = lock(&self.all);
         all.values()
             .filter(|shell| session.is_none_or(|session| shell.session == *session))
@@ -203,7 +207,7 @@ impl Shells {
         lock(&self.all).retain(|_, shell| shell.session != *session);
     }
 
-    fn enter(&self, shell: &Arc<Shell>) -> Result<(), ShellError> {
+    fn enter(&self, shell: &Arc<BackgroundShell>) -> Result<(), ShellError> {
         let mut all = lock(&self.all);
         // Nobody can look at them any more.
         all.retain(|_, other| other.is_running() || !other.closed.is_cancelled());
@@ -226,16 +230,16 @@ impl Shells {
 
 /// What a reader of a shell gets.
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct ShellUpdate {
     pub(crate) text: String,
     /// Bytes that were overwritten before this reader came.
     pub(crate) lost: u64,
     /// There is more than fitted.
     pub(crate) more: bool,
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<ShellEnding>,
 }
 
-impl Shell {
+impl BackgroundShell {
     pub fn id(&self) -> String {
         format!("sh_{}", self.number)
     }
@@ -248,9 +252,9 @@ impl Shell {
         lock(&self.state).ended.is_none()
     }
 
-    pub fn info(&self) -> ShellInfo {
+    pub fn info(&self) -> BackgroundShellInfo {
         let state = lock(&self.state);
-        ShellInfo {
+        BackgroundShellInfo {
             shell_id: self.id(),
             session: self.session.clone(),
             call_id: self.call_id.clone(),
@@ -283,7 +287,7 @@ impl Shell {
     /// and takes more afterwards.
     ///
     /// # Errors
-    /// Of a terminal: as [`Shell::write`].
+    /// Of a terminal: as [`BackgroundShell::write`].
     pub fn close_input(&self) -> Result<(), ShellError> {
         if self.terminal.is_some() {
             return self.write("\u{4}");
@@ -316,14 +320,14 @@ impl Shell {
     }
 
     /// Waits until it has ended. Cancel-safe.
-    pub async fn ended(&self) -> Ended {
+    pub async fn ended(&self) -> ShellEnding {
         let mut changes = self.changed.subscribe();
         loop {
             if let Some(ended) = lock(&self.state).ended.clone() {
                 return ended;
             }
             if changes.changed().await.is_err() {
-                return Ended::Killed;
+                return ShellEnding::Killed;
             }
         }
     }
@@ -337,14 +341,14 @@ impl Shell {
 
     /// What came after `position`, at most `max` bytes of it, waiting for it; `None` when it has ended and all
     /// was read. Cancel-safe.
-    pub async fn next_output(&self, position: u64, max: usize) -> Option<Piece> {
+    pub async fn next_output(&self, position: u64, max: usize) -> Option<ShellChunk> {
         let mut changes = self.changed.subscribe();
         loop {
             {
                 let state = lock(&self.state);
-                let Part { text, next, lost } = state.ring.read(position, max);
+                let RingRead { text, next, lost } = state.ring.read(position, max);
                 if !text.is_empty() {
-                    return Some(Piece { text, lost, next });
+                    return Some(ShellChunk { text, lost, next });
                 }
                 if state.ended.is_some() {
                     return None;
@@ -356,12 +360,12 @@ impl Shell {
 
     /// What is new for a reader, at most `max` bytes of it. With a filter only lines that match; each filter
     /// of each caller reads on where it was, so that none takes lines from another.
-    pub(crate) fn news(&self, caller: u64, filter: Option<&Regex>, max: usize) -> News {
+    pub(crate) fn news(&self, caller: u64, filter: Option<&Regex>, max: usize) -> ShellUpdate {
         let mut state = lock(&self.state);
         let key = (caller, filter.map(|filter| filter.as_str().to_owned()));
         let mut position = state.cursors.get(&key).copied().unwrap_or(0);
         let ended = state.ended.clone();
-        let mut news = News { text: String::new(), lost: 0, more: false, ended };
+        let mut news = ShellUpdate { text: String::new(), lost: 0, more: false, ended };
         match filter {
             None => {
                 let part = state.ring.read(position, max);
@@ -425,15 +429,15 @@ impl Shell {
         self.changed.send_modify(|version| *version += 1);
     }
 
-    fn end(&self, finished: Result<Finished, StartError>) -> Ended {
+    fn end(&self, finished: Result<ProcessOutput, StartError>) -> ShellEnding {
         let ended = match finished {
-            Err(error) => Ended::Failed(error.to_string()),
+            Err(error) => ShellEnding::Failed(error.to_string()),
             Ok(finished) => match (finished.ending, finished.code, finished.signal) {
-                (Ending::Cancelled, _, _) => Ended::Killed,
-                (Ending::TimedOut, _, _) => Ended::TimedOut,
-                (Ending::Exited, Some(code), _) => Ended::Exited(code),
-                (Ending::Exited, None, Some(signal)) => Ended::Signalled(signal),
-                (Ending::Exited, None, None) => Ended::Killed,
+                (ProcessEnding::Cancelled, _, _) => ShellEnding::Killed,
+                (ProcessEnding::TimedOut, _, _) => ShellEnding::TimedOut,
+                (ProcessEnding::Exited, Some(code), _) => ShellEnding::Exited(code),
+                (ProcessEnding::Exited, None, Some(signal)) => ShellEnding::Signalled(signal),
+                (ProcessEnding::Exited, None, None) => ShellEnding::Killed,
             },
         };
         lock(&self.input).take();
@@ -443,7 +447,7 @@ impl Shell {
     }
 }
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for ShellEnding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exited(code) => write!(f, "exit code {code}"),

@@ -14,9 +14,9 @@ use toold_host::exclude::Exclusions;
 use toold_host::files;
 
 use crate::blocking::blocking;
-use crate::builtin::{Builtin, Facts, READS, make_described};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, READS, ToolFacts, make_described};
 use crate::skills::{Skill, Skills, find_skills};
+use crate::toolkit::Toolkit;
 
 /// What the tool says of skills takes no more of the model's context.
 const MAX_LISTED: usize = 8 * 1024;
@@ -26,18 +26,18 @@ const MAX_FILES: usize = 50;
 /// What `skill` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct SkillInput {
     /// The skill's name.
     name: String,
 }
 
 pub(crate) struct SkillTool {
-    shared: Arc<Shared>,
+    toolkit: Arc<Toolkit>,
 }
 
 /// The tool, whose description lists these skills.
-pub fn tool(shared: &Arc<Shared>, skills: &Skills) -> Arc<dyn Callable> {
-    make_described::<SkillTool>(shared, description(skills))
+pub fn tool(toolkit: &Arc<Toolkit>, skills: &Skills) -> Arc<dyn Callable> {
+    make_described::<SkillTool>(toolkit, description(skills))
 }
 
 fn description(skills: &Skills) -> String {
@@ -59,10 +59,10 @@ fn description(skills: &Skills) -> String {
 }
 
 impl Builtin for SkillTool {
-    type Input = Input;
+    type Input = SkillInput;
 
     const NAME: &'static str = "skill";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Learn a skill",
         description: "Gives the text of a skill: how something is done here. Ask for it before you begin such work.",
         parallelizable: true,
@@ -71,19 +71,19 @@ impl Builtin for SkillTool {
         annotations: READS,
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, _: &SkillInput, _: &Cx) -> anyhow::Result<Vec<Need>> {
         // A skill is there to be shown; what is kept from tools is none.
         Ok(Vec::new())
     }
 
-    async fn run(&self, Input { name }: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let (shared, cwd, session) = (self.shared.clone(), cx.cwd.clone(), cx.session.clone());
+    async fn run(&self, SkillInput { name }: SkillInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let (toolkit, cwd, session) = (self.toolkit.clone(), cx.cwd.clone(), cx.session.clone());
         blocking(cx, move |_| {
-            let skills = find_skills(&shared.places.skills, session.looks_in(&cwd));
+            let skills = find_skills(&toolkit.places.skills, session.looks_in(&cwd));
             match skills.find(&name) {
                 Some(skill) => Ok(output(skill)),
                 None => Ok(ToolOutput::error(unknown(&name, &skills))),

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use toold_host::exclude::Exclusions;
 use toold_host::files::{self, OpenError};
 
-use crate::front_matter::{Broken, Split, split};
+use crate::front_matter::{InvalidFrontMatter, Split, split};
 
 /// Below a project, the first before the others.
 const PROJECT_FOLDERS: [&str; 3] = [".toold/skills", ".agents/skills", ".claude/skills"];
@@ -36,12 +36,12 @@ pub struct SkillPlaces {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum SkillOwner {
     Project,
     User,
 }
 
-impl Whose {
+impl SkillOwner {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -54,7 +54,7 @@ impl Whose {
 pub struct Skill {
     pub name: String,
     pub description: String,
-    pub whose: Whose,
+    pub whose: SkillOwner,
     /// The text; its folder may hold more.
     pub file: PathBuf,
     /// `None` for a flat file.
@@ -64,7 +64,7 @@ pub struct Skill {
 
 /// A file that was meant to be a skill.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BrokenSkill {
+pub struct InvalidSkill {
     pub file: PathBuf,
     /// From 1.
     pub line: Option<u64>,
@@ -75,7 +75,7 @@ pub struct BrokenSkill {
 pub struct Skills {
     /// By name.
     pub skills: Vec<Skill>,
-    pub broken: Vec<BrokenSkill>,
+    pub broken: Vec<InvalidSkill>,
     /// Files whose name a nearer skill has.
     pub shadowed: Vec<PathBuf>,
 }
@@ -88,7 +88,7 @@ impl Skills {
 
 /// What a skill's file says of itself. Fields of other agents are let pass.
 #[derive(Debug, Deserialize)]
-struct Front {
+struct SkillFrontMatter {
     name: Option<String>,
     description: Option<String>,
 }
@@ -101,12 +101,12 @@ pub fn find_skills(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Skills
     // A link is followed within the project and nowhere else: a project must not show what lies outside.
     let project = work.map(|(_, project)| files::resolve(project, Path::new("/")).unwrap_or(project.to_owned()));
     for (whose, folder) in folders(places, work) {
-        let bounds = project.as_deref().filter(|_| whose == Whose::Project);
+        let bounds = project.as_deref().filter(|_| whose == SkillOwner::Project);
         for file in candidates(&folder, bounds) {
             match load(&file, whose, bounds, &mut exclusions) {
                 Ok(skill) if names.insert(skill.name.clone()) => found.skills.push(skill),
                 Ok(skill) => found.shadowed.push(skill.file),
-                Err(Broken { message, line }) => found.broken.push(BrokenSkill { file, line, message }),
+                Err(InvalidFrontMatter { message, line }) => found.broken.push(InvalidSkill { file, line, message }),
             }
         }
     }
@@ -115,19 +115,19 @@ pub fn find_skills(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Skills
 }
 
 /// The folders of skills, the nearest first.
-fn folders(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Vec<(Whose, PathBuf)> {
+fn folders(places: &SkillPlaces, work: Option<(&Path, &Path)>) -> Vec<(SkillOwner, PathBuf)> {
     let mut folders = Vec::new();
     if let Some((cwd, project)) = work {
         let levels = cwd.ancestors().take(MAX_LEVELS).take_while(|level| level.starts_with(project));
         // A session that works elsewhere than in its project has the project's all the same.
         let levels: Vec<&Path> = if cwd.starts_with(project) { levels.collect() } else { vec![project] };
         for level in levels {
-            folders.extend(PROJECT_FOLDERS.iter().map(|name| (Whose::Project, level.join(name))));
+            folders.extend(PROJECT_FOLDERS.iter().map(|name| (SkillOwner::Project, level.join(name))));
         }
     }
-    folders.extend(places.config.iter().map(|folder| (Whose::User, folder.clone())));
+    folders.extend(places.config.iter().map(|folder| (SkillOwner::User, folder.clone())));
     let home = places.home.iter();
-    folders.extend(home.flat_map(|home| HOME_FOLDERS.iter().map(|name| (Whose::User, home.join(name)))));
+    folders.extend(home.flat_map(|home| HOME_FOLDERS.iter().map(|name| (SkillOwner::User, home.join(name)))));
     // The home folder may be the project.
     let mut seen = BTreeSet::new();
     folders.retain(|(_, folder)| seen.insert(folder.clone()));
@@ -163,8 +163,13 @@ fn is_within(path: &Path, bounds: Option<&Path>) -> bool {
     bounds.is_none_or(|bounds| files::resolve(path, Path::new("/")).is_ok_and(|real| real.starts_with(bounds)))
 }
 
-fn load(file: &Path, whose: Whose, bounds: Option<&Path>, exclusions: &mut Exclusions) -> Result<Skill, Broken> {
-    let broken = |message: String| Broken { message, line: None };
+fn load(
+    file: &Path,
+    whose: SkillOwner,
+    bounds: Option<&Path>,
+    exclusions: &mut Exclusions,
+) -> Result<Skill, InvalidFrontMatter> {
+    let broken = |message: String| InvalidFrontMatter { message, line: None };
     if !is_within(file, bounds) {
         return Err(broken("leads out of the project".to_owned()));
     }
@@ -178,7 +183,7 @@ fn load(file: &Path, whose: Whose, bounds: Option<&Path>, exclusions: &mut Exclu
         error => broken(error.to_string()),
     })?;
     let text = String::from_utf8(bytes).map_err(|_| broken("is no UTF-8".to_owned()))?;
-    let Split { front, body } = split::<Front>(&text)?;
+    let Split { front, body } = split::<SkillFrontMatter>(&text)?;
     let own_folder = file.file_name().filter(|name| *name == "SKILL.md").and(file.parent()).map(Path::to_owned);
     let named_by = own_folder.as_deref().unwrap_or(file);
     let place_name = named_by.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -214,12 +219,12 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    struct House {
+    struct SkillFolders {
         _keep: tempfile::TempDir,
         root: PathBuf,
     }
 
-    impl House {
+    impl SkillFolders {
         fn new() -> Self {
             let keep = tempfile::tempdir().unwrap();
             let root = keep.path().canonicalize().unwrap();
@@ -242,33 +247,34 @@ mod tests {
 
     #[test]
     fn the_nearest_of_a_name_counts() {
-        let house = House::new();
-        house.write("home/.claude/skills/commit/SKILL.md", "---\nname: commit\ndescription: user's\n---\n");
-        house.write("project/.claude/skills/commit/SKILL.md", "---\nname: commit\ndescription: project's\n---\n");
-        house.write("project/src/.agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: near\n---\nText");
-        house.write("config/skills/flat.md", "# How to be flat\n\nBe flat.\n");
-        let skills = house.skills();
+        let folders = SkillFolders::new();
+        folders.write("home/.claude/skills/commit/SKILL.md", "---\nname: commit\ndescription: user's\n---\n");
+        folders.write("project/.claude/skills/commit/SKILL.md", "---\nname: commit\ndescription: project's\n---\n");
+        folders.write("project/src/.agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: near\n---\nText");
+        folders.write("config/skills/flat.md", "# How to be flat\n\nBe flat.\n");
+        let skills = folders.skills();
         let seen: Vec<_> =
             skills.skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
         assert_eq!(seen, [("commit", "near"), ("flat", "How to be flat")]);
-        assert_eq!((skills.skills[0].whose, skills.skills[1].whose), (Whose::Project, Whose::User));
+        assert_eq!((skills.skills[0].whose, skills.skills[1].whose), (SkillOwner::Project, SkillOwner::User));
         assert_eq!(skills.shadowed.len(), 2);
         assert_eq!(skills.broken, []);
     }
 
     #[test]
     fn what_is_broken_is_told_and_hides_nothing_else() {
-        let house = House::new();
-        house.write("project/.agents/skills/good/SKILL.md", "---\nname: good\ndescription: Says: good things\n---\nx");
-        house.write("project/.agents/skills/other/SKILL.md", "---\nname: else\ndescription: x\n---\n");
-        house.write("project/.agents/skills/Upper.md", "text");
-        house.write("project/.agents/skills/open/SKILL.md", "---\nname: open\n");
-        house.write("project/.agents/skills/empty.md", "");
-        house.write("secret.md", "outside");
-        symlink(house.root.join("secret.md"), house.root.join("project/.agents/skills/link.md")).unwrap();
-        house.write("project/.aiexclude", "hidden.md\n");
-        house.write("project/.agents/skills/hidden.md", "text");
-        let skills = house.skills();
+        let folders = SkillFolders::new();
+        folders
+            .write("project/.agents/skills/good/SKILL.md", "---\nname: good\ndescription: Says: good things\n---\nx");
+        folders.write("project/.agents/skills/other/SKILL.md", "---\nname: else\ndescription: x\n---\n");
+        folders.write("project/.agents/skills/Upper.md", "text");
+        folders.write("project/.agents/skills/open/SKILL.md", "---\nname: open\n");
+        folders.write("project/.agents/skills/empty.md", "");
+        folders.write("secret.md", "outside");
+        symlink(folders.root.join("secret.md"), folders.root.join("project/.agents/skills/link.md")).unwrap();
+        folders.write("project/.aiexclude", "hidden.md\n");
+        folders.write("project/.agents/skills/hidden.md", "text");
+        let skills = folders.skills();
         assert_eq!(skills.skills.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["good"]);
         assert_eq!(skills.skills[0].description, "Says: good things");
         let told = |name: &str| {

@@ -11,20 +11,20 @@ use toold_proto::tool::SessionId;
 const MAX_WRITERS: usize = 10_000;
 
 /// Of a file's whole content.
-pub(crate) type Digest = blake3::Hash;
+pub(crate) type FileDigest = blake3::Hash;
 
 /// The files that sessions have read and written.
 #[derive(Default)]
 pub(crate) struct Stamps {
     /// Who wrote a file last, to say so to those who meant to.
-    writers: Mutex<HashMap<PathBuf, (SessionId, Digest)>>,
+    writers: Mutex<HashMap<PathBuf, (SessionId, FileDigest)>>,
     /// One writer at a time for each file, whatever its session.
     locks: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// What one session has seen. Kept by the session.
 #[derive(Default)]
-struct Seen(Mutex<HashMap<PathBuf, Digest>>);
+struct SeenFiles(Mutex<HashMap<PathBuf, FileDigest>>);
 
 /// Why a file may not be changed from what the session knows of it.
 #[derive(Debug, thiserror::Error)]
@@ -39,17 +39,17 @@ pub(crate) enum Stale {
 
 impl Stamps {
     /// The session has been shown the file with this content.
-    pub(crate) fn saw(&self, session: &Session, path: &Path, digest: Digest) {
-        lock(&session.slot::<Seen>().0).insert(path.to_owned(), digest);
+    pub(crate) fn saw(&self, session: &Session, path: &Path, digest: FileDigest) {
+        lock(&session.slot::<SeenFiles>().0).insert(path.to_owned(), digest);
     }
 
     /// Whether the session has been shown the file with this content.
-    pub(crate) fn has_seen(&self, session: &Session, path: &Path, digest: Digest) -> bool {
-        lock(&session.slot::<Seen>().0).get(path) == Some(&digest)
+    pub(crate) fn has_seen(&self, session: &Session, path: &Path, digest: FileDigest) -> bool {
+        lock(&session.slot::<SeenFiles>().0).get(path) == Some(&digest)
     }
 
     /// The session has made this the content of the file.
-    pub(crate) fn wrote(&self, session: &Session, path: &Path, digest: Digest) {
+    pub(crate) fn wrote(&self, session: &Session, path: &Path, digest: FileDigest) {
         self.saw(session, path, digest);
         let mut writers = lock(&self.writers);
         if writers.len() >= MAX_WRITERS {
@@ -60,13 +60,13 @@ impl Stamps {
 
     /// The file is gone.
     pub(crate) fn forget(&self, session: &Session, path: &Path) {
-        lock(&session.slot::<Seen>().0).remove(path);
+        lock(&session.slot::<SeenFiles>().0).remove(path);
         lock(&self.writers).remove(path);
     }
 
     /// An error unless the session has seen the file as it is now. `shown` is its name in the error.
-    pub(crate) fn check(&self, session: &Session, path: &Path, shown: &str, now: Digest) -> Result<(), Stale> {
-        match lock(&session.slot::<Seen>().0).get(path) {
+    pub(crate) fn check(&self, session: &Session, path: &Path, shown: &str, now: FileDigest) -> Result<(), Stale> {
+        match lock(&session.slot::<SeenFiles>().0).get(path) {
             None => return Err(Stale::Unread(shown.to_owned())),
             Some(seen) if *seen == now => return Ok(()),
             Some(_) => {}

@@ -11,15 +11,15 @@ use toold_engine::call::Principal;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput};
-use toold_host::process::{self, Command, Ending, Finished};
-use toold_host::started::StartedFor;
+use toold_host::process::{self, ProcessCommand, ProcessEnding, ProcessOutput};
+use toold_host::process_registry::StartedFor;
 use toold_proto::provide::Role;
 use toold_proto::tool::{Annotations, Category};
 
-use crate::agents::{AgentType, agent_types, with_command};
+use crate::agents::{AgentType, with_command};
 use crate::blocking::{blocking, with_heartbeat};
-use crate::builtin::{Builtin, Facts};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, ToolFacts};
+use crate::toolkit::Toolkit;
 
 /// How long a program may take, where the configuration says nothing.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
@@ -30,7 +30,7 @@ const DEPTH: &str = "TOOLD_AGENT_DEPTH";
 /// What `subagent` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct SubagentInput {
     /// Which kind of sub-agent.
     r#type: String,
     /// The work in a few words, for people.
@@ -39,15 +39,15 @@ pub(crate) struct Input {
     prompt: String,
 }
 
-pub(crate) struct Subagent {
-    shared: Arc<Shared>,
+pub(crate) struct SubagentTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for Subagent {
-    type Input = Input;
+impl Builtin for SubagentTool {
+    type Input = SubagentInput;
 
     const NAME: &'static str = "subagent";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Give work to a sub-agent",
         description: "Gives a piece of work to a sub-agent and waits for its answer. Several may run at once.",
         parallelizable: true,
@@ -62,23 +62,23 @@ impl Builtin for Subagent {
         },
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &SubagentInput, _: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(vec![Need::new(Category::Agent, &input.r#type).because(&input.description)])
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    async fn run(&self, input: SubagentInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         ensure!(!input.prompt.trim().is_empty(), "the prompt says nothing: a sub-agent knows nothing else");
         // A program that was started for a tool may be a sub-agent itself.
         ensure!(
             cx.caller.principal != Principal::ToolDescendant,
             "a sub-agent gives no work to sub-agents: do the work here"
         );
-        let (shared, project) = (self.shared.clone(), cx.session.project().to_owned());
-        let types = blocking(cx, move |_| Ok(agent_types(&shared, &project))).await?;
+        let (toolkit, project) = (self.toolkit.clone(), cx.session.project().to_owned());
+        let types = blocking(cx, move |_| Ok(toolkit.agent_types(&project))).await?;
         let kind = with_command(&types, &input.r#type);
         if let Some(output) = cx.run_role(Role::Agent, for_frontend(&input, kind.as_ref())).await {
             return Ok(output?);
@@ -103,13 +103,13 @@ impl Builtin for Subagent {
     }
 }
 
-impl Subagent {
-    async fn run_program(&self, input: &Input, kind: AgentType, cx: &Cx) -> anyhow::Result<ToolOutput> {
+impl SubagentTool {
+    async fn run_program(&self, input: &SubagentInput, kind: AgentType, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let words = kind.command.clone().unwrap_or_default();
         let (program, arguments) = words.split_first().expect("an empty command was refused before");
-        let filled = Filled::new(input, &kind, cx);
-        let environment = self.shared.environment.clone().with(&cx.session.env).with(&kind.env).with([(DEPTH, "1")]);
-        let mut command = Command::new(filled.word(program), &cx.cwd, environment)
+        let filled = FilledTemplate::new(input, &kind, cx);
+        let environment = self.toolkit.environment.clone().with(&cx.session.env).with(&kind.env).with([(DEPTH, "1")]);
+        let mut command = ProcessCommand::new(filled.word(program), &cx.cwd, environment)
             .args(arguments.iter().map(|argument| filled.word(argument)));
         if !words.iter().any(|word| word.contains("{prompt}")) {
             command.stdin = Some(filled.prompt.clone().into_bytes());
@@ -119,7 +119,7 @@ impl Subagent {
         command.keep = cx.engine.settings.load().max_result_text.saturating_sub(1024);
         let work = process::run(command, &cx.cancel, |stream, text| cx.output(stream, text));
         let finished = with_heartbeat(cx, work).await?;
-        if finished.ending == Ending::Cancelled && !cx.timed_out() {
+        if finished.ending == ProcessEnding::Cancelled && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }
         Ok(answer(&finished, &kind.name))
@@ -127,7 +127,7 @@ impl Subagent {
 }
 
 /// What a frontend is told: the work, and what is known of the kind.
-fn for_frontend(input: &Input, kind: Option<&AgentType>) -> serde_json::Value {
+fn for_frontend(input: &SubagentInput, kind: Option<&AgentType>) -> serde_json::Value {
     let mut value = json!({"type": input.r#type, "description": input.description, "prompt": input.prompt});
     if let Some(kind) = kind {
         value["system_prompt"] = json!(kind.system_prompt);
@@ -138,14 +138,14 @@ fn for_frontend(input: &Input, kind: Option<&AgentType>) -> serde_json::Value {
 }
 
 /// What stands for the names in braces.
-struct Filled {
+struct FilledTemplate {
     values: [(&'static str, String); 6],
     /// The prompt, with the system prompt where no argument takes that.
     prompt: String,
 }
 
-impl Filled {
-    fn new(input: &Input, kind: &AgentType, cx: &Cx) -> Self {
+impl FilledTemplate {
+    fn new(input: &SubagentInput, kind: &AgentType, cx: &Cx) -> Self {
         let takes_system = kind.command.iter().flatten().any(|word| word.contains("{system_prompt}"));
         let prompt = match takes_system || kind.system_prompt.is_empty() {
             true => input.prompt.clone(),
@@ -184,16 +184,16 @@ impl Filled {
     }
 }
 
-fn answer(finished: &Finished, name: &str) -> ToolOutput {
+fn answer(finished: &ProcessOutput, name: &str) -> ToolOutput {
     let said = finished.stdout.to_text();
     let mut text = said.trim_end().to_owned();
-    let failed = finished.ending != Ending::Exited || finished.code != Some(0);
+    let failed = finished.ending != ProcessEnding::Exited || finished.code != Some(0);
     if failed {
         let complaint = finished.stderr.to_text();
         let how = match (finished.ending, finished.code) {
-            (Ending::TimedOut | Ending::Cancelled, _) => "was ended when its time was over".to_owned(),
-            (Ending::Exited, Some(code)) => format!("ended with exit code {code}"),
-            (Ending::Exited, None) => "was ended by a signal".to_owned(),
+            (ProcessEnding::TimedOut | ProcessEnding::Cancelled, _) => "was ended when its time was over".to_owned(),
+            (ProcessEnding::Exited, Some(code)) => format!("ended with exit code {code}"),
+            (ProcessEnding::Exited, None) => "was ended by a signal".to_owned(),
         };
         let complaint = complaint.trim_end();
         let complaint = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
@@ -204,7 +204,7 @@ fn answer(finished: &Finished, name: &str) -> ToolOutput {
     }
     let mut output = ToolOutput::text(text);
     output.is_error = failed;
-    if finished.ending != Ending::Exited {
+    if finished.ending != ProcessEnding::Exited {
         output = output.with("timed_out", true);
     }
     output

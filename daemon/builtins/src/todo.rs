@@ -10,53 +10,53 @@ use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::session::Session;
 use toold_engine::tool::ToolOutput;
-use toold_host::own_file;
+use toold_host::state_file;
 use toold_proto::event::EventBody;
 use toold_proto::todo::{TodoItem, TodoPriority, TodoStatus};
 use toold_proto::tool::Annotations;
 
 use crate::blocking::blocking;
-use crate::builtin::{Builtin, Facts};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, ToolFacts};
+use crate::toolkit::Toolkit;
 
 /// What `todo` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct TodoInput {
     /// The whole list: it replaces the one before. Empty when all is done.
     #[schemars(length(max = 200))]
     items: Vec<TodoItem>,
 }
 
-pub(crate) struct Todo {
-    shared: Arc<Shared>,
+pub(crate) struct TodoTool {
+    toolkit: Arc<Toolkit>,
 }
 
 /// Longer lists are no lists of ours.
 const MAX_FILE: u64 = 1024 * 1024;
 
 /// What the session has to do; an empty list where nobody said. Blocks.
-pub fn items(shared: &Shared, session: &Session) -> Vec<TodoItem> {
-    file(shared, session).and_then(|file| own_file::load(&file, MAX_FILE)).unwrap_or_default()
+pub fn items(toolkit: &Toolkit, session: &Session) -> Vec<TodoItem> {
+    file(toolkit, session).and_then(|file| state_file::load(&file, MAX_FILE)).unwrap_or_default()
 }
 
-fn file(shared: &Shared, session: &Session) -> Option<PathBuf> {
-    Some(shared.session_folder(session)?.join("todo.json"))
+fn file(toolkit: &Toolkit, session: &Session) -> Option<PathBuf> {
+    Some(toolkit.session_folder(session)?.join("todo.json"))
 }
 
 /// Keeps the list beyond the daemon.
-fn keep(shared: &Shared, session: &Session, items: &[TodoItem]) -> std::io::Result<()> {
-    match file(shared, session) {
-        Some(file) => own_file::save(&file, &items),
+fn keep(toolkit: &Toolkit, session: &Session, items: &[TodoItem]) -> std::io::Result<()> {
+    match file(toolkit, session) {
+        Some(file) => state_file::save(&file, &items),
         None => Ok(()),
     }
 }
 
-impl Builtin for Todo {
-    type Input = Input;
+impl Builtin for TodoTool {
+    type Input = TodoInput;
 
     const NAME: &'static str = "todo";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Plan the work",
         description: "Replaces the session's list of things to do, which people see as it changes. Keep exactly one \
                       item in progress while working, and mark items completed as soon as they are.",
@@ -72,19 +72,19 @@ impl Builtin for Todo {
         },
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, _: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, _: &TodoInput, _: &Cx) -> anyhow::Result<Vec<Need>> {
         Ok(Vec::new())
     }
 
-    async fn run(&self, Input { items }: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    async fn run(&self, TodoInput { items }: TodoInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let empty = items.iter().position(|item| item.content.trim().is_empty());
         ensure!(empty.is_none(), "item {} says nothing", empty.unwrap_or_default() + 1);
-        let (shared, session, kept) = (self.shared.clone(), cx.session.clone(), items.clone());
-        let kept = blocking(cx, move |_| Ok(keep(&shared, &session, &kept).err())).await?;
+        let (toolkit, session, kept) = (self.toolkit.clone(), cx.session.clone(), items.clone());
+        let kept = blocking(cx, move |_| Ok(keep(&toolkit, &session, &kept).err())).await?;
         let text = describe(&items);
         let value = serde_json::to_value(&items)?;
         cx.engine.events.emit(EventBody::TodoChanged { session_id: cx.session.id.clone(), items });

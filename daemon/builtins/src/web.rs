@@ -18,7 +18,7 @@ use toold_host::http::guard::Guard;
 use toold_host::http::{Http, Requester};
 use toold_proto::call::Progress;
 
-use crate::web::search::Search;
+use crate::web::search::WebSearch;
 
 /// How the tools of the web reach and search it. What the configuration says may change at any time.
 pub struct Web {
@@ -33,7 +33,7 @@ pub enum Searching {
     Unset,
     /// The configuration cannot be followed, in words for people.
     Broken(String),
-    Set(Arc<Search>),
+    Set(Arc<WebSearch>),
 }
 
 impl Default for Web {

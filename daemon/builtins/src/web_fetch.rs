@@ -9,16 +9,16 @@ use serde::Deserialize;
 use toold_engine::cx::Cx;
 use toold_engine::need::Need;
 use toold_engine::tool::{ToolError, ToolOutput};
-use toold_host::http::request::Request;
-use toold_host::http::{Ending, Limits, Response};
+use toold_host::http::request::HttpRequest;
+use toold_host::http::{BodyEnding, HttpLimits, HttpResponse};
 use toold_proto::tool::{Annotations, Block, Category};
 
 use crate::blocking::{blocking, with_heartbeat};
-use crate::builtin::{Builtin, Facts, READS};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::toolkit::Toolkit;
 use crate::web::Fetching;
 use crate::web::decode::{Decoded, decode};
-use crate::web::page::{self, Form};
+use crate::web::page::{self, PageForm};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_BYTES: usize = 5 * 1024 * 1024;
@@ -33,13 +33,13 @@ const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.
 /// What `web_fetch` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct WebFetchInput {
     /// What to fetch: an http or https URL.
     url: String,
     /// `markdown` (the default) and `text` convert HTML, the readable part of it where there is one; `raw`
     /// gives it as it came.
     #[serde(default)]
-    format: Format,
+    format: FetchFormat,
     /// How much of the body to read; 5242880 when absent, at most 20971520.
     #[schemars(range(min = 1, max = 20_971_520))]
     max_bytes: Option<u64>,
@@ -50,22 +50,22 @@ pub(crate) struct Input {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Format {
+enum FetchFormat {
     #[default]
     Markdown,
     Text,
     Raw,
 }
 
-pub(crate) struct WebFetch {
-    shared: Arc<Shared>,
+pub(crate) struct WebFetchTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for WebFetch {
-    type Input = Input;
+impl Builtin for WebFetchTool {
+    type Input = WebFetchInput;
 
     const NAME: &'static str = "web_fetch";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Fetch a web page",
         description: "Fetches a URL and gives the page as Markdown, its readable part where it has one. JSON and other \
                       text is given as it is, images are shown. Redirects are followed. Addresses of this machine and \
@@ -76,29 +76,29 @@ impl Builtin for WebFetch {
         annotations: Annotations { open_world: true, ..READS },
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
-        Ok(vec![self.shared.web.http.need(&request(&input.url)?)])
+    async fn needs(&self, input: &WebFetchInput, _: &Cx) -> anyhow::Result<Vec<Need>> {
+        Ok(vec![self.toolkit.web.http.need(&request(&input.url)?)])
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let limits = Limits {
+    async fn run(&self, input: WebFetchInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let limits = HttpLimits {
             timeout: input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis),
             max_bytes: input.max_bytes.map_or(DEFAULT_BYTES, |bytes| bytes.min(MAX_BYTES as u64) as usize),
-            ..Limits::default()
+            ..HttpLimits::default()
         };
         let fetching = Fetching::new(cx);
         let request = request(&input.url)?;
         let request = if cx.no_cache { request } else { request.from_cache() };
-        let work = self.shared.web.http.send(request, limits, &fetching, &cx.cancel);
+        let work = self.toolkit.web.http.send(request, limits, &fetching, &cx.cancel);
         let response = with_heartbeat(cx, work).await.map_err(ToolError::from)?;
-        if response.ending == Ending::Stopped && !cx.timed_out() {
+        if response.ending == BodyEnding::Stopped && !cx.timed_out() {
             return Err(ToolError::Cancelled.into());
         }
-        if response.ending == Ending::Stopped {
+        if response.ending == BodyEnding::Stopped {
             // There is a moment left to hand in what came, and none to convert it.
             return Ok(shown(response, input.format, None));
         }
@@ -107,13 +107,13 @@ impl Builtin for WebFetch {
     }
 }
 
-fn request(url: &str) -> Result<Request, ToolError> {
-    Ok(Request::new("GET", url, &[("Accept".to_owned(), ACCEPT.to_owned())], None)?)
+fn request(url: &str) -> Result<HttpRequest, ToolError> {
+    Ok(HttpRequest::new("GET", url, &[("Accept".to_owned(), ACCEPT.to_owned())], None)?)
 }
 
 /// What a body is.
 #[derive(Debug, PartialEq, Eq)]
-enum Kind {
+enum BodyKind {
     Html,
     Text,
     Image(&'static str),
@@ -134,20 +134,20 @@ fn media_type(header: Option<&str>) -> (Option<String>, Option<String>) {
 }
 
 /// The bytes decide where they are clear, the header else.
-fn kind(media_type: Option<&str>, body: &[u8]) -> Kind {
+fn kind(media_type: Option<&str>, body: &[u8]) -> BodyKind {
     let found = infer::get(body);
     if let Some(image) = found.and_then(|found| IMAGES.into_iter().find(|image| *image == found.mime_type())) {
-        return Kind::Image(image);
+        return BodyKind::Image(image);
     }
     if let Some(found) = found.filter(|found| found.matcher_type() != infer::MatcherType::Text) {
-        return Kind::Binary(found.mime_type().to_owned());
+        return BodyKind::Binary(found.mime_type().to_owned());
     }
     match media_type {
-        Some("text/html" | "application/xhtml+xml") => Kind::Html,
+        Some("text/html" | "application/xhtml+xml") => BodyKind::Html,
         None | Some("application/octet-stream" | "text/plain" | "unknown/unknown") if looks_like_html(body) => {
-            Kind::Html
+            BodyKind::Html
         }
-        _ => Kind::Text,
+        _ => BodyKind::Text,
     }
 }
 
@@ -159,27 +159,33 @@ fn looks_like_html(body: &[u8]) -> bool {
 }
 
 /// What the caller gets of an answer. Without `cancel` nothing is converted.
-fn shown(response: Response, format: Format, cancel: Option<&tokio_util::sync::CancellationToken>) -> ToolOutput {
+fn shown(
+    response: HttpResponse,
+    format: FetchFormat,
+    cancel: Option<&tokio_util::sync::CancellationToken>,
+) -> ToolOutput {
     let (media_type, charset) = media_type(response.header("content-type"));
-    let whole = response.ending == Ending::Whole;
+    let whole = response.ending == BodyEnding::Whole;
     let kind = kind(media_type.as_deref(), &response.body);
     let mut output = match (&kind, response.header("content-encoding")) {
         // What compresses in another way than was asked for sends what nobody can read.
         (_, Some(encoding)) if !encoding.eq_ignore_ascii_case("identity") => {
             ToolOutput::error(format!("the body came compressed with {encoding}, which is not understood: not shown"))
         }
-        (Kind::Image(image), _) if whole && response.body.len() <= MAX_IMAGE => {
+        (BodyKind::Image(image), _) if whole && response.body.len() <= MAX_IMAGE => {
             let data = base64::engine::general_purpose::STANDARD.encode(&response.body);
             let mut output = ToolOutput::text(format!("{image}, {} bytes", response.body.len()));
             output.content.push(Block::Image { data, mime_type: (*image).to_owned() });
             output
         }
-        (Kind::Image(image), _) => binary(image, &response),
-        (Kind::Binary(found), _) => binary(found, &response),
-        (Kind::Html | Kind::Text, _) => match decode(&response.body, charset.as_deref(), whole, kind == Kind::Html) {
-            None => binary(media_type.as_deref().unwrap_or("of an unknown kind"), &response),
-            Some(decoded) => text(decoded, &response, kind == Kind::Html, format, cancel),
-        },
+        (BodyKind::Image(image), _) => binary(image, &response),
+        (BodyKind::Binary(found), _) => binary(found, &response),
+        (BodyKind::Html | BodyKind::Text, _) => {
+            match decode(&response.body, charset.as_deref(), whole, kind == BodyKind::Html) {
+                None => binary(media_type.as_deref().unwrap_or("of an unknown kind"), &response),
+                Some(decoded) => text(decoded, &response, kind == BodyKind::Html, format, cancel),
+            }
+        }
     };
     if let Some(note) = note(&response) {
         output.content.push(Block::text(note));
@@ -207,15 +213,15 @@ fn shown(response: Response, format: Format, cancel: Option<&tokio_util::sync::C
 
 fn text(
     Decoded { text, charset }: Decoded,
-    response: &Response,
+    response: &HttpResponse,
     is_html: bool,
-    format: Format,
+    format: FetchFormat,
     cancel: Option<&tokio_util::sync::CancellationToken>,
 ) -> ToolOutput {
     let form = match format {
-        Format::Markdown => Some(Form::Markdown),
-        Format::Text => Some(Form::Text),
-        Format::Raw => None,
+        FetchFormat::Markdown => Some(PageForm::Markdown),
+        FetchFormat::Text => Some(PageForm::Text),
+        FetchFormat::Raw => None,
     };
     let output = match (form, cancel) {
         (Some(form), Some(cancel)) if is_html => match page::read(&text, &response.url, form, cancel) {
@@ -239,7 +245,7 @@ fn text(
 }
 
 /// The title, and the place where it is another one than was asked for, above the text.
-fn with_head(page: &page::Page, response: &Response) -> String {
+fn with_head(page: &page::WebPage, response: &HttpResponse) -> String {
     let mut head = String::new();
     if let Some(title) = &page.title {
         head.push_str(&format!("Title: {title}\n"));
@@ -251,29 +257,30 @@ fn with_head(page: &page::Page, response: &Response) -> String {
     if head.is_empty() { body.to_owned() } else { format!("{head}\n{body}") }
 }
 
-fn binary(name: &str, response: &Response) -> ToolOutput {
+fn binary(name: &str, response: &HttpResponse) -> ToolOutput {
     let bytes = response.body.len();
-    let size = if response.ending == Ending::Whole { format!("{bytes} bytes") } else { format!("over {bytes} bytes") };
+    let size =
+        if response.ending == BodyEnding::Whole { format!("{bytes} bytes") } else { format!("over {bytes} bytes") };
     ToolOutput::error(format!("{} is no text ({name}, {size}): not shown", response.url)).with("binary", true)
 }
 
 /// Why it is not all, and what can be done.
-fn note(response: &Response) -> Option<String> {
+fn note(response: &HttpResponse) -> Option<String> {
     let bytes = response.body.len();
     match &response.ending {
-        Ending::Whole => None,
-        Ending::TooLong if bytes < MAX_BYTES => {
+        BodyEnding::Whole => None,
+        BodyEnding::TooLong if bytes < MAX_BYTES => {
             Some(format!("[cut after {bytes} bytes; for more set max_bytes, at most {MAX_BYTES}]"))
         }
-        Ending::TooLong => Some(format!("[cut after {bytes} bytes, the most that is read]")),
-        Ending::TimedOut | Ending::Stopped => {
+        BodyEnding::TooLong => Some(format!("[cut after {bytes} bytes, the most that is read]")),
+        BodyEnding::TimedOut | BodyEnding::Stopped => {
             Some(format!("[the time was over after {bytes} bytes; for more set timeout_ms]"))
         }
-        Ending::Broken(reason) => Some(format!("[broke off after {bytes} bytes: {reason}]")),
+        BodyEnding::Broken(reason) => Some(format!("[broke off after {bytes} bytes: {reason}]")),
     }
 }
 
-fn status_words(response: &Response) -> String {
+fn status_words(response: &HttpResponse) -> String {
     match response.status_text() {
         Some(text) => format!("{} {text}", response.status),
         None => response.status.to_string(),
@@ -305,12 +312,12 @@ mod tests {
     #[test]
     fn bytes_tell_more_than_headers() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
-        assert_eq!(kind(Some("text/html"), png), Kind::Image("image/png"));
-        assert_eq!(kind(Some("text/html"), b"%PDF-1.7"), Kind::Binary("application/pdf".into()));
-        assert_eq!(kind(Some("text/html"), b"plain"), Kind::Html);
-        assert_eq!(kind(None, b" <!DOCTYPE HTML><p>x"), Kind::Html);
-        assert_eq!(kind(None, b"plain"), Kind::Text);
-        assert_eq!(kind(Some("application/json"), b"{}"), Kind::Text);
-        assert_eq!(kind(Some("image/svg+xml"), b"<svg></svg>"), Kind::Text);
+        assert_eq!(kind(Some("text/html"), png), BodyKind::Image("image/png"));
+        assert_eq!(kind(Some("text/html"), b"%PDF-1.7"), BodyKind::Binary("application/pdf".into()));
+        assert_eq!(kind(Some("text/html"), b"plain"), BodyKind::Html);
+        assert_eq!(kind(None, b" <!DOCTYPE HTML><p>x"), BodyKind::Html);
+        assert_eq!(kind(None, b"plain"), BodyKind::Text);
+        assert_eq!(kind(Some("application/json"), b"{}"), BodyKind::Text);
+        assert_eq!(kind(Some("image/svg+xml"), b"<svg></svg>"), BodyKind::Text);
     }
 }

@@ -11,10 +11,10 @@ use toold_engine::tool::ToolOutput;
 use toold_proto::tool::{Annotations, Category};
 
 use crate::blocking::with_heartbeat;
-use crate::builtin::{Builtin, Facts, READS};
-use crate::shared::Shared;
+use crate::builtin::{Builtin, READS, ToolFacts};
+use crate::toolkit::Toolkit;
 use crate::web::Searching;
-use crate::web::search::{Domains, Found, Query, Search};
+use crate::web::search::{Domains, WebQuery, WebResult, WebSearch};
 
 const DEFAULT_RESULTS: usize = 8;
 const MAX_RESULTS: usize = 20;
@@ -27,7 +27,7 @@ const UNSET: &str = "web_search has no service to ask. A person can set one in c
 /// What `web_search` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct WebSearchInput {
     /// What to search for.
     #[schemars(length(min = 1, max = 400))]
     query: String,
@@ -44,15 +44,15 @@ pub(crate) struct Input {
     blocked_domains: Vec<String>,
 }
 
-pub(crate) struct WebSearch {
-    shared: Arc<Shared>,
+pub(crate) struct WebSearchTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for WebSearch {
-    type Input = Input;
+impl Builtin for WebSearchTool {
+    type Input = WebSearchInput;
 
     const NAME: &'static str = "web_search";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Search the web",
         description: "Searches the web and gives titles, URLs and snippets. Read a result with `web_fetch`.",
         parallelizable: true,
@@ -61,26 +61,26 @@ impl Builtin for WebSearch {
         annotations: Annotations { open_world: true, ..READS },
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, _: &Cx) -> anyhow::Result<Vec<Need>> {
+    async fn needs(&self, input: &WebSearchInput, _: &Cx) -> anyhow::Result<Vec<Need>> {
         let query = query(input)?;
-        match self.shared.web.searching() {
+        match self.toolkit.web.searching() {
             Searching::Set(search) => Ok(vec![search.need(&query)?]),
             Searching::Unset | Searching::Broken(_) => Ok(Vec::new()),
         }
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
+    async fn run(&self, input: WebSearchInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
         let query = query(&input)?;
-        let search = match self.shared.web.searching() {
+        let search = match self.toolkit.web.searching() {
             Searching::Set(search) => search,
             Searching::Unset => return Ok(ToolOutput::error(UNSET)),
             Searching::Broken(why) => anyhow::bail!("web_search cannot be used until a person sets it right: {why}"),
         };
-        let work = search.run(&query, &self.shared.environment, cx);
+        let work = search.run(&query, &self.toolkit.environment, cx);
         let mut found = with_heartbeat(cx, work).await?;
         let before = found.len();
         found.retain(|found| query.domains.admit(&found.url));
@@ -90,14 +90,14 @@ impl Builtin for WebSearch {
     }
 }
 
-fn query(input: &Input) -> anyhow::Result<Query> {
+fn query(input: &WebSearchInput) -> anyhow::Result<WebQuery> {
     let text = input.query.trim().to_owned();
     anyhow::ensure!(!text.is_empty(), "the query is empty");
     let max_results = input.max_results.map_or(DEFAULT_RESULTS, |max| max.min(MAX_RESULTS as u64) as usize);
-    Ok(Query { text, max_results, domains: Domains::parse(&input.allowed_domains, &input.blocked_domains)? })
+    Ok(WebQuery { text, max_results, domains: Domains::parse(&input.allowed_domains, &input.blocked_domains)? })
 }
 
-fn output(search: &Search, query: &Query, found: &[Found], filtered: usize) -> ToolOutput {
+fn output(search: &WebSearch, query: &WebQuery, found: &[WebResult], filtered: usize) -> ToolOutput {
     let rows = found.iter().enumerate().map(|(at, found)| {
         let mut row = format!("{}. {}\n   {}", at + 1, found.title, found.url);
         if !found.snippet.is_empty() {

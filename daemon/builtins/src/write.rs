@@ -10,42 +10,42 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolOutput;
 use toold_proto::tool::Category;
 
-use crate::builtin::{Builtin, CHANGES, Facts};
-use crate::change::{self, Basis, Before, Change, Site};
+use crate::builtin::{Builtin, CHANGES, ToolFacts};
+use crate::change::{self, Basis, Before, ChangeTarget, NewContent};
 use crate::document::Document;
-use crate::shared::Shared;
+use crate::toolkit::Toolkit;
 
 /// What `write` takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct WriteInput {
     /// The file, relative to the working folder or absolute. Missing folders are made.
     path: String,
     /// The text; at most 10 MiB.
     content: String,
     /// `overwrite` replaces what is there, `create` refuses when there is something, `append` adds to it.
     #[serde(default)]
-    mode: Mode,
+    mode: WriteMode,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Mode {
+enum WriteMode {
     #[default]
     Overwrite,
     Create,
     Append,
 }
 
-pub(crate) struct Write {
-    shared: Arc<Shared>,
+pub(crate) struct WriteTool {
+    toolkit: Arc<Toolkit>,
 }
 
-impl Builtin for Write {
-    type Input = Input;
+impl Builtin for WriteTool {
+    type Input = WriteInput;
 
     const NAME: &'static str = "write";
-    const FACTS: Facts = Facts {
+    const FACTS: ToolFacts = ToolFacts {
         label: "Write a file",
         description: "Writes a text file, whole or not at all. A file that exists must have been read in this \
                       session, and not have changed since. To change a part of a file use `edit`.",
@@ -55,32 +55,32 @@ impl Builtin for Write {
         annotations: CHANGES,
     };
 
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    fn new(toolkit: Arc<Toolkit>) -> Self {
+        Self { toolkit }
     }
 
-    async fn needs(&self, input: &Input, cx: &Cx) -> anyhow::Result<Vec<Need>> {
-        let site = Site::new(&self.shared, &input.path, cx)?;
+    async fn needs(&self, input: &WriteInput, cx: &Cx) -> anyhow::Result<Vec<Need>> {
+        let site = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
         change::needs(site, writing(input.content.clone(), input.mode), Basis::NewText, cx).await
     }
 
-    async fn run(&self, input: Input, cx: &Cx) -> anyhow::Result<ToolOutput> {
-        let site = Site::new(&self.shared, &input.path, cx)?;
+    async fn run(&self, input: WriteInput, cx: &Cx) -> anyhow::Result<ToolOutput> {
+        let site = ChangeTarget::new(&self.toolkit, &input.path, cx)?;
         change::make(site, writing(input.content, input.mode), Basis::NewText, cx).await
     }
 }
 
-fn writing(content: String, mode: Mode) -> Arc<Change> {
-    Arc::new(move |site: &Site, before: Option<&Before>| {
+fn writing(content: String, mode: WriteMode) -> Arc<NewContent> {
+    Arc::new(move |site: &ChangeTarget, before: Option<&Before>| {
         let Some(before) = before else { return Ok(content.clone().into_bytes()) };
         match mode {
-            Mode::Create => bail!("{} is there already: to replace it use mode overwrite", site.shown),
-            Mode::Overwrite => {
+            WriteMode::Create => bail!("{} is there already: to replace it use mode overwrite", site.shown),
+            WriteMode::Overwrite => {
                 site.check_stamp(before)?;
                 Ok(content.clone().into_bytes())
             }
             // Nothing is lost, so it need not have been read.
-            Mode::Append => match Document::decode(&before.bytes) {
+            WriteMode::Append => match Document::decode(&before.bytes) {
                 Ok(document) => document.encode(&format!("{}{}", document.text, document.adopt(&content))),
                 Err(_) => Ok([before.bytes.as_slice(), content.as_bytes()].concat()),
             },

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::process::Pid;
 
-use crate::process::tool_mark;
+use crate::tool_mark;
 
 /// The variable that marks all processes of one command.
 pub(crate) const MARK: &str = "TOOLD_RUN";

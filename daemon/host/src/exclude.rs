@@ -8,7 +8,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::files;
-use crate::ignore_files::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
+use crate::pattern_budget::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
 
 /// Each thread of a walk keeps its own.
 const THREADS: usize = 5;
@@ -18,7 +18,7 @@ const NAMES: [&str; 2] = [".aiexclude", ".toolignore"];
 /// What is excluded, as one call sees it. Remembers the files that it has read: make a new one for each call.
 #[derive(Debug)]
 pub struct Exclusions {
-    folders: HashMap<PathBuf, Known>,
+    folders: HashMap<PathBuf, ExcludedFolder>,
     /// The last folder in and above which there were no rules: walks ask for many files of one folder.
     free: Option<PathBuf>,
     /// No folder is a link.
@@ -35,17 +35,17 @@ impl Default for Exclusions {
 
 /// A folder that was looked at.
 #[derive(Clone, Debug, Default)]
-struct Known {
-    rules: Folder,
+struct ExcludedFolder {
+    rules: FolderRules,
     /// It is a link, so it has none.
     is_link: bool,
 }
 
 /// The rules that lie in one folder, by the place in [`NAMES`].
-type Folder = [Option<Arc<Rules>>; NAMES.len()];
+type FolderRules = [Option<Arc<ExclusionRules>>; NAMES.len()];
 
 #[derive(Debug)]
-enum Rules {
+enum ExclusionRules {
     Read {
         rules: Gitignore,
         /// The file is a link: what it leads to is not for whoever hears of a refusal.
@@ -76,11 +76,11 @@ impl Exclusions {
         // A path that is judged as it was named may have a link in it. Where that leads is not looked at.
         let mut is_beyond = false;
         let mut rules_of = |folder: &Path| {
-            let known = if is_beyond { Known::default() } else { self.folder(folder) };
+            let known = if is_beyond { ExcludedFolder::default() } else { self.folder(folder) };
             is_beyond |= known.is_link;
             known.rules
         };
-        let folders: Vec<Folder> = steps.iter().filter_map(|step| step.parent()).map(&mut rules_of).collect();
+        let folders: Vec<FolderRules> = steps.iter().filter_map(|step| step.parent()).map(&mut rules_of).collect();
         if folders.iter().flatten().all(Option::is_none) {
             self.free = path.parent().map(Path::to_owned);
             return None;
@@ -94,17 +94,17 @@ impl Exclusions {
         })
     }
 
-    fn rules(&mut self, folder: &Path) -> Folder {
+    fn rules(&mut self, folder: &Path) -> FolderRules {
         NAMES.map(|name| load(folder, name, &mut self.room).map(Arc::new))
     }
 
-    fn folder(&mut self, folder: &Path) -> Known {
+    fn folder(&mut self, folder: &Path) -> ExcludedFolder {
         if let Some(known) = self.folders.get(folder) {
             return known.clone();
         }
         let is_link = !self.is_walk && std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink());
-        let rules = if is_link { Folder::default() } else { self.rules(folder) };
-        let known = Known { rules, is_link };
+        let rules = if is_link { FolderRules::default() } else { self.rules(folder) };
+        let known = ExcludedFolder { rules, is_link };
         if self.folders.len() >= MAX_FOLDERS {
             // Those with rules are bounded by their patterns.
             self.folders.retain(|_, known| known.rules.iter().any(Option::is_some));
@@ -115,11 +115,11 @@ impl Exclusions {
 }
 
 /// What the nearest rules say that have something to say of `path`.
-fn excluded<'a>(rules: impl Iterator<Item = &'a Rules>, path: &Path, is_folder: bool) -> Option<String> {
+fn excluded<'a>(rules: impl Iterator<Item = &'a ExclusionRules>, path: &Path, is_folder: bool) -> Option<String> {
     for rules in rules {
         let (matched, is_link) = match rules {
-            Rules::Broken(why) => return Some(why.clone()),
-            Rules::Read { rules, is_link } => (rules.matched(path, is_folder), *is_link),
+            ExclusionRules::Broken(why) => return Some(why.clone()),
+            ExclusionRules::Read { rules, is_link } => (rules.matched(path, is_folder), *is_link),
         };
         match matched {
             Match::None => {}
@@ -138,23 +138,23 @@ fn is_link(path: &Path) -> bool {
 }
 
 /// Takes what it keeps from `room`, in patterns.
-fn load(folder: &Path, name: &str, room: &mut usize) -> Option<Rules> {
+fn load(folder: &Path, name: &str, room: &mut usize) -> Option<ExclusionRules> {
     let path = folder.join(name);
     let metadata = match std::fs::metadata(&path) {
         Ok(metadata) => metadata,
         // In a folder that may not be looked into, nothing can be opened either.
         Err(error) if is_absent(&error) => return None,
-        Err(error) => return Some(Rules::Broken(format!("can't read {}: {error}", path.display()))),
+        Err(error) => return Some(ExclusionRules::Broken(format!("can't read {}: {error}", path.display()))),
     };
     if !metadata.is_file() {
-        return Some(Rules::Broken(format!("{} is no file of rules", path.display())));
+        return Some(ExclusionRules::Broken(format!("{} is no file of rules", path.display())));
     }
     let read = files::read_named(&path, MAX_BYTES).map_err(|error| error.to_string());
     let bytes = match read.and_then(|bytes| take_room(&bytes, room).map(|()| bytes)) {
         Ok(bytes) => bytes,
         // What it leads to, when it is a link, is not for whoever hears of a refusal.
-        Err(_) if is_link(&path) => return Some(Rules::Broken(format!("can't read {}", path.display()))),
-        Err(error) => return Some(Rules::Broken(format!("can't read {}: {error}", path.display()))),
+        Err(_) if is_link(&path) => return Some(ExclusionRules::Broken(format!("can't read {}", path.display()))),
+        Err(error) => return Some(ExclusionRules::Broken(format!("can't read {}: {error}", path.display()))),
     };
     let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new(folder);
@@ -163,12 +163,12 @@ fn load(folder: &Path, name: &str, room: &mut usize) -> Option<Rules> {
         if builder.add_line(Some(path.clone()), line).is_err() {
             // Never the line itself: whoever reads the refusal may be kept from this file, too.
             let number = if is_link { String::new() } else { format!(":{}", number + 1) };
-            return Some(Rules::Broken(format!("{}{number} has a line that is no pattern", path.display())));
+            return Some(ExclusionRules::Broken(format!("{}{number} has a line that is no pattern", path.display())));
         }
     }
     Some(match builder.build() {
-        Ok(rules) => Rules::Read { rules, is_link },
-        Err(_) => Rules::Broken(format!("{} has lines that are no patterns", path.display())),
+        Ok(rules) => ExclusionRules::Read { rules, is_link },
+        Err(_) => ExclusionRules::Broken(format!("{} has lines that are no patterns", path.display())),
     })
 }
 

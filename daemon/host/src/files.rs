@@ -13,10 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use toold_engine::need::Need;
-use toold_proto::tool::Category;
 
-use crate::exclude::Exclusions;
 use crate::file_systems::answering;
 
 pub use rustix::fs::FileType;
@@ -39,7 +36,7 @@ pub fn resolve(path: &Path, cwd: &Path) -> io::Result<PathBuf> {
 
 /// A path that somebody named, and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedPath {
     pub path: PathBuf,
     /// The place that needs permission first, because the way leads through a folder that may not be read.
     pub veil: Option<PathBuf>,
@@ -54,13 +51,13 @@ pub struct Resolved {
 ///
 /// # Errors
 /// As [`resolve`], of links that the caller may read.
-pub fn resolve_for(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> io::Result<Resolved> {
+pub fn resolve_for(path: &Path, cwd: &Path, may_read: &mut dyn FnMut(&Path) -> bool) -> io::Result<ResolvedPath> {
     match follow(path, cwd, may_read) {
-        (resolved, None) => Ok(Resolved { path: resolved?, veil: None }),
-        (Ok(path), Some(veil)) if !veil.climbs && may_read(&path) => Ok(Resolved { path, veil: None }),
-        (Ok(path), Some(veil)) => Ok(Resolved { path, veil: Some(veil.named) }),
+        (resolved, None) => Ok(ResolvedPath { path: resolved?, veil: None }),
+        (Ok(path), Some(veil)) if !veil.climbs && may_read(&path) => Ok(ResolvedPath { path, veil: None }),
+        (Ok(path), Some(veil)) => Ok(ResolvedPath { path, veil: Some(veil.named) }),
         // Opening it will fail, once somebody has allowed it.
-        (Err(_), Some(veil)) => Ok(Resolved { path: veil.named.clone(), veil: Some(veil.named) }),
+        (Err(_), Some(veil)) => Ok(ResolvedPath { path: veil.named.clone(), veil: Some(veil.named) }),
     }
 }
 
@@ -120,37 +117,6 @@ fn parts(path: &Path) -> Vec<PathBuf> {
     names.map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
-/// Leave to read what `resolved` names.
-pub fn read_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
-    need(Category::FileRead, resolved, may_be_folder(resolved), exclusions)
-}
-
-/// As [`read_need`], for a path that a walk has just seen.
-pub fn seen_need(resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
-    need(Category::FileRead, resolved, is_folder, exclusions)
-}
-
-/// Leave to write what `resolved` names.
-pub fn write_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
-    need(Category::FileWrite, resolved, may_be_folder(resolved), exclusions)
-}
-
-/// Whether ignore files are asked about a folder: also where there is nothing, or the answer would depend on whether
-/// an excluded folder exists.
-pub(crate) fn may_be_folder(resolved: &Path) -> bool {
-    facts(resolved).map_or(true, |facts| facts.is_none_or(|facts| facts.kind.is_dir()))
-}
-
-fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
-    let mut need = Need::new(category, resolved.to_string_lossy());
-    need.forbidden = exclusions.reason(resolved, is_folder);
-    // Another file's name would be judged in its place.
-    if need.forbidden.is_none() && resolved.to_str().is_none() {
-        need.forbidden = Some("names that are no UTF-8 cannot be judged".to_owned());
-    }
-    need
-}
-
 /// Why a file could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -182,7 +148,7 @@ pub fn open(resolved: &Path) -> Result<File, OpenError> {
     if let Ok(metadata) = looked.map_err(|_| system(resolved, NO_ANSWER))? {
         check_kind(FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&metadata)), resolved)?;
     }
-    open_seen(resolved)
+    open_entry(resolved)
 }
 
 /// The content of a regular file of at most `limit` bytes. A larger one costs no more memory than that.
@@ -229,7 +195,7 @@ pub fn read_opened(file: &mut impl io::Read, resolved: &Path, limit: u64) -> Res
 }
 
 /// As [`open`], for a path that a walk has just seen to be a regular file.
-pub fn open_seen(resolved: &Path) -> Result<File, OpenError> {
+pub fn open_entry(resolved: &Path) -> Result<File, OpenError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = open_as(resolved, flags).map_err(|error| system(resolved, error))?;
     let stat = rustix::fs::fstat(&fd).map_err(|error| system(resolved, error))?;
@@ -392,9 +358,9 @@ mod tests {
         };
         let veil = |path: &str| resolved(path).veil.map(|veil| veil.strip_prefix(&root).unwrap().to_owned());
         // A link of the caller's own, and one that leads to what it may read.
-        assert_eq!(resolved("own/x"), Resolved { path: root.join("far/deep/x"), veil: None });
-        assert_eq!(resolved("../back/x"), Resolved { path: work.join("x"), veil: None });
-        assert_eq!(resolved("../none/x"), Resolved { path: root.join("none/x"), veil: None });
+        assert_eq!(resolved("own/x"), ResolvedPath { path: root.join("far/deep/x"), veil: None });
+        assert_eq!(resolved("../back/x"), ResolvedPath { path: work.join("x"), veil: None });
+        assert_eq!(resolved("../none/x"), ResolvedPath { path: root.join("none/x"), veil: None });
         assert_eq!(veil("../there/x").as_deref(), Some(Path::new("there/x")));
         assert_eq!(veil("../ring/x").as_deref(), Some(Path::new("ring/x")));
         // Climbing is the same with a link and without.
@@ -429,7 +395,7 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
         for special in [root.join("pipe"), root.join("socket"), PathBuf::from("/dev/zero")] {
             assert!(matches!(open(&special), Err(OpenError::Special { .. })), "{}", special.display());
-            assert!(open_seen(&special).is_err());
+            assert!(open_entry(&special).is_err());
         }
         assert!(matches!(open(&root), Err(OpenError::Folder(_))));
         assert!(matches!(open(&root.join("none")), Err(OpenError::NotFound(_))));

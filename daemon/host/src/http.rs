@@ -23,12 +23,12 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use url::Url;
 
-use crate::http::cache::{Cache, Entry, Found, Head};
+use crate::http::cache::{CacheLookup, CachedResponse, HttpCache, ResponseHead};
 use crate::http::client::Clients;
 use crate::http::guard::Guard;
-use crate::http::request::Request;
+use crate::http::request::HttpRequest;
 use crate::http::resolve::{Lookup, ResolveError, SystemLookup};
-use crate::http::target::Target;
+use crate::http::target::HostPort;
 
 /// For connections that are not made on behalf of a tool: trusts whom the system trusts. Blocks for a moment.
 ///
@@ -44,12 +44,12 @@ pub fn tls_config() -> Result<rustls::ClientConfig, String> {
 /// cookies are kept. `gzip` and `br` are undone.
 pub struct Http {
     clients: Arc<Clients>,
-    cache: Cache,
+    cache: HttpCache,
 }
 
 /// How much a request may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct HttpLimits {
     /// For all of it, redirects too; waiting for a person is not counted.
     pub timeout: Duration,
     /// Of the body, in bytes, after decompression.
@@ -58,7 +58,7 @@ pub struct Limits {
     pub redirects: usize,
 }
 
-impl Default for Limits {
+impl Default for HttpLimits {
     fn default() -> Self {
         Self { timeout: Duration::from_secs(30), max_bytes: 5 * 1024 * 1024, redirects: 10 }
     }
@@ -82,7 +82,7 @@ impl Requester for Cx {
 
 /// An answer. Its status may be any but that of a redirect that was followed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Response {
+pub struct HttpResponse {
     /// Where it came from, after redirects.
     pub url: String,
     pub status: u16,
@@ -90,7 +90,7 @@ pub struct Response {
     pub headers: Vec<(String, String)>,
     /// Without `gzip` and `br`; at most `max_bytes`.
     pub body: Vec<u8>,
-    pub ending: Ending,
+    pub ending: BodyEnding,
     /// What was asked for before `url`, the first first.
     pub redirects: Vec<String>,
     /// Another request's answer was used.
@@ -99,7 +99,7 @@ pub struct Response {
 
 /// How a body ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum BodyEnding {
     Whole,
     /// There is more than `max_bytes`.
     TooLong,
@@ -146,7 +146,7 @@ impl From<HttpError> for ToolError {
     }
 }
 
-impl Response {
+impl HttpResponse {
     /// The first header of this name, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -166,7 +166,7 @@ impl Http {
     /// With another way from names to addresses.
     pub fn with_lookup(guard: Guard, lookup: Arc<dyn Lookup>) -> Self {
         let user_agent = concat!("toold/", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { clients: Arc::new(Clients::new(lookup, guard, user_agent)), cache: Cache::default() }
+        Self { clients: Arc::new(Clients::new(lookup, guard, user_agent)), cache: HttpCache::default() }
     }
 
     /// What may be reached from now on. Requests that are under way go on; no connection is used again.
@@ -177,8 +177,8 @@ impl Http {
 
     /// What the request needs leave for, before anything is resolved. A redirect may need more: then
     /// [`Http::send`] asks.
-    pub fn need(&self, request: &Request) -> Need {
-        Target::of(&request.url).need(&self.clients.guard(), reason(request, None))
+    pub fn need(&self, request: &HttpRequest) -> Need {
+        HostPort::of(&request.url).need(&self.clients.guard(), reason(request, None))
     }
 
     /// Sends the request, follows its redirects, and reads the answer. A body that does not end well is given
@@ -188,16 +188,16 @@ impl Http {
     /// When there is no answer at all. Any status is an answer.
     pub async fn send(
         &self,
-        mut request: Request,
-        limits: Limits,
+        mut request: HttpRequest,
+        limits: HttpLimits,
         requester: &dyn Requester,
         stop: &CancellationToken,
-    ) -> Result<Response, HttpError> {
-        let mut clock = Clock { left: limits.timeout, limit: limits.timeout, stop };
+    ) -> Result<HttpResponse, HttpError> {
+        let mut clock = RequestClock { left: limits.timeout, limit: limits.timeout, stop };
         let mut visited: Vec<String> = Vec::new();
-        let mut asked: Option<Target> = None;
+        let mut asked: Option<HostPort> = None;
         loop {
-            let target = Target::of(&request.url);
+            let target = HostPort::of(&request.url);
             let guard = self.clients.guard();
             if let Some(refused) = target.forbidden(&guard) {
                 return Err(HttpError::Private(refused));
@@ -213,7 +213,7 @@ impl Http {
                 let place = (url, visited);
                 return Ok(self.finish(&request, answer, place, limits.max_bytes, requester, &mut clock).await);
             };
-            if let Answer::Live(head, _) = &answer {
+            if let ResponseSource::Live(head, _) = &answer {
                 self.keep(&request, head, Bytes::new());
             }
             visited.push(url);
@@ -229,12 +229,17 @@ impl Http {
     }
 
     /// One request and the head of its answer.
-    async fn exchange(&self, request: &Request, target: &Target, clock: &mut Clock<'_>) -> Result<Answer, HttpError> {
-        let found = if request.may_be_kept { self.cache.find(request) } else { Found::Nothing };
+    async fn exchange(
+        &self,
+        request: &HttpRequest,
+        target: &HostPort,
+        clock: &mut RequestClock<'_>,
+    ) -> Result<ResponseSource, HttpError> {
+        let found = if request.may_be_kept { self.cache.find(request) } else { CacheLookup::Nothing };
         let (headers, stale) = match found {
-            Found::Nothing => (request.headers.clone(), None),
-            Found::Fresh(head, entry) => return Ok(Answer::Kept(head, entry)),
-            Found::Stale(headers, entry) => (headers, Some(entry)),
+            CacheLookup::Nothing => (request.headers.clone(), None),
+            CacheLookup::Fresh(head, entry) => return Ok(ResponseSource::Kept(head, entry)),
+            CacheLookup::Stale(headers, entry) => (headers, Some(entry)),
         };
         let failed = |reason: String| HttpError::Failed { url: shown(request.url.as_str()), reason };
         let client = self.clients.for_port(target.port).await.map_err(failed)?;
@@ -253,43 +258,43 @@ impl Http {
             Err(Cut::TimedOut) => return Err(HttpError::TimedOut(clock.limit)),
             Err(Cut::Stopped) => return Err(HttpError::Stopped),
         };
-        let head = Head { status: answer.status(), headers: answer.headers().clone() };
+        let head = ResponseHead { status: answer.status(), headers: answer.headers().clone() };
         if let Some(entry) = stale.filter(|_| head.status == http::StatusCode::NOT_MODIFIED) {
-            return Ok(Answer::Kept(self.cache.renew(request, &entry, &head), entry));
+            return Ok(ResponseSource::Kept(self.cache.renew(request, &entry, &head), entry));
         }
-        Ok(Answer::Live(head, answer))
+        Ok(ResponseSource::Live(head, answer))
     }
 
     async fn finish(
         &self,
-        request: &Request,
-        answer: Answer,
+        request: &HttpRequest,
+        answer: ResponseSource,
         (url, redirects): (String, Vec<String>),
         max_bytes: usize,
         requester: &dyn Requester,
-        clock: &mut Clock<'_>,
-    ) -> Response {
+        clock: &mut RequestClock<'_>,
+    ) -> HttpResponse {
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let from_cache = matches!(answer, Answer::Kept(..));
+        let from_cache = matches!(answer, ResponseSource::Kept(..));
         let (head, body, ending) = match answer {
-            Answer::Kept(head, entry) => {
+            ResponseSource::Kept(head, entry) => {
                 let kept = &entry.body[..entry.body.len().min(max_bytes)];
-                let ending = if kept.len() < entry.body.len() { Ending::TooLong } else { Ending::Whole };
+                let ending = if kept.len() < entry.body.len() { BodyEnding::TooLong } else { BodyEnding::Whole };
                 (head, kept.to_vec(), ending)
             }
-            Answer::Live(head, answer) => {
+            ResponseSource::Live(head, answer) => {
                 let (body, ending) = read(answer, max_bytes, requester, clock).await;
-                if ending == Ending::Whole {
+                if ending == BodyEnding::Whole {
                     self.keep(request, &head, Bytes::copy_from_slice(&body));
                 }
                 (head, body, ending)
             }
         };
         let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
-        Response { url, status: head.status.as_u16(), headers, body, ending, redirects, from_cache }
+        HttpResponse { url, status: head.status.as_u16(), headers, body, ending, redirects, from_cache }
     }
 
-    fn keep(&self, request: &Request, head: &Head, body: Bytes) {
+    fn keep(&self, request: &HttpRequest, head: &ResponseHead, body: Bytes) {
         if request.may_be_kept {
             self.cache.keep(request, head, body);
         }
@@ -297,13 +302,13 @@ impl Http {
 }
 
 /// The head of an answer, and where its body is.
-enum Answer {
-    Live(Head, reqwest::Response),
-    Kept(Head, Arc<Entry>),
+enum ResponseSource {
+    Live(ResponseHead, reqwest::Response),
+    Kept(ResponseHead, Arc<CachedResponse>),
 }
 
-impl Answer {
-    fn head(&self) -> &Head {
+impl ResponseSource {
+    fn head(&self) -> &ResponseHead {
         match self {
             Self::Live(head, _) | Self::Kept(head, _) => head,
         }
@@ -311,7 +316,7 @@ impl Answer {
 }
 
 /// For the person who is asked.
-fn reason(request: &Request, from: Option<&str>) -> String {
+fn reason(request: &HttpRequest, from: Option<&str>) -> String {
     let words = format!("{} {}", request.method, shown(request.url.as_str()));
     match from {
         Some(from) => format!("{words}, to which {} redirects", shown(from)),
@@ -320,7 +325,7 @@ fn reason(request: &Request, from: Option<&str>) -> String {
 }
 
 /// What to request next; `None` for an answer that is no redirect.
-fn redirect(request: &Request, head: &Head) -> Result<Option<Request>, HttpError> {
+fn redirect(request: &HttpRequest, head: &ResponseHead) -> Result<Option<HttpRequest>, HttpError> {
     let status = head.status.as_u16();
     let location = head.headers.get(http::header::LOCATION);
     let (true, Some(location)) = (matches!(status, 301 | 302 | 303 | 307 | 308), location) else {
@@ -343,30 +348,30 @@ async fn read(
     mut answer: reqwest::Response,
     max_bytes: usize,
     requester: &dyn Requester,
-    clock: &mut Clock<'_>,
-) -> (Vec<u8>, Ending) {
+    clock: &mut RequestClock<'_>,
+) -> (Vec<u8>, BodyEnding) {
     let total = answer.content_length();
     let mut body = Vec::new();
     let ending = loop {
         let chunk: Bytes = match clock.within(answer.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
-            Ok(Ok(None)) => break Ending::Whole,
-            Ok(Err(error)) => break Ending::Broken(cause(&error)),
-            Err(Cut::TimedOut) => break Ending::TimedOut,
-            Err(Cut::Stopped) => break Ending::Stopped,
+            Ok(Ok(None)) => break BodyEnding::Whole,
+            Ok(Err(error)) => break BodyEnding::Broken(cause(&error)),
+            Err(Cut::TimedOut) => break BodyEnding::TimedOut,
+            Err(Cut::Stopped) => break BodyEnding::Stopped,
         };
         let room = max_bytes - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
         requester.received(body.len(), total);
         if chunk.len() > room {
-            break Ending::TooLong;
+            break BodyEnding::TooLong;
         }
     };
     (body, ending)
 }
 
 /// The time that is left for a request, and the token that ends it.
-struct Clock<'a> {
+struct RequestClock<'a> {
     left: Duration,
     limit: Duration,
     stop: &'a CancellationToken,
@@ -377,7 +382,7 @@ enum Cut {
     Stopped,
 }
 
-impl Clock<'_> {
+impl RequestClock<'_> {
     async fn within<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Cut> {
         let start = Instant::now();
         let output = tokio::select! {

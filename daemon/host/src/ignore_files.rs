@@ -15,16 +15,9 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::exclude::Exclusions;
 use crate::files::{self, OpenError};
-use crate::judge::Judge;
+use crate::pattern_budget::{MAX_BYTES, MAX_FOLDERS, MAX_PATTERNS, take_room};
+use crate::read_access::ReadAccess;
 
-/// Bytes of one file.
-pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
-/// Plain patterns of all files that one walk reads; each takes half a kilobyte in memory.
-pub(crate) const MAX_PATTERNS: usize = 100_000;
-/// For how many plain patterns one counts that is compiled to a regular expression.
-const COMPILED: usize = 10;
-/// Folders without rules of their own that are remembered, before the walk forgets them and looks again.
-pub(crate) const MAX_FOLDERS: usize = 10_000;
 /// Problems that are kept: the others say the same.
 const MAX_PROBLEMS: usize = 20;
 /// Bytes of a configuration of Git, and of its files that hold one path.
@@ -33,17 +26,17 @@ const MAX_CONFIG: u64 = 256 * 1024;
 /// The ignore files that count for one walk. Each is read when the walk comes to something beside it.
 pub struct IgnoreFiles {
     root: PathBuf,
-    judge: Arc<Judge>,
+    judge: Arc<ReadAccess>,
     /// Of the user, for all repositories (`core.excludesFile`).
     global: Gitignore,
-    known: Mutex<Known>,
+    known: Mutex<IgnoreState>,
 }
 
-struct Known {
+struct IgnoreState {
     /// What counts in a folder; `None` where nothing does.
-    folders: HashMap<PathBuf, Option<Arc<Level>>>,
+    folders: HashMap<PathBuf, Option<Arc<IgnoreLevel>>>,
     /// Of the folders above the root.
-    above: Option<Arc<Level>>,
+    above: Option<Arc<IgnoreLevel>>,
     /// How many more plain patterns may be kept.
     room: usize,
     problems: Vec<String>,
@@ -51,8 +44,8 @@ struct Known {
 }
 
 /// The ignore files of one folder that has any, or that is a repository, and those above.
-struct Level {
-    above: Option<Arc<Level>>,
+struct IgnoreLevel {
+    above: Option<Arc<IgnoreLevel>>,
     ignore: Gitignore,
     git_ignore: Gitignore,
     git_exclude: Gitignore,
@@ -64,8 +57,8 @@ impl IgnoreFiles {
     /// above `root`. Blocks.
     ///
     /// `judge` is asked about files that are reached through links.
-    pub fn new(root: &Path, cwd: &Path, judge: Arc<Judge>) -> Self {
-        let known = Known {
+    pub fn new(root: &Path, cwd: &Path, judge: Arc<ReadAccess>) -> Self {
+        let known = IgnoreState {
             folders: HashMap::new(),
             above: None,
             room: MAX_PATTERNS,
@@ -117,11 +110,11 @@ impl IgnoreFiles {
         self.note_in(path, problem, &mut self.lock());
     }
 
-    fn level_of(&self, folder: &Path) -> Option<Arc<Level>> {
+    fn level_of(&self, folder: &Path) -> Option<Arc<IgnoreLevel>> {
         self.level_in(folder, &mut self.lock())
     }
 
-    fn level_in(&self, folder: &Path, known: &mut Known) -> Option<Arc<Level>> {
+    fn level_in(&self, folder: &Path, known: &mut IgnoreState) -> Option<Arc<IgnoreLevel>> {
         if let Some(level) = known.folders.get(folder) {
             return level.clone();
         }
@@ -139,7 +132,12 @@ impl IgnoreFiles {
     }
 
     /// What counts in a folder, given what counts above it.
-    fn level(&self, folder: &Path, above: Option<Arc<Level>>, known: &mut Known) -> Option<Arc<Level>> {
+    fn level(
+        &self,
+        folder: &Path,
+        above: Option<Arc<IgnoreLevel>>,
+        known: &mut IgnoreState,
+    ) -> Option<Arc<IgnoreLevel>> {
         let repository = repository(folder);
         let ignore = self.rules(folder, &folder.join(".ignore"), known);
         let git_ignore = self.rules(folder, &folder.join(".gitignore"), known);
@@ -150,7 +148,7 @@ impl IgnoreFiles {
         if repository.is_none() && ignore.is_none() && git_ignore.is_none() && git_exclude.is_none() {
             return above;
         }
-        Some(Arc::new(Level {
+        Some(Arc::new(IgnoreLevel {
             above,
             ignore: ignore.unwrap_or_else(Gitignore::empty),
             git_ignore: git_ignore.unwrap_or_else(Gitignore::empty),
@@ -160,7 +158,7 @@ impl IgnoreFiles {
     }
 
     /// The rules of one file, relative to `folder`; `None` when there is none that can be used.
-    fn rules(&self, folder: &Path, file: &Path, known: &mut Known) -> Option<Gitignore> {
+    fn rules(&self, folder: &Path, file: &Path, known: &mut IgnoreState) -> Option<Gitignore> {
         match self.read(file, known).map(|bytes| parse(folder, &bytes, &mut known.room))? {
             Ok(rules) => Some(rules),
             Err(problem) => {
@@ -170,7 +168,7 @@ impl IgnoreFiles {
         }
     }
 
-    fn read(&self, file: &Path, known: &mut Known) -> Option<Vec<u8>> {
+    fn read(&self, file: &Path, known: &mut IgnoreState) -> Option<Vec<u8>> {
         let link = match files::facts(file) {
             Ok(Some(_)) => file.to_owned(),
             // A link, at the end or on the way: what it leads to may not be for this caller.
@@ -190,18 +188,18 @@ impl IgnoreFiles {
         }
     }
 
-    fn note_in(&self, file: &Path, problem: &str, known: &mut Known) {
+    fn note_in(&self, file: &Path, problem: &str, known: &mut IgnoreState) {
         if known.problems.len() < MAX_PROBLEMS && self.judge.may_read(file, false, &mut known.exclusions) {
             known.problems.push(format!("{}: {problem}", file.display()));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, IgnoreState> {
         self.known.lock().expect("no code panics while it holds this lock")
     }
 }
 
-impl Level {
+impl IgnoreLevel {
     fn has_patterns(&self) -> bool {
         [&self.ignore, &self.git_ignore, &self.git_exclude].iter().any(|rules| !rules.is_empty())
     }
@@ -216,32 +214,6 @@ fn parse(folder: &Path, text: &[u8], room: &mut usize) -> Result<Gitignore, Stri
         let _ = builder.add_line(None, line);
     }
     builder.build().map_err(|_| "it is not used: its patterns are too complex together".to_owned())
-}
-
-/// Takes room for the patterns of a text.
-///
-/// # Errors
-/// There are more of them than there is room for; in words for people.
-pub(crate) fn take_room(text: &[u8], room: &mut usize) -> Result<(), String> {
-    let lines = text.split(|byte| *byte == b'\n').filter(|line| !matches!(line.first(), None | Some(b'#')));
-    match room.checked_sub(lines.map(cost).sum()) {
-        Some(rest) => {
-            *room = rest;
-            Ok(())
-        }
-        None => Err(format!(
-            "it has too many patterns for the memory that ignore files may take; one with wildcards counts as \
-             {COMPILED} without"
-        )),
-    }
-}
-
-/// Names, paths and endings such as `*.log` are looked up; all else is compiled.
-fn cost(pattern: &[u8]) -> usize {
-    let plain = pattern.strip_prefix(b"!").unwrap_or(pattern);
-    let plain = plain.strip_prefix(b"**/").unwrap_or(plain);
-    let plain = plain.strip_prefix(b"*.").unwrap_or(plain);
-    if plain.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{' | b'\\')) { COMPILED } else { 1 }
 }
 
 /// Whether a folder is a repository of Git or Jujutsu, and where the files of Git are that all its work trees share.

@@ -1,31 +1,40 @@
-//! What built-in tools and plugins both need of the system.
+//! Access to the system that built-in tools and plugins share: processes, files and the web.
 //!
-//! [`process`] runs programs, with an [`environment`] of its own and output [`kept`] within bounds;
-//! [`files`] resolves and opens paths and [`replace`] writes them, but for those that [`exclude`] keeps from tools;
-//! [`judge`] says which of them a call may read; [`tree`] walks folders, and [`ignore_files`] says what is passed over;
-//! [`shell_grammar`] says what a command line needs leave for; [`http`] makes requests to the web;
-//! [`own_file`] keeps small lists; [`file_systems`] tells which ones do not tell what changes.
+//! - Processes: [`process`] runs programs in an [`environment`] of their own, confined by the [`sandbox`], and keeps their
+//!   output within bounds ([`output_buffer`]). [`process_registry`] records which call started a process, [`tool_mark`]
+//!   marks every process of a tool, [`descendants`] finds them all, and [`stderr_log`] logs the stderr of servers.
+//! - Commands: [`shell_grammar`] reads a command line and lists the permissions that it needs.
+//! - Files: [`files`] resolves and opens paths, [`replace`] writes them atomically, [`file_needs`] lists the permissions for
+//!   them, [`exclude`] reads `.aiexclude` and `.toolignore`, and [`read_access`] tells which files a call may read.
+//!   [`tree`] walks folders and skips files named by [`ignore_files`].
+//! - Changes of files: [`stamps`] for cached results, [`times`] and [`folders`] for walks and watchers, and
+//!   [`file_systems`] for those that report no changes or do not answer.
+//! - [`http`] makes requests to the web; [`state_file`] saves small JSON files of the daemon's own.
 
-pub mod chatter;
 pub mod descendants;
 pub mod environment;
+pub mod output_buffer;
+pub mod process;
+pub mod process_registry;
+pub mod sandbox;
+pub mod stderr_log;
+mod terminal;
+pub mod tool_mark;
+
+pub mod shell_grammar;
+
 pub mod exclude;
+pub mod file_needs;
 pub mod file_systems;
 pub mod files;
 pub mod folders;
-pub mod http;
 pub mod ignore_files;
-pub mod judge;
-pub mod kept;
-pub mod own_file;
-pub mod process;
+mod pattern_budget;
+pub mod read_access;
 pub mod replace;
-pub mod sandbox;
-pub mod shell_grammar;
 pub mod stamps;
-pub mod started;
-
-mod terminal;
+pub mod state_file;
 pub mod times;
 pub mod tree;
-mod utf8;
+
+pub mod http;

@@ -1,11 +1,11 @@
-//! Runs programs, and leaves nothing of them behind.
+//! Runs programs and kills every process that they leave behind.
 //!
-//! [`run`] is for those that end; [`talk`] for those that are talked with; [`keeper`] for when the daemon is killed.
+//! [`run`] runs a program to its end. [`piped_child`] starts a server that you talk to over pipes. The [`reaper`] process
+//! kills what still runs when the daemon itself is killed.
 
-pub mod keeper;
 pub mod launch;
-pub mod talk;
-pub mod tool_mark;
+pub mod piped_child;
+pub mod reaper;
 
 mod pipe;
 
@@ -29,16 +29,17 @@ use toold_proto::shell::TerminalSize;
 
 use crate::descendants;
 use crate::environment::Environment;
-use crate::kept::Kept;
-use crate::process::keeper::Ward;
-use crate::process::pipe::{Pipe, read_either};
+use crate::output_buffer::OutputBuffer;
+use crate::process::pipe::{OutputPipe, read_either};
+use crate::process::reaper::Ward;
+use crate::process_registry::{StartedFor, TrackedProcess};
 use crate::sandbox::Confinement;
-use crate::started::{Known, StartedFor};
 use crate::terminal;
+use crate::tool_mark;
 
 /// A program to run.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub struct ProcessCommand {
     /// A path, or a name that is looked for in the absolute folders of the environment's `PATH`.
     pub program: OsString,
     pub args: Vec<OsString>,
@@ -62,7 +63,7 @@ pub struct Command {
     pub started_for: Option<StartedFor>,
 }
 
-impl Command {
+impl ProcessCommand {
     pub fn new(program: impl Into<OsString>, cwd: impl Into<PathBuf>, environment: Environment) -> Self {
         Self {
             program: program.into(),
@@ -94,20 +95,20 @@ impl Command {
 
 /// What became of a program.
 #[derive(Debug)]
-pub struct Finished {
-    pub ending: Ending,
+pub struct ProcessOutput {
+    pub ending: ProcessEnding,
     /// The exit code; `None` when a signal ended it.
     pub code: Option<i32>,
     pub signal: Option<i32>,
-    pub stdout: Kept,
-    pub stderr: Kept,
+    pub stdout: OutputBuffer,
+    pub stderr: OutputBuffer,
     /// It left processes of its group behind, which were ended.
     pub left_behind: bool,
     pub duration: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ProcessEnding {
     /// By itself.
     Exited,
     TimedOut,
@@ -143,12 +144,12 @@ const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// future kills at once.
 ///
 /// # Errors
-/// When the program cannot be started. A program that fails is no error: see [`Finished`].
+/// When the program cannot be started. A program that fails is no error: see [`ProcessOutput`].
 pub async fn run(
-    mut command: Command,
+    mut command: ProcessCommand,
     cancel: &CancellationToken,
     on_output: impl FnMut(Stream, &str),
-) -> Result<Finished, StartError> {
+) -> Result<ProcessOutput, StartError> {
     let input = command.stdin.take().map(|bytes| {
         let (sender, receiver) = mpsc::channel(1);
         // There is room for one, and it is the only one.
@@ -164,18 +165,18 @@ pub async fn run(
 /// # Errors
 /// As [`run`].
 pub async fn run_with_input(
-    command: Command,
+    command: ProcessCommand,
     input: Option<mpsc::Receiver<Vec<u8>>>,
     cancel: &CancellationToken,
     mut on_output: impl FnMut(Stream, &str),
-) -> Result<Finished, StartError> {
+) -> Result<ProcessOutput, StartError> {
     let started = Instant::now();
-    let Command { timeout, grace, keep, .. } = command;
+    let ProcessCommand { timeout, grace, keep, .. } = command;
     let mut running = start(command, input)?;
-    let mut stdout = Pipe::new(Stream::Stdout, running.stdout.take(), keep);
-    let mut stderr = Pipe::new(Stream::Stderr, running.stderr.take(), keep);
+    let mut stdout = OutputPipe::new(Stream::Stdout, running.stdout.take(), keep);
+    let mut stderr = OutputPipe::new(Stream::Stderr, running.stderr.take(), keep);
 
-    let mut ending = Ending::Exited;
+    let mut ending = ProcessEnding::Exited;
     let far = started + FAR;
     let time = Deadline::after(timeout.unwrap_or(FAR));
     let mut kill_at = far;
@@ -186,18 +187,18 @@ pub async fn run_with_input(
             break;
         }
         let drained = exited.map_or(far, |at| match ending {
-            Ending::Exited => (at.max(last_output) + QUIET).min(at + DRAIN),
-            Ending::TimedOut | Ending::Cancelled => at + DRAIN_ENDED,
+            ProcessEnding::Exited => (at.max(last_output) + QUIET).min(at + DRAIN),
+            ProcessEnding::TimedOut | ProcessEnding::Cancelled => at + DRAIN_ENDED,
         });
         tokio::select! {
             biased;
-            () = cancel.cancelled(), if ending == Ending::Exited && exited.is_none() => {
-                ending = Ending::Cancelled;
+            () = cancel.cancelled(), if ending == ProcessEnding::Exited && exited.is_none() => {
+                ending = ProcessEnding::Cancelled;
                 running.signal_all(Signal::TERM).await;
                 kill_at = Instant::now() + grace;
             }
-            () = time.over(), if timeout.is_some() && ending == Ending::Exited && exited.is_none() => {
-                ending = Ending::TimedOut;
+            () = time.over(), if timeout.is_some() && ending == ProcessEnding::Exited && exited.is_none() => {
+                ending = ProcessEnding::TimedOut;
                 running.signal_all(Signal::TERM).await;
                 kill_at = Instant::now() + grace;
             }
@@ -214,24 +215,24 @@ pub async fn run_with_input(
     }
     stdout.finish(&mut on_output);
     stderr.finish(&mut on_output);
-    if ending != Ending::Exited {
+    if ending != ProcessEnding::Exited {
         running.signal_all(Signal::KILL).await;
     }
     let status = running.reap().await;
     let left_behind = running.end_rest().await;
     use std::os::unix::process::ExitStatusExt;
-    Ok(Finished {
+    Ok(ProcessOutput {
         ending,
         code: status.and_then(|status| status.code()),
         signal: status.and_then(|status| status.signal()),
         stdout: stdout.kept,
         stderr: stderr.kept,
-        left_behind: left_behind && ending == Ending::Exited,
+        left_behind: left_behind && ending == ProcessEnding::Exited,
         duration: started.elapsed(),
     })
 }
 
-fn start(command: Command, input: Option<mpsc::Receiver<Vec<u8>>>) -> Result<Running, StartError> {
+fn start(command: ProcessCommand, input: Option<mpsc::Receiver<Vec<u8>>>) -> Result<RunningProcess, StartError> {
     if let Some(size) = command.terminal.clone() {
         return start_at_terminal(command, size, input);
     }
@@ -247,16 +248,16 @@ fn start(command: Command, input: Option<mpsc::Receiver<Vec<u8>>>) -> Result<Run
             }
         })
     });
-    running.stdout = running.child.stdout.take().map(|stdout| Box::new(stdout) as Output);
-    running.stderr = running.child.stderr.take().map(|stderr| Box::new(stderr) as Output);
+    running.stdout = running.child.stdout.take().map(|stdout| Box::new(stdout) as ProcessStream);
+    running.stderr = running.child.stderr.take().map(|stderr| Box::new(stderr) as ProcessStream);
     Ok(running)
 }
 
 fn start_at_terminal(
-    command: Command,
+    command: ProcessCommand,
     size: watch::Receiver<TerminalSize>,
     input: Option<mpsc::Receiver<Vec<u8>>>,
-) -> Result<Running, StartError> {
+) -> Result<RunningProcess, StartError> {
     let program = command.program.display().to_string();
     let started_for = command.started_for.clone();
     let Prepared { mut system, mark, ward } = prepare(&command)?;
@@ -266,27 +267,27 @@ fn start_at_terminal(
     let start = || terminal::spawn(system, size, input);
     let spawned = start_for(started_for, start, |spawned| spawned.child.id());
     let (spawned, known) = spawned.map_err(|source| StartError::System { program, source })?;
-    let mut running = Running::new(spawned.child, mark, known, ward);
+    let mut running = RunningProcess::new(spawned.child, mark, known, ward);
     running.writer = Some(spawned.writer);
     running.stdout = Some(Box::new(spawned.output));
     Ok(running)
 }
 
 /// With pipes for what it writes, which are still with the child.
-fn spawn(command: Command, stdin: Stdio) -> Result<Running, StartError> {
+fn spawn(command: ProcessCommand, stdin: Stdio) -> Result<RunningProcess, StartError> {
     let program = command.program.display().to_string();
     let Prepared { mut system, mark, ward } = prepare(&command)?;
     system.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let spawned = start_for(command.started_for, || system.spawn(), Child::id);
     let (child, known) = spawned.map_err(|source| StartError::System { program, source })?;
-    Ok(Running::new(child, mark, known, ward))
+    Ok(RunningProcess::new(child, mark, known, ward))
 }
 
 fn start_for<T>(
     started_for: Option<StartedFor>,
     spawn: impl FnOnce() -> std::io::Result<T>,
     pid_of: impl FnOnce(&T) -> Option<u32>,
-) -> std::io::Result<(T, Option<Known>)> {
+) -> std::io::Result<(T, Option<TrackedProcess>)> {
     match started_for {
         Some(started_for) => started_for.start(spawn, pid_of),
         None => Ok((spawn()?, None)),
@@ -299,7 +300,7 @@ struct Prepared {
     ward: Ward,
 }
 
-fn prepare(command: &Command) -> Result<Prepared, StartError> {
+fn prepare(command: &ProcessCommand) -> Result<Prepared, StartError> {
     let program = command.program.display().to_string();
     if !command.cwd.is_dir() {
         return Err(StartError::NoFolder(command.cwd.clone()));
@@ -349,33 +350,24 @@ fn prepare(command: &Command) -> Result<Prepared, StartError> {
     Ok(Prepared { system, mark, ward })
 }
 
-fn find_program(command: &Command) -> Option<PathBuf> {
-    let program = Path::new(&command.program);
-    if program.components().count() > 1 || program.is_absolute() {
-        let path = command.cwd.join(program);
-        return is_program(&path).then_some(path);
-    }
+/// The program's path. A name without a slash is looked up in the absolute folders of the environment's `PATH`: a relative
+/// one would let the working folder decide what a name means.
+fn find_program(command: &ProcessCommand) -> Option<PathBuf> {
     let path = command.environment.get("PATH").unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
-    std::env::split_paths(path)
-        // A relative one would let the working folder say what a name means.
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(program))
-        .find(|path| !program.as_os_str().is_empty() && is_program(path))
+    let folders = std::env::join_paths(std::env::split_paths(path).filter(|folder| folder.is_absolute())).ok()?;
+    // Without any folder the library looks in the daemon's own working folder, and finds a relative path.
+    which::which_in(&command.program, Some(folders), &command.cwd).ok().filter(|path| path.is_absolute())
 }
 
-fn is_program(path: &Path) -> bool {
-    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
-}
-
-type Output = Box<dyn AsyncRead + Send + Sync + Unpin>;
+type ProcessStream = Box<dyn AsyncRead + Send + Sync + Unpin>;
 
 /// A program that runs, and its process group. Dropped early, it is killed.
-struct Running {
+struct RunningProcess {
     /// Before the child, which may be waited for when it is dropped.
-    known: Option<Known>,
+    known: Option<TrackedProcess>,
     child: Child,
-    stdout: Option<Output>,
-    stderr: Option<Output>,
+    stdout: Option<ProcessStream>,
+    stderr: Option<ProcessStream>,
     exit: Exit,
     pid: Pid,
     mark: String,
@@ -386,8 +378,8 @@ struct Running {
     _ward: Ward,
 }
 
-impl Running {
-    fn new(child: Child, mark: String, known: Option<Known>, ward: Ward) -> Self {
+impl RunningProcess {
+    fn new(child: Child, mark: String, known: Option<TrackedProcess>, ward: Ward) -> Self {
         let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
         let pid = pid.expect("a child that nobody waited for has an id");
         ward.started(pid);
@@ -450,7 +442,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         if let Some(writer) = &self.writer {
             writer.abort();

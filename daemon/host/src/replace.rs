@@ -62,7 +62,7 @@ pub fn replace(resolved: &Path, content: &[u8], expected: Expected<'_>) -> Resul
     let (Some(parent), Some(name)) = (resolved.parent(), resolved.file_name()) else {
         return Err(OpenError::Folder(resolved.to_owned()).into());
     };
-    let target = Target(FolderEntry { folder: make_folders(parent)?, name, path: resolved });
+    let target = ReplaceTarget(FolderEntry { folder: make_folders(parent)?, name, path: resolved });
     let old = target.stat()?;
     match (expected, &old) {
         (Expected::Absent, None) => target.create(content),
@@ -85,7 +85,7 @@ pub fn remove(resolved: &Path, file: &File) -> Result<(), ReplaceError> {
     let (Some(parent), Some(name)) = (resolved.parent(), resolved.file_name()) else {
         return Err(OpenError::Folder(resolved.to_owned()).into());
     };
-    let target = Target(FolderEntry { folder: open_folder(parent)?, name, path: resolved });
+    let target = ReplaceTarget(FolderEntry { folder: open_folder(parent)?, name, path: resolved });
     match target.stat()? {
         Some(old) if target.is_same(file, &old)? => {}
         _ => return Err(ReplaceError::Changed(resolved.to_owned())),
@@ -96,9 +96,9 @@ pub fn remove(resolved: &Path, file: &File) -> Result<(), ReplaceError> {
 }
 
 /// Where a file is written, or was removed from.
-struct Target<'a>(FolderEntry<'a>);
+struct ReplaceTarget<'a>(FolderEntry<'a>);
 
-impl Target<'_> {
+impl ReplaceTarget<'_> {
     /// What is there; an error when it is no regular file.
     fn stat(&self) -> Result<Option<Stat>, ReplaceError> {
         let stat = self.0.stat()?;
@@ -216,7 +216,7 @@ struct Temporary<'a> {
 }
 
 impl<'a> Temporary<'a> {
-    fn make(target: &'a Target<'_>, mode: Mode) -> Result<Self, ReplaceError> {
+    fn make(target: &'a ReplaceTarget<'_>, mode: Mode) -> Result<Self, ReplaceError> {
         let folder = target.0.folder.as_fd();
         let path = target.0.path.parent().unwrap_or(Path::new("/"));
         #[cfg(target_os = "linux")]

@@ -25,7 +25,7 @@ use crate::exclude::Exclusions;
 ///
 /// The later a mode comes, the stricter it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
+pub enum ConfinementMode {
     /// Programs are not confined.
     #[default]
     Off,
@@ -39,8 +39,8 @@ pub enum Mode {
 
 /// What the configuration says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    pub mode: Mode,
+pub struct SandboxRules {
+    pub mode: ConfinementMode,
     /// Whether programs reach the network, which they always do in the mode `Guard`. Other programs of this machine
     /// that listen on a Unix socket, such as this daemon, they never reach in the stricter modes.
     pub network: bool,
@@ -56,9 +56,9 @@ pub struct Rules {
 /// One for each daemon. Its rules may be replaced while programs run, which keep those that they began with.
 #[derive(Debug, Default)]
 pub struct Sandbox {
-    rules: Mutex<Arc<Rules>>,
+    rules: Mutex<Arc<SandboxRules>>,
     /// Of projects that are trusted and say something.
-    of_projects: Mutex<Arc<BTreeMap<PathBuf, Rules>>>,
+    of_projects: Mutex<Arc<BTreeMap<PathBuf, SandboxRules>>>,
     /// Some rules eased, once.
     eased: AtomicBool,
 }
@@ -66,7 +66,7 @@ pub struct Sandbox {
 /// The sandbox that is configured cannot be given, so nothing runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing is run: the sandbox that the configuration asks for cannot be had: {0}")]
-pub struct Refused(pub String);
+pub struct SandboxUnavailable(pub String);
 
 /// What holds for one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub struct Confinement {
     pub protected: Vec<PathBuf>,
     /// What it finds empty.
     pub masked: Vec<PathBuf>,
-    /// For people and models, as [`Rules::describe`].
+    /// For people and models, as [`SandboxRules::describe`].
     pub words: String,
 }
 
@@ -100,7 +100,7 @@ const DEEP_SECRETS: [&str; 8] = [
 ];
 const CONTROL_FILES: [&str; 4] = [".toold", ".hygge", ".aiexclude", ".toolignore"];
 
-impl Mode {
+impl ConfinementMode {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -111,17 +111,17 @@ impl Mode {
     }
 }
 
-impl Rules {
+impl SandboxRules {
     /// Tries whether this system gives what is asked for, by confining a program that does nothing. Blocks for
     /// some milliseconds.
     ///
     /// # Errors
     /// What is missing, in words for people.
     pub fn try_out(&self) -> Result<(), String> {
-        if self.mode == Mode::Off {
+        if self.mode == ConfinementMode::Off {
             return Ok(());
         }
-        let guard = self.mode == Mode::Guard;
+        let guard = self.mode == ConfinementMode::Guard;
         let confinement = Confinement { guard, network: self.network, ..Confinement::default() };
         confinement.try_out("/bin/true", &[])?;
         if !self.ease {
@@ -136,9 +136,11 @@ impl Rules {
     pub fn describe(&self) -> Option<String> {
         let network = if self.network { "network" } else { "no network" };
         match self.mode {
-            Mode::Off => None,
-            Mode::Guard => Some(self.mode.as_str().to_owned()),
-            Mode::ReadOnly | Mode::WorkspaceWrite => Some(format!("{}, {network}", self.mode.as_str())),
+            ConfinementMode::Off => None,
+            ConfinementMode::Guard => Some(self.mode.as_str().to_owned()),
+            ConfinementMode::ReadOnly | ConfinementMode::WorkspaceWrite => {
+                Some(format!("{}, {network}", self.mode.as_str()))
+            }
         }
     }
 
@@ -148,15 +150,18 @@ impl Rules {
         rules.refused = self.refused.clone().or_else(|| by.refused.clone());
         match (self.mode, by.mode) {
             // Of the network and of folders these two say nothing.
-            (_, Mode::Off | Mode::Guard) => rules.mode = self.mode.max(by.mode),
-            (Mode::Off | Mode::Guard, _) => {
+            (_, ConfinementMode::Off | ConfinementMode::Guard) => rules.mode = self.mode.max(by.mode),
+            (ConfinementMode::Off | ConfinementMode::Guard, _) => {
                 rules = Self { refused: rules.refused, home: rules.home, ..by.clone() };
             }
-            (Mode::ReadOnly | Mode::WorkspaceWrite, Mode::ReadOnly | Mode::WorkspaceWrite) => {
+            (
+                ConfinementMode::ReadOnly | ConfinementMode::WorkspaceWrite,
+                ConfinementMode::ReadOnly | ConfinementMode::WorkspaceWrite,
+            ) => {
                 rules.network = self.network && by.network;
                 rules.ease = self.ease || by.ease;
-                if by.mode == Mode::ReadOnly {
-                    rules.mode = Mode::ReadOnly;
+                if by.mode == ConfinementMode::ReadOnly {
+                    rules.mode = ConfinementMode::ReadOnly;
                     rules.writable.clear();
                 }
             }
@@ -166,29 +171,29 @@ impl Rules {
 
     /// Whether what runs can neither change nor send anything, and the configuration trusts that.
     pub fn eases(&self) -> bool {
-        self.ease && self.refused.is_none() && self.mode == Mode::ReadOnly && !self.network
+        self.ease && self.refused.is_none() && self.mode == ConfinementMode::ReadOnly && !self.network
     }
 }
 
 impl Sandbox {
-    pub fn replace(&self, rules: Rules) {
+    pub fn replace(&self, rules: SandboxRules) {
         self.eased.fetch_or(rules.eases(), Ordering::Relaxed);
         *self.lock() = Arc::new(rules);
     }
 
     /// Replaces the rules of all projects, by their real paths: they make the user's stricter in sessions there.
-    pub fn replace_projects(&self, rules: BTreeMap<PathBuf, Rules>) {
+    pub fn replace_projects(&self, rules: BTreeMap<PathBuf, SandboxRules>) {
         self.eased.fetch_or(rules.values().any(|rules| rules.ease), Ordering::Relaxed);
         *self.of_projects.lock().expect("no code panics while it holds this lock") = Arc::new(rules);
     }
 
     /// The user's.
-    pub fn rules(&self) -> Arc<Rules> {
+    pub fn rules(&self) -> Arc<SandboxRules> {
         self.lock().clone()
     }
 
     /// Those that hold in a session of a project.
-    pub fn rules_in(&self, project: &Path) -> Arc<Rules> {
+    pub fn rules_in(&self, project: &Path) -> Arc<SandboxRules> {
         let of_projects = self.of_projects.lock().expect("no code panics while it holds this lock").clone();
         match of_projects.get(project) {
             Some(own) => Arc::new(self.rules().tightened(own)),
@@ -202,7 +207,7 @@ impl Sandbox {
         self.eased.load(Ordering::Relaxed) && !self.rules_in(project).eases()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Arc<Rules>> {
+    fn lock(&self) -> MutexGuard<'_, Arc<SandboxRules>> {
         self.rules.lock().expect("no code panics while it holds this lock")
     }
 
@@ -210,13 +215,13 @@ impl Sandbox {
     ///
     /// # Errors
     /// When the sandbox is configured and cannot be had.
-    pub fn confine(&self, cx: &Cx) -> Result<Option<Confinement>, Refused> {
+    pub fn confine(&self, cx: &Cx) -> Result<Option<Confinement>, SandboxUnavailable> {
         let rules = self.rules_in(cx.session.project());
-        if rules.mode == Mode::Off && rules.refused.is_none() {
+        if rules.mode == ConfinementMode::Off && rules.refused.is_none() {
             return Ok(None);
         }
         if let Some(why) = &rules.refused {
-            return Err(Refused(why.clone()));
+            return Err(SandboxUnavailable(why.clone()));
         }
         let home = rules.home.as_deref();
         // As for reads without leave: of the home folder and what lies above it too much would be given.
@@ -225,12 +230,12 @@ impl Sandbox {
         let places: Vec<&PathBuf> = places.iter().filter(|path| !is_wide(path)).collect();
         let policy = cx.engine.policy.load();
         let words = rules.describe().unwrap_or_default();
-        if rules.mode == Mode::Guard {
+        if rules.mode == ConfinementMode::Guard {
             return Ok(Some(Confinement { words, ..Confinement::guarding(&policy, &cx.session.places()) }));
         }
         let network = rules.network;
         let mut confinement = Confinement { network, needs_scope: rules.eases(), words, ..Confinement::default() };
-        if rules.mode == Mode::WorkspaceWrite {
+        if rules.mode == ConfinementMode::WorkspaceWrite {
             confinement.writable = places.iter().map(|path| (*path).clone()).chain(rules.writable.clone()).collect();
             let mut control = control_places(&policy, &confinement.writable);
             control.retain(|path| confinement.writable.iter().any(|place| path.starts_with(place)));
@@ -345,14 +350,14 @@ impl Confinement {
 mod tests {
     use super::*;
 
-    fn rules(mode: Mode, network: bool, ease: bool) -> Rules {
-        let writable = if mode == Mode::WorkspaceWrite { vec!["/own".into()] } else { Vec::new() };
-        Rules { mode, network, ease, writable, ..Rules::default() }
+    fn rules(mode: ConfinementMode, network: bool, ease: bool) -> SandboxRules {
+        let writable = if mode == ConfinementMode::WorkspaceWrite { vec!["/own".into()] } else { Vec::new() };
+        SandboxRules { mode, network, ease, writable, ..SandboxRules::default() }
     }
 
     #[test]
     fn a_project_makes_the_rules_stricter_and_never_looser() {
-        use Mode::{Guard, Off, ReadOnly, WorkspaceWrite};
+        use ConfinementMode::{Guard, Off, ReadOnly, WorkspaceWrite};
         let strictness = |mode| [Off, Guard, WorkspaceWrite, ReadOnly].iter().position(|known| *known == mode);
         let modes = [Off, Guard, ReadOnly, WorkspaceWrite];
         for (mode, of_project) in modes.iter().flat_map(|mode| modes.map(|of_project| (*mode, of_project))) {
@@ -376,16 +381,16 @@ mod tests {
 
     #[test]
     fn a_sandbox_that_a_project_asks_for_and_cannot_have_lets_nothing_run() {
-        let own = Rules { refused: Some("no".into()), ..rules(Mode::ReadOnly, false, false) };
-        assert_eq!(Rules::default().tightened(&own).refused.as_deref(), Some("no"));
-        assert_eq!(rules(Mode::WorkspaceWrite, true, false).tightened(&own).refused.as_deref(), Some("no"));
+        let own = SandboxRules { refused: Some("no".into()), ..rules(ConfinementMode::ReadOnly, false, false) };
+        assert_eq!(SandboxRules::default().tightened(&own).refused.as_deref(), Some("no"));
+        assert_eq!(rules(ConfinementMode::WorkspaceWrite, true, false).tightened(&own).refused.as_deref(), Some("no"));
     }
 
     #[test]
     fn a_session_elsewhere_has_the_users_rules() {
         let sandbox = Sandbox::default();
-        sandbox.replace_projects([("/p".into(), rules(Mode::ReadOnly, false, false))].into());
-        assert_eq!(sandbox.rules_in(Path::new("/p")).mode, Mode::ReadOnly);
-        assert_eq!(sandbox.rules_in(Path::new("/p/q")).mode, Mode::Off);
+        sandbox.replace_projects([("/p".into(), rules(ConfinementMode::ReadOnly, false, false))].into());
+        assert_eq!(sandbox.rules_in(Path::new("/p")).mode, ConfinementMode::ReadOnly);
+        assert_eq!(sandbox.rules_in(Path::new("/p/q")).mode, ConfinementMode::Off);
     }
 }

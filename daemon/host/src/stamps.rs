@@ -12,7 +12,8 @@ use toold_engine::need::Need;
 use toold_proto::tool::Category;
 
 use crate::exclude::Exclusions;
-use crate::files::{may_be_folder, resolve};
+use crate::file_needs::may_be_folder;
+use crate::files::resolve;
 
 /// A change that comes later than this after another has other times, on every file system that we know.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -121,16 +122,16 @@ mod tests {
 
     use super::*;
 
-    struct Place {
+    struct StampedFile {
         _folder: tempfile::TempDir,
         path: std::path::PathBuf,
     }
 
-    fn place(content: &str) -> Place {
+    fn place(content: &str) -> StampedFile {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap().join("file");
         write(&path, content).unwrap();
-        Place { _folder: folder, path }
+        StampedFile { _folder: folder, path }
     }
 
     fn read(path: &Path) -> FileStamp {
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn a_need_stands_until_its_path_leads_elsewhere_or_is_excluded() {
         let place = place("one");
-        let need = crate::files::read_need(&place.path, &mut Exclusions::default());
+        let need = crate::file_needs::read_need(&place.path, &mut Exclusions::default());
         assert!(Disk.stands(&need));
         std::fs::create_dir(place.path.with_file_name(".git")).unwrap();
         write(place.path.with_file_name(".aiexclude"), "file\n").unwrap();

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, open, statat};
 
 /// Seconds since 1970 and nanoseconds, as the file system keeps them. Files of which nothing is known come first.
-pub type Changed = (i64, i64);
+pub type ModifiedTime = (i64, i64);
 
 /// Asks in a folder that is held open: a walk comes to many files of one folder, and the system need not look each name on
 /// the way to it up again.
 #[derive(Debug, Default)]
-pub struct Times {
+pub struct FileTimes {
     folder: Option<(PathBuf, OwnedFd)>,
 }
 
-impl Times {
+impl FileTimes {
     /// When the file, or the link that lies there, was changed last; `None` when that cannot be told.
-    pub fn of(&mut self, file: &Path) -> Option<Changed> {
+    pub fn of(&mut self, file: &Path) -> Option<ModifiedTime> {
         let (parent, name) = file.parent().zip(file.file_name())?;
         // As text: a walk names one folder in one way, and paths are compared by their parts.
         if self.folder.as_ref().is_none_or(|(known, _)| known.as_os_str() != parent.as_os_str()) {
@@ -48,7 +48,7 @@ mod tests {
     fn each_file_has_its_own_time() {
         let dir = tempfile::tempdir().unwrap();
         let (one, two) = (dir.path().join("one"), dir.path().join("two"));
-        let mut times = Times::default();
+        let mut times = FileTimes::default();
         for (folder, seconds) in [(&one, 100), (&two, 200)] {
             create_dir(folder).unwrap();
             touch(&folder.join("a"), seconds);

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toold_host::descendants::{OWNER, end_leftovers, owner};
 use toold_host::environment::Environment;
-use toold_host::process::{Command, Ending, Finished, StartError, run, run_with_input};
+use toold_host::process::{ProcessCommand, ProcessEnding, ProcessOutput, StartError, run, run_with_input};
 use toold_proto::call::Stream;
 use toold_proto::shell::TerminalSize;
 
@@ -16,10 +16,10 @@ fn environment() -> Environment {
     Environment::inherited(std::env::vars_os())
 }
 
-async fn shell(line: &str) -> (Finished, Vec<(Stream, String)>) {
+async fn shell(line: &str) -> (ProcessOutput, Vec<(Stream, String)>) {
     let folder = tempfile::tempdir().unwrap();
     let mut heard = Vec::new();
-    let command = Command::shell(line, folder.path(), environment());
+    let command = ProcessCommand::shell(line, folder.path(), environment());
     let cancel = CancellationToken::new();
     let finished = run(command, &cancel, |stream, text| heard.push((stream, text.to_owned()))).await.unwrap();
     (finished, heard)
@@ -41,11 +41,11 @@ async fn wait_until_gone(pid: i32) {
 }
 
 /// Runs a line, cancels it when it has written so many words, and gives the process ids among them.
-async fn cancelled_after(words: usize, line: &str) -> (Finished, Vec<i32>) {
+async fn cancelled_after(words: usize, line: &str) -> (ProcessOutput, Vec<i32>) {
     let folder = tempfile::tempdir().unwrap();
     let cancel = CancellationToken::new();
     let mut heard = String::new();
-    let mut command = Command::shell(line, folder.path(), environment());
+    let mut command = ProcessCommand::shell(line, folder.path(), environment());
     command.grace = Duration::from_millis(100);
     let finished = run(command, &cancel, |_, text| {
         heard.push_str(text);
@@ -61,7 +61,7 @@ async fn cancelled_after(words: usize, line: &str) -> (Finished, Vec<i32>) {
 #[tokio::test]
 async fn streams_are_told_apart_and_the_exit_code_is_kept() {
     let (finished, heard) = shell("echo out; echo err >&2; exit 7").await;
-    assert_eq!((finished.ending, finished.code, finished.signal), (Ending::Exited, Some(7), None));
+    assert_eq!((finished.ending, finished.code, finished.signal), (ProcessEnding::Exited, Some(7), None));
     assert_eq!(finished.stdout.to_text(), "out\n");
     assert_eq!(finished.stderr.to_text(), "err\n");
     assert!(
@@ -83,7 +83,7 @@ async fn output_comes_while_the_program_runs() {
         tokio::task::spawn_blocking(move || std::fs::write(go, "second\n")).await.unwrap().unwrap();
     });
     let cancel = CancellationToken::new();
-    let finished = run(Command::shell(line, folder.path(), environment()), &cancel, |_, text| {
+    let finished = run(ProcessCommand::shell(line, folder.path(), environment()), &cancel, |_, text| {
         heard.push_str(text);
         if heard == "first\n" {
             sender.try_send(()).unwrap();
@@ -103,7 +103,8 @@ async fn any_bytes_and_any_line_length_pass() {
 #[tokio::test]
 async fn a_flood_is_kept_at_both_ends_only() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::shell("echo head; yes | head -c 20000000; echo tail", folder.path(), environment());
+    let mut command =
+        ProcessCommand::shell("echo head; yes | head -c 20000000; echo tail", folder.path(), environment());
     command.keep = 10_000;
     let mut bytes = 0;
     let finished = run(command, &CancellationToken::new(), |_, text| bytes += text.len()).await.unwrap();
@@ -115,7 +116,7 @@ async fn a_flood_is_kept_at_both_ends_only() {
 #[tokio::test]
 async fn input_is_given_and_closed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new("cat", folder.path(), environment());
+    let mut command = ProcessCommand::new("cat", folder.path(), environment());
     command.stdin = Some(b"words".repeat(100_000));
     let finished = run(command, &CancellationToken::new(), |_, _| {}).await.unwrap();
     assert_eq!((finished.code, finished.stdout.total()), (Some(0), 500_000));
@@ -126,10 +127,10 @@ async fn input_is_given_and_closed() {
 #[tokio::test]
 async fn time_over_keeps_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::shell("echo before; sleep 1000; echo after", folder.path(), environment());
+    let mut command = ProcessCommand::shell("echo before; sleep 1000; echo after", folder.path(), environment());
     command.timeout = Some(Duration::from_millis(1000));
     let finished = run(command, &CancellationToken::new(), |_, _| {}).await.unwrap();
-    assert_eq!(finished.ending, Ending::TimedOut);
+    assert_eq!(finished.ending, ProcessEnding::TimedOut);
     assert_eq!(finished.stdout.to_text(), "before\n");
 }
 
@@ -140,7 +141,7 @@ async fn cancel_ends_the_whole_tree() {
     let double_fork = "(setsid bash -c 'echo $$; exec sleep 1000' & exit);";
     let line = format!("echo $$; {ignores_term} {own_session} {double_fork} wait; while :; do sleep 1; done");
     let (finished, pids) = cancelled_after(4, &line).await;
-    assert_eq!(finished.ending, Ending::Cancelled);
+    assert_eq!(finished.ending, ProcessEnding::Cancelled);
     assert_eq!(pids.len(), 4, "{pids:?}");
     for pid in pids {
         wait_until_gone(pid).await;
@@ -151,14 +152,14 @@ async fn cancel_ends_the_whole_tree() {
 async fn a_program_may_clean_up_on_term() {
     let (finished, _) =
         cancelled_after(1, "trap 'echo cleaned; exit 3' TERM; echo ready; while :; do sleep 0.01; done").await;
-    assert_eq!((finished.ending, finished.code), (Ending::Cancelled, Some(3)));
+    assert_eq!((finished.ending, finished.code), (ProcessEnding::Cancelled, Some(3)));
     assert!(finished.stdout.to_text().ends_with("cleaned\n"));
 }
 
 #[tokio::test]
 async fn the_end_does_not_wait_for_those_that_hold_the_pipes() {
     let (finished, _) = shell("sleep 1000 & echo $!").await;
-    assert_eq!((finished.ending, finished.code, finished.left_behind), (Ending::Exited, Some(0), true));
+    assert_eq!((finished.ending, finished.code, finished.left_behind), (ProcessEnding::Exited, Some(0), true));
     let pid: i32 = finished.stdout.to_text().trim().parse().unwrap();
     wait_until_gone(pid).await;
     let (finished, _) = shell("true").await;
@@ -174,7 +175,7 @@ async fn output_of_a_process_that_ends_a_little_later_is_heard() {
 #[tokio::test]
 async fn dropping_the_run_kills_it() {
     let folder = tempfile::tempdir().unwrap();
-    let command = Command::shell("echo $$; sleep 1000", folder.path(), environment());
+    let command = ProcessCommand::shell("echo $$; sleep 1000", folder.path(), environment());
     let (sender, mut receiver) = mpsc::channel(1);
     let cancel = CancellationToken::new();
     let task = tokio::spawn(async move {
@@ -191,7 +192,7 @@ async fn the_environment_is_what_was_given() {
     let folder = tempfile::tempdir().unwrap();
     let given = Environment::default().with([("PATH", "/usr/bin:/bin"), ("BASH_ENV", "/tmp/x"), ("WORD", "a b")]);
     let cancel = CancellationToken::new();
-    let finished = run(Command::shell("env | sort", folder.path(), given), &cancel, |_, _| {}).await.unwrap();
+    let finished = run(ProcessCommand::shell("env | sort", folder.path(), given), &cancel, |_, _| {}).await.unwrap();
     let text = finished.stdout.to_text();
     let names: Vec<&str> = text.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     assert_eq!(names, ["PATH", "PWD", "SHLVL", "TOOLD_RUN", "WORD", "_"]);
@@ -208,7 +209,7 @@ async fn it_has_no_terminal_and_a_group_of_its_own() {
 #[tokio::test]
 async fn what_cannot_start_says_why() {
     async fn error(program: &str, cwd: &Path) -> StartError {
-        run(Command::new(program, cwd, environment()), &CancellationToken::new(), |_, _| {}).await.unwrap_err()
+        run(ProcessCommand::new(program, cwd, environment()), &CancellationToken::new(), |_, _| {}).await.unwrap_err()
     }
     let folder = tempfile::tempdir().unwrap();
     assert!(
@@ -229,9 +230,10 @@ async fn the_working_folder_does_not_say_what_a_name_means() {
     }
     let given = environment().with([("PATH", ".:/usr/bin:/bin")]);
     let cancel = CancellationToken::new();
-    let right = run(Command::shell("echo right", folder.path(), given.clone()), &cancel, |_, _| {}).await.unwrap();
+    let right =
+        run(ProcessCommand::shell("echo right", folder.path(), given.clone()), &cancel, |_, _| {}).await.unwrap();
     assert_eq!(right.stdout.to_text(), "right\n");
-    let tool = run(Command::new("tool", folder.path(), given), &cancel, |_, _| {}).await;
+    let tool = run(ProcessCommand::new("tool", folder.path(), given), &cancel, |_, _| {}).await;
     assert!(matches!(tool, Err(StartError::NotFound(_))));
 }
 
@@ -246,7 +248,7 @@ async fn input_may_come_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let (sender, receiver) = mpsc::channel(4);
     let line = "while read line; do echo got $line; done; echo end";
-    let command = Command::shell(line, folder.path(), environment());
+    let command = ProcessCommand::shell(line, folder.path(), environment());
     let cancel = CancellationToken::new();
     let mut sender = Some(sender);
     sender.as_ref().unwrap().try_send(b"one\n".to_vec()).unwrap();
@@ -259,11 +261,11 @@ async fn input_may_come_while_it_runs() {
 }
 
 /// Runs what `owner` left in a session of its own, looks for leftovers, and gives its process id with what ends it.
-async fn left_by(owner: String) -> (i32, CancellationToken, JoinHandle<Finished>) {
+async fn left_by(owner: String) -> (i32, CancellationToken, JoinHandle<ProcessOutput>) {
     let environment = environment().with([(OWNER, owner)]);
     let line = "setsid bash -c 'echo $$; exec sleep 1000' & wait";
     let (sender, mut receiver) = mpsc::channel(1);
-    let command = Command::shell(line, "/", environment);
+    let command = ProcessCommand::shell(line, "/", environment);
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = tokio::spawn(async move {
@@ -291,24 +293,25 @@ async fn what_a_daemon_in_a_container_has_started_is_left_alone() {
     let (pid, cancel, task) = left_by(format!("{}.1.1", std::process::id())).await;
     assert!(is_alive(pid));
     cancel.cancel();
-    assert_eq!(task.await.unwrap().ending, Ending::Cancelled);
+    assert_eq!(task.await.unwrap().ending, ProcessEnding::Cancelled);
     wait_until_gone(pid).await;
 }
 
 #[tokio::test]
 async fn a_terminal_has_its_size_and_input_at_its_end() {
-    let mut command = Command::shell("tty >/dev/null && stty size; cat; cat; echo $TERM; exit 4", "/", environment());
+    let mut command =
+        ProcessCommand::shell("tty >/dev/null && stty size; cat; cat; echo $TERM; exit 4", "/", environment());
     let (_keep, size) = tokio::sync::watch::channel(TerminalSize { cols: 90, rows: 20 });
     command.terminal = Some(size);
     let finished = run(command, &CancellationToken::new(), |_, _| {}).await.unwrap();
     assert_eq!(finished.stdout.to_text(), "20 90\nxterm-256color\n");
-    assert_eq!((finished.ending, finished.code), (Ending::Exited, Some(4)));
+    assert_eq!((finished.ending, finished.code), (ProcessEnding::Exited, Some(4)));
 }
 
 #[tokio::test]
 async fn a_terminal_takes_keys_and_new_sizes() {
     let line = "read word; echo got $word; read go; stty size; cat; echo end";
-    let mut command = Command::shell(line, "/", environment());
+    let mut command = ProcessCommand::shell(line, "/", environment());
     let (resize, size) = tokio::sync::watch::channel(TerminalSize { cols: 80, rows: 24 });
     command.terminal = Some(size);
     let (keys, input) = tokio::sync::mpsc::channel(8);
@@ -335,7 +338,8 @@ async fn a_terminal_takes_keys_and_new_sizes() {
 
 #[tokio::test]
 async fn cancel_ends_what_runs_at_a_terminal() {
-    let mut command = Command::shell("trap '' TERM HUP; echo $$; while :; do sleep 1000; done", "/", environment());
+    let mut command =
+        ProcessCommand::shell("trap '' TERM HUP; echo $$; while :; do sleep 1000; done", "/", environment());
     let (_keep, size) = tokio::sync::watch::channel(TerminalSize { cols: 80, rows: 24 });
     command.terminal = Some(size);
     command.grace = Duration::from_millis(50);
@@ -345,6 +349,6 @@ async fn cancel_ends_what_runs_at_a_terminal() {
         pid = pid.or(text.trim().parse().ok());
         cancel.cancel();
     });
-    assert_eq!(finished.await.unwrap().ending, Ending::Cancelled);
+    assert_eq!(finished.await.unwrap().ending, ProcessEnding::Cancelled);
     wait_until_gone(pid.unwrap()).await;
 }

@@ -26,6 +26,7 @@ use toold_engine::schema::Schema;
 use toold_engine::session::{NewSession, Session};
 use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
 use toold_host::exclude::Exclusions;
+use toold_host::file_needs;
 use toold_host::{files, stamps};
 use toold_proto::tool::{Annotations, SessionId, Source, SourceKind, ToolName};
 
@@ -54,7 +55,7 @@ impl Callable for ReadAll {
             for path in &self.paths {
                 let seen = stamps::of_facts(path).unwrap();
                 let resolved = files::resolve(path, Path::new("/")).unwrap();
-                cx.require(files::read_need(&resolved, &mut Exclusions::default())).await?;
+                cx.require(file_needs::read_need(&resolved, &mut Exclusions::default())).await?;
                 let Ok(mut file) = files::open(&resolved) else {
                     cx.depends_on(seen);
                     texts.push(GONE.to_owned());
@@ -92,14 +93,14 @@ impl FileChecks for Coarse {
     }
 }
 
-struct House {
+struct StaleTest {
     engine: Arc<Engine>,
     session: Arc<Session>,
     tool: Arc<ReadAll>,
     _folder: tempfile::TempDir,
 }
 
-impl House {
+impl StaleTest {
     fn new(old: bool, files: Arc<dyn FileChecks>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -182,7 +183,7 @@ fn set_time(path: &Path, at: SystemTime) {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum StaleStep {
     /// In place, one digit for another: the size stays.
     Rewrite(usize, u8),
     /// The same, and the time of the last change is set back to what it was.
@@ -195,48 +196,48 @@ enum Step {
     Ask,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = StaleStep> {
     let (file, digit) = (0usize..2, 0u8..10);
     prop_oneof![
-        3 => (file.clone(), digit.clone()).prop_map(|(file, digit)| Step::Rewrite(file, digit)),
-        3 => (file.clone(), digit.clone()).prop_map(|(file, digit)| Step::RewriteInSecret(file, digit)),
-        2 => (file.clone(), digit).prop_map(|(file, digit)| Step::Replace(file, digit)),
-        1 => file.clone().prop_map(Step::Remove),
-        1 => file.clone().prop_map(Step::Touch),
-        1 => file.prop_map(Step::Link),
-        8 => Just(Step::Ask),
+        3 => (file.clone(), digit.clone()).prop_map(|(file, digit)| StaleStep::Rewrite(file, digit)),
+        3 => (file.clone(), digit.clone()).prop_map(|(file, digit)| StaleStep::RewriteInSecret(file, digit)),
+        2 => (file.clone(), digit).prop_map(|(file, digit)| StaleStep::Replace(file, digit)),
+        1 => file.clone().prop_map(StaleStep::Remove),
+        1 => file.clone().prop_map(StaleStep::Touch),
+        1 => file.prop_map(StaleStep::Link),
+        8 => Just(StaleStep::Ask),
     ]
 }
 
-fn take(house: &House, step: Step) {
+fn take(test: &StaleTest, step: StaleStep) {
     match step {
-        Step::Rewrite(file, digit) => fs::write(house.path(file), digit.to_string()).unwrap(),
-        Step::RewriteInSecret(file, digit) => {
-            let before = fs::metadata(house.path(file)).and_then(|metadata| metadata.modified());
-            fs::write(house.path(file), digit.to_string()).unwrap();
+        StaleStep::Rewrite(file, digit) => fs::write(test.path(file), digit.to_string()).unwrap(),
+        StaleStep::RewriteInSecret(file, digit) => {
+            let before = fs::metadata(test.path(file)).and_then(|metadata| metadata.modified());
+            fs::write(test.path(file), digit.to_string()).unwrap();
             if let Ok(before) = before {
-                set_time(house.path(file), before);
+                set_time(test.path(file), before);
             }
         }
-        Step::Replace(file, digit) => {
-            let new = house.path(file).with_extension("new");
+        StaleStep::Replace(file, digit) => {
+            let new = test.path(file).with_extension("new");
             fs::write(&new, digit.to_string()).unwrap();
-            fs::rename(new, house.path(file)).unwrap();
+            fs::rename(new, test.path(file)).unwrap();
         }
-        Step::Remove(file) => {
+        StaleStep::Remove(file) => {
             // Removing what is gone is no step.
-            let _ = fs::remove_file(house.path(file));
+            let _ = fs::remove_file(test.path(file));
         }
-        Step::Touch(file) => {
-            if house.path(file).exists() {
-                set_time(house.path(file), SystemTime::now());
+        StaleStep::Touch(file) => {
+            if test.path(file).exists() {
+                set_time(test.path(file), SystemTime::now());
             }
         }
-        Step::Link(file) => {
-            fs::remove_file(house.path(2)).unwrap();
-            symlink(house.path(file), house.path(2)).unwrap();
+        StaleStep::Link(file) => {
+            fs::remove_file(test.path(2)).unwrap();
+            symlink(test.path(file), test.path(2)).unwrap();
         }
-        Step::Ask => {}
+        StaleStep::Ask => {}
     }
 }
 
@@ -250,21 +251,21 @@ proptest! {
         steps in prop::collection::vec(step(), 1..40),
     ) {
         let files: Arc<dyn FileChecks> = if coarse { Arc::new(Coarse) } else { Arc::new(stamps::Disk) };
-        let house = House::new(old, files);
+        let test = StaleTest::new(old, files);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             for step in steps {
-                take(&house, step);
-                if matches!(step, Step::Ask) {
-                    let (answer, _) = house.ask().await;
-                    assert_eq!(answer, house.truth());
+                take(&test, step);
+                if matches!(step, StaleStep::Ask) {
+                    let (answer, _) = test.ask().await;
+                    assert_eq!(answer, test.truth());
                 }
             }
             // With nothing in between, the second answer is the first one.
-            let first = house.ask().await;
-            let before = house.tool.runs.load(Ordering::Relaxed);
-            assert_eq!(house.ask().await, (first.0, true));
-            assert_eq!(house.tool.runs.load(Ordering::Relaxed), before);
+            let first = test.ask().await;
+            let before = test.tool.runs.load(Ordering::Relaxed);
+            assert_eq!(test.ask().await, (first.0, true));
+            assert_eq!(test.tool.runs.load(Ordering::Relaxed), before);
         });
     }
 }
@@ -273,10 +274,10 @@ proptest! {
 async fn a_thousand_rewrites_of_one_size_within_a_moment_are_all_seen() {
     let both: [Arc<dyn FileChecks>; 2] = [Arc::new(stamps::Disk), Arc::new(Coarse)];
     for files in both {
-        let house = House::new(false, files);
+        let test = StaleTest::new(false, files);
         for n in 0..500 {
-            fs::write(house.path(0), (n % 10).to_string()).unwrap();
-            assert_eq!(house.ask().await.0, house.truth());
+            fs::write(test.path(0), (n % 10).to_string()).unwrap();
+            assert_eq!(test.ask().await.0, test.truth());
         }
     }
 }

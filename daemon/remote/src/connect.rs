@@ -15,11 +15,11 @@ use tokio_tungstenite::tungstenite::http::header::AUTHORIZATION;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Request};
 use tokio_tungstenite::tungstenite::{Error, http};
 use toold_client::Client;
-use toold_host::chatter::Chatter;
 use toold_host::descendants::{OWNER, owner};
 use toold_host::files;
-use toold_host::process::Command;
-use toold_host::process::talk::{Talker, talk};
+use toold_host::process::ProcessCommand;
+use toold_host::process::piped_child::{PipedChild, start_piped};
+use toold_host::stderr_log::StderrLog;
 
 use crate::RemoteOptions;
 use crate::config::Reach;
@@ -35,7 +35,7 @@ const MAX_TOKEN: u64 = 64 << 10;
 /// A way to a daemon, open.
 pub(crate) struct Link {
     pub(crate) client: Client,
-    pub(crate) talker: Option<Talker>,
+    pub(crate) talker: Option<PipedChild>,
     /// Reads the program's stderr to the end.
     pub(crate) stderr: Option<JoinHandle<()>>,
 }
@@ -44,13 +44,13 @@ pub(crate) struct Link {
 ///
 /// # Errors
 /// Why it cannot be, for people.
-pub(crate) async fn open(reach: &Reach, options: &RemoteOptions, chatter: &Arc<Chatter>) -> Result<Link, String> {
+pub(crate) async fn open(reach: &Reach, options: &RemoteOptions, chatter: &Arc<StderrLog>) -> Result<Link, String> {
     match reach {
         Reach::Command { program, args, env } => {
             let environment = options.environment.clone().with(env).with([(OWNER, owner())]);
-            let mut command = Command::new(program, &options.home, environment).args(args);
+            let mut command = ProcessCommand::new(program, &options.home, environment).args(args);
             command.grace = GRACE;
-            let (talker, pipes) = talk(command).map_err(|error| error.to_string())?;
+            let (talker, pipes) = start_piped(command).map_err(|error| error.to_string())?;
             let chatter = chatter.clone();
             let stderr = tokio::spawn(async move { chatter.read(pipes.stderr).await });
             let client = Client::over(pipes.stdout, pipes.stdin).map_err(|error| error.to_string())?;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toold_host::own_file;
+use toold_host::state_file;
 
 use crate::config::RemoteConfig;
 use crate::listing::KnownTool;
@@ -23,13 +23,13 @@ const MAX_BYTES: u64 = 32 << 20;
 
 /// `None` when there is none that can be read, or none of this daemon's.
 pub(crate) fn load(dir: &Path, config: &RemoteConfig) -> Option<Kept> {
-    let kept: Kept = own_file::load(&path(dir, config), MAX_BYTES)?;
+    let kept: Kept = state_file::load(&path(dir, config), MAX_BYTES)?;
     (kept.digest == config.digest()).then_some(kept)
 }
 
 /// Replaces the file. Blocks.
 pub(crate) fn save(dir: &Path, config: &RemoteConfig, kept: &Kept) -> std::io::Result<()> {
-    own_file::save(&path(dir, config), kept)
+    state_file::save(&path(dir, config), kept)
 }
 
 /// A remote's name is a word of small letters.

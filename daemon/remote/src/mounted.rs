@@ -22,8 +22,8 @@ use toold_engine::session::Session;
 use toold_engine::time::rfc3339;
 use toold_engine::tool::Origin;
 use toold_engine::tool_filter::AllowDenyFilter;
-use toold_host::chatter::Chatter;
-use toold_host::process::talk::{Talker, ended};
+use toold_host::process::piped_child::{PipedChild, ended};
+use toold_host::stderr_log::StderrLog;
 use toold_proto::call::ListTools;
 use toold_proto::daemon::NoParams;
 use toold_proto::event::SubscribeEvents;
@@ -61,7 +61,7 @@ pub(crate) struct Mounted {
     wanted: AllowDenyFilter,
     phase: watch::Sender<Phase>,
     known: Mutex<Known>,
-    chatter: Arc<Chatter>,
+    chatter: Arc<StderrLog>,
     /// Somebody wants it to be connected anew.
     again: Notify,
     /// Fires when it is not mounted any more.
@@ -157,7 +157,7 @@ impl Mounted {
             wanted,
             phase: watch::Sender::new(Phase::Connecting),
             known: Mutex::new(known),
-            chatter: Arc::new(Chatter::new(&config.name)),
+            chatter: Arc::new(StderrLog::new(&config.name)),
             again: Notify::new(),
             retired: owner.stop.child_token(),
             calls: AtomicU64::new(0),
@@ -283,7 +283,7 @@ impl Mounted {
         let starting = async {
             let Link { client, talker, stderr } =
                 connect::open(&self.config.reach, &owner.options, &self.chatter).await?;
-            let pid = talker.as_ref().map(Talker::pid);
+            let pid = talker.as_ref().map(PipedChild::pid);
             Ok::<_, String>((client, talker, stderr, pid))
         };
         let (client, mut talker, stderr, pid) = tokio::select! {
@@ -387,7 +387,7 @@ impl Mounted {
         owner: &Arc<Remotes>,
         live: &Arc<Live>,
         mut events: Items<Value>,
-        talker: &mut Option<Talker>,
+        talker: &mut Option<PipedChild>,
     ) -> Result<(), String> {
         let mut ask = interval_at(Instant::now() + ASK_EVERY, ASK_EVERY);
         ask.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -4,16 +4,15 @@ use std::sync::mpsc::TrySendError;
 use std::time::SystemTime;
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, Row, ToSql, Transaction, params, params_from_iter};
-use toold_engine::audit::{AuditLog, AuditRow, DecisionRecord};
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
+use toold_engine::audit::{AuditLog, AuditRow};
 use toold_engine::time::rfc3339;
 use toold_proto::audit::{AuditEntry, AuditList, AuditQuery};
 use toold_proto::tool::{CallId, SessionId, ToolName};
 
 use crate::columns::{from_count, from_time, to_count, to_time};
-use crate::writer::{Message, Pushed};
+use crate::writer::{Pushed, WriterMessage};
 use crate::{Store, StoreError};
-use toold_engine::redact::redact;
 
 const DEFAULT_LIMIT: u64 = 100;
 const MAX_LIMIT: u64 = 1_000;
@@ -23,9 +22,6 @@ const MAX_ANSWER: usize = 8 * 1024 * 1024;
 const PIECE: i64 = 2_000;
 /// Rows that one query looks at, most of which do not fit.
 const MAX_EXAMINED: i64 = 5_000_000;
-/// Bytes of one target or rule, and how many of them, that a row keeps.
-const MAX_TEXT: usize = 4 * 1024;
-const MAX_DECISIONS: usize = 64;
 
 /// Survives the end of the process up to the last batch, which is a tenth of a second or 4,096 rows old.
 impl AuditLog for Store {
@@ -35,7 +31,7 @@ impl AuditLog for Store {
         match self.rows.push(row) {
             Pushed::Waits => {}
             Pushed::Lost => self.health.lose(1),
-            Pushed::Wake => match sender.try_send(Message::Rows) {
+            Pushed::Wake => match sender.try_send(WriterMessage::Rows) {
                 Ok(()) => {}
                 // It has much to do, and looks at the rows when it comes to that.
                 Err(TrySendError::Full(_)) => {}
@@ -59,7 +55,7 @@ impl Store {
         let Some(mut left) = self.scan(|connection| numbers(connection, query, since))? else {
             return Ok(AuditList { lost: self.lost_since(since)?, ..AuditList::default() });
         };
-        let mut search = Search::new(query, since);
+        let mut search = AuditSearch::new(query, since);
         let mut examined = 0;
         while let Some(piece) = left.take(query.after.is_some()) {
             if is_cancelled() {
@@ -146,7 +142,7 @@ fn numbers(
 }
 
 /// What is looked for, and what has been found.
-struct Search {
+struct AuditSearch {
     select: String,
     values: Vec<Sql>,
     limit: u64,
@@ -154,7 +150,7 @@ struct Search {
     list: AuditList,
 }
 
-impl Search {
+impl AuditSearch {
     fn new(query: &AuditQuery, since: Option<SystemTime>) -> Self {
         let (filter, values) = conditions(query, since);
         let order = if query.after.is_some() { "ASC" } else { "DESC" };
@@ -240,85 +236,4 @@ fn read_entry(row: &Row) -> rusqlite::Result<Option<AuditEntry>> {
         input_bytes: count(11)?,
         output_bytes: count(12)?,
     }))
-}
-
-/// Writes a batch, and how many rows were lost before it.
-pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) -> Result<(), StoreError> {
-    let mut insert = transaction.prepare_cached(
-        "INSERT INTO audit (at, call_id, session_id, tool, source, client, connection, decisions, outcome, \
-         duration_ms, input_bytes, output_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-    )?;
-    let mut used = transaction.prepare_cached("UPDATE sessions SET used_at = max(used_at, ?2) WHERE id = ?1")?;
-    let mut last: Option<&AuditRow> = None;
-    let mut decided = decisions(&[]);
-    for row in rows {
-        // Calls come in runs of one kind, and looking for secrets takes longer than all else of a row.
-        if row.decisions != last.map_or(&[][..], |last| &last.decisions) {
-            decided = decisions(&row.decisions);
-        }
-        insert.execute(params![
-            from_time(row.at),
-            row.call_id.as_str(),
-            row.session_id.as_str(),
-            row.tool.as_str(),
-            row.source,
-            row.client.as_deref().map(shown),
-            from_count(row.connection),
-            decided,
-            row.outcome.as_str(),
-            from_count(row.duration_ms),
-            from_count(row.input_bytes),
-            from_count(row.output_bytes),
-        ])?;
-        // Rows of one session come in runs; only the last of a run counts.
-        if let Some(last) = last.filter(|last| last.session_id != row.session_id) {
-            used.execute(params![last.session_id.as_str(), from_time(last.at)])?;
-        }
-        last = Some(row);
-    }
-    if let Some(last) = last {
-        used.execute(params![last.session_id.as_str(), from_time(last.at)])?;
-    }
-    if lost > 0 {
-        // Losses come in bursts: those of a minute are one row.
-        let (now, lost) = (from_time(SystemTime::now()), from_count(lost));
-        let sum =
-            "UPDATE audit_lost SET rows = rows + ?2 WHERE rowid = (SELECT max(rowid) FROM audit_lost) AND at > ?1";
-        if transaction.execute(sum, [now.saturating_sub(60_000), lost])? == 0 {
-            transaction.execute("INSERT INTO audit_lost VALUES (?1, ?2)", [now, lost])?;
-        }
-    }
-    Ok(())
-}
-
-/// What was decided, as JSON, without secrets and without end.
-fn decisions(decisions: &[DecisionRecord]) -> String {
-    let kept = decisions.iter().take(MAX_DECISIONS).map(|decision| DecisionRecord {
-        category: decision.category.clone(),
-        target: shown(&decision.target),
-        verdict: decision.verdict.clone(),
-        rule: shown(&decision.rule),
-    });
-    let mut kept: Vec<DecisionRecord> = kept.collect();
-    let left_out = decisions.len().saturating_sub(MAX_DECISIONS);
-    if left_out > 0 {
-        let denied = decisions[MAX_DECISIONS..].iter().any(|decision| decision.verdict != "allow");
-        kept.push(DecisionRecord {
-            category: "more".into(),
-            target: format!("{left_out} more"),
-            verdict: if denied { "deny" } else { "allow" }.into(),
-            rule: String::new(),
-        });
-    }
-    serde_json::to_string(&kept).expect("texts have a form in JSON")
-}
-
-/// Redacted before it is cut: half of a secret is one too.
-fn shown(text: &str) -> String {
-    let text = redact(text);
-    if text.len() <= MAX_TEXT {
-        text.into_owned()
-    } else {
-        format!("{}…", &text[..text.floor_char_boundary(MAX_TEXT)])
-    }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 use rusqlite::{Connection, Params, Transaction};
 
 use crate::columns::{from_count, from_time};
-use crate::{Retention, StoreError, trust, workspaces, writer};
+use crate::transaction::in_transaction;
+use crate::{Retention, StoreError, trust, workspaces};
 
 /// Rows that one transaction removes at most. Other writes wait no longer than one such piece.
 pub(crate) const PIECE: usize = 500;
@@ -24,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// What is looked for, one after another.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum CleaningKind {
     OldAudit,
     SurplusAudit,
     OldLosses,
@@ -37,22 +38,22 @@ enum Kind {
     FreePages,
 }
 
-const KINDS: [Kind; 10] = [
-    Kind::OldAudit,
-    Kind::SurplusAudit,
-    Kind::OldLosses,
-    Kind::OldSessions,
-    Kind::SurplusSessions,
-    Kind::LeftGrants,
-    Kind::EndedGrants,
-    Kind::SurplusTrust,
-    Kind::SurplusWorkspaces,
-    Kind::FreePages,
+const KINDS: [CleaningKind; 10] = [
+    CleaningKind::OldAudit,
+    CleaningKind::SurplusAudit,
+    CleaningKind::OldLosses,
+    CleaningKind::OldSessions,
+    CleaningKind::SurplusSessions,
+    CleaningKind::LeftGrants,
+    CleaningKind::EndedGrants,
+    CleaningKind::SurplusTrust,
+    CleaningKind::SurplusWorkspaces,
+    CleaningKind::FreePages,
 ];
 
 /// What one piece did.
 #[derive(Debug, Default)]
-pub(crate) struct Piece {
+pub(crate) struct CleaningStep {
     pub(crate) removed: usize,
     /// Refusals among what was removed.
     pub(crate) refusals: Vec<String>,
@@ -61,7 +62,7 @@ pub(crate) struct Piece {
 pub(crate) struct Cleaning {
     retention: Retention,
     /// What is still to be looked for in this round.
-    left: VecDeque<Kind>,
+    left: VecDeque<CleaningKind>,
     due: Instant,
 }
 
@@ -92,7 +93,7 @@ impl Cleaning {
     ///
     /// # Errors
     /// Those of the database. The round ends, and the next one begins after some minutes.
-    pub(crate) fn step(&mut self, connection: &mut Connection) -> Result<Piece, StoreError> {
+    pub(crate) fn step(&mut self, connection: &mut Connection) -> Result<CleaningStep, StoreError> {
         let began = Instant::now();
         if self.left.is_empty() {
             self.left.extend(KINDS);
@@ -112,84 +113,84 @@ impl Cleaning {
             }
         }
         self.postpone();
-        Ok(Piece::default())
+        Ok(CleaningStep::default())
     }
 
-    fn piece(&self, connection: &mut Connection, kind: Kind) -> Result<Piece, StoreError> {
+    fn piece(&self, connection: &mut Connection, kind: CleaningKind) -> Result<CleaningStep, StoreError> {
         let Retention { max_age, max_rows, max_sessions } = self.retention;
         let now = SystemTime::now();
         let oldest = from_time(now.checked_sub(max_age).unwrap_or(SystemTime::UNIX_EPOCH));
-        if matches!(kind, Kind::FreePages) {
+        if matches!(kind, CleaningKind::FreePages) {
             return give_back_pages(connection);
         }
-        writer::in_transaction(connection, |transaction| match kind {
-            Kind::OldAudit => rows(
+        in_transaction(connection, |transaction| match kind {
+            CleaningKind::OldAudit => rows(
                 transaction,
                 "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ?1 ORDER BY at LIMIT ?2)",
                 (oldest, LIMIT),
             ),
             // By number, not by counting, which would read all that is kept each time. Numbers have gaps only where
             // rows went for their age, which are the oldest but for a clock that was set: then fewer are kept.
-            Kind::SurplusAudit => rows(
+            CleaningKind::SurplusAudit => rows(
                 transaction,
                 "DELETE FROM audit WHERE id IN (SELECT id FROM audit \
                  WHERE id <= (SELECT max(id) FROM audit) - ?1 ORDER BY id LIMIT ?2)",
                 (from_count(max_rows), LIMIT),
             ),
-            Kind::OldLosses => rows(
+            CleaningKind::OldLosses => rows(
                 transaction,
                 "DELETE FROM audit_lost WHERE rowid IN (SELECT rowid FROM audit_lost WHERE at < ?1 LIMIT ?2)",
                 (oldest, LIMIT),
             ),
-            Kind::OldSessions => sessions(
+            CleaningKind::OldSessions => sessions(
                 transaction,
                 "SELECT id FROM sessions WHERE used_at < ?1 ORDER BY used_at LIMIT ?2",
                 (oldest, LIMIT),
             ),
-            Kind::SurplusSessions => sessions(
+            CleaningKind::SurplusSessions => sessions(
                 transaction,
                 "SELECT id FROM sessions ORDER BY used_at DESC LIMIT ?2 OFFSET ?1",
                 (from_count(max_sessions), LIMIT),
             ),
             // What was granted for a session that was never kept.
-            Kind::LeftGrants => grants(
+            CleaningKind::LeftGrants => grants(
                 transaction,
                 "SELECT id FROM grants WHERE scope = 'session' AND granted_at < ?1 \
                  AND session_id NOT IN (SELECT id FROM sessions) LIMIT ?2",
                 (oldest, LIMIT),
             ),
-            Kind::EndedGrants => {
+            CleaningKind::EndedGrants => {
                 grants(transaction, "SELECT id FROM grants WHERE expires_at <= ?1 LIMIT ?2", (from_time(now), LIMIT))
             }
-            Kind::SurplusTrust => rows(
+            CleaningKind::SurplusTrust => rows(
                 transaction,
                 "DELETE FROM trust WHERE (path, kind) IN (SELECT path, kind FROM trust \
                  ORDER BY trusted_at DESC LIMIT ?2 OFFSET ?1)",
                 (trust::MAX_TRUSTED, LIMIT),
             ),
-            Kind::SurplusWorkspaces => rows(
+            CleaningKind::SurplusWorkspaces => rows(
                 transaction,
                 "DELETE FROM workspaces WHERE (folder, kind, client) IN (SELECT folder, kind, client FROM workspaces \
                  ORDER BY at DESC LIMIT ?2 OFFSET ?1)",
                 (workspaces::MAX_CHOSEN, LIMIT),
             ),
-            Kind::FreePages => Ok(Piece::default()),
+            CleaningKind::FreePages => Ok(CleaningStep::default()),
         })
     }
 }
 
-fn rows(transaction: &Transaction, delete: &str, params: impl Params) -> Result<Piece, StoreError> {
+fn rows(transaction: &Transaction, delete: &str, params: impl Params) -> Result<CleaningStep, StoreError> {
     let removed = transaction.prepare_cached(delete)?.execute(params)?;
-    Ok(Piece { removed, refusals: Vec::new() })
+    Ok(CleaningStep { removed, refusals: Vec::new() })
 }
 
 /// Removes the sessions that `select` finds, and what was granted for them.
-fn sessions(transaction: &Transaction, select: &str, params: impl Params) -> Result<Piece, StoreError> {
+fn sessions(transaction: &Transaction, select: &str, params: impl Params) -> Result<CleaningStep, StoreError> {
     let delete = format!("DELETE FROM sessions WHERE id IN ({select}) RETURNING id");
     let mut delete = transaction.prepare_cached(&delete)?;
     let ids: Vec<String> = delete.query_map(params, |row| row.get(0))?.collect::<Result<_, _>>()?;
     let refusals = if ids.is_empty() { Vec::new() } else { delete_grants_of(transaction, &ids)? };
-    Ok(Piece { removed: ids.len(), refusals })
+    Ok(CleaningStep { removed: ids.len(), refusals })
 }
 
 /// Removes what was granted for these sessions; gives the ids of the refusals among it.
@@ -203,7 +204,7 @@ pub(crate) fn delete_grants_of(transaction: &Transaction, sessions: &[String]) -
     refusals(delete.query_map([sessions], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
-fn grants(transaction: &Transaction, select: &str, params: impl Params) -> Result<Piece, StoreError> {
+fn grants(transaction: &Transaction, select: &str, params: impl Params) -> Result<CleaningStep, StoreError> {
     let delete = format!("DELETE FROM grants WHERE id IN ({select}) RETURNING id, action <> 'allow'");
     let mut delete = transaction.prepare_cached(&delete)?;
     let mut removed = 0;
@@ -212,7 +213,7 @@ fn grants(transaction: &Transaction, select: &str, params: impl Params) -> Resul
         Ok((row.get(0)?, row.get(1)?))
     })?;
     let refusals = refusals(deleted)?;
-    Ok(Piece { removed, refusals })
+    Ok(CleaningStep { removed, refusals })
 }
 
 fn refusals(deleted: impl Iterator<Item = rusqlite::Result<(String, bool)>>) -> Result<Vec<String>, StoreError> {
@@ -222,17 +223,17 @@ fn refusals(deleted: impl Iterator<Item = rusqlite::Result<(String, bool)>>) -> 
 
 /// Gives pages that are free for good back to the system. The file of a database that an earlier version made keeps its
 /// size, and its free pages are used again: only writing all of it once more could make it smaller.
-fn give_back_pages(connection: &Connection) -> Result<Piece, StoreError> {
+fn give_back_pages(connection: &Connection) -> Result<CleaningStep, StoreError> {
     let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (free, all, kind) = (count("freelist_count")?, count("page_count")?, count("auto_vacuum")?);
     if kind != 2 || free <= SPARE_PAGES.max(all / 4) {
-        return Ok(Piece::default());
+        return Ok(CleaningStep::default());
     }
     let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PIECE_PAGES})"))?;
     // Each step gives one page back.
     let mut steps = vacuum.query([])?;
     while steps.next()?.is_some() {}
-    Ok(Piece { removed: PIECE, refusals: Vec::new() })
+    Ok(CleaningStep { removed: PIECE, refusals: Vec::new() })
 }
 
 #[cfg(test)]

@@ -11,11 +11,8 @@ use toold_engine::policy::{Grant, GrantScope, GrantStore};
 
 use crate::columns::from_time;
 use crate::refusals::DatabaseView;
-use crate::stored_grant::{COLUMNS, StoredGrant};
+use crate::stored_grant::{COLUMNS, MAX_GRANTS, StoredGrant};
 use crate::{Store, StoreError};
-
-/// Grants in all.
-pub(crate) const MAX_GRANTS: usize = 10_000;
 
 impl Store {
     /// All grants that hold, the oldest first.

@@ -11,7 +11,7 @@ use crate::{StoreError, lock};
 const MAX_PROBLEMS: usize = 20;
 
 /// Shared by the store and its writing thread.
-pub(crate) struct Health {
+pub(crate) struct StoreHealth {
     path: PathBuf,
     /// Device and inode of the file that is written; `None` when none is.
     identity: Option<(u64, u64)>,
@@ -27,7 +27,7 @@ pub(crate) struct Health {
     lost_in_all: AtomicU64,
 }
 
-impl Health {
+impl StoreHealth {
     pub(crate) fn new(path: PathBuf, written: bool) -> Self {
         let identity = if written { identity(&path) } else { None };
         Self {

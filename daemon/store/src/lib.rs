@@ -8,10 +8,12 @@
 mod columns;
 mod opening;
 mod schema;
+mod transaction;
 mod turns;
 mod writer;
 
 mod audit;
+mod audit_rows;
 mod cleaning;
 mod grants;
 mod health;
@@ -31,11 +33,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction};
 
-use crate::health::Health;
-use crate::opening::Opened;
+use crate::health::StoreHealth;
+use crate::opening::OpenedDatabase;
 use crate::refusals::Refusals;
+use crate::transaction::in_transaction;
 use crate::turns::Turns;
-use crate::writer::{Message, Rows, Writer};
+use crate::writer::{Rows, StoreWriter, WriterMessage};
 
 /// How long the audit log and the sessions are kept.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +59,7 @@ impl Default for Retention {
 
 /// Whose sessions a store holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sessions {
+pub enum SessionStorage {
     /// Sessions, and grants for a session, are kept for the next start.
     Kept,
     /// They end with this process, such as those of a daemon that serves its parent alone: it shares a
@@ -66,8 +69,8 @@ pub enum Sessions {
 
 /// An open database, or what is left of one. Shared freely; closed once.
 pub struct Store {
-    health: Arc<Health>,
-    sessions: Sessions,
+    health: Arc<StoreHealth>,
+    sessions: SessionStorage,
     /// What people refused, beside the database.
     refusals: Arc<Refusals>,
     /// Nothing was ever written to the database before, and it has not been compared with the refusals yet.
@@ -78,7 +81,7 @@ pub struct Store {
     scanner: Mutex<Option<Connection>>,
     scans: Turns,
     /// `None` when nothing can be written.
-    sender: Option<SyncSender<Message>>,
+    sender: Option<SyncSender<WriterMessage>>,
     rows: Arc<Rows>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -105,7 +108,7 @@ pub enum StoreError {
     /// Whoever asked is gone.
     #[error("cancelled")]
     Cancelled,
-    #[error("there are {} grants already: revoke some first (toolctl permissions list)", grants::MAX_GRANTS)]
+    #[error("there are {} grants already: revoke some first (toolctl permissions list)", stored_grant::MAX_GRANTS)]
     TooManyGrants,
     #[error("{} plugins are switched on or off already: no more can be", trust::MAX_SWITCHES)]
     TooManySwitches,
@@ -146,17 +149,17 @@ impl Store {
     /// Never fails: what cannot be read, written or understood is left as it is, and [`problems`](Self::problems)
     /// says so. May wait a few seconds for another process.
     pub fn open(path: &Path) -> Self {
-        Self::open_with(path, Retention::default(), Sessions::Kept)
+        Self::open_with(path, Retention::default(), SessionStorage::Kept)
     }
 
     /// As [`open`](Self::open).
-    pub fn open_with(path: &Path, retention: Retention, sessions: Sessions) -> Self {
+    pub fn open_with(path: &Path, retention: Retention, sessions: SessionStorage) -> Self {
         Self::over(path, opening::open(path), retention, sessions)
     }
 
-    fn over(path: &Path, opened: Opened, retention: Retention, sessions: Sessions) -> Self {
-        let Opened { reader, scanner, writer, problem, damaged, is_new } = opened;
-        let health = Arc::new(Health::new(path.to_owned(), writer.is_some()));
+    fn over(path: &Path, opened: OpenedDatabase, retention: Retention, sessions: SessionStorage) -> Self {
+        let OpenedDatabase { reader, scanner, writer, problem, damaged, is_new } = opened;
+        let health = Arc::new(StoreHealth::new(path.to_owned(), writer.is_some()));
         if damaged {
             health.set_damaged();
         }
@@ -166,7 +169,8 @@ impl Store {
         }
         let rows = Arc::<Rows>::default();
         let refusals = Arc::new(Refusals::beside(path));
-        let start = |connection| Writer::start(connection, health.clone(), refusals.clone(), retention, rows.clone());
+        let start =
+            |connection| StoreWriter::start(connection, health.clone(), refusals.clone(), retention, rows.clone());
         let started = writer.map(start);
         let (sender, writer) = match started.transpose() {
             Ok(started) => started.unzip(),
@@ -216,7 +220,7 @@ impl Store {
     pub fn flush(&self) {
         let Some(sender) = &self.sender else { return };
         let (done, wait) = mpsc::sync_channel(1);
-        if sender.send(Message::Flush(done)).is_ok() {
+        if sender.send(WriterMessage::Flush(done)).is_ok() {
             // Fails when the writer ends, which flushes.
             let _ = wait.recv();
         }
@@ -227,7 +231,7 @@ impl Store {
         let writer = lock(&self.writer).take();
         if let (Some(sender), Some(writer)) = (&self.sender, writer) {
             // Fails when the writer has ended already.
-            let _ = sender.send(Message::Close);
+            let _ = sender.send(WriterMessage::Close);
             if writer.join().is_err() {
                 tracing::error!("the thread that writes the database panicked");
             }
@@ -238,8 +242,8 @@ impl Store {
 
     fn keeps_sessions(&self) -> bool {
         match self.sessions {
-            Sessions::Kept => true,
-            Sessions::Own => false,
+            SessionStorage::Kept => true,
+            SessionStorage::Own => false,
         }
     }
 
@@ -268,7 +272,7 @@ impl Store {
         &self,
         work: impl FnOnce(&Transaction) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.run(|connection| writer::in_transaction(connection, work))
+        self.run(|connection| in_transaction(connection, work))
     }
 
     /// As [`write`](Self::write), and waits until the disk has it.
@@ -278,7 +282,7 @@ impl Store {
     ) -> Result<T, StoreError> {
         self.run(|connection| {
             connection.pragma_update(None, "synchronous", "full")?;
-            let done = writer::in_transaction(connection, work);
+            let done = in_transaction(connection, work);
             connection.pragma_update(None, "synchronous", "normal")?;
             done
         })
@@ -298,7 +302,7 @@ impl Store {
             // Fails when the asker is gone.
             let _ = answer.send(work(connection));
         };
-        sender.send(Message::Run(Box::new(job))).map_err(|_| StoreError::Closed)?;
+        sender.send(WriterMessage::Run(Box::new(job))).map_err(|_| StoreError::Closed)?;
         answered.recv().map_err(|_| StoreError::Closed)?.inspect_err(|error| self.health.heed(error))
     }
 }

@@ -20,7 +20,7 @@ const MAX_LOG: i64 = 16 << 20;
 
 /// What could be had of a database.
 #[derive(Default)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedDatabase {
     pub(crate) reader: Option<Connection>,
     /// For what reads much, beside [`reader`](Self::reader); `None` when that one has to serve for it.
     pub(crate) scanner: Option<Connection>,
@@ -45,43 +45,45 @@ enum Hurdle {
     Closed(String),
 }
 
-pub(crate) fn open(path: &Path) -> Opened {
+pub(crate) fn open(path: &Path) -> OpenedDatabase {
     match make(path) {
         Ok(()) => open_existing(path),
-        Err(error) => Opened { problem: Some(unreachable(path, &error.to_string())), ..Opened::default() },
+        Err(error) => {
+            OpenedDatabase { problem: Some(unreachable(path, &error.to_string())), ..OpenedDatabase::default() }
+        }
     }
 }
 
-fn open_existing(path: &Path) -> Opened {
+fn open_existing(path: &Path) -> OpenedDatabase {
     match open_writer(path) {
         Ok((writer, is_new)) => match (open_reader(path), open_reader(path)) {
-            (Ok(reader), Ok(scanner)) => Opened {
+            (Ok(reader), Ok(scanner)) => OpenedDatabase {
                 reader: Some(reader),
                 scanner: Some(scanner),
                 writer: Some(writer),
                 is_new,
-                ..Opened::default()
+                ..OpenedDatabase::default()
             },
             (Err(error), _) | (_, Err(error)) => {
-                Opened { problem: Some(unreachable(path, &error.to_string())), ..Opened::default() }
+                OpenedDatabase { problem: Some(unreachable(path, &error.to_string())), ..OpenedDatabase::default() }
             }
         },
         Err(Hurdle::ReadOnly(problem)) => to_read(problem, read_plainly(path).or_else(|| read_unchanging(path))),
         Err(Hurdle::Locked(problem)) => to_read(problem, read_plainly(path)),
         Err(Hurdle::Damaged(reason)) => {
             let problem = Some(damaged(path, &reason));
-            Opened { reader: read_plainly(path), damaged: true, problem, ..Opened::default() }
+            OpenedDatabase { reader: read_plainly(path), damaged: true, problem, ..OpenedDatabase::default() }
         }
-        Err(Hurdle::Closed(problem)) => Opened { problem: Some(problem), ..Opened::default() },
+        Err(Hurdle::Closed(problem)) => OpenedDatabase { problem: Some(problem), ..OpenedDatabase::default() },
     }
 }
 
-fn to_read(problem: String, reader: Option<Connection>) -> Opened {
+fn to_read(problem: String, reader: Option<Connection>) -> OpenedDatabase {
     let rest = match reader {
         Some(_) => "Grants that are in it count; nothing new is stored.",
         None => "Nothing in it can be read either; nothing new is stored.",
     };
-    Opened { reader, problem: Some(format!("{problem} {rest}")), ..Opened::default() }
+    OpenedDatabase { reader, problem: Some(format!("{problem} {rest}")), ..OpenedDatabase::default() }
 }
 
 /// Makes the folder and an empty file, both for their owner alone, where they are missing.

@@ -14,9 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use crate::columns::from_time;
-use crate::grants::MAX_GRANTS;
 use crate::lock;
-use crate::stored_grant::StoredGrant;
+use crate::stored_grant::{MAX_GRANTS, StoredGrant};
 
 /// A larger file was not written by a daemon.
 const MAX_BYTES: u64 = 64 << 20;
@@ -26,21 +25,21 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The file, and what is known of it.
 pub(crate) struct Refusals {
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<RefusalState>,
 }
 
 #[derive(Default)]
-struct Known {
+struct RefusalState {
     /// What the file held last, or should hold.
     rows: Vec<StoredGrant>,
-    lost: Option<Lost>,
+    lost: Option<LostRefusals>,
     /// Why the file is not as it should be, for people.
     problem: Option<String>,
 }
 
 /// Refusals of the past may be missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Lost {
+struct LostRefusals {
     why: String,
     /// They may still stand in the database, once it can be read.
     in_database: bool,
@@ -55,13 +54,13 @@ struct Header {
     /// BLAKE3 of the lines that follow, in hexadecimal digits.
     digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    lost: Option<Lost>,
+    lost: Option<LostRefusals>,
 }
 
 /// What the file holds.
 struct Contents {
     rows: Vec<StoredGrant>,
-    lost: Option<Lost>,
+    lost: Option<LostRefusals>,
     state: FileState,
 }
 
@@ -141,18 +140,18 @@ impl Refusals {
     }
 
     /// What may be lost, by what both places say.
-    fn judge(&self, contents: &Contents, view: DatabaseView) -> Option<Lost> {
+    fn judge(&self, contents: &Contents, view: DatabaseView) -> Option<LostRefusals> {
         let advice = format!(
             "Until then toold asks about everything, also about what is allowed. Look through `toolctl permissions \
              list`, refuse again what is missing, remove {}, and restart the daemon",
             self.path.display()
         );
-        let lost = |what: &str, in_database| Some(Lost { why: format!("{what}. {advice}."), in_database });
+        let lost = |what: &str, in_database| Some(LostRefusals { why: format!("{what}. {advice}."), in_database });
         match (&contents.lost, &contents.state, view) {
             // The database that may have known them can be read again.
-            (Some(Lost { in_database: true, .. }), FileState::Whole, DatabaseView::Whole) => None,
+            (Some(LostRefusals { in_database: true, .. }), FileState::Whole, DatabaseView::Whole) => None,
             (Some(lost), _, view) => {
-                Some(Lost { in_database: lost.in_database && view == DatabaseView::Incomplete, ..lost.clone() })
+                Some(LostRefusals { in_database: lost.in_database && view == DatabaseView::Incomplete, ..lost.clone() })
             }
             (None, FileState::Whole, _) => None,
             // A database that can be read knows all that the file did.
@@ -317,7 +316,7 @@ impl Refusals {
     }
 
     /// Replaces the file: it is there whole, or as it was, also after a power cut.
-    fn write(&self, known: &Known) -> io::Result<()> {
+    fn write(&self, known: &RefusalState) -> io::Result<()> {
         let mut lines = Vec::new();
         for row in &known.rows {
             serde_json::to_writer(&mut lines, row)?;

@@ -80,7 +80,7 @@ impl Store {
         })
     }
 
-    /// Keeps a session, or how it is now. A store of [`crate::Sessions::Own`] keeps none and says nothing.
+    /// Keeps a session, or how it is now. A store of [`crate::SessionStorage::Own`] keeps none and says nothing.
     pub fn save_session(&self, session: &SavedSession) -> Result<(), StoreError> {
         if !self.keeps_sessions() {
             return Ok(());

@@ -13,6 +13,9 @@ use crate::columns::{from_path, from_time, to_path, to_time};
 pub(crate) const COLUMNS: &str = "id, category, pattern, action, scope, session_id, project, tools, chain, granted_by, \
                                   granted_at, expires_at";
 
+/// Grants in all.
+pub(crate) const MAX_GRANTS: usize = 10_000;
+
 /// A row as it stands: nothing in it has been understood yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredGrant {

@@ -19,21 +19,21 @@ struct Tickets {
 }
 
 /// Ends when it is dropped.
-pub(crate) struct Turn<'t>(&'t Turns);
+pub(crate) struct WriteTurn<'t>(&'t Turns);
 
 impl Turns {
     /// Waits for those that came before. Blocks.
-    pub(crate) fn wait(&self) -> Turn<'_> {
+    pub(crate) fn wait(&self) -> WriteTurn<'_> {
         let mut tickets = lock(&self.tickets);
         let mine = tickets.next;
         tickets.next += 1;
         let waited = self.changed.wait_while(tickets, |tickets| tickets.now != mine);
         drop(waited.expect("no code panics while it holds this lock"));
-        Turn(self)
+        WriteTurn(self)
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for WriteTurn<'_> {
     fn drop(&mut self) {
         lock(&self.0.tickets).now += 1;
         self.0.changed.notify_all();

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 use toold_engine::audit::AuditRow;
 
 use crate::cleaning::Cleaning;
-use crate::health::Health;
+use crate::health::StoreHealth;
 use crate::refusals::Refusals;
-use crate::{Retention, StoreError, audit};
+use crate::transaction::in_transaction;
+use crate::{Retention, StoreError, audit_rows};
 
 /// Rows that wait for the writer. One more is lost, and counted.
 pub(crate) const QUEUE: usize = 8_192;
@@ -64,7 +65,7 @@ impl Rows {
     }
 }
 
-pub(crate) enum Message {
+pub(crate) enum WriterMessage {
     /// There are rows.
     Rows,
     Run(Box<dyn FnOnce(&mut Connection) + Send>),
@@ -73,9 +74,9 @@ pub(crate) enum Message {
     Close,
 }
 
-pub(crate) struct Writer {
+pub(crate) struct StoreWriter {
     connection: Connection,
-    health: Arc<Health>,
+    health: Arc<StoreHealth>,
     refusals: Arc<Refusals>,
     cleaning: Cleaning,
     inbound: Arc<Rows>,
@@ -86,15 +87,15 @@ pub(crate) struct Writer {
     writes_since_cleaning: usize,
 }
 
-impl Writer {
-    /// The channel and the thread, which ends with [`Message::Close`] or when all senders are gone.
+impl StoreWriter {
+    /// The channel and the thread, which ends with [`WriterMessage::Close`] or when all senders are gone.
     pub(crate) fn start(
         connection: Connection,
-        health: Arc<Health>,
+        health: Arc<StoreHealth>,
         refusals: Arc<Refusals>,
         retention: Retention,
         inbound: Arc<Rows>,
-    ) -> std::io::Result<(SyncSender<Message>, JoinHandle<()>)> {
+    ) -> std::io::Result<(SyncSender<WriterMessage>, JoinHandle<()>)> {
         let (sender, inbox) = sync_channel(INBOX);
         let (rows, cleaning) = (Vec::new(), Cleaning::new(retention));
         let writer =
@@ -103,7 +104,7 @@ impl Writer {
         Ok((sender, thread))
     }
 
-    fn run(mut self, inbox: &Receiver<Message>) {
+    fn run(mut self, inbox: &Receiver<WriterMessage>) {
         loop {
             // A wake-up is not sent while the inbox is full.
             if self.due.is_none() && self.inbound.len() > 0 {
@@ -112,23 +113,23 @@ impl Writer {
             let due = self.due.map_or(self.cleaning.due(), |due| due.min(self.cleaning.due()));
             let message = inbox.recv_timeout(due.saturating_duration_since(Instant::now()));
             match message {
-                Ok(Message::Rows) => {
+                Ok(WriterMessage::Rows) => {
                     self.due.get_or_insert_with(|| Instant::now() + LINGER);
                     if self.inbound.len() >= BATCH {
                         self.write_rows();
                     }
                 }
-                Ok(Message::Run(job)) => {
+                Ok(WriterMessage::Run(job)) => {
                     job(&mut self.connection);
                     self.count(1);
                 }
-                Ok(Message::Flush(done)) => {
+                Ok(WriterMessage::Flush(done)) => {
                     self.write_rows();
                     // Fails when the asker is gone.
                     let _ = done.send(());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Message::Close) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(WriterMessage::Close) | Err(RecvTimeoutError::Disconnected) => break,
             }
             // Also between messages that come without a pause.
             if self.due.is_some_and(|due| due <= Instant::now()) {
@@ -158,7 +159,7 @@ impl Writer {
             return;
         }
         let rows = &self.rows;
-        match in_transaction(&mut self.connection, |transaction| audit::insert(transaction, rows, lost)) {
+        match in_transaction(&mut self.connection, |transaction| audit_rows::insert(transaction, rows, lost)) {
             Ok(()) => {
                 let written = self.rows.len();
                 self.rows.clear();
@@ -211,16 +212,4 @@ impl Writer {
             }
         }
     }
-}
-
-/// Runs `work` in a transaction; nothing of it is left when it fails.
-pub(crate) fn in_transaction<T>(
-    connection: &mut Connection,
-    work: impl FnOnce(&Transaction) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    // Immediate: a transaction that begins by reading and writes later cannot wait for another writer.
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let done = work(&transaction)?;
-    transaction.commit()?;
-    Ok(done)
 }

@@ -47,7 +47,7 @@ use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
 use toold_host::files;
-use toold_host::sandbox::Rules;
+use toold_host::sandbox::SandboxRules;
 use toold_proto::config::ConfigEntry;
 
 use crate::config::hooks::HookConfig;
@@ -237,7 +237,7 @@ pub struct Loaded {
     pub policy: Policy,
     pub hooks: Vec<Arc<dyn Hook>>,
     /// What confines commands.
-    pub sandbox: Rules,
+    pub sandbox: SandboxRules,
     /// What is set, and where.
     pub entries: Vec<ConfigEntry>,
     /// What is wrong, in words for people.

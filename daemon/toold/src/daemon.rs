@@ -15,7 +15,7 @@ use jsonrpsee::core::server::Methods;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toold_builtins::shared::Shared;
+use toold_builtins::toolkit::Toolkit;
 use toold_engine::Engine;
 use toold_engine::cache::ResultCache;
 use toold_engine::lanes::CallLimits;
@@ -96,7 +96,7 @@ pub struct State {
     pub store: Arc<Store>,
     pub frontends: Arc<Frontends>,
     /// What the built-in tools have in common.
-    pub builtins: Arc<Shared>,
+    pub builtins: Arc<Toolkit>,
     pub skill_tools: SkillTools,
     pub options: Options,
     pub(crate) active_config: ActiveConfig,
@@ -171,7 +171,7 @@ impl Daemon {
         let engine = Arc::new(engine);
         let source = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: SourceScope::Global };
         engine.hooks.replace(&crate::config::hooks::source(SourceScope::Global), loaded.hooks.clone());
-        let builtins = Arc::new(Shared::new(environment, options.places.of_builtins()));
+        let builtins = Arc::new(Toolkit::new(environment, options.places.of_builtins()));
         builtins.sandbox.replace(loaded.sandbox.clone());
         engine
             .registry

@@ -14,7 +14,8 @@ use toold::lifecycle::restart::Heir;
 use toold::lifecycle::service_manager;
 use toold::lifecycle::stop_deadline;
 use toold::lifecycle::traces::Traces;
-use toold_host::process::{keeper, launch, tool_mark};
+use toold_host::process::{launch, reaper};
+use toold_host::tool_mark;
 
 /// Gives memory back to the system also when one thread allocated it, another freed it, and both are idle since, which
 /// is what happens to the memory of scripts.
@@ -126,7 +127,7 @@ fn main() -> ExitCode {
     if let Some(failed) = launch::run_if_asked(std::env::args_os()) {
         return failed;
     }
-    if let Some(ended) = keeper::run_if_asked(std::env::args_os()) {
+    if let Some(ended) = reaper::run_if_asked(std::env::args_os()) {
         return ended;
     }
     let cli = Cli::parse();

@@ -26,7 +26,7 @@ use crate::person::Person;
 use crate::project::{Project, SECRET};
 use crate::report::{Done, lines, print};
 use crate::script::{Does, ENOUGH, Ends, RULES, Step, day};
-use crate::server::{Server, Step as Sends, ok};
+use crate::server::{ScriptedServer, ServerStep as Sends, ok};
 
 /// Output of a step.
 pub(crate) struct Seen {
@@ -163,7 +163,7 @@ fn a_working_day_takes_few_approvals() {
         return skip_uninstalled("nvim");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let site = runtime.block_on(Server::start(docs));
+    let site = runtime.block_on(ScriptedServer::start(docs));
     let docs = site.address.to_string();
 
     let setup = Setup::new();

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::{FileHits, Found, Mode, Window};
+use super::{FileHits, SearchMode, SearchResults, Window};
 
 /// Puts together what the threads find. Keeps the first files by path that fill the window, and counts
 /// the others, so that its memory depends on the window and not on what there is.
 pub(super) struct Collector {
     window: Window,
-    mode: Mode,
-    inner: Mutex<Inner>,
+    mode: SearchMode,
+    inner: Mutex<CollectorState>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct CollectorState {
     files: BTreeMap<PathBuf, FileHits>,
     kept: u64,
-    found: Found,
+    found: SearchResults,
 }
 
 impl Collector {
     const MAX_PROBLEMS: usize = 5;
 
-    pub(super) fn new(window: Window, mode: Mode) -> Self {
+    pub(super) fn new(window: Window, mode: SearchMode) -> Self {
         Self { window, mode, inner: Mutex::default() }
     }
 
@@ -64,7 +64,7 @@ impl Collector {
         }
     }
 
-    pub(super) fn finish(&mut self) -> Found {
+    pub(super) fn finish(&mut self) -> SearchResults {
         let inner = std::mem::take(self.inner.get_mut().expect("no code panics while it holds this lock"));
         let mut found = inner.found;
         found.files = inner.files.into_values().collect();
@@ -79,12 +79,12 @@ impl Collector {
 
     fn weight(&self, hits: &FileHits) -> u64 {
         match self.mode {
-            Mode::Content => hits.count,
-            Mode::Files | Mode::Count => 1,
+            SearchMode::Content => hits.count,
+            SearchMode::Files | SearchMode::Count => 1,
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CollectorState> {
         self.inner.lock().expect("no code panics while it holds this lock")
     }
 }

@@ -33,7 +33,7 @@ const CLUTTER: [&str; 8] = ["script", "style", "head", "template", "svg", "ifram
 
 /// A page as a reader sees it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct WebPage {
     pub(crate) title: Option<String>,
     pub(crate) text: String,
     /// Whether the text is the readable part only.
@@ -42,7 +42,7 @@ pub(crate) struct Page {
 
 /// In which form a page is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum PageForm {
     Markdown,
     Text,
 }
@@ -51,7 +51,7 @@ pub(crate) enum Form {
 ///
 /// # Errors
 /// A page that cannot be converted within bounds, in words for people; or the call was cancelled.
-pub(crate) fn read(html: &str, url: &str, form: Form, cancel: &CancellationToken) -> anyhow::Result<Page> {
+pub(crate) fn read(html: &str, url: &str, form: PageForm, cancel: &CancellationToken) -> anyhow::Result<WebPage> {
     let work = || convert(html, url, form, cancel);
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("page".into()).stack_size(STACK).spawn_scoped(scope, work)?;
@@ -60,13 +60,13 @@ pub(crate) fn read(html: &str, url: &str, form: Form, cancel: &CancellationToken
     })
 }
 
-fn convert(html: &str, url: &str, form: Form, cancel: &CancellationToken) -> anyhow::Result<Page> {
+fn convert(html: &str, url: &str, form: PageForm, cancel: &CancellationToken) -> anyhow::Result<WebPage> {
     let document = parse(html, cancel)?;
     check(cancel)?;
     let title = title(&document);
     let mode = match form {
-        Form::Markdown => TextMode::Markdown,
-        Form::Text => TextMode::Formatted,
+        PageForm::Markdown => TextMode::Markdown,
+        PageForm::Text => TextMode::Formatted,
     };
     if html.len() <= MAX_READABLE {
         let config = Config { text_mode: mode, disable_json_ld: true, ..Config::default() };
@@ -76,7 +76,7 @@ fn convert(html: &str, url: &str, form: Form, cancel: &CancellationToken) -> any
         {
             let text = tidy(&article.text_content);
             if !text.is_empty() {
-                return Ok(Page { title, text, is_part: true });
+                return Ok(WebPage { title, text, is_part: true });
             }
         }
     }
@@ -84,10 +84,10 @@ fn convert(html: &str, url: &str, form: Form, cancel: &CancellationToken) -> any
     lengthen_links(&document, url);
     document.select(&CLUTTER.join(",")).remove();
     let text = match form {
-        Form::Markdown => document.md(Some(&[])),
-        Form::Text => document.formatted_text(),
+        PageForm::Markdown => document.md(Some(&[])),
+        PageForm::Text => document.formatted_text(),
     };
-    Ok(Page { title, text: tidy(&text), is_part: false })
+    Ok(WebPage { title, text: tidy(&text), is_part: false })
 }
 
 fn parse(html: &str, cancel: &CancellationToken) -> anyhow::Result<Document> {
@@ -191,8 +191,8 @@ fn tidy(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn markdown(html: &str) -> anyhow::Result<Page> {
-        read(html, "https://example.com/docs/page.html", Form::Markdown, &CancellationToken::new())
+    fn markdown(html: &str) -> anyhow::Result<WebPage> {
+        read(html, "https://example.com/docs/page.html", PageForm::Markdown, &CancellationToken::new())
     }
 
     fn article() -> String {
@@ -229,7 +229,7 @@ mod tests {
         for absent in ["AAAA", "javascript", "evil"] {
             assert!(!page.text.contains(absent), "{}", page.text);
         }
-        let text = read(html, "https://example.com/", Form::Text, &CancellationToken::new()).unwrap().text;
+        let text = read(html, "https://example.com/", PageForm::Text, &CancellationToken::new()).unwrap().text;
         assert!(text.contains("Links") && !text.contains('#') && !text.contains("]("), "{text}");
     }
 
@@ -277,6 +277,6 @@ mod tests {
     fn a_cancelled_page_is_not_read() {
         let cancel = CancellationToken::new();
         cancel.cancel();
-        assert!(read(&article(), "https://example.com/", Form::Markdown, &cancel).is_err());
+        assert!(read(&article(), "https://example.com/", PageForm::Markdown, &cancel).is_err());
     }
 }

@@ -12,15 +12,15 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_host::environment::Environment;
 use toold_host::files;
-use toold_host::http::request::Request;
-use toold_host::http::{Ending, Http, Limits, Response};
-use toold_host::process::{self, Command, Ending as ProcessEnding};
-use toold_host::started::StartedFor;
+use toold_host::http::request::HttpRequest;
+use toold_host::http::{BodyEnding, Http, HttpLimits, HttpResponse};
+use toold_host::process::{self, ProcessCommand, ProcessEnding};
+use toold_host::process_registry::StartedFor;
 use toold_proto::tool::Category;
 use url::Url;
 
 use crate::web::Fetching;
-pub(crate) use crate::web::search::answers::Found;
+pub(crate) use crate::web::search::answers::WebResult;
 pub(crate) use crate::web::search::domains::Domains;
 
 /// Where Brave's API is, unless the configuration says otherwise.
@@ -32,21 +32,21 @@ const ASK_FOR: usize = 20;
 const MAX_KEY: u64 = 64 << 10;
 
 /// A service to search with.
-pub struct Search {
-    pub service: Service,
+pub struct WebSearch {
+    pub service: SearchService,
     /// May reach the service wherever it is, beside what all tools may reach.
     pub http: Http,
     pub timeout: Duration,
 }
 
-pub enum Service {
+pub enum SearchService {
     /// The address of the instance, without `/search`.
     Searxng {
         url: Url,
     },
     Brave {
         url: Url,
-        key: Key,
+        key: SearchKey,
     },
     /// The program and its arguments, in which `{query}` and `{max_results}` stand for what they say. It
     /// prints JSON: a list of objects with `url`, `title` and `snippet`, or an object with such a list as
@@ -57,7 +57,7 @@ pub enum Service {
 }
 
 /// A secret that a service wants.
-pub enum Key {
+pub enum SearchKey {
     Value(String),
     /// Read for each search, so that it may be replaced.
     File(PathBuf),
@@ -66,26 +66,28 @@ pub enum Key {
 }
 
 /// What is searched for.
-pub(crate) struct Query {
+pub(crate) struct WebQuery {
     pub(crate) text: String,
     pub(crate) max_results: usize,
     pub(crate) domains: Domains,
 }
 
-impl Search {
+impl WebSearch {
     pub(crate) fn name(&self) -> &'static str {
         match self.service {
-            Service::Searxng { .. } => "searxng",
-            Service::Brave { .. } => "brave",
-            Service::Command { .. } => "command",
+            SearchService::Searxng { .. } => "searxng",
+            SearchService::Brave { .. } => "brave",
+            SearchService::Command { .. } => "command",
         }
     }
 
     /// What the search needs leave for: the network, at the service's host or by the command's name.
-    pub(crate) fn need(&self, query: &Query) -> anyhow::Result<Need> {
+    pub(crate) fn need(&self, query: &WebQuery) -> anyhow::Result<Need> {
         match &self.service {
-            Service::Searxng { .. } | Service::Brave { .. } => Ok(self.http.need(&self.request(query, None)?)),
-            Service::Command { command } => {
+            SearchService::Searxng { .. } | SearchService::Brave { .. } => {
+                Ok(self.http.need(&self.request(query, None)?))
+            }
+            SearchService::Command { command } => {
                 let program = command.first().context("the command is empty")?;
                 let name = program.rsplit('/').next().unwrap_or(program);
                 let reason = format!("search by the configured command for {:?}", query.text);
@@ -98,19 +100,24 @@ impl Search {
     ///
     /// # Errors
     /// No answer, an answer that cannot be read, or one that says no; in words that say what to do.
-    pub(crate) async fn run(&self, query: &Query, environment: &Environment, cx: &Cx) -> anyhow::Result<Vec<Found>> {
+    pub(crate) async fn run(
+        &self,
+        query: &WebQuery,
+        environment: &Environment,
+        cx: &Cx,
+    ) -> anyhow::Result<Vec<WebResult>> {
         let key = match &self.service {
-            Service::Searxng { .. } => None,
-            Service::Brave { key, .. } => Some(key.read().await?),
-            Service::Command { command } => return self.run_command(command, query, environment, cx).await,
+            SearchService::Searxng { .. } => None,
+            SearchService::Brave { key, .. } => Some(key.read().await?),
+            SearchService::Command { command } => return self.run_command(command, query, environment, cx).await,
         };
         let request = self.request(query, key)?;
-        let limits = Limits { timeout: self.timeout, max_bytes: MAX_BYTES, ..Limits::default() };
+        let limits = HttpLimits { timeout: self.timeout, max_bytes: MAX_BYTES, ..HttpLimits::default() };
         let response =
             self.http.send(request, limits, &Fetching::new(cx), &cx.cancel).await.map_err(ToolError::from)?;
         match (&self.service, response.status) {
             (_, 200) => {}
-            (Service::Searxng { url }, 403) => bail!(
+            (SearchService::Searxng { url }, 403) => bail!(
                 "{url} answers 403 Forbidden: an instance gives results to programs only if its settings.yml names \
                  json in search.formats"
             ),
@@ -118,24 +125,24 @@ impl Search {
             _ => bail!("the search service says {}{}", status(&response), answers::complaint(&response.body)),
         }
         match response.ending {
-            Ending::Whole => {}
-            Ending::Stopped => return Err(ToolError::Cancelled.into()),
-            Ending::TooLong => bail!("the answer of the search service is over {MAX_BYTES} bytes"),
-            Ending::TimedOut => bail!("the answer of the search service took over {} ms", self.timeout.as_millis()),
-            Ending::Broken(reason) => bail!("the answer of the search service broke off: {reason}"),
+            BodyEnding::Whole => {}
+            BodyEnding::Stopped => return Err(ToolError::Cancelled.into()),
+            BodyEnding::TooLong => bail!("the answer of the search service is over {MAX_BYTES} bytes"),
+            BodyEnding::TimedOut => bail!("the answer of the search service took over {} ms", self.timeout.as_millis()),
+            BodyEnding::Broken(reason) => bail!("the answer of the search service broke off: {reason}"),
         }
         match self.service {
-            Service::Brave { .. } => answers::brave(&response.body),
-            Service::Searxng { .. } | Service::Command { .. } => answers::searxng(&response.body),
+            SearchService::Brave { .. } => answers::brave(&response.body),
+            SearchService::Searxng { .. } | SearchService::Command { .. } => answers::searxng(&response.body),
         }
         .context("the answer of the search service cannot be read")
     }
 
-    fn request(&self, query: &Query, key: Option<String>) -> anyhow::Result<Request> {
+    fn request(&self, query: &WebQuery, key: Option<String>) -> anyhow::Result<HttpRequest> {
         let text = query.domains.with_operators(&query.text);
         let mut headers = vec![("Accept".to_owned(), "application/json".to_owned())];
         let url = match &self.service {
-            Service::Searxng { url } => {
+            SearchService::Searxng { url } => {
                 let mut url = url.clone();
                 url.path_segments_mut()
                     .map_err(|()| ToolError::Failed(format!("{} is no base", self.name())))?
@@ -144,7 +151,7 @@ impl Search {
                 url.query_pairs_mut().append_pair("q", &text).append_pair("format", "json");
                 url
             }
-            Service::Brave { url, .. } => {
+            SearchService::Brave { url, .. } => {
                 headers.extend(key.map(|key| ("X-Subscription-Token".to_owned(), key)));
                 let mut url = url.clone();
                 url.query_pairs_mut()
@@ -153,18 +160,18 @@ impl Search {
                     .append_pair("text_decorations", "false");
                 url
             }
-            Service::Command { .. } => bail!("a command makes no request"),
+            SearchService::Command { .. } => bail!("a command makes no request"),
         };
-        Ok(Request::new("GET", url.as_str(), &headers, None)?)
+        Ok(HttpRequest::new("GET", url.as_str(), &headers, None)?)
     }
 
     async fn run_command(
         &self,
         command: &[String],
-        query: &Query,
+        query: &WebQuery,
         environment: &Environment,
         cx: &Cx,
-    ) -> anyhow::Result<Vec<Found>> {
+    ) -> anyhow::Result<Vec<WebResult>> {
         let text = query.domains.with_operators(&query.text);
         // An argument of its own that begins with a dash would be taken as an option.
         let text = if text.starts_with('-') { format!(" {text}") } else { text };
@@ -174,7 +181,7 @@ impl Search {
         };
         let program = command.first().context("the command is empty")?;
         let arguments: Vec<String> = command[1..].iter().map(fill).collect();
-        let mut run = Command::new(program, &cx.cwd, environment.clone()).args(&arguments);
+        let mut run = ProcessCommand::new(program, &cx.cwd, environment.clone()).args(&arguments);
         run.timeout = Some(self.timeout);
         run.started_for = Some(StartedFor::call(cx, &cx.chain));
         run.keep = MAX_BYTES;
@@ -196,7 +203,7 @@ impl Search {
     }
 }
 
-impl Key {
+impl SearchKey {
     async fn read(&self) -> anyhow::Result<String> {
         match self {
             Self::Value(key) => Ok(key.clone()),
@@ -212,7 +219,7 @@ impl Key {
     }
 }
 
-fn status(response: &Response) -> String {
+fn status(response: &HttpResponse) -> String {
     match response.status_text() {
         Some(text) => format!("{} {text}", response.status),
         None => response.status.to_string(),

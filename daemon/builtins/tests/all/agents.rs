@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toold_builtins::agents::{AgentType, agent_types};
+use toold_builtins::agents::AgentType;
 
-use crate::house::House;
+use crate::builtin_test::BuiltinTest;
 
 fn kind(name: &str, command: &[&str]) -> AgentType {
     let command = command.iter().map(|word| (*word).to_owned()).collect();
@@ -16,49 +16,49 @@ fn work(kind: &str) -> serde_json::Value {
 
 #[tokio::test]
 async fn a_program_does_the_work_and_what_it_writes_is_the_answer() {
-    let house = House::new();
+    let test = BuiltinTest::new();
     let script = "echo \"$1 in $(basename \"$PWD\") at $TOOLD_AGENT_DEPTH\"; echo thinking >&2";
-    house.shared.agents.configure(vec![kind("helper", &["sh", "-c", script, "sh", "{type}: {prompt}"])]);
+    test.toolkit.agents.configure(vec![kind("helper", &["sh", "-c", script, "sh", "{type}: {prompt}"])]);
     // What is put in is not looked at again.
-    assert_eq!(house.ok("subagent", work("helper")).await, "helper: do {type} it in work at 1");
+    assert_eq!(test.ok("subagent", work("helper")).await, "helper: do {type} it in work at 1");
 }
 
 #[tokio::test]
 async fn a_kind_of_a_file_is_run_by_the_default_program() {
-    let house = House::new();
-    house.write(
+    let test = BuiltinTest::new();
+    test.write(
         ".claude/agents/reviewer.md",
         "---\nname: reviewer\ndescription: Reviews: carefully\ntools: read, grep\n---\nYou review.\n",
     );
-    house.write(".claude/agents/notes.md", "no agent");
-    let types = agent_types(&house.shared, &house.root);
+    test.write(".claude/agents/notes.md", "no agent");
+    let types = test.toolkit.agent_types(&test.root);
     assert_eq!(types.len(), 1);
     assert_eq!(types[0].tools.as_deref(), Some(["read".to_owned(), "grep".to_owned()].as_slice()));
-    let told = house.bad("subagent", work("reviewer")).await;
+    let told = test.bad("subagent", work("reviewer")).await;
     assert!(told.contains("no program is configured"), "{told}");
-    house.shared.agents.configure(vec![kind("default", &["cat"])]);
-    assert_eq!(house.ok("subagent", work("reviewer")).await, "You review.\n\ndo {type} it");
-    let unknown = house.bad("subagent", work("painter")).await;
+    test.toolkit.agents.configure(vec![kind("default", &["cat"])]);
+    assert_eq!(test.ok("subagent", work("reviewer")).await, "You review.\n\ndo {type} it");
+    let unknown = test.bad("subagent", work("painter")).await;
     assert_eq!(unknown, "there is no sub-agent painter; there are: default, reviewer");
 }
 
 #[tokio::test]
 async fn what_goes_wrong_is_told() {
-    let house = House::new();
+    let test = BuiltinTest::new();
     let slow =
         AgentType { timeout: Some(Duration::from_millis(50)), ..kind("slow", &["sh", "-c", "echo begun; sleep 60"]) };
-    house.shared.agents.configure(vec![
+    test.toolkit.agents.configure(vec![
         kind("failing", &["sh", "-c", "echo half; echo why >&2; exit 3"]),
         kind("missing", &["no-such-program"]),
         kind("silent", &["true"]),
         slow,
     ]);
-    assert_eq!(house.bad("subagent", work("failing")).await, "half\n[sub-agent failing ended with exit code 3: why]");
-    assert!(house.bad("subagent", work("missing")).await.contains("no-such-program"));
-    assert_eq!(house.ok("subagent", work("silent")).await, "[sub-agent silent said nothing]");
-    let told = house.bad("subagent", work("slow")).await;
+    assert_eq!(test.bad("subagent", work("failing")).await, "half\n[sub-agent failing ended with exit code 3: why]");
+    assert!(test.bad("subagent", work("missing")).await.contains("no-such-program"));
+    assert_eq!(test.ok("subagent", work("silent")).await, "[sub-agent silent said nothing]");
+    let told = test.bad("subagent", work("slow")).await;
     assert_eq!(told, "begun\n[sub-agent slow was ended when its time was over]");
     assert!(
-        house.bad("subagent", json!({"type": "silent", "description": "", "prompt": " "})).await.contains("nothing")
+        test.bad("subagent", json!({"type": "silent", "description": "", "prompt": " "})).await.contains("nothing")
     );
 }

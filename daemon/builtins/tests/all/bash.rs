@@ -8,66 +8,67 @@ use toold_proto::call::Stream;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;
 
-use crate::house::{Ears, House};
+use crate::builtin_test::{BuiltinTest, OutputListener};
 
 #[tokio::test]
 async fn output_and_exit_code_are_given() {
-    let house = House::new();
-    assert_eq!(house.ok("bash", json!({"command": "echo out; sleep 0.05; echo err >&2"})).await, "out\nerr\n");
-    let result = house.call("bash", json!({"command": "echo text; exit 3"})).await;
+    let test = BuiltinTest::new();
+    assert_eq!(test.ok("bash", json!({"command": "echo out; sleep 0.05; echo err >&2"})).await, "out\nerr\n");
+    let result = test.call("bash", json!({"command": "echo text; exit 3"})).await;
     assert_eq!((result.text().as_str(), result.is_error), ("text\n[exit code 3]", true));
     assert_eq!(result.metadata["exit_code"], json!(3));
-    assert_eq!(house.ok("bash", json!({"command": "true"})).await, "[no output]");
+    assert_eq!(test.ok("bash", json!({"command": "true"})).await, "[no output]");
 }
 
 #[tokio::test]
 async fn output_streams_as_it_comes() {
-    let house = House::new();
-    let ears = Arc::new(Ears::default());
-    let mut call = house.prepare("bash", json!({"command": "echo one; sleep 0.1; echo two >&2"}));
+    let test = BuiltinTest::new();
+    let ears = Arc::new(OutputListener::default());
+    let mut call = test.prepare("bash", json!({"command": "echo one; sleep 0.1; echo two >&2"}));
     call.progress.push(ears.clone());
-    house.run(call).await.unwrap();
+    test.run(call).await.unwrap();
     let heard = ears.heard.lock().unwrap().clone();
     assert_eq!(heard, [(Stream::Stdout, "one\n".to_owned()), (Stream::Stderr, "two\n".to_owned())]);
 }
 
 #[tokio::test]
 async fn it_runs_where_it_is_told_to_with_the_sessions_environment() {
-    let house = House::new();
-    std::fs::create_dir(house.root.join("sub")).unwrap();
-    let root = house.root.display().to_string();
-    assert_eq!(house.ok("bash", json!({"command": "pwd; echo $FROM_SESSION"})).await, format!("{root}\nyes\n"));
-    assert_eq!(house.ok("bash", json!({"command": "pwd", "cwd": "sub"})).await, format!("{root}/sub\n"));
-    let text = house.bad("bash", json!({"command": "pwd", "cwd": "/"})).await;
+    let test = BuiltinTest::new();
+    std::fs::create_dir(test.root.join("sub")).unwrap();
+    let root = test.root.display().to_string();
+    assert_eq!(test.ok("bash", json!({"command": "pwd; echo $FROM_SESSION"})).await, format!("{root}\nyes\n"));
+    assert_eq!(test.ok("bash", json!({"command": "pwd", "cwd": "sub"})).await, format!("{root}/sub\n"));
+    let text = test.bad("bash", json!({"command": "pwd", "cwd": "/"})).await;
     assert!(text.contains("outside the session's folders"), "{text}");
 }
 
 #[tokio::test]
 async fn its_own_time_limit_keeps_the_output_so_far() {
-    let house = House::new();
-    let result = house.call("bash", json!({"command": "echo before; sleep 1000", "timeout_ms": 1000})).await;
+    let test = BuiltinTest::new();
+    let result = test.call("bash", json!({"command": "echo before; sleep 1000", "timeout_ms": 1000})).await;
     assert!(result.text().starts_with("before\n[ended after 1000 ms"), "{}", result.text());
     assert_eq!((result.is_error, &result.metadata["timed_out"]), (true, &json!(true)));
 }
 
 #[tokio::test]
 async fn the_calls_deadline_keeps_the_output_so_far() {
-    let house = House::new();
-    let mut call = house.prepare("bash", json!({"command": "echo before; sleep 1000"}));
+    let test = BuiltinTest::new();
+    let mut call = test.prepare("bash", json!({"command": "echo before; sleep 1000"}));
     call.timeout = Some(Duration::from_millis(1000));
-    let result = house.run(call).await.unwrap();
+    let result = test.run(call).await.unwrap();
     assert!(result.text().starts_with("before\n"), "{}", result.text());
     assert_eq!((result.is_error, &result.metadata["timed_out"]), (true, &json!(true)));
 }
 
 #[tokio::test]
 async fn cancel_ends_its_processes() {
-    let house = House::new();
-    let mut call = house.prepare("bash", json!({"command": "echo $$; exec sleep 1000"}));
+    let test = BuiltinTest::new();
+    let mut call = test.prepare("bash", json!({"command": "echo $$; exec sleep 1000"}));
     let cancel = call.cancel.clone();
-    let ears = Arc::new(Ears { on_text: Some(Box::new(move |_| cancel.cancel())), ..Ears::default() });
+    let ears =
+        Arc::new(OutputListener { on_text: Some(Box::new(move |_| cancel.cancel())), ..OutputListener::default() });
     call.progress.push(ears.clone());
-    assert_eq!(house.run(call).await.unwrap_err(), CallError::Cancelled);
+    assert_eq!(test.run(call).await.unwrap_err(), CallError::Cancelled);
     let pid: i32 = ears.text().trim().parse().unwrap();
     let gone = rustix::process::test_kill_process(rustix::process::Pid::from_raw(pid).unwrap()).is_err();
     assert!(gone);
@@ -75,9 +76,9 @@ async fn cancel_ends_its_processes() {
 
 #[tokio::test]
 async fn long_output_keeps_both_ends_and_is_whole_in_a_file() {
-    let house = House::strict();
-    house.rule(Category::Shell, "**", Verdict::Allow);
-    let result = house.call("bash", json!({"command": "seq 100000"})).await;
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "**", Verdict::Allow);
+    let result = test.call("bash", json!({"command": "seq 100000"})).await;
     let text = result.text();
     assert!(text.starts_with("1\n2\n") && text.ends_with("\n99999\n100000\n") && text.len() < 65_536);
     let whole_lines = text.lines().all(|line| line.parse::<u32>().is_ok() || line.starts_with("[... "));
@@ -85,47 +86,47 @@ async fn long_output_keeps_both_ends_and_is_whole_in_a_file() {
     let spool = result.metadata["spool"].as_str().unwrap();
     assert!(text.contains(&format!("the whole is in {spool}: read it there")));
     // It lies outside the session's folders, and is the session's own all the same.
-    let page = house.ok("read", json!({"path": spool, "offset": 50_000, "limit": 1})).await;
+    let page = test.ok("read", json!({"path": spool, "offset": 50_000, "limit": 1})).await;
     assert!(page.starts_with("50000: 50000\n"), "{page}");
 }
 
 #[tokio::test]
 async fn every_command_of_a_line_is_judged() {
-    let house = House::strict();
-    house.rule(Category::Shell, "echo *", Verdict::Allow);
-    assert_eq!(house.ok("bash", json!({"command": "echo a && echo b"})).await, "a\nb\n");
+    let test = BuiltinTest::strict();
+    test.rule(Category::Shell, "echo *", Verdict::Allow);
+    assert_eq!(test.ok("bash", json!({"command": "echo a && echo b"})).await, "a\nb\n");
     for command in ["echo a && touch x", "echo $(touch x)", "echo a > x", "echo a; rm -rf x", "bash -c 'touch x'"] {
-        let result = house.call("bash", json!({"command": command})).await;
+        let result = test.call("bash", json!({"command": command})).await;
         assert!(result.metadata.contains_key("permission"), "{command}: {}", result.text());
     }
-    assert!(!house.root.join("x").exists());
+    assert!(!test.root.join("x").exists());
 }
 
 #[tokio::test]
 async fn redirects_are_held_to_ignore_files() {
-    let house = House::new();
-    house.write(".toolignore", "kept\n");
-    let text = house.bad("bash", json!({"command": "echo a > kept"})).await;
+    let test = BuiltinTest::new();
+    test.write(".toolignore", "kept\n");
+    let text = test.bad("bash", json!({"command": "echo a > kept"})).await;
     assert!(text.contains(".toolignore"), "{text}");
 }
 
 #[tokio::test]
 async fn input_is_closed_and_no_start_up_file_is_read() {
-    let house = House::new();
-    let file = house.write("start-up", "echo started");
+    let test = BuiltinTest::new();
+    let file = test.write("start-up", "echo started");
     let command = format!("BASH_ENV={} bash -c true; cat; echo ${{BASH_ENV-none}}", file.display());
-    let text = house.ok("bash", json!({"command": "cat; echo ${BASH_ENV-none}"})).await;
+    let text = test.ok("bash", json!({"command": "cat; echo ${BASH_ENV-none}"})).await;
     assert_eq!(text, "none\n", "{command}");
 }
 
 #[tokio::test]
 async fn a_silent_command_shows_that_it_lives() {
-    let house = House::new();
+    let test = BuiltinTest::new();
     let settings = Settings { heartbeat: Duration::from_millis(20), ..Settings::default() };
-    house.engine.settings.store(Arc::new(settings));
-    let ears = Arc::new(Ears::default());
-    let mut call = house.prepare("bash", json!({"command": "sleep 0.2"}));
+    test.engine.settings.store(Arc::new(settings));
+    let ears = Arc::new(OutputListener::default());
+    let mut call = test.prepare("bash", json!({"command": "sleep 0.2"}));
     call.progress.push(ears.clone());
-    house.run(call).await.unwrap();
+    test.run(call).await.unwrap();
     assert!(ears.messages.lock().unwrap().iter().any(|message| message == "running for 0 s"));
 }

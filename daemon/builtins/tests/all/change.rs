@@ -5,108 +5,109 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use toold_builtins::journal::{Selection, UndoError, Whose, history, preview, undo};
+use toold_builtins::journal::{JournalScope, Selection};
+use toold_builtins::undo::{UndoError, history, preview, undo};
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{CallId, Category};
 
-use crate::house::{House, session};
+use crate::builtin_test::{BuiltinTest, session};
 
 #[tokio::test]
 async fn a_new_file_is_written_with_its_folders() {
-    let house = House::new();
-    let result = house.call("write", json!({"path": "a/b/new.txt", "content": "one\ntwo\n"})).await;
+    let test = BuiltinTest::new();
+    let result = test.call("write", json!({"path": "a/b/new.txt", "content": "one\ntwo\n"})).await;
     assert_eq!(result.text(), "created a/b/new.txt (2 lines)");
-    assert_eq!(house.content("a/b/new.txt"), "one\ntwo\n");
+    assert_eq!(test.content("a/b/new.txt"), "one\ntwo\n");
     assert_eq!(result.metadata["diff"], json!("--- /dev/null\n+++ b/a/b/new.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"));
 }
 
 #[tokio::test]
 async fn what_was_not_read_is_not_replaced() {
-    let house = House::new();
-    house.write("file", "old\n");
-    let text = house.bad("write", json!({"path": "file", "content": "new\n"})).await;
+    let test = BuiltinTest::new();
+    test.write("file", "old\n");
+    let text = test.bad("write", json!({"path": "file", "content": "new\n"})).await;
     assert_eq!(text, "file has not been read in this session: read it first");
-    let text = house.bad("edit", json!({"path": "file", "old": "x", "new": "y"})).await;
+    let text = test.bad("edit", json!({"path": "file", "old": "x", "new": "y"})).await;
     assert_eq!(text, "file has not been read in this session: read it first");
-    house.read("file").await;
-    let text = house.ok("write", json!({"path": "file", "content": "new\n"})).await;
+    test.read("file").await;
+    let text = test.ok("write", json!({"path": "file", "content": "new\n"})).await;
     assert_eq!(text, "changed file (+1 -1)\n--- a/file\n+++ b/file\n@@ -1 +1 @@\n-old\n+new");
     // What it wrote itself, it knows.
-    house.ok("edit", json!({"path": "file", "old": "new", "new": "newer"})).await;
-    assert_eq!(house.content("file"), "newer\n");
+    test.ok("edit", json!({"path": "file", "old": "new", "new": "newer"})).await;
+    assert_eq!(test.content("file"), "newer\n");
 }
 
 #[tokio::test]
 async fn what_changed_since_it_was_read_is_not_replaced() {
-    let house = House::new();
-    house.write("file", "one");
-    house.read("file").await;
-    house.write("file", "two");
+    let test = BuiltinTest::new();
+    test.write("file", "one");
+    test.read("file").await;
+    test.write("file", "two");
     for (tool, arguments) in [
         ("write", json!({"path": "file", "content": "x"})),
         ("edit", json!({"path": "file", "old": "two", "new": "x"})),
     ] {
-        let text = house.bad(tool, arguments).await;
+        let text = test.bad(tool, arguments).await;
         assert_eq!(text, "file has changed on the disk since it was read: read it again");
     }
-    assert_eq!(house.content("file"), "two");
+    assert_eq!(test.content("file"), "two");
     // The same content again is the same file.
-    house.write("file", "one");
-    house.ok("edit", json!({"path": "file", "old": "one", "new": "three"})).await;
+    test.write("file", "one");
+    test.ok("edit", json!({"path": "file", "old": "one", "new": "three"})).await;
 }
 
 #[tokio::test]
 async fn another_sessions_change_is_known_as_such() {
-    let house = House::new();
-    house.write("file", "one");
-    house.read("file").await;
-    let (other, _) = house.engine.sessions.open(session("s2", &house.root));
+    let test = BuiltinTest::new();
+    test.write("file", "one");
+    test.read("file").await;
+    let (other, _) = test.engine.sessions.open(session("s2", &test.root));
     other.set_mode(toold_proto::session::Mode::Yolo);
     for (tool, arguments) in
         [("read", json!({"path": "file"})), ("edit", json!({"path": "file", "old": "one", "new": "two"}))]
     {
-        let mut call = house.prepare(tool, arguments);
+        let mut call = test.prepare(tool, arguments);
         call.session = other.clone();
-        assert!(!house.run(call).await.unwrap().is_error);
+        assert!(!test.run(call).await.unwrap().is_error);
     }
-    let text = house.bad("edit", json!({"path": "file", "old": "one", "new": "three"})).await;
+    let text = test.bad("edit", json!({"path": "file", "old": "one", "new": "three"})).await;
     assert_eq!(text, "file was changed by another session (s2) since it was read: read it again");
 }
 
 #[tokio::test]
 async fn the_modes_of_write() {
-    let house = House::new();
-    house.write("file", "one\r\n");
-    let text = house.bad("write", json!({"path": "file", "content": "x", "mode": "create"})).await;
+    let test = BuiltinTest::new();
+    test.write("file", "one\r\n");
+    let text = test.bad("write", json!({"path": "file", "content": "x", "mode": "create"})).await;
     assert!(text.contains("is there already"), "{text}");
-    house.ok("write", json!({"path": "file", "content": "two\n", "mode": "append"})).await;
-    assert_eq!(house.content("file"), "one\r\ntwo\r\n");
-    house.ok("write", json!({"path": "log", "content": "first\n", "mode": "append"})).await;
-    let text = house.ok("write", json!({"path": "log", "content": "first\n"})).await;
+    test.ok("write", json!({"path": "file", "content": "two\n", "mode": "append"})).await;
+    assert_eq!(test.content("file"), "one\r\ntwo\r\n");
+    test.ok("write", json!({"path": "log", "content": "first\n", "mode": "append"})).await;
+    let text = test.ok("write", json!({"path": "log", "content": "first\n"})).await;
     assert!(text.contains("nothing was written"), "{text}");
-    std::fs::create_dir(house.root.join("folder")).unwrap();
-    assert_eq!(house.bad("write", json!({"path": "folder", "content": "x"})).await, "folder is a folder");
+    std::fs::create_dir(test.root.join("folder")).unwrap();
+    assert_eq!(test.bad("write", json!({"path": "folder", "content": "x"})).await, "folder is a folder");
 }
 
 #[tokio::test]
 async fn all_edits_are_made_or_none() {
-    let house = House::new();
-    house.write("file", "a\nb\nc\n");
-    house.read("file").await;
+    let test = BuiltinTest::new();
+    test.write("file", "a\nb\nc\n");
+    test.read("file").await;
     let edits = json!([{"old": "a", "new": "A"}, {"old": "zzz", "new": "Z"}]);
-    let text = house.bad("edit", json!({"path": "file", "edits": edits})).await;
+    let text = test.bad("edit", json!({"path": "file", "edits": edits})).await;
     assert!(text.starts_with("file is as it was: edit 2: `old` is not in the file"), "{text}");
-    assert_eq!(house.content("file"), "a\nb\nc\n");
+    assert_eq!(test.content("file"), "a\nb\nc\n");
     let edits = json!([{"old": "a", "new": ""}, {"old": "c\n", "new": "C"}, {"old": "b", "new": "B"}]);
-    house.ok("edit", json!({"path": "file", "edits": edits})).await;
-    assert_eq!(house.content("file"), "\nB\nC");
+    test.ok("edit", json!({"path": "file", "edits": edits})).await;
+    assert_eq!(test.content("file"), "\nB\nC");
 }
 
 #[tokio::test]
 async fn an_edit_that_does_not_fit_says_why() {
-    let house = House::new();
-    house.write("file", "\tfoo(1);\n\tbar();\n\tfoo(1);\n");
-    house.read("file").await;
+    let test = BuiltinTest::new();
+    test.write("file", "\tfoo(1);\n\tbar();\n\tfoo(1);\n");
+    test.read("file").await;
     let cases = [
         (json!({"old": "foo(1);", "new": "x"}), "2 times, at lines 1, 3"),
         (json!({"old": "    foo(1);\n    bar();", "new": "x"}), "lines 1 to 2 are the same but for indentation"),
@@ -117,125 +118,133 @@ async fn an_edit_that_does_not_fit_says_why() {
     ];
     for (mut arguments, expected) in cases {
         arguments["path"] = json!("file");
-        let text = house.bad("edit", arguments).await;
+        let text = test.bad("edit", arguments).await;
         assert!(text.contains(expected), "{text}");
     }
-    house.ok("edit", json!({"path": "file", "old": "foo(1)", "new": "baz", "replace_all": true})).await;
-    assert_eq!(house.content("file"), "\tbaz;\n\tbar();\n\tbaz;\n");
+    test.ok("edit", json!({"path": "file", "old": "foo(1)", "new": "baz", "replace_all": true})).await;
+    assert_eq!(test.content("file"), "\tbaz;\n\tbar();\n\tbaz;\n");
 }
 
 #[tokio::test]
 async fn line_ends_mark_and_encoding_stay() {
-    let house = House::new();
-    house.write("crlf", b"\xef\xbb\xbfone\r\ntwo\r\n");
-    house.write("latin", b"Gr\xfcn ist die Wiese\nzwei\n");
-    house.read("crlf").await;
-    house.read("latin").await;
-    house.ok("edit", json!({"path": "crlf", "old": "one\ntwo", "new": "one\n1.5\ntwo"})).await;
-    assert_eq!(std::fs::read(house.root.join("crlf")).unwrap(), b"\xef\xbb\xbfone\r\n1.5\r\ntwo\r\n");
-    house.ok("edit", json!({"path": "latin", "old": "zwei", "new": "für"})).await;
-    assert_eq!(std::fs::read(house.root.join("latin")).unwrap(), b"Gr\xfcn ist die Wiese\nf\xfcr\n");
-    let text = house.bad("edit", json!({"path": "latin", "old": "für", "new": "漢"})).await;
+    let test = BuiltinTest::new();
+    test.write("crlf", b"\xef\xbb\xbfone\r\ntwo\r\n");
+    test.write("latin", b"Gr\xfcn ist die Wiese\nzwei\n");
+    test.read("crlf").await;
+    test.read("latin").await;
+    test.ok("edit", json!({"path": "crlf", "old": "one\ntwo", "new": "one\n1.5\ntwo"})).await;
+    assert_eq!(std::fs::read(test.root.join("crlf")).unwrap(), b"\xef\xbb\xbfone\r\n1.5\r\ntwo\r\n");
+    test.ok("edit", json!({"path": "latin", "old": "zwei", "new": "für"})).await;
+    assert_eq!(std::fs::read(test.root.join("latin")).unwrap(), b"Gr\xfcn ist die Wiese\nf\xfcr\n");
+    let text = test.bad("edit", json!({"path": "latin", "old": "für", "new": "漢"})).await;
     assert!(text.contains("has no '漢'"), "{text}");
 }
 
 #[tokio::test]
 async fn a_link_is_written_through_to_its_target() {
-    let house = House::new();
-    house.write("target", "old");
-    symlink("target", house.root.join("link")).unwrap();
-    house.read("link").await;
-    house.ok("write", json!({"path": "link", "content": "new"})).await;
-    assert_eq!(house.content("target"), "new");
-    assert!(std::fs::symlink_metadata(house.root.join("link")).unwrap().is_symlink());
+    let test = BuiltinTest::new();
+    test.write("target", "old");
+    symlink("target", test.root.join("link")).unwrap();
+    test.read("link").await;
+    test.ok("write", json!({"path": "link", "content": "new"})).await;
+    assert_eq!(test.content("target"), "new");
+    assert!(std::fs::symlink_metadata(test.root.join("link")).unwrap().is_symlink());
 }
 
 #[tokio::test]
 async fn leave_is_asked_for_with_the_diff_and_control_files_are_never_written() {
-    let house = House::strict();
-    house.write("file", "old\n");
-    house.read("file").await;
-    let result = house.call("write", json!({"path": "file", "content": "new\n"})).await;
+    let test = BuiltinTest::strict();
+    test.write("file", "old\n");
+    test.read("file").await;
+    let result = test.call("write", json!({"path": "file", "content": "new\n"})).await;
     assert_eq!(result.metadata["permission"]["category"], json!("file.write"));
-    house.rule(Category::FileWrite, "**", Verdict::Allow);
+    test.rule(Category::FileWrite, "**", Verdict::Allow);
     for path in [".toold/config.toml", ".aiexclude", ".env", "../outside/../work/.toolignore"] {
-        let text = house.bad("write", json!({"path": path, "content": "x"})).await;
+        let text = test.bad("write", json!({"path": path, "content": "x"})).await;
         assert!(text.starts_with("not allowed"), "{path}: {text}");
     }
-    assert_eq!(house.content("file"), "old\n");
+    assert_eq!(test.content("file"), "old\n");
 }
 
 #[tokio::test]
 async fn writers_of_one_file_take_turns() {
-    let house = Arc::new(House::new());
-    house.write("log", "");
+    let test = Arc::new(BuiltinTest::new());
+    test.write("log", "");
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..20 {
-        let (other, _) = house.engine.sessions.open(session(&format!("w{n}"), &house.root));
+        let (other, _) = test.engine.sessions.open(session(&format!("w{n}"), &test.root));
         other.set_mode(toold_proto::session::Mode::Yolo);
-        let engine = house.engine.clone();
+        let engine = test.engine.clone();
         let arguments = json!({"path": "log", "content": format!("{n}\n"), "mode": "append"});
-        let mut call = house.prepare("write", arguments);
+        let mut call = test.prepare("write", arguments);
         call.session = other;
         calls.spawn(async move { toold_engine::execute::execute(&engine, call).await.unwrap() });
     }
     for result in calls.join_all().await {
         assert!(!result.is_error, "{}", result.text());
     }
-    assert_eq!(house.content("log").lines().count(), 20);
+    assert_eq!(test.content("log").lines().count(), 20);
 }
 
 #[tokio::test]
 async fn changes_are_taken_back_by_path_and_by_call() {
-    let house = House::new();
-    let file = house.write("file", "one\n");
-    house.read("file").await;
-    house.ok("edit", json!({"path": "file", "old": "one", "new": "two"})).await;
-    house.ok("edit", json!({"path": "file", "old": "two", "new": "three"})).await;
-    house.ok("write", json!({"path": "made", "content": "x"})).await;
-    let changes = history(&house.shared, Whose::Session(&house.session.id));
+    let test = BuiltinTest::new();
+    let file = test.write("file", "one\n");
+    test.read("file").await;
+    test.ok("edit", json!({"path": "file", "old": "one", "new": "two"})).await;
+    test.ok("edit", json!({"path": "file", "old": "two", "new": "three"})).await;
+    test.ok("write", json!({"path": "made", "content": "x"})).await;
+    let changes = history(&test.toolkit, JournalScope::Session(&test.session.id));
     assert_eq!(changes.len(), 3);
     assert_eq!((changes[0].path.as_path(), changes[0].created), (file.as_path(), false));
     assert!(changes[2].created);
 
     let by_path = Selection::Path(file.clone());
-    let shown = preview(&house.shared, Whose::Session(&house.session.id), &by_path).unwrap();
+    let shown = preview(&test.toolkit, JournalScope::Session(&test.session.id), &by_path).unwrap();
     assert_eq!(shown.len(), 1);
     assert!(shown[0].1.ends_with("@@ -1 +1 @@\n-three\n+two\n"), "{}", shown[0].1);
-    undo(&house.shared, &house.session, Whose::Everybody, &by_path).await.unwrap();
-    assert_eq!(house.content("file"), "two\n");
+    undo(&test.toolkit, &test.session, JournalScope::Everybody, &by_path).await.unwrap();
+    assert_eq!(test.content("file"), "two\n");
     // The session knows what it has restored.
-    house.ok("edit", json!({"path": "file", "old": "two", "new": "four"})).await;
-    undo(&house.shared, &house.session, Whose::Everybody, &by_path).await.unwrap();
-    undo(&house.shared, &house.session, Whose::Everybody, &by_path).await.unwrap();
-    assert_eq!(house.content("file"), "one\n");
-    assert!(matches!(undo(&house.shared, &house.session, Whose::Everybody, &by_path).await, Err(UndoError::Nothing)));
+    test.ok("edit", json!({"path": "file", "old": "two", "new": "four"})).await;
+    undo(&test.toolkit, &test.session, JournalScope::Everybody, &by_path).await.unwrap();
+    undo(&test.toolkit, &test.session, JournalScope::Everybody, &by_path).await.unwrap();
+    assert_eq!(test.content("file"), "one\n");
+    assert!(matches!(
+        undo(&test.toolkit, &test.session, JournalScope::Everybody, &by_path).await,
+        Err(UndoError::Nothing)
+    ));
 
-    undo(&house.shared, &house.session, Whose::Everybody, &Selection::Call(changes[2].call_id.clone())).await.unwrap();
-    assert!(!house.root.join("made").exists());
+    undo(&test.toolkit, &test.session, JournalScope::Everybody, &Selection::Call(changes[2].call_id.clone()))
+        .await
+        .unwrap();
+    assert!(!test.root.join("made").exists());
     let unknown = Selection::Call(CallId::parse("none").unwrap());
-    assert!(matches!(undo(&house.shared, &house.session, Whose::Everybody, &unknown).await, Err(UndoError::Nothing)));
+    assert!(matches!(
+        undo(&test.toolkit, &test.session, JournalScope::Everybody, &unknown).await,
+        Err(UndoError::Nothing)
+    ));
 }
 
 #[tokio::test]
 async fn what_changed_since_is_not_taken_back() {
-    let house = House::new();
-    house.ok("write", json!({"path": "file", "content": "x"})).await;
-    let file = house.write("file", "other");
-    let undone = undo(&house.shared, &house.session, Whose::Everybody, &Selection::Path(file.clone())).await;
+    let test = BuiltinTest::new();
+    test.ok("write", json!({"path": "file", "content": "x"})).await;
+    let file = test.write("file", "other");
+    let undone = undo(&test.toolkit, &test.session, JournalScope::Everybody, &Selection::Path(file.clone())).await;
     assert!(matches!(undone, Err(UndoError::Changed(_))));
-    assert_eq!(house.content("file"), "other");
+    assert_eq!(test.content("file"), "other");
     std::fs::remove_file(&file).unwrap();
-    assert!(undo(&house.shared, &house.session, Whose::Everybody, &Selection::Path(file)).await.is_err());
+    assert!(undo(&test.toolkit, &test.session, JournalScope::Everybody, &Selection::Path(file)).await.is_err());
 }
 
 #[tokio::test]
 async fn nothing_but_the_file_is_left_in_its_folder() {
-    let house = House::new();
-    house.ok("write", json!({"path": "d/file", "content": "x"})).await;
-    house.bad("write", json!({"path": "d/file/x", "content": "x"})).await;
-    house.ok("edit", json!({"path": "d/file", "old": "x", "new": "y"})).await;
+    let test = BuiltinTest::new();
+    test.ok("write", json!({"path": "d/file", "content": "x"})).await;
+    test.bad("write", json!({"path": "d/file/x", "content": "x"})).await;
+    test.ok("edit", json!({"path": "d/file", "old": "x", "new": "y"})).await;
     let names: Vec<_> =
-        std::fs::read_dir(house.root.join("d")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        std::fs::read_dir(test.root.join("d")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, [Path::new("file").as_os_str()]);
 }

@@ -6,14 +6,14 @@ use toold_engine::call::CallError;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::Category;
 
-use crate::house::House;
+use crate::builtin_test::BuiltinTest;
 
-fn tree() -> House {
-    let house = House::strict();
-    house.write("a.rs", "fn one() {}\nfn two() {}\n\nfn three() {}\n");
-    house.write("src/b.py", "def one():\n    pass\n");
-    house.write("src/c.md", "One thing\nand one more\n");
-    house
+fn tree() -> BuiltinTest {
+    let test = BuiltinTest::strict();
+    test.write("a.rs", "fn one() {}\nfn two() {}\n\nfn three() {}\n");
+    test.write("src/b.py", "def one():\n    pass\n");
+    test.write("src/c.md", "One thing\nand one more\n");
+    test
 }
 
 #[track_caller]
@@ -24,131 +24,131 @@ fn check(text: String, expected: &[&str]) {
 
 #[tokio::test]
 async fn matches_come_with_path_and_line_sorted() {
-    let house = tree();
-    let text = house.ok("grep", json!({"pattern": "one"})).await;
+    let test = tree();
+    let text = test.ok("grep", json!({"pattern": "one"})).await;
     check(text, &["a.rs:1:fn one() {}", "src/b.py:1:def one():", "src/c.md:2:and one more"]);
-    let text = house.ok("grep", json!({"pattern": "ONE", "ignore_case": true, "path": "src"})).await;
+    let text = test.ok("grep", json!({"pattern": "ONE", "ignore_case": true, "path": "src"})).await;
     check(text, &["src/b.py:1:def one():", "src/c.md:1:One thing", "src/c.md:2:and one more"]);
-    check(house.ok("grep", json!({"pattern": "nowhere"})).await, &["[no matches]"]);
-    check(house.ok("grep", json!({"pattern": "two", "path": "a.rs"})).await, &["a.rs:2:fn two() {}"]);
+    check(test.ok("grep", json!({"pattern": "nowhere"})).await, &["[no matches]"]);
+    check(test.ok("grep", json!({"pattern": "two", "path": "a.rs"})).await, &["a.rs:2:fn two() {}"]);
 }
 
 #[tokio::test]
 async fn files_can_be_chosen_by_glob_and_type() {
-    let house = tree();
-    check(house.ok("grep", json!({"pattern": "one", "include": "*.py"})).await, &["src/b.py:1:def one():"]);
-    check(house.ok("grep", json!({"pattern": "one", "include": "src/*.md"})).await, &["src/c.md:2:and one more"]);
-    check(house.ok("grep", json!({"pattern": "one", "type": "rust"})).await, &["a.rs:1:fn one() {}"]);
-    assert!(house.bad("grep", json!({"pattern": "one", "type": "nope"})).await.contains("no file type nope"));
-    assert!(house.bad("grep", json!({"pattern": "("})).await.starts_with("can't use the pattern"));
+    let test = tree();
+    check(test.ok("grep", json!({"pattern": "one", "include": "*.py"})).await, &["src/b.py:1:def one():"]);
+    check(test.ok("grep", json!({"pattern": "one", "include": "src/*.md"})).await, &["src/c.md:2:and one more"]);
+    check(test.ok("grep", json!({"pattern": "one", "type": "rust"})).await, &["a.rs:1:fn one() {}"]);
+    assert!(test.bad("grep", json!({"pattern": "one", "type": "nope"})).await.contains("no file type nope"));
+    assert!(test.bad("grep", json!({"pattern": "("})).await.starts_with("can't use the pattern"));
 }
 
 #[tokio::test]
 async fn the_other_modes_give_files_and_counts() {
-    let house = tree();
+    let test = tree();
     check(
-        house.ok("grep", json!({"pattern": "fn|one", "output_mode": "files"})).await,
+        test.ok("grep", json!({"pattern": "fn|one", "output_mode": "files"})).await,
         &["a.rs", "src/b.py", "src/c.md"],
     );
     check(
-        house.ok("grep", json!({"pattern": "fn|one", "output_mode": "count"})).await,
+        test.ok("grep", json!({"pattern": "fn|one", "output_mode": "count"})).await,
         &["a.rs:3", "src/b.py:1", "src/c.md:1"],
     );
 }
 
 #[tokio::test]
 async fn context_is_shown_as_ripgrep_shows_it() {
-    let house = tree();
+    let test = tree();
     check(
-        house.ok("grep", json!({"pattern": "two|pass", "context": 1})).await,
+        test.ok("grep", json!({"pattern": "two|pass", "context": 1})).await,
         &["a.rs-1-fn one() {}", "a.rs:2:fn two() {}", "a.rs-3-", "--", "src/b.py-1-def one():", "src/b.py:2:    pass"],
     );
 }
 
 #[tokio::test]
 async fn a_match_may_span_lines() {
-    let house = tree();
+    let test = tree();
     check(
-        house.ok("grep", json!({"pattern": "thing\\nand", "multiline": true})).await,
+        test.ok("grep", json!({"pattern": "thing\\nand", "multiline": true})).await,
         &["src/c.md:1:One thing", "src/c.md:2:and one more"],
     );
     check(
-        house.ok("grep", json!({"pattern": "e() {", "fixed": true})).await,
+        test.ok("grep", json!({"pattern": "e() {", "fixed": true})).await,
         &["a.rs:1:fn one() {}", "a.rs:4:fn three() {}"],
     );
 }
 
 #[tokio::test]
 async fn pages_are_cut_after_ordering() {
-    let house = House::strict();
+    let test = BuiltinTest::strict();
     for n in 0..100 {
-        house.write(&format!("d{:02}/f", n), "match 1\nno\nmatch 2\n");
+        test.write(&format!("d{:02}/f", n), "match 1\nno\nmatch 2\n");
     }
     let page = |offset: u64| json!({"pattern": "match", "max_results": 3, "offset": offset});
     check(
-        house.ok("grep", page(0)).await,
+        test.ok("grep", page(0)).await,
         &["d00/f:1:match 1", "d00/f:3:match 2", "d01/f:1:match 1", "[matches 1 to 3 of 200; go on with offset=3]"],
     );
     check(
-        house.ok("grep", page(3)).await,
+        test.ok("grep", page(3)).await,
         &["d01/f:3:match 2", "d02/f:1:match 1", "d02/f:3:match 2", "[matches 4 to 6 of 200; go on with offset=6]"],
     );
-    check(house.ok("grep", page(199)).await, &["d99/f:3:match 2"]);
-    let result = house.call("grep", json!({"pattern": "match", "output_mode": "files", "max_results": 2})).await;
+    check(test.ok("grep", page(199)).await, &["d99/f:3:match 2"]);
+    let result = test.call("grep", json!({"pattern": "match", "output_mode": "files", "max_results": 2})).await;
     check(result.text(), &["d00/f", "d01/f", "[files 1 to 2 of 100; go on with offset=2]"]);
 }
 
 #[tokio::test]
 async fn ignored_hidden_and_binary_files_are_skipped() {
-    let house = House::strict();
-    std::fs::create_dir(house.root.join(".git")).unwrap();
-    house.write(".gitignore", "target/\n");
-    house.write("target/x", "match");
-    house.write(".hidden", "match");
-    house.write("binary", b"\0match");
-    house.write("ok", "match");
-    check(house.ok("grep", json!({"pattern": "match"})).await, &["ok:1:match"]);
-    check(house.ok("grep", json!({"pattern": "match", "path": "binary"})).await, &["binary: binary file matches"]);
+    let test = BuiltinTest::strict();
+    std::fs::create_dir(test.root.join(".git")).unwrap();
+    test.write(".gitignore", "target/\n");
+    test.write("target/x", "match");
+    test.write(".hidden", "match");
+    test.write("binary", b"\0match");
+    test.write("ok", "match");
+    check(test.ok("grep", json!({"pattern": "match"})).await, &["ok:1:match"]);
+    check(test.ok("grep", json!({"pattern": "match", "path": "binary"})).await, &["binary: binary file matches"]);
 }
 
 #[tokio::test]
 async fn files_that_may_not_be_read_are_neither_searched_nor_counted() {
-    let house = House::new();
-    house.write(".aiexclude", "private/\n");
-    house.write("private/notes", "match secret");
-    house.write("server.pem", "match secret");
-    house.write("denied/file", "match secret");
-    house.write("ok", "match");
-    house.rule(Category::FileRead, &format!("{}/denied/**", house.root.display()), Verdict::Deny);
+    let test = BuiltinTest::new();
+    test.write(".aiexclude", "private/\n");
+    test.write("private/notes", "match secret");
+    test.write("server.pem", "match secret");
+    test.write("denied/file", "match secret");
+    test.write("ok", "match");
+    test.rule(Category::FileRead, &format!("{}/denied/**", test.root.display()), Verdict::Deny);
     for mode in ["content", "files", "count"] {
-        let result = house.call("grep", json!({"pattern": "match", "output_mode": mode})).await;
+        let result = test.call("grep", json!({"pattern": "match", "output_mode": mode})).await;
         assert!(result.text().starts_with("ok") && result.text().lines().count() == 1, "{}", result.text());
         assert_eq!((&result.metadata["files"], &result.metadata["matches"]), (&json!(1), &json!(1)));
         assert_eq!(result.metadata.get("hidden_files"), None);
     }
-    let text = house.bad("grep", json!({"pattern": "match", "path": "private"})).await;
+    let text = test.bad("grep", json!({"pattern": "match", "path": "private"})).await;
     assert!(text.starts_with("not allowed"), "{text}");
 }
 
 #[tokio::test]
 async fn links_are_not_followed_out_of_the_tree() {
-    let house = House::strict();
-    let outside = house.root.parent().unwrap().join("outside");
+    let test = BuiltinTest::strict();
+    let outside = test.root.parent().unwrap().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("file"), "match").unwrap();
-    symlink(&outside, house.root.join("link")).unwrap();
-    symlink(outside.join("file"), house.root.join("file")).unwrap();
-    check(house.ok("grep", json!({"pattern": "match"})).await, &["[no matches]"]);
-    assert!(house.bad("grep", json!({"pattern": "match", "path": "link"})).await.starts_with("not allowed"));
+    symlink(&outside, test.root.join("link")).unwrap();
+    symlink(outside.join("file"), test.root.join("file")).unwrap();
+    check(test.ok("grep", json!({"pattern": "match"})).await, &["[no matches]"]);
+    assert!(test.bad("grep", json!({"pattern": "match", "path": "link"})).await.starts_with("not allowed"));
 }
 
 #[tokio::test]
 async fn unreadable_folders_are_told_and_not_fatal() {
-    let house = House::strict();
-    house.write("ok", "match");
-    let locked = house.write("locked/file", "match").parent().unwrap().to_owned();
+    let test = BuiltinTest::strict();
+    test.write("ok", "match");
+    let locked = test.write("locked/file", "match").parent().unwrap().to_owned();
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o000)).unwrap();
-    let result = house.call("grep", json!({"pattern": "match"})).await;
+    let result = test.call("grep", json!({"pattern": "match"})).await;
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o700)).unwrap();
     assert!(result.text().contains("ok:1:match"));
     // The superuser reads everything.
@@ -158,21 +158,21 @@ async fn unreadable_folders_are_told_and_not_fatal() {
 
 #[tokio::test]
 async fn long_lines_are_shown_around_the_match() {
-    let house = House::strict();
-    house.write("long", format!("{}needle{}", "a".repeat(5000), "b".repeat(5000)));
-    let text = house.ok("grep", json!({"pattern": "needle"})).await;
+    let test = BuiltinTest::strict();
+    test.write("long", format!("{}needle{}", "a".repeat(5000), "b".repeat(5000)));
+    let text = test.ok("grep", json!({"pattern": "needle"})).await;
     assert!(text.contains("needle") && text.contains("bytes cut") && text.len() < 1200, "{}", text.len());
 }
 
 #[tokio::test]
 async fn a_search_can_be_cancelled() {
-    let house = House::strict();
-    let path = house.write("endless", "x".repeat(1000));
+    let test = BuiltinTest::strict();
+    let path = test.write("endless", "x".repeat(1000));
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
     // A file that was named is searched beyond its NULs.
-    let call = house.prepare("grep", json!({"pattern": "needle", "path": "endless"}));
+    let call = test.prepare("grep", json!({"pattern": "needle", "path": "endless"}));
     let cancel = call.cancel.clone();
-    let (engine, session) = (Arc::clone(&house.engine), Arc::clone(&house.session));
+    let (engine, session) = (Arc::clone(&test.engine), Arc::clone(&test.session));
     let canceller = tokio::spawn(async move {
         while engine.sessions.list().iter().all(|session| session.describe().calls == 0) {
             tokio::task::yield_now().await;
@@ -180,15 +180,15 @@ async fn a_search_can_be_cancelled() {
         drop(session);
         cancel.cancel();
     });
-    assert_eq!(house.run(call).await.unwrap_err(), CallError::Cancelled);
+    assert_eq!(test.run(call).await.unwrap_err(), CallError::Cancelled);
     canceller.await.unwrap();
 }
 
 #[tokio::test]
 async fn the_schema_names_everything_and_refuses_the_rest() {
-    let house = House::strict();
-    let view = house.engine.registry.snapshot();
-    let tool = view.view(&house.root).find("grep").unwrap().spec().describe();
+    let test = BuiltinTest::strict();
+    let view = test.engine.registry.snapshot();
+    let tool = view.view(&test.root).find("grep").unwrap().spec().describe();
     assert_eq!(tool.input_schema["additionalProperties"], Value::Bool(false));
     assert_eq!(tool.input_schema["required"], json!(["pattern"]));
     for property in tool.input_schema["properties"].as_object().unwrap().values() {

@@ -3,9 +3,9 @@
 mod agents;
 mod bash;
 mod buffers;
+mod builtin_test;
 mod change;
 mod grep;
-mod house;
 mod memory;
 mod model;
 mod names;

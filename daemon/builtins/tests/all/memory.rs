@@ -2,69 +2,69 @@ use serde_json::json;
 use toold_builtins::memories::{MemoryScope, memories};
 use toold_proto::tool::Category;
 
-use crate::house::{House, session};
+use crate::builtin_test::{BuiltinTest, session};
 
 #[tokio::test]
 async fn a_session_remembers_for_itself_and_without_leave() {
-    let house = House::strict();
-    let text = house.ok("remember", json!({"content": "The build needs make 4.4"})).await;
+    let test = BuiltinTest::strict();
+    let text = test.ok("remember", json!({"content": "The build needs make 4.4"})).await;
     let id = text.strip_prefix("remembered as ").unwrap().to_owned();
     assert!(id.starts_with("the-build-needs-make-4-4-"), "{id}");
     assert_eq!(
-        house.ok("remember", json!({"content": "The build needs make 4.4"})).await,
+        test.ok("remember", json!({"content": "The build needs make 4.4"})).await,
         format!("known already as {id}")
     );
-    let known = memories(&house.shared, &house.session);
+    let known = memories(&test.toolkit, &test.session);
     assert_eq!(known.len(), 1);
     assert_eq!((known[0].content.as_str(), known[0].scope), ("The build needs make 4.4", MemoryScope::Session));
-    let (other, _) = house.engine.sessions.open(session("s2", &house.root));
-    assert!(memories(&house.shared, &other).is_empty());
-    assert_eq!(house.ok("forget", json!({"memory_id": id})).await, "forgot: The build needs make 4.4");
-    assert!(memories(&house.shared, &house.session).is_empty());
+    let (other, _) = test.engine.sessions.open(session("s2", &test.root));
+    assert!(memories(&test.toolkit, &other).is_empty());
+    assert_eq!(test.ok("forget", json!({"memory_id": id})).await, "forgot: The build needs make 4.4");
+    assert!(memories(&test.toolkit, &test.session).is_empty());
 }
 
 #[tokio::test]
 async fn what_all_shall_know_is_a_file_that_somebody_allows() {
-    let house = House::strict();
-    let told = house.bad("remember", json!({"content": "Use tabs", "scope": "project"})).await;
+    let test = BuiltinTest::strict();
+    let told = test.bad("remember", json!({"content": "Use tabs", "scope": "project"})).await;
     assert!(told.contains("file.write"), "{told}");
-    assert!(!house.root.join(".toold").exists());
-    house.rule(Category::FileWrite, "**", toold_proto::permission::Verdict::Allow);
-    let text = house.ok("remember", json!({"content": "Use tabs", "scope": "project"})).await;
+    assert!(!test.root.join(".toold").exists());
+    test.rule(Category::FileWrite, "**", toold_proto::permission::Verdict::Allow);
+    let text = test.ok("remember", json!({"content": "Use tabs", "scope": "project"})).await;
     let id = text.strip_prefix("remembered as ").unwrap().to_owned();
-    let file = house.content(&format!(".toold/memories/{id}.md"));
+    let file = test.content(&format!(".toold/memories/{id}.md"));
     assert!(file.starts_with("---\ncreated_at: 20") && file.ends_with("---\nUse tabs\n"), "{file}");
     // Whoever works in the project knows it; no other tool may write it.
-    let (other, _) = house.engine.sessions.open(session("s2", &house.root));
-    assert_eq!(memories(&house.shared, &other)[0].content, "Use tabs");
-    let written = house.bad("write", json!({"path": ".toold/memories/other.md", "content": "x"})).await;
+    let (other, _) = test.engine.sessions.open(session("s2", &test.root));
+    assert_eq!(memories(&test.toolkit, &other)[0].content, "Use tabs");
+    let written = test.bad("write", json!({"path": ".toold/memories/other.md", "content": "x"})).await;
     assert!(written.contains("control files"), "{written}");
-    house.ok("remember", json!({"content": "Answer in French", "scope": "global"})).await;
-    assert_eq!(memories(&house.shared, &house.session).len(), 2);
-    house.ok("forget", json!({"memory_id": id})).await;
-    assert_eq!(memories(&house.shared, &house.session).len(), 1);
+    test.ok("remember", json!({"content": "Answer in French", "scope": "global"})).await;
+    assert_eq!(memories(&test.toolkit, &test.session).len(), 2);
+    test.ok("forget", json!({"memory_id": id})).await;
+    assert_eq!(memories(&test.toolkit, &test.session).len(), 1);
 }
 
 #[tokio::test]
 async fn people_write_memories_by_hand_too() {
-    let house = House::new();
-    house.write(".toold/memories/style.md", "Write short sentences.\n");
-    house.write(".toold/memories/notes.txt", "no memory");
-    house.write("outside.md", "secret");
-    std::os::unix::fs::symlink(house.root.join("outside.md"), house.root.join(".toold/memories/link.md")).unwrap();
-    let known = memories(&house.shared, &house.session);
+    let test = BuiltinTest::new();
+    test.write(".toold/memories/style.md", "Write short sentences.\n");
+    test.write(".toold/memories/notes.txt", "no memory");
+    test.write("outside.md", "secret");
+    std::os::unix::fs::symlink(test.root.join("outside.md"), test.root.join(".toold/memories/link.md")).unwrap();
+    let known = memories(&test.toolkit, &test.session);
     assert_eq!(known.len(), 1, "{known:?}");
     assert_eq!((known[0].id.as_str(), known[0].content.as_str()), ("style", "Write short sentences."));
-    let unknown = house.bad("forget", json!({"memory_id": "none"})).await;
+    let unknown = test.bad("forget", json!({"memory_id": "none"})).await;
     assert_eq!(unknown, "there is no memory none; there are: style");
 }
 
 #[tokio::test]
 async fn secrets_and_nothing_are_not_remembered() {
-    let house = House::new();
-    let secret = house.bad("remember", json!({"content": "the key is sk-ant-A1b2C3d4E5f6G7h8I9j0"})).await;
+    let test = BuiltinTest::new();
+    let secret = test.bad("remember", json!({"content": "the key is sk-ant-A1b2C3d4E5f6G7h8I9j0"})).await;
     assert!(secret.contains("looks like a secret"), "{secret}");
-    assert!(house.bad("remember", json!({"content": "  "})).await.contains("says nothing"));
-    assert!(house.bad("remember", json!({"content": "x".repeat(9000)})).await.contains("too much"));
-    assert!(memories(&house.shared, &house.session).is_empty());
+    assert!(test.bad("remember", json!({"content": "  "})).await.contains("says nothing"));
+    assert!(test.bad("remember", json!({"content": "x".repeat(9000)})).await.contains("too much"));
+    assert!(memories(&test.toolkit, &test.session).is_empty());
 }

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use serde_json::json;
-use toold_builtins::journal::{Selection, Whose, undo};
+use toold_builtins::journal::{JournalScope, Selection};
+use toold_builtins::undo::undo;
 
-use crate::house::House;
+use crate::builtin_test::BuiltinTest;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ModelStep {
     Read,
     Write {
         mode: &'static str,
@@ -25,41 +26,41 @@ enum Step {
     Outside(Option<String>),
 }
 
-fn step() -> impl Strategy<Value = (u8, Step)> {
+fn step() -> impl Strategy<Value = (u8, ModelStep)> {
     let text = || "[abc\n]{0,8}";
     let step = prop_oneof![
-        3 => Just(Step::Read),
+        3 => Just(ModelStep::Read),
         3 => (prop_oneof![Just("overwrite"), Just("create"), Just("append")], text())
-            .prop_map(|(mode, content)| Step::Write { mode, content }),
-        4 => ("[abc]{0,2}", text(), any::<bool>()).prop_map(|(old, new, all)| Step::Edit { old, new, all }),
-        2 => Just(Step::Undo),
-        1 => prop::option::of(text()).prop_map(Step::Outside),
+            .prop_map(|(mode, content)| ModelStep::Write { mode, content }),
+        4 => ("[abc]{0,2}", text(), any::<bool>()).prop_map(|(old, new, all)| ModelStep::Edit { old, new, all }),
+        2 => Just(ModelStep::Undo),
+        1 => prop::option::of(text()).prop_map(ModelStep::Outside),
     ];
     (0u8..2, step)
 }
 
 /// A file, as the model has it.
 #[derive(Debug, Default)]
-struct File {
+struct ModelFile {
     disk: Option<String>,
     seen: Option<String>,
     /// Before and after each change that was not taken back.
     changes: Vec<(Option<String>, String)>,
 }
 
-impl File {
+impl ModelFile {
     /// Whether the step goes well; the file is then as it makes it.
-    fn take(&mut self, step: &Step) -> bool {
+    fn take(&mut self, step: &ModelStep) -> bool {
         let after = match (step, &self.disk) {
-            (Step::Outside(content), _) => {
+            (ModelStep::Outside(content), _) => {
                 self.disk = content.clone();
                 return true;
             }
-            (Step::Read, disk) => {
+            (ModelStep::Read, disk) => {
                 self.seen = disk.clone().or(self.seen.take());
                 return disk.is_some();
             }
-            (Step::Undo, disk) => {
+            (ModelStep::Undo, disk) => {
                 let Some((before, after)) = self.changes.last() else { return false };
                 if disk.as_ref() != Some(after) {
                     return false;
@@ -69,12 +70,12 @@ impl File {
                 self.changes.pop();
                 return true;
             }
-            (Step::Write { content, .. }, None) => content.clone(),
-            (Step::Write { mode: "append", content }, Some(disk)) => format!("{disk}{content}"),
-            (Step::Write { mode: "create", .. }, Some(_)) | (Step::Edit { .. }, None) => return false,
+            (ModelStep::Write { content, .. }, None) => content.clone(),
+            (ModelStep::Write { mode: "append", content }, Some(disk)) => format!("{disk}{content}"),
+            (ModelStep::Write { mode: "create", .. }, Some(_)) | (ModelStep::Edit { .. }, None) => return false,
             (_, Some(disk)) if self.seen.as_ref() != Some(disk) => return false,
-            (Step::Write { content, .. }, Some(_)) => content.clone(),
-            (Step::Edit { old, new, all }, Some(disk)) => {
+            (ModelStep::Write { content, .. }, Some(_)) => content.clone(),
+            (ModelStep::Edit { old, new, all }, Some(disk)) => {
                 let count = if old.is_empty() { 0 } else { disk.matches(old.as_str()).count() };
                 if old == new || count == 0 || (count > 1 && !all) {
                     return false;
@@ -91,21 +92,21 @@ impl File {
     }
 }
 
-async fn make(house: &House, path: &str, step: &Step) -> bool {
+async fn make(test: &BuiltinTest, path: &str, step: &ModelStep) -> bool {
     let result = match step {
-        Step::Read => house.call("read", json!({"path": path})).await,
-        Step::Write { mode, content } => {
-            house.call("write", json!({"path": path, "content": content, "mode": mode})).await
+        ModelStep::Read => test.call("read", json!({"path": path})).await,
+        ModelStep::Write { mode, content } => {
+            test.call("write", json!({"path": path, "content": content, "mode": mode})).await
         }
-        Step::Edit { old, new, all } => {
-            house.call("edit", json!({"path": path, "old": old, "new": new, "replace_all": all})).await
+        ModelStep::Edit { old, new, all } => {
+            test.call("edit", json!({"path": path, "old": old, "new": new, "replace_all": all})).await
         }
-        Step::Undo => {
-            let selection = Selection::Path(house.root.join(path));
-            return undo(&house.shared, &house.session, Whose::Everybody, &selection).await.is_ok();
+        ModelStep::Undo => {
+            let selection = Selection::Path(test.root.join(path));
+            return undo(&test.toolkit, &test.session, JournalScope::Everybody, &selection).await.is_ok();
         }
-        Step::Outside(content) => {
-            let path = house.root.join(path);
+        ModelStep::Outside(content) => {
+            let path = test.root.join(path);
             match content {
                 Some(content) => std::fs::write(path, content).unwrap(),
                 None => drop(std::fs::remove_file(path)),
@@ -123,15 +124,15 @@ proptest! {
     fn files_are_as_the_model_says(steps in prop::collection::vec(step(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let house = House::new();
-            let mut files: HashMap<u8, File> = HashMap::new();
+            let test = BuiltinTest::new();
+            let mut files: HashMap<u8, ModelFile> = HashMap::new();
             for (index, (file, step)) in steps.iter().enumerate() {
                 let path = format!("f{file}");
                 let model = files.entry(*file).or_default();
                 let expected = model.take(step);
-                let made = make(&house, &path, step).await;
+                let made = make(&test, &path, step).await;
                 prop_assert_eq!(made, expected, "step {}: {:?} of {:?}", index, step, model);
-                let disk = std::fs::read_to_string(house.root.join(&path)).ok();
+                let disk = std::fs::read_to_string(test.root.join(&path)).ok();
                 prop_assert_eq!(&disk, &model.disk, "step {}: {:?}", index, step);
             }
             Ok(())

@@ -4,38 +4,38 @@ use serde_json::json;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Block, Category};
 
-use crate::house::House;
+use crate::builtin_test::BuiltinTest;
 
 #[tokio::test]
 async fn lines_are_numbered() {
-    let house = House::strict();
-    house.write("a.txt", "one\n\nthree\n");
-    assert_eq!(house.read("a.txt").await, "1: one\n2: \n3: three");
-    house.write("empty", "");
-    assert_eq!(house.read("empty").await, "[the file is empty]");
+    let test = BuiltinTest::strict();
+    test.write("a.txt", "one\n\nthree\n");
+    assert_eq!(test.read("a.txt").await, "1: one\n2: \n3: three");
+    test.write("empty", "");
+    assert_eq!(test.read("empty").await, "[the file is empty]");
 }
 
 #[tokio::test]
 async fn pages_say_where_the_file_goes_on() {
-    let house = House::strict();
+    let test = BuiltinTest::strict();
     let text: String = (1..=5000).map(|n| format!("line {n}\n")).collect();
-    house.write("long", text);
-    let result = house.call("read", json!({"path": "long"})).await;
+    test.write("long", text);
+    let result = test.call("read", json!({"path": "long"})).await;
     assert!(result.text().ends_with("2000: line 2000\n[lines 1 to 2000 of 5000; go on with offset=2001]"));
     assert_eq!((&result.metadata["total_lines"], &result.metadata["truncated"]), (&json!(5000), &json!(true)));
-    let text = house.ok("read", json!({"path": "long", "offset": 4999, "limit": 2})).await;
+    let text = test.ok("read", json!({"path": "long", "offset": 4999, "limit": 2})).await;
     assert_eq!(text, "4999: line 4999\n5000: line 5000");
-    let text = house.ok("read", json!({"path": "long", "offset": 3, "limit": 1})).await;
+    let text = test.ok("read", json!({"path": "long", "offset": 3, "limit": 1})).await;
     assert_eq!(text, "3: line 3\n[lines 3 to 3 of 5000; go on with offset=4]");
-    let text = house.bad("read", json!({"path": "long", "offset": 5001})).await;
+    let text = test.bad("read", json!({"path": "long", "offset": 5001})).await;
     assert_eq!(text, "long has 5000 lines: there is no line 5001");
 }
 
 #[tokio::test]
 async fn a_page_fits_into_a_result() {
-    let house = House::strict();
-    house.write("wide", format!("{}\n", "w".repeat(1900)).repeat(100));
-    let result = house.call("read", json!({"path": "wide"})).await;
+    let test = BuiltinTest::strict();
+    test.write("wide", format!("{}\n", "w".repeat(1900)).repeat(100));
+    let result = test.call("read", json!({"path": "wide"})).await;
     assert!(!result.metadata.contains_key("truncated_bytes"), "the engine had to cut it");
     let shown = result.metadata["lines"].as_u64().unwrap();
     assert!(result.text().ends_with(&format!("[lines 1 to {shown} of 100; go on with offset={}]", shown + 1)));
@@ -43,14 +43,14 @@ async fn a_page_fits_into_a_result() {
 
 #[tokio::test]
 async fn long_lines_are_cut_with_a_mark() {
-    let house = House::strict();
-    house.write("long", format!("{}end\nnext", "é".repeat(2000)));
-    assert_eq!(house.read("long").await, format!("1: {} [... 3 characters cut]\n2: next", "é".repeat(2000)));
+    let test = BuiltinTest::strict();
+    test.write("long", format!("{}end\nnext", "é".repeat(2000)));
+    assert_eq!(test.read("long").await, format!("1: {} [... 3 characters cut]\n2: next", "é".repeat(2000)));
 }
 
 #[tokio::test]
 async fn encodings_are_decoded_and_told() {
-    let house = House::strict();
+    let test = BuiltinTest::strict();
     let utf16: Vec<u8> = "\u{feff}Grün\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let cases: [(&str, &[u8], &str, &str); 4] = [
         ("utf8", b"Gr\xc3\xbcn\n", "UTF-8", "lf"),
@@ -59,8 +59,8 @@ async fn encodings_are_decoded_and_told() {
         ("latin1", b"Gr\xfcn\n", "windows-1252", "lf"),
     ];
     for (name, bytes, encoding, line_end) in cases {
-        house.write(name, bytes);
-        let result = house.call("read", json!({"path": name})).await;
+        test.write(name, bytes);
+        let result = test.call("read", json!({"path": name})).await;
         assert_eq!(result.text(), "1: Grün", "{name}");
         assert_eq!((&result.metadata["encoding"], &result.metadata["line_end"]), (&json!(encoding), &json!(line_end)));
     }
@@ -68,88 +68,88 @@ async fn encodings_are_decoded_and_told() {
 
 #[tokio::test]
 async fn images_come_as_images_by_their_content() {
-    let house = House::strict();
+    let test = BuiltinTest::strict();
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
-    house.write("picture.txt", png);
-    let result = house.call("read", json!({"path": "picture.txt"})).await;
+    test.write("picture.txt", png);
+    let result = test.call("read", json!({"path": "picture.txt"})).await;
     assert!(matches!(&result.content[1], Block::Image { mime_type, .. } if mime_type == "image/png"));
-    house.write("text.png", "no picture");
-    assert_eq!(house.read("text.png").await, "1: no picture");
+    test.write("text.png", "no picture");
+    assert_eq!(test.read("text.png").await, "1: no picture");
 }
 
 #[tokio::test]
 async fn binary_files_are_named_not_shown() {
-    let house = House::strict();
-    house.write("program", b"\x1f\x8b\x08\0\0\0\0\0\0\x03");
-    let text = house.bad("read", json!({"path": "program"})).await;
+    let test = BuiltinTest::strict();
+    test.write("program", b"\x1f\x8b\x08\0\0\0\0\0\0\x03");
+    let text = test.bad("read", json!({"path": "program"})).await;
     assert_eq!(text, "program is a binary file (application/gzip, 10 bytes): not shown");
 }
 
 #[tokio::test]
 async fn a_huge_file_is_read_only_as_far_as_asked() {
-    let house = House::strict();
-    let path = house.write("sparse", "first\nsecond\n".to_owned() + &"x".repeat(70_000));
+    let test = BuiltinTest::strict();
+    let path = test.write("sparse", "first\nsecond\n".to_owned() + &"x".repeat(70_000));
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(10 << 30).unwrap();
-    let result = house.call("read", json!({"path": "sparse", "limit": 2})).await;
+    let result = test.call("read", json!({"path": "sparse", "limit": 2})).await;
     assert_eq!(result.text(), "1: first\n2: second\n[lines 1 to 2 of more; go on with offset=3]");
     assert_eq!(result.metadata["size"], json!(10u64 << 30));
 }
 
 #[tokio::test]
 async fn an_endless_line_can_be_cancelled() {
-    let house = House::strict();
-    let path = house.write("endless", "x".repeat(70_000));
+    let test = BuiltinTest::strict();
+    let path = test.write("endless", "x".repeat(70_000));
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
-    let text = house.read("endless").await;
+    let text = test.read("endless").await;
     assert!(text.starts_with("1: xxx") && text.contains("[... more than 16"), "{}", text.len());
-    let mut call = house.prepare("read", json!({"path": "endless", "offset": 2}));
+    let mut call = test.prepare("read", json!({"path": "endless", "offset": 2}));
     call.timeout = Some(std::time::Duration::from_millis(50));
-    let result = house.run(call).await.unwrap();
+    let result = test.run(call).await.unwrap();
     assert_eq!(result.metadata["timed_out"], json!(true));
 }
 
 #[tokio::test]
 async fn what_is_no_file_is_refused() {
-    let house = House::strict();
-    rustix::fs::mkfifoat(rustix::fs::CWD, house.root.join("pipe"), rustix::fs::Mode::RUSR).unwrap();
-    assert!(house.bad("read", json!({"path": "pipe"})).await.contains("a named pipe, not a file"));
-    assert_eq!(house.bad("read", json!({"path": "."})).await, ". is a folder: use `list`");
-    assert!(house.bad("read", json!({"path": "none"})).await.contains("there is no file"));
-    house.session.set_mode(toold_proto::session::Mode::Yolo);
-    assert!(house.bad("read", json!({"path": "/dev/zero"})).await.contains("a device, not a file"));
+    let test = BuiltinTest::strict();
+    rustix::fs::mkfifoat(rustix::fs::CWD, test.root.join("pipe"), rustix::fs::Mode::RUSR).unwrap();
+    assert!(test.bad("read", json!({"path": "pipe"})).await.contains("a named pipe, not a file"));
+    assert_eq!(test.bad("read", json!({"path": "."})).await, ". is a folder: use `list`");
+    assert!(test.bad("read", json!({"path": "none"})).await.contains("there is no file"));
+    test.session.set_mode(toold_proto::session::Mode::Yolo);
+    assert!(test.bad("read", json!({"path": "/dev/zero"})).await.contains("a device, not a file"));
 }
 
 #[tokio::test]
 async fn links_are_judged_by_where_they_lead() {
-    let house = House::strict();
-    let outside = house.root.parent().unwrap().join("outside");
+    let test = BuiltinTest::strict();
+    let outside = test.root.parent().unwrap().join("outside");
     std::fs::write(&outside, "text").unwrap();
-    symlink(&outside, house.root.join("link")).unwrap();
+    symlink(&outside, test.root.join("link")).unwrap();
     for path in ["link", "../outside", outside.to_str().unwrap()] {
-        let result = house.call("read", json!({"path": path})).await;
+        let result = test.call("read", json!({"path": path})).await;
         assert!(result.is_error, "{}", result.text());
         assert_eq!(result.metadata["permission"]["target"], json!(outside.to_str()));
     }
-    house.rule(Category::FileRead, outside.to_str().unwrap(), Verdict::Allow);
-    assert_eq!(house.read("link").await, "1: text");
+    test.rule(Category::FileRead, outside.to_str().unwrap(), Verdict::Allow);
+    assert_eq!(test.read("link").await, "1: text");
 }
 
 #[tokio::test]
 async fn excluded_files_are_denied_in_every_mode() {
-    let house = House::new();
-    house.write(".aiexclude", "private/\n");
-    house.write("private/notes", "x");
-    house.write(".env", "KEY=1");
-    symlink("private/notes", house.root.join("innocent")).unwrap();
+    let test = BuiltinTest::new();
+    test.write(".aiexclude", "private/\n");
+    test.write("private/notes", "x");
+    test.write(".env", "KEY=1");
+    symlink("private/notes", test.root.join("innocent")).unwrap();
     for path in ["private/notes", "innocent", ".env"] {
-        assert!(house.bad("read", json!({"path": path})).await.starts_with("not allowed"), "{path}");
+        assert!(test.bad("read", json!({"path": path})).await.starts_with("not allowed"), "{path}");
     }
 }
 
 #[tokio::test]
 async fn arguments_are_checked_with_all_errors() {
-    let house = House::strict();
-    let call = house.prepare("read", json!({"offset": 0, "line": 1}));
-    let error = house.run(call).await.unwrap_err().to_string();
+    let test = BuiltinTest::strict();
+    let call = test.prepare("read", json!({"offset": 0, "line": 1}));
+    let error = test.run(call).await.unwrap_err().to_string();
     assert!(error.contains("\"path\" is a required property") && error.contains("line") && error.contains("/offset"));
 }

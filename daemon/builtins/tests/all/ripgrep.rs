@@ -7,14 +7,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toold_engine::Settings;
 
-use crate::house::House;
+use crate::builtin_test::BuiltinTest;
 
 const QUERIES: u64 = 200;
 
 /// Small, fast and the same everywhere: a test that fails can be run again.
-struct Random(u64);
+struct TestRandom(u64);
 
-impl Random {
+impl TestRandom {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -50,13 +50,13 @@ const WORDS: [&str; 16] = [
     "ΣΑΣ",
 ];
 
-fn house() -> House {
-    let house = House::strict();
-    house.engine.settings.store(Arc::new(Settings { max_result_text: 64 << 20, ..Settings::default() }));
-    let mut random = Random(7);
-    std::fs::create_dir(house.root.join(".git")).unwrap();
-    house.write(".gitignore", "ignored/\n*.tmp\n!keep.tmp\n");
-    house.write("sub/.ignore", "not-here*\n");
+fn test() -> BuiltinTest {
+    let test = BuiltinTest::strict();
+    test.engine.settings.store(Arc::new(Settings { max_result_text: 64 << 20, ..Settings::default() }));
+    let mut random = TestRandom(7);
+    std::fs::create_dir(test.root.join(".git")).unwrap();
+    test.write(".gitignore", "ignored/\n*.tmp\n!keep.tmp\n");
+    test.write("sub/.ignore", "not-here*\n");
     let folders = ["", "src/", "src/deep/er/", "sub/", "ignored/", ".hidden/", "src2/", "with space/", "ünï/"];
     let names = ["a.rs", "b.py", "c.md", "d.tmp", "keep.tmp", "not-here.txt", "e", ".dot", "f.js", "README.md"];
     for folder in folders {
@@ -80,24 +80,24 @@ fn house() -> House {
                 let at = random.below(bytes.len() + 1);
                 bytes.insert(at, 0);
             }
-            house.write(&format!("{folder}{name}"), bytes);
+            test.write(&format!("{folder}{name}"), bytes);
         }
     }
     let utf16: Vec<u8> = "\u{feff}alpha\nBeta\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    house.write("utf16.txt", utf16);
-    house.write("bom.txt", "\u{feff}alpha\n");
-    house.write("empty", "");
-    symlink("src", house.root.join("linked")).unwrap();
-    symlink("a.rs", house.root.join("linked.rs")).unwrap();
-    symlink("nowhere", house.root.join("dangling")).unwrap();
-    house
+    test.write("utf16.txt", utf16);
+    test.write("bom.txt", "\u{feff}alpha\n");
+    test.write("empty", "");
+    symlink("src", test.root.join("linked")).unwrap();
+    symlink("a.rs", test.root.join("linked.rs")).unwrap();
+    symlink("nowhere", test.root.join("dangling")).unwrap();
+    test
 }
 
-fn rg(house: &House, arguments: &[String]) -> Vec<String> {
+fn rg(test: &BuiltinTest, arguments: &[String]) -> Vec<String> {
     let output = Command::new("rg")
         .args(["--no-config", "--color=never", "--sort=path"])
         .args(arguments)
-        .current_dir(&house.root)
+        .current_dir(&test.root)
         .stdin(std::process::Stdio::null())
         .output()
         .expect("this test compares with ripgrep: install the program `rg`, such as by `apt-get install ripgrep`");
@@ -109,7 +109,7 @@ fn rg(house: &House, arguments: &[String]) -> Vec<String> {
 }
 
 /// A question, as the tool and as `rg` take it.
-fn question(random: &mut Random) -> (Value, Vec<String>) {
+fn question(random: &mut TestRandom) -> (Value, Vec<String>) {
     let patterns = [
         "alpha",
         "Beta|gamma",
@@ -202,13 +202,13 @@ fn question(random: &mut Random) -> (Value, Vec<String>) {
 
 #[tokio::test]
 async fn grep_finds_what_ripgrep_finds() {
-    let house = house();
-    let mut random = Random(42);
+    let test = test();
+    let mut random = TestRandom(42);
     let mut with_matches = 0;
     for number in 0..QUERIES {
         let (arguments, flags) = question(&mut random);
-        let expected = rg(&house, &flags);
-        let text = house.ok("grep", arguments.clone()).await;
+        let expected = rg(&test, &flags);
+        let text = test.ok("grep", arguments.clone()).await;
         let found: Vec<&str> = text.lines().filter(|line| *line != "[no matches]").collect();
         let first = expected.iter().map(String::as_str).zip(&found).find(|(expected, found)| expected != *found);
         assert_eq!(first, None, "question {number}: {arguments}\nrg {flags:?}");
@@ -224,7 +224,7 @@ async fn grep_finds_what_ripgrep_finds() {
 
 #[tokio::test]
 async fn glob_finds_what_ripgrep_lists() {
-    let house = house();
+    let test = test();
     let globs = [
         "*",
         "*.rs",
@@ -250,10 +250,10 @@ async fn glob_finds_what_ripgrep_lists() {
     ];
     for glob in globs {
         // A glob of rg's brings back what ignore files name; the tool's does not.
-        let unignored = rg(&house, &["--files".to_owned()]);
-        let mut expected = rg(&house, &["--files".to_owned(), format!("--glob={glob}")]);
+        let unignored = rg(&test, &["--files".to_owned()]);
+        let mut expected = rg(&test, &["--files".to_owned(), format!("--glob={glob}")]);
         expected.retain(|path| unignored.contains(path));
-        let text = house.ok("glob", json!({"pattern": glob, "max_results": 10_000})).await;
+        let text = test.ok("glob", json!({"pattern": glob, "max_results": 10_000})).await;
         let mut found: Vec<&str> = text.lines().filter(|line| *line != "[no files match]").collect();
         expected.sort();
         found.sort();

@@ -2,12 +2,12 @@
 
 use toold_engine::schema::Schema;
 
-use crate::house::House;
+use crate::builtin_test::BuiltinTest;
 
 #[tokio::test]
 async fn they_compile() {
-    let house = House::strict();
-    let tools = toold_builtins::all(&house.shared);
+    let test = BuiltinTest::strict();
+    let tools = toold_builtins::all(&test.toolkit);
     assert!(tools.len() > 10, "{}", tools.len());
     for tool in tools {
         let spec = tool.spec();

@@ -7,41 +7,41 @@ use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::tool::SourceKind;
 
-use crate::house::House;
+use crate::builtin_test::BuiltinTest;
 
-fn register(house: &House, scope: SourceScope, skills: &Skills) {
+fn register(test: &BuiltinTest, scope: SourceScope, skills: &Skills) {
     let key = SourceKey { kind: SourceKind::Builtin, name: "skills".into(), scope };
-    house.engine.registry.put(key, Origin::Builtin, vec![skill::tool(&house.shared, skills)]).unwrap();
+    test.engine.registry.put(key, Origin::Builtin, vec![skill::tool(&test.toolkit, skills)]).unwrap();
 }
 
 #[tokio::test]
 async fn a_skill_is_shown_as_it_is_now_with_what_lies_beside_it() {
-    let house = House::new();
-    register(&house, SourceScope::Global, &Skills::default());
-    house.write(".agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: How to commit\n---\nWrite why.\n");
-    house.write(".agents/skills/commit/scripts/check.sh", "");
+    let test = BuiltinTest::new();
+    register(&test, SourceScope::Global, &Skills::default());
+    test.write(".agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: How to commit\n---\nWrite why.\n");
+    test.write(".agents/skills/commit/scripts/check.sh", "");
     // Neither is named.
-    house.write(".agents/skills/commit/scripts/.env", "");
-    house.write(".agents/skills/commit/private/notes", "");
-    house.write(".aiexclude", "private/\n");
-    let text = house.ok("skill", json!({"name": "commit"})).await;
+    test.write(".agents/skills/commit/scripts/.env", "");
+    test.write(".agents/skills/commit/private/notes", "");
+    test.write(".aiexclude", "private/\n");
+    let text = test.ok("skill", json!({"name": "commit"})).await;
     assert!(text.starts_with("Write why.\n\n[the skill's folder is "), "{text}");
     assert!(text.ends_with("it holds scripts/check.sh]"), "{text}");
-    house.write(".agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: How to commit\n---\nWrite what.\n");
-    assert!(house.ok("skill", json!({"name": "commit"})).await.starts_with("Write what."));
-    assert_eq!(house.bad("skill", json!({"name": "x"})).await, "there is no skill x; there are: commit");
+    test.write(".agents/skills/commit/SKILL.md", "---\nname: commit\ndescription: How to commit\n---\nWrite what.\n");
+    assert!(test.ok("skill", json!({"name": "commit"})).await.starts_with("Write what."));
+    assert_eq!(test.bad("skill", json!({"name": "x"})).await, "there is no skill x; there are: commit");
 }
 
 #[tokio::test]
 async fn the_tool_says_which_skills_a_project_has() {
-    let house = House::new();
-    house.write(".claude/skills/review.md", "# Reviews code\n");
-    let places = house.shared.skill_places();
-    register(&house, SourceScope::Global, &find_skills(places, None));
-    register(&house, SourceScope::Project(house.root.clone()), &find_skills(places, Some((&house.root, &house.root))));
-    let snapshot = house.engine.registry.snapshot();
+    let test = BuiltinTest::new();
+    test.write(".claude/skills/review.md", "# Reviews code\n");
+    let places = test.toolkit.skill_places();
+    register(&test, SourceScope::Global, &find_skills(places, None));
+    register(&test, SourceScope::Project(test.root.clone()), &find_skills(places, Some((&test.root, &test.root))));
+    let snapshot = test.engine.registry.snapshot();
     let described =
         |view: &Arc<toold_engine::registry::ToolView>| view.find("skill").unwrap().spec().description.clone();
-    assert!(described(snapshot.view(&house.root)).ends_with("There are:\n- review: Reviews code"));
+    assert!(described(snapshot.view(&test.root)).ends_with("There are:\n- review: Reviews code"));
     assert!(described(snapshot.global()).ends_with("There are none yet."));
 }

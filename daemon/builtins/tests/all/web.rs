@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toold_builtins::web::Searching;
-use toold_builtins::web::search::{Key, Search, Service};
+use toold_builtins::web::search::{SearchKey, SearchService, WebSearch};
 use toold_engine::progress::ProgressSink;
 use toold_host::http::guard::Guard;
 use toold_host::http::{Http, target};
@@ -17,19 +17,19 @@ use toold_proto::call::Progress;
 use toold_proto::permission::Verdict;
 use toold_proto::tool::{Block, Category, ToolResult};
 
-use crate::house::House;
-use server::{Server, Step, answer, ok, redirect};
+use crate::builtin_test::BuiltinTest;
+use server::{ScriptedServer, ServerStep, answer, ok, redirect};
 
-/// A house whose tools may reach this machine.
-fn house() -> House {
-    let house = House::new();
-    house.shared.web.http.set_guard(Guard::parse(&["127.0.0.1".to_owned()]).unwrap());
-    house
+/// A test whose tools may reach this machine.
+fn test() -> BuiltinTest {
+    let test = BuiltinTest::new();
+    test.toolkit.web.http.set_guard(Guard::parse(&["127.0.0.1".to_owned()]).unwrap());
+    test
 }
 
 async fn fetch(bytes: impl Into<Vec<u8>>) -> ToolResult {
-    let server = Server::of(bytes).await;
-    house().call("web_fetch", json!({"url": server.url("/page")})).await
+    let server = ScriptedServer::of(bytes).await;
+    test().call("web_fetch", json!({"url": server.url("/page")})).await
 }
 
 #[track_caller]
@@ -45,9 +45,9 @@ const PAGE: &str = "<!doctype html><title>The page</title><h1>Head</h1><p>Some <
 
 #[tokio::test]
 async fn a_page_is_given_as_markdown_text_or_as_it_came() {
-    let house = house();
-    let server = Server::of(ok("text/html; charset=utf-8", PAGE)).await;
-    let result = house.call("web_fetch", json!({"url": server.url("/page")})).await;
+    let test = test();
+    let server = ScriptedServer::of(ok("text/html; charset=utf-8", PAGE)).await;
+    let result = test.call("web_fetch", json!({"url": server.url("/page")})).await;
     let link = server.url("/x");
     assert_eq!(result.text(), format!("Title: The page\n\n# Head\n\nSome **bold** [link]({link})"));
     let metadata = &result.metadata;
@@ -58,9 +58,9 @@ async fn a_page_is_given_as_markdown_text_or_as_it_came() {
         (&json!("text/html; charset=utf-8"), &json!("UTF-8"))
     );
     assert_eq!((&metadata["bytes"], &metadata["truncated"]), (&json!(PAGE.len()), &json!(false)));
-    let text = house.ok("web_fetch", json!({"url": server.url("/"), "format": "text"})).await;
+    let text = test.ok("web_fetch", json!({"url": server.url("/"), "format": "text"})).await;
     assert_eq!(text, "Title: The page\n\nHead\n\nSome bold link");
-    assert_eq!(house.ok("web_fetch", json!({"url": server.url("/"), "format": "raw"})).await, PAGE);
+    assert_eq!(test.ok("web_fetch", json!({"url": server.url("/"), "format": "raw"})).await, PAGE);
 }
 
 #[tokio::test]
@@ -82,9 +82,9 @@ async fn images_are_shown_and_other_bytes_are_named() {
     check(&fetch(ok("text/plain", b"%PDF-1.7\n\xff\xfe")).await, true, &["application/pdf", "not shown"]);
     check(&fetch(ok("text/html", b"\x00\x01\x02\x03")).await, true, &["is no text (text/html, 4 bytes): not shown"]);
     let large = [png.to_vec(), vec![0; 6 << 20]].concat();
-    let server = Server::of(ok("image/png", large)).await;
+    let server = ScriptedServer::of(ok("image/png", large)).await;
     let arguments = json!({"url": server.url("/"), "max_bytes": 10_000_000});
-    check(&house().call("web_fetch", arguments).await, true, &["image/png", "not shown"]);
+    check(&test().call("web_fetch", arguments).await, true, &["image/png", "not shown"]);
 }
 
 #[tokio::test]
@@ -146,35 +146,38 @@ async fn a_body_that_breaks_off_is_shown_as_far_as_it_came() {
 #[tokio::test]
 async fn a_long_body_is_cut_with_a_word_how_to_go_on() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n";
-    let server = Server::start(move |_| vec![Step::Send(head.into()), Step::Flood("üü\n".repeat(100).into())]).await;
-    let result = house().call("web_fetch", json!({"url": server.url("/"), "max_bytes": 1001})).await;
+    let server = ScriptedServer::start(move |_| {
+        vec![ServerStep::Send(head.into()), ServerStep::Flood("üü\n".repeat(100).into())]
+    })
+    .await;
+    let result = test().call("web_fetch", json!({"url": server.url("/"), "max_bytes": 1001})).await;
     check(&result, false, &["üü\n", "[cut after 1001 bytes; for more set max_bytes, at most 20971520]"]);
     assert!(!result.text().contains('\u{fffd}'), "{}", result.text());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_server_is_given_up() {
-    let server = Server::start(|_| vec![Step::Hang]).await;
-    let text = house().bad("web_fetch", json!({"url": server.url("/"), "timeout_ms": 5000})).await;
+    let server = ScriptedServer::start(|_| vec![ServerStep::Hang]).await;
+    let text = test().bad("web_fetch", json!({"url": server.url("/"), "timeout_ms": 5000})).await;
     assert_eq!(text, "no answer within 5000 ms");
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe start";
-    let server = Server::start(move |_| vec![Step::Send(head.into()), Step::Hang]).await;
-    let result = house().call("web_fetch", json!({"url": server.url("/")})).await;
+    let server = ScriptedServer::start(move |_| vec![ServerStep::Send(head.into()), ServerStep::Hang]).await;
+    let result = test().call("web_fetch", json!({"url": server.url("/")})).await;
     check(&result, false, &["the start", "[the time was over after 9 bytes; for more set timeout_ms]"]);
 }
 
 #[tokio::test]
 async fn a_cancelled_fetch_ends() {
-    let house = house();
-    let call = house.prepare("web_fetch", json!({"url": ""}));
+    let test = test();
+    let call = test.prepare("web_fetch", json!({"url": ""}));
     let cancel = call.cancel.clone();
-    let server = Server::start(move |_| {
+    let server = ScriptedServer::start(move |_| {
         cancel.cancel();
-        vec![Step::Hang]
+        vec![ServerStep::Hang]
     })
     .await;
     let call = toold_engine::call::Call { arguments: json!({"url": server.url("/")}), ..call };
-    assert!(house.run(call).await.is_err());
+    assert!(test.run(call).await.is_err());
 }
 
 #[tokio::test]
@@ -185,42 +188,42 @@ async fn a_page_that_would_break_the_converter_is_shown_as_it_came() {
 
 #[tokio::test]
 async fn urls_that_cannot_be_requested_are_told_without_leave() {
-    let house = House::strict();
+    let test = BuiltinTest::strict();
     for url in ["file:///etc/passwd", "ftp://a.example/", "nonsense", "http://u:secret@a.example/", "http://"] {
-        let text = house.bad("web_fetch", json!({"url": url})).await;
+        let text = test.bad("web_fetch", json!({"url": url})).await;
         assert!(text.contains("cannot be requested") && !text.contains("secret"), "{text}");
     }
 }
 
 #[tokio::test]
 async fn private_addresses_are_refused_in_every_mode() {
-    let house = House::new();
+    let test = BuiltinTest::new();
     for url in
         ["http://127.0.0.1:1/", "http://2130706433/", "http://0x7f.1/", "http://[::ffff:10.0.0.1]/", "http://[::1]"]
     {
-        let text = house.bad("web_fetch", json!({"url": url})).await;
+        let text = test.bad("web_fetch", json!({"url": url})).await;
         assert!(text.contains("not allowed: network") && text.contains("no public address"), "{text}");
     }
-    let text = house.bad("web_fetch", json!({"url": "http://localhost:1/"})).await;
+    let text = test.bad("web_fetch", json!({"url": "http://localhost:1/"})).await;
     assert!(text.starts_with("refused: localhost is at "), "{text}");
 }
 
 #[tokio::test]
 async fn hosts_are_judged_before_anything_is_sent_and_again_for_each_redirect() {
-    let last = Server::of(ok("text/plain", "at last")).await;
-    let first = Server::of(redirect("302 Found", &last.url("/end"))).await;
-    let house = House::strict();
-    house.shared.web.http.set_guard(Guard::parse(&["127.0.0.1".to_owned()]).unwrap());
+    let last = ScriptedServer::of(ok("text/plain", "at last")).await;
+    let first = ScriptedServer::of(redirect("302 Found", &last.url("/end"))).await;
+    let test = BuiltinTest::strict();
+    test.toolkit.web.http.set_guard(Guard::parse(&["127.0.0.1".to_owned()]).unwrap());
     let arguments = json!({"url": first.url("/")});
-    let text = house.bad("web_fetch", arguments.clone()).await;
+    let text = test.bad("web_fetch", arguments.clone()).await;
     assert!(text.contains(&format!("not allowed: network {}", first.address)), "{text}");
     assert!(first.requests().is_empty());
-    house.rule(Category::Network, &first.address.to_string(), Verdict::Allow);
-    let text = house.bad("web_fetch", arguments.clone()).await;
+    test.rule(Category::Network, &first.address.to_string(), Verdict::Allow);
+    let text = test.bad("web_fetch", arguments.clone()).await;
     assert!(text.contains(&format!("not allowed: network {}", last.address)), "{text}");
     assert!(last.requests().is_empty());
-    house.rule(Category::Network, &last.address.to_string(), Verdict::Allow);
-    let result = house.call("web_fetch", arguments).await;
+    test.rule(Category::Network, &last.address.to_string(), Verdict::Allow);
+    let result = test.call("web_fetch", arguments).await;
     assert_eq!(result.text(), "at last");
     assert_eq!(result.metadata["redirects"], json!([first.url("/")]));
     assert_eq!(result.metadata["url"], last.url("/end"));
@@ -229,16 +232,16 @@ async fn hosts_are_judged_before_anything_is_sent_and_again_for_each_redirect() 
 #[tokio::test]
 async fn a_page_that_may_be_kept_is_fetched_once() {
     let headers = [("Cache-Control", "max-age=600"), ("Content-Type", "text/plain"), ("Connection", "close")];
-    let server = Server::of(answer("200 OK", &headers, "kept")).await;
-    let house = house();
+    let server = ScriptedServer::of(answer("200 OK", &headers, "kept")).await;
+    let test = test();
     let arguments = json!({"url": server.url("/")});
-    let first = house.call("web_fetch", arguments.clone()).await;
-    let second = house.call("web_fetch", arguments.clone()).await;
+    let first = test.call("web_fetch", arguments.clone()).await;
+    let second = test.call("web_fetch", arguments.clone()).await;
     assert_eq!((first.text(), second.text()), ("kept".into(), "kept".into()));
     assert_eq!((&first.metadata["from_cache"], &second.metadata["from_cache"]), (&json!(false), &json!(true)));
-    let mut anew = house.prepare("web_fetch", arguments);
+    let mut anew = test.prepare("web_fetch", arguments);
     anew.no_cache = true;
-    assert_eq!(house.run(anew).await.unwrap().metadata["from_cache"], false);
+    assert_eq!(test.run(anew).await.unwrap().metadata["from_cache"], false);
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -248,15 +251,15 @@ async fn redirects_to_where_nothing_may_go_are_told() {
     check(&circle, true, &["in a circle"]);
     check(&fetch(redirect("302 Found", "file:///etc/passwd")).await, true, &["file is not allowed"]);
     check(&fetch(redirect("302 Found", "http://169.254.169.254/latest")).await, true, &["no public address"]);
-    let page = Server::of(ok("text/html", PAGE)).await;
+    let page = ScriptedServer::of(ok("text/html", PAGE)).await;
     check(&fetch(redirect("308 Permanent", &page.url("/new"))).await, false, &["URL: http://127.0.0.1:", "/new\n"]);
 }
 
 /// Keeps what a call tells.
 #[derive(Default)]
-struct Heard(Mutex<Vec<Progress>>);
+struct ReportedProgress(Mutex<Vec<Progress>>);
 
-impl ProgressSink for Heard {
+impl ProgressSink for ReportedProgress {
     fn send(&self, _: u64, progress: &Progress) {
         self.0.lock().unwrap().push(progress.clone());
     }
@@ -264,26 +267,26 @@ impl ProgressSink for Heard {
 
 #[tokio::test(start_paused = true)]
 async fn the_caller_hears_how_far_it_is() {
-    let server = Server::start(|_| vec![Step::Hang]).await;
-    let house = house();
-    let mut call = house.prepare("web_fetch", json!({"url": server.url("/")}));
-    let heard = Arc::<Heard>::default();
+    let server = ScriptedServer::start(|_| vec![ServerStep::Hang]).await;
+    let test = test();
+    let mut call = test.prepare("web_fetch", json!({"url": server.url("/")}));
+    let heard = Arc::<ReportedProgress>::default();
     call.progress = vec![heard.clone()];
-    house.run(call).await.unwrap();
+    test.run(call).await.unwrap();
     assert!(!heard.0.lock().unwrap().is_empty());
 }
 
-fn searxng(server: &Server) -> Service {
-    Service::Searxng { url: target::parse(&server.url("/")).unwrap() }
+fn searxng(server: &ScriptedServer) -> SearchService {
+    SearchService::Searxng { url: target::parse(&server.url("/")).unwrap() }
 }
 
-/// A house that searches with this.
-fn searching(service: Service) -> House {
-    let house = House::new();
+/// A test that searches with this.
+fn searching(service: SearchService) -> BuiltinTest {
+    let test = BuiltinTest::new();
     let http = Http::new(Guard::parse(&["127.0.0.1".to_owned()]).unwrap());
-    let search = Search { service, http, timeout: Duration::from_secs(15) };
-    house.shared.web.set_searching(Searching::Set(Arc::new(search)));
-    house
+    let search = WebSearch { service, http, timeout: Duration::from_secs(15) };
+    test.toolkit.web.set_searching(Searching::Set(Arc::new(search)));
+    test
 }
 
 /// As an instance answers, cut to two results.
@@ -307,9 +310,9 @@ fn searxng_answer() -> Value {
 
 #[tokio::test]
 async fn a_searxng_instance_is_asked() {
-    let server = Server::of(ok("application/json", searxng_answer().to_string())).await;
-    let house = searching(searxng(&server));
-    let result = house.call("web_search", json!({"query": "rust traits & \"more\""})).await;
+    let server = ScriptedServer::of(ok("application/json", searxng_answer().to_string())).await;
+    let test = searching(searxng(&server));
+    let result = test.call("web_search", json!({"query": "rust traits & \"more\""})).await;
     assert_eq!(
         result.text(),
         "1. Traits - The Rust Book\n   https://doc.rust-lang.org/book/traits.html\n   A trait defines the functionality a \
@@ -324,18 +327,18 @@ async fn a_searxng_instance_is_asked() {
 
 #[tokio::test]
 async fn results_are_filtered_by_domain_and_number() {
-    let server = Server::of(ok("application/json", searxng_answer().to_string())).await;
-    let house = searching(searxng(&server));
-    let text = house.ok("web_search", json!({"query": "rust", "allowed_domains": ["rust-lang.org"]})).await;
+    let server = ScriptedServer::of(ok("application/json", searxng_answer().to_string())).await;
+    let test = searching(searxng(&server));
+    let text = test.ok("web_search", json!({"query": "rust", "allowed_domains": ["rust-lang.org"]})).await;
     assert!(text.contains("doc.rust-lang.org") && !text.contains("notrust"), "{text}");
     assert!(server.requests()[0].contains("q=rust+site%3Arust-lang.org&"), "{:?}", server.requests());
-    let text = house.ok("web_search", json!({"query": "rust", "blocked_domains": ["rust-lang.org"]})).await;
+    let text = test.ok("web_search", json!({"query": "rust", "blocked_domains": ["rust-lang.org"]})).await;
     assert!(text.starts_with("1. Ads & more"), "{text}");
-    let text = house.ok("web_search", json!({"query": "rust", "allowed_domains": ["other.example"]})).await;
+    let text = test.ok("web_search", json!({"query": "rust", "allowed_domains": ["other.example"]})).await;
     assert_eq!(text, "nothing was found for \"rust\"; the domains left out 2 results");
-    let text = house.ok("web_search", json!({"query": "rust", "max_results": 1})).await;
+    let text = test.ok("web_search", json!({"query": "rust", "max_results": 1})).await;
     assert!(text.contains("1. ") && !text.contains("2. "), "{text}");
-    let text = house.bad("web_search", json!({"query": "rust", "allowed_domains": ["https://x.example/"]})).await;
+    let text = test.bad("web_search", json!({"query": "rust", "allowed_domains": ["https://x.example/"]})).await;
     assert!(text.contains("is no domain"), "{text}");
 }
 
@@ -351,14 +354,14 @@ async fn what_is_wrong_with_an_instance_is_told() {
         (answer("200 OK", &[], vec![b' '; 3 << 20]), "over 2097152 bytes"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{".to_vec(), "broke off"),
     ] {
-        let server = Server::of(bytes).await;
+        let server = ScriptedServer::of(bytes).await;
         let text = searching(searxng(&server)).bad("web_search", json!({"query": "x"})).await;
         assert!(text.contains(part), "{part}: {text}");
     }
 }
 
-fn brave(server: &Server, key: Key) -> Service {
-    Service::Brave { url: target::parse(&server.url("/res/v1/web/search")).unwrap(), key }
+fn brave(server: &ScriptedServer, key: SearchKey) -> SearchService {
+    SearchService::Brave { url: target::parse(&server.url("/res/v1/web/search")).unwrap(), key }
 }
 
 #[tokio::test]
@@ -372,13 +375,13 @@ async fn brave_is_asked_with_its_key() {
              "profile": {"name": "Rust", "url": "https://rust-lang.org/"}, "type": "search_result"}
         ]}
     });
-    let server = Server::of(ok("application/json", body.to_string())).await;
+    let server = ScriptedServer::of(ok("application/json", body.to_string())).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
     std::fs::write(&file, "the key\n").unwrap();
-    for key in [Key::Value("the key".into()), Key::File(file)] {
-        let house = searching(brave(&server, key));
-        let text = house.ok("web_search", json!({"query": "rust"})).await;
+    for key in [SearchKey::Value("the key".into()), SearchKey::File(file)] {
+        let test = searching(brave(&server, key));
+        let text = test.ok("web_search", json!({"query": "rust"})).await;
         assert_eq!(text, "1. Rust\n   https://rust-lang.org/\n   A language empowering everyone");
         let request = server.requests().pop().unwrap();
         assert!(
@@ -387,9 +390,10 @@ async fn brave_is_asked_with_its_key() {
         );
         assert!(request.contains("x-subscription-token: the key\r\n"), "{request}");
     }
-    let nothing = Server::of(ok("application/json", "{\"type\": \"search\", \"query\": {\"original\": \"x\"}}")).await;
-    let house = searching(brave(&nothing, Key::Value("k".into())));
-    assert_eq!(house.ok("web_search", json!({"query": "x"})).await, "nothing was found for \"x\"");
+    let nothing =
+        ScriptedServer::of(ok("application/json", "{\"type\": \"search\", \"query\": {\"original\": \"x\"}}")).await;
+    let test = searching(brave(&nothing, SearchKey::Value("k".into())));
+    assert_eq!(test.ok("web_search", json!({"query": "x"})).await, "nothing was found for \"x\"");
 }
 
 #[tokio::test]
@@ -397,14 +401,14 @@ async fn a_key_that_is_refused_or_missing_is_told() {
     let body = json!({"type": "ErrorResponse", "time": 1, "error": {
         "id": "x", "status": 422, "code": "SUBSCRIPTION_TOKEN_INVALID",
         "detail": "The provided subscription token is invalid."}});
-    let server = Server::of(answer("422 Unprocessable Entity", &[], body.to_string())).await;
-    let house = searching(brave(&server, Key::Value("wrong".into())));
-    let text = house.bad("web_search", json!({"query": "x"})).await;
+    let server = ScriptedServer::of(answer("422 Unprocessable Entity", &[], body.to_string())).await;
+    let test = searching(brave(&server, SearchKey::Value("wrong".into())));
+    let text = test.bad("web_search", json!({"query": "x"})).await;
     assert!(text.contains("422") && text.contains("token is invalid") && !text.contains("wrong"), "{text}");
-    let house = searching(brave(&server, Key::Missing("KEY is not set".into())));
-    assert!(house.bad("web_search", json!({"query": "x"})).await.contains("KEY is not set"));
-    let house = searching(brave(&server, Key::File("/no/such/file".into())));
-    assert!(house.bad("web_search", json!({"query": "x"})).await.contains("/no/such/file"));
+    let test = searching(brave(&server, SearchKey::Missing("KEY is not set".into())));
+    assert!(test.bad("web_search", json!({"query": "x"})).await.contains("KEY is not set"));
+    let test = searching(brave(&server, SearchKey::File("/no/such/file".into())));
+    assert!(test.bad("web_search", json!({"query": "x"})).await.contains("/no/such/file"));
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -412,7 +416,7 @@ async fn a_key_that_is_refused_or_missing_is_told() {
 async fn a_command_searches() {
     let run = |script: &str| {
         let command = ["bash", "-c", script, "search", "{query}", "{max_results}"].map(str::to_owned).to_vec();
-        searching(Service::Command { command })
+        searching(SearchService::Command { command })
     };
     let script =
         "printf '[{\"title\": \"%s\", \"link\": \"https://a.example/%s\", \"abstract\": \"s\"}]' \"$1\" \"$2\"";
@@ -427,26 +431,26 @@ async fn a_command_searches() {
         run("echo oops >&2; exit 3").bad("web_search", json!({"query": "x"})).await.contains("with status 3: oops")
     );
     assert!(run("echo no json").bad("web_search", json!({"query": "x"})).await.contains("expected JSON"));
-    let missing = searching(Service::Command { command: vec!["/no/such/program".into(), "{query}".into()] });
+    let missing = searching(SearchService::Command { command: vec!["/no/such/program".into(), "{query}".into()] });
     assert!(missing.bad("web_search", json!({"query": "x"})).await.contains("can't run /no/such/program"));
 }
 
 #[tokio::test]
 async fn a_search_is_judged_by_the_service_s_host() {
-    let server = Server::of(ok("application/json", searxng_answer().to_string())).await;
-    let house = searching(searxng(&server));
-    house.rule(Category::Network, &server.address.to_string(), Verdict::Deny);
-    let text = house.bad("web_search", json!({"query": "x"})).await;
+    let server = ScriptedServer::of(ok("application/json", searxng_answer().to_string())).await;
+    let test = searching(searxng(&server));
+    test.rule(Category::Network, &server.address.to_string(), Verdict::Deny);
+    let text = test.bad("web_search", json!({"query": "x"})).await;
     assert!(text.contains(&format!("not allowed: network {}", server.address)), "{text}");
     assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
 async fn without_a_service_the_result_says_how_to_set_one() {
-    let house = House::strict();
-    let text = house.bad("web_search", json!({"query": "x"})).await;
+    let test = BuiltinTest::strict();
+    let text = test.bad("web_search", json!({"query": "x"})).await;
     assert!(text.contains("[web.search]") && text.contains("searxng") && text.contains("brave"), "{text}");
-    house.shared.web.set_searching(Searching::Broken("url: no host".into()));
-    assert!(house.bad("web_search", json!({"query": "x"})).await.contains("url: no host"));
-    assert!(house.bad("web_search", json!({"query": "  "})).await.contains("the query is empty"));
+    test.toolkit.web.set_searching(Searching::Broken("url: no host".into()));
+    assert!(test.bad("web_search", json!({"query": "x"})).await.contains("url: no host"));
+    assert!(test.bad("web_search", json!({"query": "  "})).await.contains("the query is empty"));
 }

@@ -38,20 +38,20 @@ const OF_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
     "the file system at {} ({kind}) does not answer: try again when it does, or unmount it, by `umount --lazy` if need be",
     .place.display()
 )]
-pub struct NoAnswer {
+pub struct UnresponsiveFileSystem {
     pub place: PathBuf,
     /// As mount(8) names it.
     pub kind: String,
 }
 
-impl From<NoAnswer> for io::Error {
-    fn from(error: NoAnswer) -> Self {
+impl From<UnresponsiveFileSystem> for io::Error {
+    fn from(error: UnresponsiveFileSystem) -> Self {
         Self::other(error)
     }
 }
 
 /// What did not answer, if that is what the error says.
-pub fn no_answer(error: &io::Error) -> Option<&NoAnswer> {
+pub fn no_answer(error: &io::Error) -> Option<&UnresponsiveFileSystem> {
     error.get_ref()?.downcast_ref()
 }
 
@@ -65,7 +65,7 @@ pub fn any() -> bool {
 ///
 /// # Errors
 /// It does not answer; nothing was done.
-pub fn at<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, NoAnswer> {
+pub fn at<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, UnresponsiveFileSystem> {
     let mounts = TABLE.mounts();
     if mounts.is_empty() {
         return Ok(work());
@@ -88,28 +88,28 @@ pub fn at<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, NoAnswer> {
 ///
 /// # Errors
 /// It does not answer.
-pub fn ask(path: &Path) -> Result<(), NoAnswer> {
+pub fn ask(path: &Path) -> Result<(), UnresponsiveFileSystem> {
     at(path, || ())
 }
 
 /// The mounts of this process. They are the kernel's, so there is one table for all daemons in it.
 static TABLE: Table = Table { state: RwLock::new(None), list: OnceLock::new() };
 
-type Mounts = Arc<BTreeMap<PathBuf, Arc<Mount>>>;
+type MountMap = Arc<BTreeMap<PathBuf, Arc<Mount>>>;
 
 struct Table {
-    state: RwLock<Option<State>>,
+    state: RwLock<Option<MountSnapshot>>,
     /// [`LIST`], which tells of changes when it is polled; `None` where there is no such list.
     list: OnceLock<Option<File>>,
 }
 
-struct State {
-    mounts: Mounts,
+struct MountSnapshot {
+    mounts: MountMap,
     looked: Instant,
 }
 
 impl Table {
-    fn mounts(&self) -> Mounts {
+    fn mounts(&self) -> MountMap {
         if let Some(state) = self.state.read().unwrap_or_else(PoisonError::into_inner).as_ref()
             && state.looked.elapsed() < LOOK_EVERY
         {
@@ -124,7 +124,7 @@ impl Table {
             let known = state.as_ref().map(|state| state.mounts.clone()).unwrap_or_default();
             Arc::new(read(&known))
         });
-        *state = Some(State { mounts: mounts.clone(), looked: Instant::now() });
+        *state = Some(MountSnapshot { mounts: mounts.clone(), looked: Instant::now() });
         mounts
     }
 
@@ -206,13 +206,13 @@ struct Mount {
     place: PathBuf,
     kind: String,
     id: u64,
-    asked: Mutex<Asked>,
+    asked: Mutex<ProbeState>,
     /// Threads that wait for its answer.
     waiting: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-enum Asked {
+enum ProbeState {
     #[default]
     Never,
     /// It answered then.
@@ -226,38 +226,38 @@ impl Mount {
     ///
     /// # Errors
     /// As many wait as may.
-    fn take_turn(&self) -> Result<Turn<'_>, NoAnswer> {
-        let turn = Turn(&self.waiting);
+    fn take_turn(&self) -> Result<ProbeSlot<'_>, UnresponsiveFileSystem> {
+        let turn = ProbeSlot(&self.waiting);
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
         if waiting < MAX_WAITING { Ok(turn) } else { Err(self.no_answer()) }
     }
 
-    fn ask(&self) -> Result<(), NoAnswer> {
+    fn ask(&self) -> Result<(), UnresponsiveFileSystem> {
         // Whoever comes while another asks waits for the same answer.
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let (receiver, patience) = match std::mem::take(&mut *asked) {
-            Asked::Answered(at) if at.elapsed() < GOOD_FOR => {
-                *asked = Asked::Answered(at);
+            ProbeState::Answered(at) if at.elapsed() < GOOD_FOR => {
+                *asked = ProbeState::Answered(at);
                 return Ok(());
             }
             // It was waited for already.
-            Asked::Waits(receiver) => (receiver, Duration::ZERO),
-            Asked::Never | Asked::Answered(_) => (self.send_somebody()?, PATIENCE),
+            ProbeState::Waits(receiver) => (receiver, Duration::ZERO),
+            ProbeState::Never | ProbeState::Answered(_) => (self.send_somebody()?, PATIENCE),
         };
         match receiver.recv_timeout(patience) {
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                *asked = Asked::Waits(receiver);
+                *asked = ProbeState::Waits(receiver);
                 Err(self.no_answer())
             }
             // An error is an answer, too.
             Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
-                *asked = Asked::Answered(Instant::now());
+                *asked = ProbeState::Answered(Instant::now());
                 Ok(())
             }
         }
     }
 
-    fn send_somebody(&self) -> Result<mpsc::Receiver<()>, NoAnswer> {
+    fn send_somebody(&self) -> Result<mpsc::Receiver<()>, UnresponsiveFileSystem> {
         let (sender, receiver) = mpsc::channel();
         let place = self.place.clone();
         let asks = move || {
@@ -269,15 +269,15 @@ impl Mount {
         thread.map(|_| receiver).map_err(|_| self.no_answer())
     }
 
-    fn no_answer(&self) -> NoAnswer {
-        NoAnswer { place: self.place.clone(), kind: self.kind.clone() }
+    fn no_answer(&self) -> UnresponsiveFileSystem {
+        UnresponsiveFileSystem { place: self.place.clone(), kind: self.kind.clone() }
     }
 }
 
 /// One of the threads that wait for a file system's answer, until it is dropped.
-struct Turn<'a>(&'a AtomicUsize);
+struct ProbeSlot<'a>(&'a AtomicUsize);
 
-impl Drop for Turn<'_> {
+impl Drop for ProbeSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -316,14 +316,14 @@ mod tests {
             asked: Mutex::default(),
             waiting: AtomicUsize::new(0),
         };
-        let mut turns: Vec<Turn<'_>> = (0..MAX_WAITING).map(|_| mount.take_turn().unwrap()).collect();
+        let mut turns: Vec<ProbeSlot<'_>> = (0..MAX_WAITING).map(|_| mount.take_turn().unwrap()).collect();
         assert!(mount.take_turn().is_err());
         turns.pop();
         assert!(mount.take_turn().is_ok());
         mount.ask().unwrap();
-        assert!(matches!(*mount.asked.lock().unwrap(), Asked::Answered(_)));
+        assert!(matches!(*mount.asked.lock().unwrap(), ProbeState::Answered(_)));
         let (sender, receiver) = mpsc::channel();
-        *mount.asked.lock().unwrap() = Asked::Waits(receiver);
+        *mount.asked.lock().unwrap() = ProbeState::Waits(receiver);
         let error = io::Error::from(mount.ask().unwrap_err());
         assert_eq!(no_answer(&error).unwrap().place, Path::new("/"));
         sender.send(()).unwrap();

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_cache_semantics::{AfterResponse, BeforeRequest, CachePolicy};
 
-use super::request::Request;
+use super::request::HttpRequest;
 
 /// Of all bodies together; the oldest answers go first.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
@@ -20,59 +20,64 @@ const ENTRY_BYTES: usize = 2048;
 
 /// Answers to requests that allow it, in memory only.
 #[derive(Default)]
-pub(super) struct Cache {
-    kept: Mutex<Kept>,
+pub(super) struct HttpCache {
+    kept: Mutex<CachedResponses>,
 }
 
 #[derive(Default)]
-struct Kept {
-    by_url: HashMap<String, Arc<Entry>>,
+struct CachedResponses {
+    by_url: HashMap<String, Arc<CachedResponse>>,
     /// As they came, the oldest first.
     order: VecDeque<String>,
     bytes: usize,
 }
 
 /// An answer, and when it may be given again.
-pub(super) struct Entry {
+pub(super) struct CachedResponse {
     policy: CachePolicy,
-    head: Head,
+    head: ResponseHead,
     pub(super) body: Bytes,
 }
 
 /// The head of an answer.
 #[derive(Clone)]
-pub(super) struct Head {
+pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
 }
 
 /// What there is for a request.
-pub(super) enum Found {
+pub(super) enum CacheLookup {
     Nothing,
     /// May be given as it is.
-    Fresh(Head, Arc<Entry>),
+    Fresh(ResponseHead, Arc<CachedResponse>),
     /// The server may say, in answer to these headers, that it is still good.
-    Stale(HeaderMap, Arc<Entry>),
+    Stale(HeaderMap, Arc<CachedResponse>),
 }
 
-impl Cache {
-    pub(super) fn find(&self, request: &Request) -> Found {
+impl HttpCache {
+    pub(super) fn find(&self, request: &HttpRequest) -> CacheLookup {
         let entry = self.lock().by_url.get(request.url.as_str()).cloned();
-        let (Some(entry), Some(parts)) = (entry, parts(request)) else { return Found::Nothing };
+        let (Some(entry), Some(parts)) = (entry, parts(request)) else { return CacheLookup::Nothing };
         match entry.policy.before_request(&parts, SystemTime::now()) {
-            BeforeRequest::Fresh(head) => Found::Fresh(Head { status: head.status, headers: head.headers }, entry),
-            BeforeRequest::Stale { request, matches: true } => Found::Stale(request.headers, entry),
-            BeforeRequest::Stale { .. } => Found::Nothing,
+            BeforeRequest::Fresh(head) => {
+                CacheLookup::Fresh(ResponseHead { status: head.status, headers: head.headers }, entry)
+            }
+            BeforeRequest::Stale { request, matches: true } => CacheLookup::Stale(request.headers, entry),
+            BeforeRequest::Stale { .. } => CacheLookup::Nothing,
         }
     }
 
     /// The head of a kept answer, of which the server has just said that it is still good.
-    pub(super) fn renew(&self, request: &Request, entry: &Entry, said: &Head) -> Head {
+    pub(super) fn renew(&self, request: &HttpRequest, entry: &CachedResponse, said: &ResponseHead) -> ResponseHead {
         let Some(parts) = parts(request) else { return entry.head.clone() };
         match entry.policy.after_response(&parts, &response(said), SystemTime::now()) {
             AfterResponse::NotModified(policy, renewed) => {
-                let head = Head { status: renewed.status, headers: renewed.headers };
-                self.insert(request.url.as_str(), Entry { policy, head: head.clone(), body: entry.body.clone() });
+                let head = ResponseHead { status: renewed.status, headers: renewed.headers };
+                self.insert(
+                    request.url.as_str(),
+                    CachedResponse { policy, head: head.clone(), body: entry.body.clone() },
+                );
                 head
             }
             // It does not say which answer it means, so nothing is learnt of how long this one is good. But what was
@@ -82,19 +87,19 @@ impl Cache {
     }
 
     /// Keeps a whole answer, if it may be kept.
-    pub(super) fn keep(&self, request: &Request, head: &Head, body: Bytes) {
+    pub(super) fn keep(&self, request: &HttpRequest, head: &ResponseHead, body: Bytes) {
         let Some(parts) = parts(request).filter(|_| body.len() <= MAX_BODY) else { return };
         let policy = CachePolicy::new(&parts, &response(head));
         if policy.is_storable() {
-            self.insert(request.url.as_str(), Entry { policy, head: head.clone(), body });
+            self.insert(request.url.as_str(), CachedResponse { policy, head: head.clone(), body });
         }
     }
 
     pub(super) fn clear(&self) {
-        *self.lock() = Kept::default();
+        *self.lock() = CachedResponses::default();
     }
 
-    fn insert(&self, url: &str, entry: Entry) {
+    fn insert(&self, url: &str, entry: CachedResponse) {
         let mut kept = self.lock();
         kept.remove(url);
         kept.bytes += entry.bytes(url);
@@ -107,12 +112,12 @@ impl Cache {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CachedResponses> {
         self.kept.lock().expect("no code panics while it holds this lock")
     }
 }
 
-impl Kept {
+impl CachedResponses {
     fn remove(&mut self, url: &str) {
         if let Some(entry) = self.by_url.remove(url) {
             self.bytes -= entry.bytes(url);
@@ -121,20 +126,20 @@ impl Kept {
     }
 }
 
-impl Entry {
+impl CachedResponse {
     fn bytes(&self, url: &str) -> usize {
         self.body.len() + 2 * url.len() + ENTRY_BYTES
     }
 }
 
 /// `None` for a URL that the library cannot take, which is then asked for each time.
-fn parts(request: &Request) -> Option<Parts> {
+fn parts(request: &HttpRequest) -> Option<Parts> {
     let mut whole = http::Request::builder().method(request.method.clone()).uri(request.url.as_str()).body(()).ok()?;
     *whole.headers_mut() = request.headers.clone();
     Some(whole.into_parts().0)
 }
 
-fn response(head: &Head) -> http::Response<()> {
+fn response(head: &ResponseHead) -> http::Response<()> {
     let mut response = http::Response::new(());
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers.clone();

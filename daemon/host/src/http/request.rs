@@ -9,7 +9,7 @@ use super::{HttpError, target};
 
 /// What to send, and where to.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct HttpRequest {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
@@ -37,7 +37,7 @@ const PLAIN: [HeaderName; 5] =
 /// What describes a body.
 const OF_BODY: [HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::CONTENT_LANGUAGE];
 
-impl Request {
+impl HttpRequest {
     pub fn get(url: &str) -> Result<Self, HttpError> {
         Self::new("GET", url, &[], None)
     }
@@ -107,9 +107,9 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn request(method: &str, headers: &[(&str, &str)]) -> Result<Request, HttpError> {
+    fn request(method: &str, headers: &[(&str, &str)]) -> Result<HttpRequest, HttpError> {
         let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Request::new(method, "https://a.example/x", &headers, Some(b"body".to_vec()))
+        HttpRequest::new(method, "https://a.example/x", &headers, Some(b"body".to_vec()))
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::guard::Guard;
 
 /// A host and a port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct HostPort {
     /// In lower case and without a dot at the end; an address in its usual spelling, of version 6 in brackets.
     pub(super) host: String,
     pub(super) port: u16,
@@ -44,7 +44,7 @@ pub(super) fn check(url: &Url) -> Result<(), String> {
     }
 }
 
-impl Target {
+impl HostPort {
     /// Of a URL that was checked.
     pub(super) fn of(url: &Url) -> Self {
         let (host, address) = match url.host() {
@@ -74,7 +74,7 @@ impl Target {
     }
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for HostPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
@@ -90,14 +90,14 @@ mod tests {
             http://017700000001 http://127.0.0.1. http://1２7.0.0.1 http://127。0。0。1 http://[::ffff:127.0.0.1] \
             http://[::ffff:7f00:1] http://%31%32%37.0.0.1 http:127.0.0.1 http:\\\\127.0.0.1 https://127.0.0.1:80";
         for url in spellings.split_whitespace() {
-            let target = Target::of(&parse(url).unwrap());
+            let target = HostPort::of(&parse(url).unwrap());
             assert_eq!(target.to_string(), "127.0.0.1:80", "{url}");
             assert!(target.forbidden(&Guard::default()).is_some(), "{url}");
         }
         for url in
             ["http://0/", "http://[::1]", "http://[::]", "http://0x0", "http://[::127.0.0.1]", "http://[fe80::1]"]
         {
-            let target = Target::of(&parse(url).unwrap());
+            let target = HostPort::of(&parse(url).unwrap());
             assert!(target.forbidden(&Guard::default()).is_some(), "{url}");
         }
     }
@@ -110,7 +110,7 @@ mod tests {
             ("http://grün.example", "xn--grn-ioa.example:80"),
             ("http://[2606:4700:0:0::1]/", "[2606:4700::1]:80"),
         ] {
-            assert_eq!(Target::of(&parse(url).unwrap()).to_string(), target);
+            assert_eq!(HostPort::of(&parse(url).unwrap()).to_string(), target);
         }
     }
 

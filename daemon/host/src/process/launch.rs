@@ -1,5 +1,5 @@
 //! The process between the daemon and a program that it starts: the daemon's own binary once more, which takes a
-//! session of its own and the [mark of tools](super::tool_mark), and becomes the program. In the program itself
+//! session of its own and the [mark of tools](crate::tool_mark), and becomes the program. In the program itself
 //! nothing could do that without unsafe code between fork and exec.
 
 use std::ffi::OsString;
@@ -7,8 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::tool_mark;
 use crate::sandbox::helper::PROGRAM;
+use crate::tool_mark;
 
 /// The first argument that asks for this.
 const NAME: &str = "launch";

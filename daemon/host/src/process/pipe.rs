@@ -1,23 +1,30 @@
 //! What a program writes, as it comes.
 
+use encoding_rs::{Decoder, UTF_8};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use toold_proto::call::Stream;
 
-use crate::kept::Kept;
-use crate::utf8::Decoder;
+use crate::output_buffer::OutputBuffer;
 
 /// One of a program's output streams.
-pub(super) struct Pipe<R> {
+pub(super) struct OutputPipe<R> {
     stream: Stream,
     reader: Option<R>,
     buffer: Vec<u8>,
+    /// Holds back a character whose end has not come yet. Bytes that are not UTF-8 become U+FFFD.
     decoder: Decoder,
-    pub(super) kept: Kept,
+    pub(super) kept: OutputBuffer,
 }
 
-impl<R: AsyncRead + Unpin> Pipe<R> {
+impl<R: AsyncRead + Unpin> OutputPipe<R> {
     pub(super) fn new(stream: Stream, reader: Option<R>, keep: usize) -> Self {
-        Self { stream, reader, buffer: vec![0; 16 * 1024], decoder: Decoder::default(), kept: Kept::new(keep) }
+        Self {
+            stream,
+            reader,
+            buffer: vec![0; 16 * 1024],
+            decoder: UTF_8.new_decoder_without_bom_handling(),
+            kept: OutputBuffer::new(keep),
+        }
     }
 
     pub(super) fn closed(&self) -> bool {
@@ -36,27 +43,29 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
     }
 
     fn take(&mut self, read: usize, on_output: &mut impl FnMut(Stream, &str)) {
-        let text = self.decoder.decode(&self.buffer[..read]);
-        self.tell(&text, on_output);
+        self.decode(read, false, on_output);
     }
 
     pub(super) fn finish(&mut self, on_output: &mut impl FnMut(Stream, &str)) {
-        let text = self.decoder.finish();
-        self.tell(&text, on_output);
+        self.decode(0, true, on_output);
     }
 
-    fn tell(&mut self, text: &str, on_output: &mut impl FnMut(Stream, &str)) {
+    fn decode(&mut self, read: usize, last: bool, on_output: &mut impl FnMut(Stream, &str)) {
+        let bytes = &self.buffer[..read];
+        let room = self.decoder.max_utf8_buffer_length(read).expect("a buffer of this size has no overflow");
+        let mut text = String::with_capacity(room);
+        let _ = self.decoder.decode_to_string(bytes, &mut text, last);
         if !text.is_empty() {
-            self.kept.push(text);
-            on_output(self.stream, text);
+            self.kept.push(&text);
+            on_output(self.stream, &text);
         }
     }
 }
 
 /// Takes what comes first; when both have something, either, so that neither can starve the other.
 pub(super) async fn read_either(
-    stdout: &mut Pipe<impl AsyncRead + Unpin>,
-    stderr: &mut Pipe<impl AsyncRead + Unpin>,
+    stdout: &mut OutputPipe<impl AsyncRead + Unpin>,
+    stderr: &mut OutputPipe<impl AsyncRead + Unpin>,
     on_output: &mut impl FnMut(Stream, &str),
 ) {
     tokio::select! {

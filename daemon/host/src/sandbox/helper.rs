@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::Confinement;
-use crate::process::tool_mark;
+use crate::tool_mark;
 
 /// The first argument that asks for this.
 pub const NAME: &str = "sandbox-exec";
@@ -34,7 +34,7 @@ pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Exi
 }
 
 /// What the process is to become.
-struct Asked<A> {
+struct ConfinedProgram<A> {
     confinement: Confinement,
     /// See [`tool_mark`].
     tool_mark: Option<u64>,
@@ -42,7 +42,7 @@ struct Asked<A> {
     arguments: A,
 }
 
-fn read<A: Iterator<Item = OsString>>(mut arguments: A) -> Result<Asked<A>, String> {
+fn read<A: Iterator<Item = OsString>>(mut arguments: A) -> Result<ConfinedProgram<A>, String> {
     let mut confinement = Confinement::default();
     let mut tool_mark = None;
     loop {
@@ -59,15 +59,15 @@ fn read<A: Iterator<Item = OsString>>(mut arguments: A) -> Result<Asked<A>, Stri
             Some("--write") => confinement.writable.push(path()?),
             Some("--protect") => confinement.protected.push(path()?),
             Some("--mask") => confinement.masked.push(path()?),
-            Some("--") => return Ok(Asked { confinement, tool_mark, program: path()?, arguments }),
+            Some("--") => return Ok(ConfinedProgram { confinement, tool_mark, program: path()?, arguments }),
             Some(_) | None => return Err(format!("{} is no flag", flag.display())),
         }
     }
 }
 
 #[cfg(target_os = "linux")]
-fn become_confined(asked: Asked<impl Iterator<Item = OsString>>) -> String {
-    let Asked { confinement, tool_mark, program, arguments } = asked;
+fn become_confined(asked: ConfinedProgram<impl Iterator<Item = OsString>>) -> String {
+    let ConfinedProgram { confinement, tool_mark, program, arguments } = asked;
     // At a terminal it leads a session already.
     let _ = rustix::process::setsid();
     if let Some(Err(error)) = tool_mark.map(tool_mark::put_on_this_process) {
@@ -86,6 +86,6 @@ fn become_confined(asked: Asked<impl Iterator<Item = OsString>>) -> String {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn become_confined(_: Asked<impl Iterator<Item = OsString>>) -> String {
+fn become_confined(_: ConfinedProgram<impl Iterator<Item = OsString>>) -> String {
     "this system has neither Landlock nor seccomp".to_owned()
 }

@@ -14,7 +14,8 @@ use super::programs::{FileUse, How, Reading};
 use super::trees::Filter;
 use super::{Command, Walk};
 use crate::exclude::Exclusions;
-use crate::files::{OpenError, Resolved, read_need, resolve_for, write_need};
+use crate::file_needs::{read_need, write_need};
+use crate::files::{OpenError, ResolvedPath, resolve_for};
 
 /// So many files are judged one by one; more of them as what their folder covers.
 const MAX_SINGLE: usize = 16;
@@ -178,7 +179,8 @@ impl Walk<'_, '_, '_> {
         };
         let (first, mut files) = (named.first()?.path.clone(), Vec::new());
         for named in named {
-            let Resolved { path, veil } = resolve_for(&named.path, Path::new("/"), self.surroundings.may_read).ok()?;
+            let ResolvedPath { path, veil } =
+                resolve_for(&named.path, Path::new("/"), self.surroundings.may_read).ok()?;
             if veil.is_some() || !(self.surroundings.may_read)(&path) {
                 return None;
             }
@@ -229,7 +231,7 @@ impl Named {
             let target = format!("{} {}", self.command, self.path.display());
             vec![Command::not_understood(&target, why).need(line)]
         };
-        let Ok(Resolved { mut path, veil }) = resolve_for(&self.path, Path::new("/"), may_read) else {
+        let Ok(ResolvedPath { mut path, veil }) = resolve_for(&self.path, Path::new("/"), may_read) else {
             return not_known("a ring of links");
         };
         // Only names are shown, and those are the folder's.
@@ -283,7 +285,7 @@ impl Named {
         let mut links = Vec::new();
         for file in &covers {
             if file.is_symlink()
-                && let Ok(Resolved { path: target, .. }) = resolve_for(file, Path::new("/"), may_read)
+                && let Ok(ResolvedPath { path: target, .. }) = resolve_for(file, Path::new("/"), may_read)
                 && !target.starts_with(&path)
                 && !links.contains(&target)
             {

@@ -10,7 +10,8 @@ use toold_proto::tool::Category;
 use super::Command;
 use super::files::is_public;
 use crate::exclude::Exclusions;
-use crate::files::{Resolved, read_need, resolve_for, write_need};
+use crate::file_needs::{read_need, write_need};
+use crate::files::{ResolvedPath, resolve_for};
 
 /// A file that is opened by its name.
 pub(super) struct Redirected {
@@ -89,7 +90,7 @@ impl Redirected {
         };
         let mut needs = Vec::new();
         for folder in folders {
-            let Ok(Resolved { path, veil }) = resolve_for(Path::new(&self.path), folder, may_read) else {
+            let Ok(ResolvedPath { path, veil }) = resolve_for(Path::new(&self.path), folder, may_read) else {
                 needs.push(not_known("a ring of links"));
                 continue;
             };

@@ -1,24 +1,24 @@
 //! Data files of command lines with their rules.
 
-use crate::judge::Rule;
+use crate::judge::RuleLine;
 
 /// One command line of a data file.
-pub(crate) struct Entry {
+pub(crate) struct CorpusEntry {
     pub(crate) file: &'static str,
     /// In its file, from 1.
     pub(crate) number: usize,
     pub(crate) section: String,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<RuleLine>,
     pub(crate) line: String,
 }
 
 /// What stands before the first section is for readers. A section begins with `== TITLE`, directly behind it stand its
 /// rules (`allow shell cargo test *`), behind an empty line its command lines, one on each line, or one between `<<<`
 /// and `>>>` that has several.
-pub(crate) fn read(file: &'static str, text: &str) -> Vec<Entry> {
+pub(crate) fn read(file: &'static str, text: &str) -> Vec<CorpusEntry> {
     let mut found = Vec::new();
     let mut section = String::new();
-    let mut rules: Vec<Rule> = Vec::new();
+    let mut rules: Vec<RuleLine> = Vec::new();
     let mut in_heading = false;
     let mut lines = text.lines().enumerate();
     while let Some((at, line)) = lines.next() {
@@ -32,7 +32,7 @@ pub(crate) fn read(file: &'static str, text: &str) -> Vec<Entry> {
             continue;
         }
         if in_heading {
-            rules.push(Rule::parse(line).unwrap_or_else(|| panic!("{file}:{}: no rule: {line}", at + 1)));
+            rules.push(RuleLine::parse(line).unwrap_or_else(|| panic!("{file}:{}: no rule: {line}", at + 1)));
             continue;
         }
         let line = match line {
@@ -42,7 +42,7 @@ pub(crate) fn read(file: &'static str, text: &str) -> Vec<Entry> {
             }
             line => line.to_owned(),
         };
-        found.push(Entry { file, number: at + 1, section: section.clone(), rules: rules.clone(), line });
+        found.push(CorpusEntry { file, number: at + 1, section: section.clone(), rules: rules.clone(), line });
     }
     found
 }

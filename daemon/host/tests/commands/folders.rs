@@ -6,12 +6,12 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::judge::Place;
+use crate::judge::CommandSetting;
 
 /// A project with its home folder, removed when dropped.
-pub(crate) struct Project {
+pub(crate) struct TestProject {
     _folder: TempDir,
-    pub(crate) place: Place,
+    pub(crate) place: CommandSetting,
 }
 
 const FILES: &[(&str, &str)] = &[
@@ -80,7 +80,7 @@ const IGNORED: &[(&str, &str)] = &[
     ("logs/app.log", "2024-05-01 error: none\n"),
 ];
 
-impl Project {
+impl TestProject {
     /// A repository with two commits, a branch and a remote, as an agent finds it.
     pub(crate) fn make() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -102,7 +102,7 @@ impl Project {
         git(&home, &workspace, &["clone", "--quiet", "--bare", ".", &remote]);
         git(&home, &workspace, &["remote", "add", "origin", &remote]);
         git(&home, &workspace, &["fetch", "--quiet", "origin"]);
-        Self { _folder: folder, place: Place { workspace, home, config } }
+        Self { _folder: folder, place: CommandSetting { workspace, home, config } }
     }
 }
 

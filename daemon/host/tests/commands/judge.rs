@@ -15,7 +15,7 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 
 /// Where a line would run.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct CommandSetting {
     /// The session's folder.
     pub(crate) workspace: PathBuf,
     pub(crate) home: PathBuf,
@@ -25,13 +25,13 @@ pub(crate) struct Place {
 
 /// One rule, as the data files write it: `allow shell git log *`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct RuleLine {
     pub(crate) action: String,
     pub(crate) category: String,
     pub(crate) pattern: String,
 }
 
-impl Rule {
+impl RuleLine {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ' ');
         let (action, category, pattern) = (parts.next()?, parts.next()?, parts.next()?);
@@ -48,11 +48,11 @@ impl Rule {
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<JudgedPart>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct JudgedPart {
     pub(crate) category: Category,
     pub(crate) target: String,
     pub(crate) verdict: Verdict,
@@ -61,7 +61,7 @@ pub(crate) struct Part {
 }
 
 /// What the default configuration and these rules say of a line that an agent wants to run in the workspace.
-pub(crate) fn judge(line: &str, place: &Place, rules: &[Rule]) -> Judged {
+pub(crate) fn judge(line: &str, place: &CommandSetting, rules: &[RuleLine]) -> Judged {
     let policy = policy(place, rules);
     let (tool, session) = (ToolName::parse("bash").unwrap(), SessionId::parse("s").unwrap());
     let roots = [Cow::Borrowed(place.workspace.as_path())];
@@ -85,7 +85,7 @@ pub(crate) fn judge(line: &str, place: &Place, rules: &[Rule]) -> Judged {
     let mut surroundings = Surroundings { cwd: &place.workspace, environment: &environment, may_read: &mut may_read };
     let needs = needs(line, &mut surroundings);
     let checked = check(&policy, &[], &subject, &needs);
-    let part = |(need, part): (&Need, CheckedPart)| Part {
+    let part = |(need, part): (&Need, CheckedPart)| JudgedPart {
         category: part.category,
         target: part.target,
         verdict: part.verdict,
@@ -109,7 +109,7 @@ pub(crate) fn judge(line: &str, place: &Place, rules: &[Rule]) -> Judged {
     Judged { verdict: checked.verdict, parts: needs.iter().zip(parts).map(part).collect() }
 }
 
-fn policy(place: &Place, rules: &[Rule]) -> Policy {
+fn policy(place: &CommandSetting, rules: &[RuleLine]) -> Policy {
     let rules = rules.iter().map(|rule| {
         let config = RuleConfig {
             category: rule.category.clone(),

@@ -13,22 +13,22 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_host::http::guard::Guard;
-use toold_host::http::request::Request;
+use toold_host::http::request::HttpRequest;
 use toold_host::http::resolve::Lookup;
-use toold_host::http::{Ending, Http, HttpError, Limits, Requester, Response};
+use toold_host::http::{BodyEnding, Http, HttpError, HttpLimits, HttpResponse, Requester};
 
-use crate::server::{Server, Step, answer, ok, redirect};
+use crate::server::{ScriptedServer, ServerStep, answer, ok, redirect};
 
 /// Says yes to all but one target, and remembers what it was asked.
 #[derive(Default)]
-struct Person {
+struct RecordingRequester {
     asked: Mutex<Vec<String>>,
     refuses: Option<&'static str>,
     /// Fires when this many bytes have come.
     stop_at: Option<(usize, CancellationToken)>,
 }
 
-impl Requester for Person {
+impl Requester for RecordingRequester {
     fn require(&self, need: Need) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async move {
             let refused = self.refuses.is_some_and(|target| need.target.starts_with(target));
@@ -47,12 +47,12 @@ impl Requester for Person {
 }
 
 /// Names of the test's own. The second lookup of a name may give another address than the first.
-struct Names {
+struct TestNames {
     known: Vec<(&'static str, Vec<&'static str>)>,
     lookups: AtomicUsize,
 }
 
-impl Lookup for Names {
+impl Lookup for TestNames {
     fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         let turn = self.lookups.fetch_add(1, Ordering::SeqCst);
         let found = self.known.iter().find(|(name, _)| *name == host).map(|(_, addresses)| addresses.clone());
@@ -64,9 +64,9 @@ impl Lookup for Names {
     }
 }
 
-fn names(known: &[(&'static str, &[&'static str])]) -> Arc<Names> {
+fn names(known: &[(&'static str, &[&'static str])]) -> Arc<TestNames> {
     let known = known.iter().map(|(name, addresses)| (*name, addresses.to_vec())).collect();
-    Arc::new(Names { known, lookups: AtomicUsize::new(0) })
+    Arc::new(TestNames { known, lookups: AtomicUsize::new(0) })
 }
 
 fn guard(allowed: &[&str]) -> Guard {
@@ -78,43 +78,48 @@ fn local() -> Http {
     Http::new(guard(&["127.0.0.1"]))
 }
 
-async fn get_as(http: &Http, url: &str, person: &Person, limits: Limits) -> Result<Response, HttpError> {
-    http.send(Request::get(url).unwrap(), limits, person, &CancellationToken::new()).await
+async fn get_as(
+    http: &Http,
+    url: &str,
+    person: &RecordingRequester,
+    limits: HttpLimits,
+) -> Result<HttpResponse, HttpError> {
+    http.send(HttpRequest::get(url).unwrap(), limits, person, &CancellationToken::new()).await
 }
 
-async fn get(http: &Http, url: &str) -> Result<Response, HttpError> {
-    get_as(http, url, &Person::default(), Limits::default()).await
+async fn get(http: &Http, url: &str) -> Result<HttpResponse, HttpError> {
+    get_as(http, url, &RecordingRequester::default(), HttpLimits::default()).await
 }
 
 /// The error of a request to a server that answers like this.
 async fn error_of(bytes: &[u8]) -> HttpError {
-    let server = Server::of(bytes).await;
+    let server = ScriptedServer::of(bytes).await;
     get(&local(), &server.url("/")).await.unwrap_err()
 }
 
-async fn answer_of(bytes: &[u8]) -> Response {
-    let server = Server::of(bytes).await;
+async fn answer_of(bytes: &[u8]) -> HttpResponse {
+    let server = ScriptedServer::of(bytes).await;
     get(&local(), &server.url("/")).await.unwrap()
 }
 
 #[tokio::test]
 async fn an_answer_is_given_as_it_came() {
-    let server = Server::of(answer("404 Not Found", &[("X-A", "1"), ("x-a", "2")], "nothing")).await;
+    let server = ScriptedServer::of(answer("404 Not Found", &[("X-A", "1"), ("x-a", "2")], "nothing")).await;
     let response = get(&local(), &server.url("/a?b=c#d")).await.unwrap();
     assert_eq!((response.status, response.body.as_slice()), (404, b"nothing".as_slice()));
     assert_eq!(response.headers.iter().filter(|(name, _)| name == "x-a").count(), 2);
-    assert_eq!(response.ending, Ending::Whole);
+    assert_eq!(response.ending, BodyEnding::Whole);
     assert_eq!(response.url, server.url("/a?b=c#d"));
     assert!(server.requests()[0].starts_with("GET /a?b=c HTTP/1.1\r\n"), "{:?}", server.requests());
 }
 
 #[tokio::test]
 async fn a_body_is_sent_with_its_headers() {
-    let server = Server::of(ok("text/plain", "")).await;
+    let server = ScriptedServer::of(ok("text/plain", "")).await;
     let headers = [("X-Token".to_owned(), "secret".to_owned())];
-    let request = Request::new("POST", &server.url("/"), &headers, Some(b"the body".to_vec())).unwrap();
-    let person = Person::default();
-    local().send(request, Limits::default(), &person, &CancellationToken::new()).await.unwrap();
+    let request = HttpRequest::new("POST", &server.url("/"), &headers, Some(b"the body".to_vec())).unwrap();
+    let person = RecordingRequester::default();
+    local().send(request, HttpLimits::default(), &person, &CancellationToken::new()).await.unwrap();
     let request = &server.requests()[0];
     assert!(request.starts_with("POST / ") && request.ends_with("\r\n\r\nthe body"), "{request}");
     assert!(request.contains("x-token: secret\r\n") && request.contains("user-agent: toold/"), "{request}");
@@ -122,12 +127,12 @@ async fn a_body_is_sent_with_its_headers() {
 
 #[tokio::test]
 async fn addresses_that_are_not_public_are_refused_before_anybody_is_asked() {
-    let server = Server::of(ok("text/plain", "secret")).await;
+    let server = ScriptedServer::of(ok("text/plain", "secret")).await;
     let http = Http::new(Guard::default());
     let port = server.address.port();
     for host in ["127.0.0.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "[::1]", "0", "169.254.169.254"] {
-        let person = Person::default();
-        let error = get_as(&http, &format!("http://{host}:{port}/"), &person, Limits::default()).await.unwrap_err();
+        let person = RecordingRequester::default();
+        let error = get_as(&http, &format!("http://{host}:{port}/"), &person, HttpLimits::default()).await.unwrap_err();
         assert!(matches!(error, HttpError::Private(_)), "{host}: {error}");
         assert!(person.asked.lock().unwrap().is_empty());
     }
@@ -136,7 +141,7 @@ async fn addresses_that_are_not_public_are_refused_before_anybody_is_asked() {
 
 #[tokio::test]
 async fn a_need_names_host_and_port_and_forbids_private_addresses() {
-    let need = |url: &str| Http::new(Guard::default()).need(&Request::get(url).unwrap());
+    let need = |url: &str| Http::new(Guard::default()).need(&HttpRequest::get(url).unwrap());
     assert_eq!(need("https://Example.com/x").target, "example.com:443");
     assert_eq!(need("https://Example.com/x").forbidden, None);
     assert_eq!(need("https://Example.com/x").reason.as_deref(), Some("GET https://example.com/x"));
@@ -145,12 +150,13 @@ async fn a_need_names_host_and_port_and_forbids_private_addresses() {
 
 #[tokio::test]
 async fn names_that_lead_to_private_addresses_are_refused_after_leave_is_given() {
-    let server = Server::of(ok("text/plain", "secret")).await;
+    let server = ScriptedServer::of(ok("text/plain", "secret")).await;
     let port = server.address.port();
     for address in ["127.0.0.1", "::ffff:127.0.0.1", "10.0.0.1", "fd00::1", "169.254.169.254"] {
         let http = Http::with_lookup(Guard::default(), names(&[("evil.test", &[address])]));
-        let person = Person::default();
-        let error = get_as(&http, &format!("http://evil.test:{port}/"), &person, Limits::default()).await.unwrap_err();
+        let person = RecordingRequester::default();
+        let error =
+            get_as(&http, &format!("http://evil.test:{port}/"), &person, HttpLimits::default()).await.unwrap_err();
         assert!(matches!(&error, HttpError::Private(words) if words.contains("evil.test")), "{error:?}");
         assert_eq!(*person.asked.lock().unwrap(), [format!("evil.test:{port}")]);
     }
@@ -163,15 +169,15 @@ async fn names_that_lead_to_private_addresses_are_refused_after_leave_is_given()
 async fn a_refused_name_is_not_even_looked_up() {
     let lookup = names(&[("a.test", &["127.0.0.1"])]);
     let http = Http::with_lookup(guard(&["127.0.0.1"]), lookup.clone());
-    let person = Person { refuses: Some("a.test"), ..Person::default() };
-    let error = get_as(&http, "http://a.test:1/", &person, Limits::default()).await.unwrap_err();
+    let person = RecordingRequester { refuses: Some("a.test"), ..RecordingRequester::default() };
+    let error = get_as(&http, "http://a.test:1/", &person, HttpLimits::default()).await.unwrap_err();
     assert!(matches!(error, HttpError::Leave(_)));
     assert_eq!(lookup.lookups.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
 async fn a_name_that_changes_its_address_gains_nothing() {
-    let server = Server::of(redirect("302 Found", "/again")).await;
+    let server = ScriptedServer::of(redirect("302 Found", "/again")).await;
     let port = server.address.port();
     // Allowed at first by its name's own address, then rebound to one that is not.
     let lookup = names(&[("evil.test", &["127.0.0.1", "10.0.0.1"])]);
@@ -184,7 +190,7 @@ async fn a_name_that_changes_its_address_gains_nothing() {
 
 #[tokio::test]
 async fn what_is_not_public_can_be_allowed_by_port() {
-    let server = Server::of(ok("text/plain", "intranet")).await;
+    let server = ScriptedServer::of(ok("text/plain", "intranet")).await;
     let port = server.address.port();
     let url = format!("http://wiki.corp.test:{port}/");
     for (allowed, good) in [
@@ -200,7 +206,7 @@ async fn what_is_not_public_can_be_allowed_by_port() {
 
 #[tokio::test]
 async fn what_may_be_reached_can_change_while_connections_are_open() {
-    let server = Server::of(answer("200 OK", &[], "kept open")).await;
+    let server = ScriptedServer::of(answer("200 OK", &[], "kept open")).await;
     let http = local();
     assert!(get(&http, &server.url("/")).await.is_ok());
     http.set_guard(Guard::default());
@@ -218,36 +224,36 @@ async fn an_unknown_name_is_told() {
 
 #[tokio::test]
 async fn redirects_are_followed_and_other_hosts_asked_for() {
-    let last = Server::of(ok("text/plain", "here")).await;
+    let last = ScriptedServer::of(ok("text/plain", "here")).await;
     let to = format!("http://b.test:{}/end", last.address.port());
-    let first = Server::start(move |request| {
+    let first = ScriptedServer::start(move |request| {
         let bytes =
             if request.starts_with("GET /start") { redirect("301 Moved", "next") } else { redirect("302 Found", &to) };
-        vec![Step::Send(bytes)]
+        vec![ServerStep::Send(bytes)]
     })
     .await;
     let http = Http::with_lookup(guard(&["127.0.0.1"]), names(&[("b.test", &["127.0.0.1"])]));
-    let person = Person::default();
-    let response = get_as(&http, &first.url("/start"), &person, Limits::default()).await.unwrap();
+    let person = RecordingRequester::default();
+    let response = get_as(&http, &first.url("/start"), &person, HttpLimits::default()).await.unwrap();
     assert_eq!(response.body, b"here");
     assert_eq!(response.redirects, [first.url("/start"), first.url("/next")]);
     assert_eq!(*person.asked.lock().unwrap(), [first.address.to_string(), format!("b.test:{}", last.address.port())]);
 
-    let person = Person { refuses: Some("b.test"), ..Person::default() };
-    let error = get_as(&http, &first.url("/start"), &person, Limits::default()).await.unwrap_err();
+    let person = RecordingRequester { refuses: Some("b.test"), ..RecordingRequester::default() };
+    let error = get_as(&http, &first.url("/start"), &person, HttpLimits::default()).await.unwrap_err();
     assert!(matches!(error, HttpError::Leave(ToolError::Failed(_))));
     assert_eq!(last.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn secrets_stay_with_the_host_they_were_meant_for() {
-    let last = Server::of(ok("text/plain", "")).await;
-    let first = Server::of(redirect("307 Temporary Redirect", &last.url("/"))).await;
+    let last = ScriptedServer::of(ok("text/plain", "")).await;
+    let first = ScriptedServer::of(redirect("307 Temporary Redirect", &last.url("/"))).await;
     let headers = [("Authorization", "Bearer x"), ("X-Api-Key", "x"), ("Cookie", "x"), ("Accept", "text/x")];
     let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let request = Request::new("GET", &first.url("/"), &headers, None).unwrap();
-    let person = Person::default();
-    local().send(request, Limits::default(), &person, &CancellationToken::new()).await.unwrap();
+    let request = HttpRequest::new("GET", &first.url("/"), &headers, None).unwrap();
+    let person = RecordingRequester::default();
+    local().send(request, HttpLimits::default(), &person, &CancellationToken::new()).await.unwrap();
     let (first, last) = (first.requests().remove(0), last.requests().remove(0));
     assert!(first.contains("authorization:") && first.contains("x-api-key:") && first.contains("cookie:"), "{first}");
     assert!(!last.contains("authorization:") && !last.contains("x-api-key:") && !last.contains("cookie:"), "{last}");
@@ -274,9 +280,9 @@ async fn redirects_that_lead_nowhere_good_are_told() {
 
 #[tokio::test]
 async fn redirects_end() {
-    let server = Server::start(|request| {
+    let server = ScriptedServer::start(|request| {
         let number: u32 = request["GET /".len()..].split(' ').next().unwrap().parse().unwrap();
-        vec![Step::Send(redirect("302 Found", &format!("/{}", number + 1)))]
+        vec![ServerStep::Send(redirect("302 Found", &format!("/{}", number + 1)))]
     })
     .await;
     let error = get(&local(), &server.url("/0")).await.unwrap_err();
@@ -287,7 +293,7 @@ async fn redirects_end() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_is_given_up() {
     for sent in ["", "HTTP/1.1 200 OK\r\nContent-Type: text"] {
-        let server = Server::start(move |_| vec![Step::Send(sent.into()), Step::Hang]).await;
+        let server = ScriptedServer::start(move |_| vec![ServerStep::Send(sent.into()), ServerStep::Hang]).await;
         let error = get(&local(), &server.url("/")).await.unwrap_err();
         assert_eq!(error.to_string(), "no answer within 30000 ms");
     }
@@ -296,39 +302,41 @@ async fn a_server_that_never_answers_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_stands_still_is_given_as_far_as_it_came() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe beginning";
-    let server = Server::start(move |_| vec![Step::Send(head.into()), Step::Hang]).await;
+    let server = ScriptedServer::start(move |_| vec![ServerStep::Send(head.into()), ServerStep::Hang]).await;
     let response = get(&local(), &server.url("/")).await.unwrap();
-    assert_eq!((response.body.as_slice(), response.ending), (b"the beginning".as_slice(), Ending::TimedOut));
+    assert_eq!((response.body.as_slice(), response.ending), (b"the beginning".as_slice(), BodyEnding::TimedOut));
 }
 
 #[tokio::test]
 async fn an_endless_body_is_cut() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
-    let server =
-        Server::start(move |_| vec![Step::Send(head.into()), Step::Flood("0123456789".repeat(1000).into())]).await;
-    let limits = Limits { max_bytes: 100_001, ..Limits::default() };
-    let response = get_as(&local(), &server.url("/"), &Person::default(), limits).await.unwrap();
-    assert_eq!((response.body.len(), response.ending), (100_001, Ending::TooLong));
+    let server = ScriptedServer::start(move |_| {
+        vec![ServerStep::Send(head.into()), ServerStep::Flood("0123456789".repeat(1000).into())]
+    })
+    .await;
+    let limits = HttpLimits { max_bytes: 100_001, ..HttpLimits::default() };
+    let response = get_as(&local(), &server.url("/"), &RecordingRequester::default(), limits).await.unwrap();
+    assert_eq!((response.body.len(), response.ending), (100_001, BodyEnding::TooLong));
 }
 
 #[tokio::test]
 async fn a_body_of_just_the_limit_is_whole() {
-    let server = Server::of(ok("text/plain", "12345")).await;
-    let limits = Limits { max_bytes: 5, ..Limits::default() };
-    let response = get_as(&local(), &server.url("/"), &Person::default(), limits).await.unwrap();
-    assert_eq!((response.body.as_slice(), response.ending), (b"12345".as_slice(), Ending::Whole));
+    let server = ScriptedServer::of(ok("text/plain", "12345")).await;
+    let limits = HttpLimits { max_bytes: 5, ..HttpLimits::default() };
+    let response = get_as(&local(), &server.url("/"), &RecordingRequester::default(), limits).await.unwrap();
+    assert_eq!((response.body.as_slice(), response.ending), (b"12345".as_slice(), BodyEnding::Whole));
 }
 
 #[tokio::test]
 async fn the_token_ends_a_request_and_leaves_what_came() {
     let head = "HTTP/1.1 200 OK\r\n\r\nsome";
-    let server = Server::start(move |_| vec![Step::Send(head.into()), Step::Hang]).await;
+    let server = ScriptedServer::start(move |_| vec![ServerStep::Send(head.into()), ServerStep::Hang]).await;
     let stop = CancellationToken::new();
-    let person = Person { stop_at: Some((4, stop.clone())), ..Person::default() };
-    let request = Request::get(&server.url("/")).unwrap();
-    let response = local().send(request.clone(), Limits::default(), &person, &stop).await.unwrap();
-    assert_eq!((response.body.as_slice(), response.ending), (b"some".as_slice(), Ending::Stopped));
-    let error = local().send(request, Limits::default(), &person, &stop).await.unwrap_err();
+    let person = RecordingRequester { stop_at: Some((4, stop.clone())), ..RecordingRequester::default() };
+    let request = HttpRequest::get(&server.url("/")).unwrap();
+    let response = local().send(request.clone(), HttpLimits::default(), &person, &stop).await.unwrap();
+    assert_eq!((response.body.as_slice(), response.ending), (b"some".as_slice(), BodyEnding::Stopped));
+    let error = local().send(request, HttpLimits::default(), &person, &stop).await.unwrap_err();
     assert!(matches!(error, HttpError::Stopped));
 }
 
@@ -338,8 +346,10 @@ async fn headers_have_a_bound() {
     assert!(matches!(error_of(long.as_bytes()).await, HttpError::Failed { .. }));
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-Many: x\r\n".repeat(1000));
     assert!(matches!(error_of(many.as_bytes()).await, HttpError::Failed { .. }));
-    let server =
-        Server::start(|_| vec![Step::Send("HTTP/1.1 200 OK\r\n".into()), Step::Flood("X-Endless: x\r\n".into())]).await;
+    let server = ScriptedServer::start(|_| {
+        vec![ServerStep::Send("HTTP/1.1 200 OK\r\n".into()), ServerStep::Flood("X-Endless: x\r\n".into())]
+    })
+    .await;
     assert!(matches!(get(&local(), &server.url("/")).await, Err(HttpError::Failed { .. })));
 }
 
@@ -362,7 +372,7 @@ async fn a_body_that_breaks_off_is_told_with_what_came() {
     ] {
         let response = answer_of(bytes.as_bytes()).await;
         assert_eq!(response.body, b"some", "{bytes}");
-        assert!(matches!(&response.ending, Ending::Broken(words) if !words.is_empty()), "{:?}", response.ending);
+        assert!(matches!(&response.ending, BodyEnding::Broken(words) if !words.is_empty()), "{:?}", response.ending);
     }
 }
 
@@ -408,7 +418,7 @@ fn packed(encoding: &str, body: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn compression_is_undone() {
     let response = answer_of(&packed("gzip", &zeros())).await;
-    assert_eq!((response.body.len(), response.ending), (1 << 20, Ending::Whole));
+    assert_eq!((response.body.len(), response.ending), (1 << 20, BodyEnding::Whole));
     let response = answer_of(&packed("br", include_bytes!("hello.br"))).await;
     assert_eq!(response.body, b"hello hello hello\n");
     assert_eq!(response.header("content-encoding"), None);
@@ -416,36 +426,39 @@ async fn compression_is_undone() {
 
 #[tokio::test]
 async fn a_bomb_is_cut_where_any_body_is() {
-    let server = Server::of(packed("gzip", &zeros())).await;
-    let limits = Limits { max_bytes: 10_000, ..Limits::default() };
-    let response = get_as(&local(), &server.url("/"), &Person::default(), limits).await.unwrap();
-    assert_eq!((response.body.len(), response.ending), (10_000, Ending::TooLong));
+    let server = ScriptedServer::of(packed("gzip", &zeros())).await;
+    let limits = HttpLimits { max_bytes: 10_000, ..HttpLimits::default() };
+    let response = get_as(&local(), &server.url("/"), &RecordingRequester::default(), limits).await.unwrap();
+    assert_eq!((response.body.len(), response.ending), (10_000, BodyEnding::TooLong));
 }
 
 #[tokio::test]
 async fn broken_compression_is_told() {
     for body in [b"not gzip at all".as_slice(), &zeros()[..20], &[zeros()[..500].to_vec(), vec![0xff; 600]].concat()] {
         let response = answer_of(&packed("gzip", body)).await;
-        assert!(matches!(response.ending, Ending::Broken(_)), "{:?}", response.ending);
+        assert!(matches!(response.ending, BodyEnding::Broken(_)), "{:?}", response.ending);
     }
 }
 
 /// Answers of a server to the same request, one after another; whether the last came from the cache.
-async fn twice(first: &[(&str, &str)], second: Vec<u8>) -> (Response, Vec<String>) {
+async fn twice(first: &[(&str, &str)], second: Vec<u8>) -> (HttpResponse, Vec<String>) {
     let first = answer("200 OK", first, "first");
     let count = AtomicUsize::new(0);
-    let server = Server::start(move |_| {
+    let server = ScriptedServer::start(move |_| {
         let turn = count.fetch_add(1, Ordering::SeqCst);
-        vec![Step::Send(if turn == 0 { first.clone() } else { second.clone() })]
+        vec![ServerStep::Send(if turn == 0 { first.clone() } else { second.clone() })]
     })
     .await;
-    let (http, request) = (local(), Request::get(&server.url("/")).unwrap().from_cache());
+    let (http, request) = (local(), HttpRequest::get(&server.url("/")).unwrap().from_cache());
     let stop = CancellationToken::new();
-    assert_eq!(http.send(request.clone(), Limits::default(), &Person::default(), &stop).await.unwrap().body, b"first");
-    let person = Person { refuses: Some("127.0.0.1"), ..Person::default() };
-    let refused = http.send(request.clone(), Limits::default(), &person, &stop).await;
+    assert_eq!(
+        http.send(request.clone(), HttpLimits::default(), &RecordingRequester::default(), &stop).await.unwrap().body,
+        b"first"
+    );
+    let person = RecordingRequester { refuses: Some("127.0.0.1"), ..RecordingRequester::default() };
+    let refused = http.send(request.clone(), HttpLimits::default(), &person, &stop).await;
     assert!(matches!(refused, Err(HttpError::Leave(_))), "leave is asked for before the cache");
-    let last = http.send(request.clone(), Limits::default(), &Person::default(), &stop).await.unwrap();
+    let last = http.send(request.clone(), HttpLimits::default(), &RecordingRequester::default(), &stop).await.unwrap();
     (last, server.requests())
 }
 
@@ -478,14 +491,17 @@ async fn stale_answers_are_asked_about() {
 
 #[tokio::test]
 async fn what_is_kept_is_not_used_for_requests_that_do_not_say_so() {
-    let server = Server::of(answer("200 OK", &[("Cache-Control", "max-age=600"), ("Connection", "close")], "x")).await;
+    let server =
+        ScriptedServer::of(answer("200 OK", &[("Cache-Control", "max-age=600"), ("Connection", "close")], "x")).await;
     let http = local();
     let stop = CancellationToken::new();
-    let request = Request::get(&server.url("/")).unwrap().from_cache();
-    http.send(request.clone(), Limits::default(), &Person::default(), &stop).await.unwrap();
+    let request = HttpRequest::get(&server.url("/")).unwrap().from_cache();
+    http.send(request.clone(), HttpLimits::default(), &RecordingRequester::default(), &stop).await.unwrap();
     assert!(!get(&http, &server.url("/")).await.unwrap().from_cache);
     // What may be reached has changed, and with it what may be known.
     http.set_guard(guard(&["127.0.0.1"]));
-    assert!(!http.send(request, Limits::default(), &Person::default(), &stop).await.unwrap().from_cache);
+    assert!(
+        !http.send(request, HttpLimits::default(), &RecordingRequester::default(), &stop).await.unwrap().from_cache
+    );
     assert_eq!(server.requests().len(), 3);
 }

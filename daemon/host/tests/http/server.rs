@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 /// What a server does on a connection, once it has read a request. After the last step it closes.
-pub(crate) enum Step {
+pub(crate) enum ServerStep {
     Send(Vec<u8>),
     /// Over and over, until the client has gone.
     Flood(Vec<u8>),
@@ -18,15 +18,15 @@ pub(crate) enum Step {
 }
 
 /// Ends with its value.
-pub(crate) struct Server {
+pub(crate) struct ScriptedServer {
     pub(crate) address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
     _accepting: JoinSet<()>,
 }
 
-impl Server {
+impl ScriptedServer {
     /// Answers each request by what `script` makes of it: its first line, headers and body.
-    pub(crate) async fn start(script: impl Fn(&str) -> Vec<Step> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(script: impl Fn(&str) -> Vec<ServerStep> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::<Mutex<Vec<String>>>::default();
@@ -48,7 +48,7 @@ impl Server {
     /// Always answers with these bytes.
     pub(crate) async fn of(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
-        Self::start(move |_| vec![Step::Send(bytes.clone())]).await
+        Self::start(move |_| vec![ServerStep::Send(bytes.clone())]).await
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -81,18 +81,18 @@ pub(crate) fn redirect(status: &str, location: &str) -> Vec<u8> {
 
 async fn serve(
     mut stream: TcpStream,
-    script: &(impl Fn(&str) -> Vec<Step> + ?Sized),
+    script: &(impl Fn(&str) -> Vec<ServerStep> + ?Sized),
     seen: &Mutex<Vec<String>>,
 ) -> io::Result<()> {
     let request = read_request(&mut stream).await?;
     seen.lock().unwrap().push(request.clone());
     for step in script(&request) {
         match step {
-            Step::Send(bytes) => stream.write_all(&bytes).await?,
-            Step::Flood(bytes) => loop {
+            ServerStep::Send(bytes) => stream.write_all(&bytes).await?,
+            ServerStep::Flood(bytes) => loop {
                 stream.write_all(&bytes).await?;
             },
-            Step::Hang => while stream.read(&mut [0; 64]).await? > 0 {},
+            ServerStep::Hang => while stream.read(&mut [0; 64]).await? > 0 {},
         }
     }
     stream.shutdown().await?;

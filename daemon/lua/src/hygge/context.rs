@@ -12,7 +12,7 @@ use toold_engine::questions::{FormOutcome, FormRequest, QuestionAnswer, Question
 use toold_engine::sampling::SamplingRequest;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolError;
-use toold_host::files::{self, Resolved};
+use toold_host::files::{self, ResolvedPath};
 use toold_proto::call::{Progress, Stream};
 use toold_proto::offer::{PromptMessage, Speaker};
 use toold_proto::tool::{Block, Category};
@@ -253,7 +253,7 @@ pub(crate) fn need(fields: &Fields, call: &Call, plugin: &Plugin) -> Result<Need
     let mut target = fields.text("target")?;
     if matches!(category, Category::FileRead | Category::FileWrite) {
         let found = files::resolve_for(target.as_ref(), &call.cx()?.cwd, &mut |place| knows(call, plugin, place));
-        let Resolved { path, veil } = found.map_err(|error| fields.wrong("target", error))?;
+        let ResolvedPath { path, veil } = found.map_err(|error| fields.wrong("target", error))?;
         // Where it leads is judged when something goes there.
         target = veil.unwrap_or(path).display().to_string();
     }

@@ -10,11 +10,12 @@ use tokio::sync::Notify;
 use toold_engine::cx::Cx;
 use toold_engine::tool::ToolError;
 use toold_host::exclude::Exclusions;
-use toold_host::files::{self, Resolved};
-use toold_host::process::{Command, Ending, Finished, run};
+use toold_host::file_needs;
+use toold_host::files::{self, ResolvedPath};
+use toold_host::process::{ProcessCommand, ProcessEnding, ProcessOutput, run};
+use toold_host::process_registry::StartedFor;
 use toold_host::sandbox::Sandbox;
 use toold_host::shell_grammar::{self, Surroundings};
-use toold_host::started::StartedFor;
 use toold_proto::call::Stream;
 use toold_proto::tool::Category;
 
@@ -85,11 +86,11 @@ struct Program {
     call: Arc<Call>,
     plugin: Arc<Plugin>,
     cx: Arc<Cx>,
-    command: Command,
+    command: ProcessCommand,
     /// As the shell's grammar reads it.
     line: String,
     /// The folder that the script chose to run it in.
-    dir: Option<Resolved>,
+    dir: Option<ResolvedPath>,
     sandbox: Arc<Sandbox>,
 }
 
@@ -108,7 +109,7 @@ impl Program {
             }
         }
         let environment = asked.home.plugin.shared.environment.clone().with(&cx.session.env);
-        let mut command = Command::new(&name, &cx.cwd, environment).args(&words);
+        let mut command = ProcessCommand::new(&name, &cx.cwd, environment).args(&words);
         command.keep = KEEP;
         let mut assigned = Vec::new();
         let mut chosen = None;
@@ -141,12 +142,12 @@ impl Program {
         let cx = asked.call.cx()?.clone();
         let line = asked.args.text(1, "command")?;
         let environment = asked.home.plugin.shared.environment.clone().with(&cx.session.env);
-        let mut command = Command::shell(&line, &cx.cwd, environment);
+        let mut command = ProcessCommand::shell(&line, &cx.cwd, environment);
         command.keep = KEEP;
         Ok(Self::new(asked, cx, command, line, None))
     }
 
-    fn new(asked: &Asked, cx: Arc<Cx>, command: Command, line: String, dir: Option<Resolved>) -> Self {
+    fn new(asked: &Asked, cx: Arc<Cx>, command: ProcessCommand, line: String, dir: Option<ResolvedPath>) -> Self {
         let plugin = asked.home.plugin.clone();
         let sandbox = plugin.shared.sandbox.clone();
         Self { call: asked.call.clone(), plugin, cx, command, line, dir, sandbox }
@@ -154,9 +155,9 @@ impl Program {
 
     /// Asks for the folder before anything else: whether it is there, and where it leads, is for those who may read it.
     async fn require(&self) -> Result<(), ToolError> {
-        if let Some(Resolved { path, veil }) = &self.dir {
+        if let Some(ResolvedPath { path, veil }) = &self.dir {
             for place in veil.iter().chain([path]).filter(|place| !self.plugin.owns(place)) {
-                self.call.require(files::read_need(place, &mut Exclusions::default())).await?;
+                self.call.require(file_needs::read_need(place, &mut Exclusions::default())).await?;
             }
         }
         let rules = self.sandbox.rules_in(self.cx.session.project());
@@ -197,9 +198,9 @@ impl Program {
         let remaining = call.brake.remaining().saturating_sub(Duration::from_millis(50));
         command.timeout = Some(command.timeout.unwrap_or(remaining));
         let finished = run(command, &cx.cancel, on_output).await.map_err(|error| format!("hygge.exec: {error}"))?;
-        let Finished { ending, code, signal, stdout, stderr, .. } = finished;
+        let ProcessOutput { ending, code, signal, stdout, stderr, .. } = finished;
         let code = code.or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
-        Ok(result(&stdout.to_text(), &stderr.to_text(), code, ending == Ending::TimedOut))
+        Ok(result(&stdout.to_text(), &stderr.to_text(), code, ending == ProcessEnding::TimedOut))
     }
 }
 
@@ -219,7 +220,7 @@ fn result(stdout: &str, stderr: &str, code: i32, timed_out: bool) -> Reply {
 
 /// Gives the command these variables. The result is those that change something, as the shell's assignments in the order
 /// of their names.
-fn set_variables(command: &mut Command, env: &Fields) -> Result<Vec<String>, String> {
+fn set_variables(command: &mut ProcessCommand, env: &Fields) -> Result<Vec<String>, String> {
     let mut more = BTreeMap::new();
     for pair in env.table.pairs::<Value, Value>() {
         let (name, value) = pair.map_err(|error| error.to_string())?;

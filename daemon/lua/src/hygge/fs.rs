@@ -13,8 +13,9 @@ use toold_engine::cx::Cx;
 use toold_engine::decision::decide_need;
 use toold_engine::dependencies::FileStamp;
 use toold_host::exclude::Exclusions;
-use toold_host::files::{self, FileType, OpenError, PathFacts, Resolved};
-use toold_host::judge::{self, Judge};
+use toold_host::file_needs;
+use toold_host::files::{self, FileType, OpenError, PathFacts, ResolvedPath};
+use toold_host::read_access::{self, ReadAccess};
 use toold_host::stamps;
 use toold_proto::permission::Verdict;
 
@@ -140,7 +141,7 @@ enum Access {
 /// A path that a script names, and who judges it.
 struct Target {
     path: PathBuf,
-    /// See [`Resolved::veil`].
+    /// See [`ResolvedPath::veil`].
     veil: Option<PathBuf>,
     access: Access,
     call: Arc<Call>,
@@ -165,7 +166,7 @@ impl Target {
         let base = call.cx.as_ref().map_or_else(|| plugin.dir(), |cx| &cx.cwd);
         let asked = base.join(path);
         let found = files::resolve_for(path.as_ref(), base, &mut |place| knows(&call, &plugin, place));
-        let Resolved { path, veil } = found.map_err(|error| format!("{path}: {error}"))?;
+        let ResolvedPath { path, veil } = found.map_err(|error| format!("{path}: {error}"))?;
         Ok(Self { path, veil, access, call, plugin, asked })
     }
 
@@ -190,10 +191,13 @@ impl Target {
             let needs = blocking(move || {
                 let mut exclusions = Exclusions::default();
                 Ok(match access {
-                    Access::Read => vec![files::read_need(&place, &mut exclusions)],
-                    Access::Write => vec![files::write_need(&place, &mut exclusions)],
+                    Access::Read => vec![file_needs::read_need(&place, &mut exclusions)],
+                    Access::Write => vec![file_needs::write_need(&place, &mut exclusions)],
                     Access::Move => {
-                        vec![files::read_need(&place, &mut exclusions), files::write_need(&place, &mut exclusions)]
+                        vec![
+                            file_needs::read_need(&place, &mut exclusions),
+                            file_needs::write_need(&place, &mut exclusions),
+                        ]
                     }
                 })
             });
@@ -212,7 +216,7 @@ async fn refuse_above(folder: &Path, call: &Call) -> Result<(), String> {
     let needs = blocking(move || {
         let missing = folder.ancestors().skip(1).take_while(|above| !files::is_folder(above));
         let mut exclusions = Exclusions::default();
-        Ok(missing.map(|above| files::write_need(above, &mut exclusions)).collect::<Vec<_>>())
+        Ok(missing.map(|above| file_needs::write_need(above, &mut exclusions)).collect::<Vec<_>>())
     });
     for need in needs.await? {
         if decide_need(call.cx()?, &call.chain, &need).verdict == Verdict::Deny {
@@ -226,20 +230,20 @@ async fn refuse_above(folder: &Path, call: &Call) -> Result<(), String> {
 pub(super) fn knows(call: &Call, plugin: &Plugin, place: &Path) -> bool {
     // A plugin knows where it lies.
     let is_own = plugin.owns(place) || plugin.dir().starts_with(place);
-    is_own || call.cx.as_ref().is_some_and(|cx| judge::knows(place, cx, &call.chain))
+    is_own || call.cx.as_ref().is_some_and(|cx| read_access::may_see_link(place, cx, &call.chain))
 }
 
 /// What a script sees of a folder that it may read.
 struct Sight {
     plugin: Arc<Plugin>,
     /// `None` while a plugin loads: it sees its own files.
-    judge: Option<Judge>,
+    judge: Option<ReadAccess>,
     exclusions: Exclusions,
 }
 
 impl Sight {
     fn new(call: &Call, plugin: Arc<Plugin>, folder: &Path) -> Self {
-        let judge = call.cx.as_ref().map(|cx| Judge::new(cx, call.chain.clone(), folder.to_owned()));
+        let judge = call.cx.as_ref().map(|cx| ReadAccess::new(cx, call.chain.clone(), folder.to_owned()));
         Self { plugin, judge, exclusions: Exclusions::of_walk() }
     }
 

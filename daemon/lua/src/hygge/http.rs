@@ -8,8 +8,8 @@ use mlua::Value;
 use serde_json::Value as Json;
 use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
-use toold_host::http::request::Request;
-use toold_host::http::{Ending, Http, HttpError, Limits, Requester, Response};
+use toold_host::http::request::HttpRequest;
+use toold_host::http::{BodyEnding, Http, HttpError, HttpLimits, HttpResponse, Requester};
 
 use super::{Asked, Module, Reply};
 use crate::args::{Fields, text};
@@ -53,12 +53,12 @@ struct Wanted {
     url: String,
     headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
-    limits: Limits,
+    limits: HttpLimits,
 }
 
 impl Wanted {
     fn new(url: String) -> Self {
-        let limits = Limits { max_bytes: KEEP, ..Limits::default() };
+        let limits = HttpLimits { max_bytes: KEEP, ..HttpLimits::default() };
         Self { method: "GET".to_owned(), url, headers: Vec::new(), body: None, limits }
     }
 
@@ -127,7 +127,7 @@ impl Wanted {
         let cx = call.cx()?.clone();
         let called = asked.args.function;
         let tell = move |error: HttpError| format!("{called}: {error}");
-        let request = Request::new(&self.method, &self.url, &self.headers, self.body.take()).map_err(tell)?;
+        let request = HttpRequest::new(&self.method, &self.url, &self.headers, self.body.take()).map_err(tell)?;
         if !matches!(self.method.as_str(), "GET" | "HEAD") {
             // It may have changed something there, which serving its result again would not.
             cx.do_not_keep();
@@ -136,7 +136,7 @@ impl Wanted {
         Ok(async move {
             // The call's own limit stops the script; this one only leaves it time to hear so.
             let remaining = call.brake.remaining().saturating_sub(Duration::from_millis(50));
-            let limits = Limits { timeout: self.limits.timeout.min(remaining), ..self.limits };
+            let limits = HttpLimits { timeout: self.limits.timeout.min(remaining), ..self.limits };
             let response = http.send(request, limits, &OnBehalf(call), &cx.cancel).await.map_err(tell)?;
             reply(response, called)
         })
@@ -152,13 +152,13 @@ impl Requester for OnBehalf {
     }
 }
 
-fn reply(response: Response, called: &str) -> Result<Reply, String> {
+fn reply(response: HttpResponse, called: &str) -> Result<Reply, String> {
     let is_cut = match &response.ending {
-        Ending::Whole => false,
-        Ending::TooLong => true,
-        Ending::TimedOut => return Err(format!("{called}: the answer of {} did not end in time", response.url)),
-        Ending::Stopped => return Err(format!("{called}: cancelled")),
-        Ending::Broken(why) => return Err(format!("{called}: the answer of {} broke off: {why}", response.url)),
+        BodyEnding::Whole => false,
+        BodyEnding::TooLong => true,
+        BodyEnding::TimedOut => return Err(format!("{called}: the answer of {} did not end in time", response.url)),
+        BodyEnding::Stopped => return Err(format!("{called}: cancelled")),
+        BodyEnding::Broken(why) => return Err(format!("{called}: the answer of {} broke off: {why}", response.url)),
     };
     let mut headers = serde_json::Map::new();
     for (name, value) in response.headers {

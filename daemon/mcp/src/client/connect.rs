@@ -18,8 +18,8 @@ use rmcp::transport::{IntoTransport, Transport};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toold_host::descendants::{OWNER, owner};
-use toold_host::process::Command;
-use toold_host::process::talk::{Talker, talk};
+use toold_host::process::ProcessCommand;
+use toold_host::process::piped_child::{PipedChild, start_piped};
 
 use super::McpOptions;
 use super::config::Reach;
@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// A program that is to become a server, and the ends of what it is spoken to with.
 pub(super) struct Opened {
-    pub(super) talker: Option<Talker>,
+    pub(super) talker: Option<PipedChild>,
     /// Reads its stderr to the end.
     pub(super) stderr: Option<JoinHandle<()>>,
     wire: Wire,
@@ -55,9 +55,9 @@ pub(super) async fn open(reach: &Reach, options: &McpOptions, ears: &Arc<Ears>) 
         Reach::Stdio { program, args, env, cwd } => {
             let environment = options.environment.clone().with(env).with([(OWNER, owner())]);
             let cwd = cwd.as_deref().unwrap_or(&options.home);
-            let mut command = Command::new(program, cwd, environment).args(args);
+            let mut command = ProcessCommand::new(program, cwd, environment).args(args);
             command.grace = GRACE;
-            let (talker, pipes) = talk(command).map_err(|error| error.to_string())?;
+            let (talker, pipes) = start_piped(command).map_err(|error| error.to_string())?;
             let chatter = ears.chatter.clone();
             let stderr = tokio::spawn(async move { chatter.read(pipes.stderr).await });
             Ok(Opened { talker: Some(talker), stderr: Some(stderr), wire: Wire::Pipes(pipes.stdout, pipes.stdin) })
@@ -114,7 +114,7 @@ pub(super) async fn greet(
 pub(super) struct Wires(Wire);
 
 impl Opened {
-    pub(super) fn split(self) -> (Wires, Option<Talker>, Option<JoinHandle<()>>) {
+    pub(super) fn split(self) -> (Wires, Option<PipedChild>, Option<JoinHandle<()>>) {
         (Wires(self.wire), self.talker, self.stderr)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toold_host::own_file;
+use toold_host::state_file;
 
 use super::config::ServerConfig;
 use super::listing::KnownTool;
@@ -23,12 +23,12 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// `None` when there is none that can be read: then the server is asked.
 pub(super) fn load(dir: &Path, config: &ServerConfig) -> Option<Kept> {
-    own_file::load(&path(dir, config), MAX_BYTES)
+    state_file::load(&path(dir, config), MAX_BYTES)
 }
 
 /// Replaces the file. Blocks.
 pub(super) fn save(dir: &Path, config: &ServerConfig, kept: &Kept) -> std::io::Result<()> {
-    own_file::save(&path(dir, config), kept)
+    state_file::save(&path(dir, config), kept)
 }
 
 fn path(dir: &Path, config: &ServerConfig) -> PathBuf {

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::need::Need;
 use toold_engine::permission::revoke;
 use toold_engine::time::rfc3339;
-use toold_host::chatter::Chatter;
-use toold_host::process::talk::{Talker, ended};
+use toold_host::process::piped_child::{PipedChild, ended};
+use toold_host::stderr_log::StderrLog;
 use toold_proto::mcp::{McpServer, McpServerState};
 use toold_proto::permission::Action;
 use toold_proto::tool::{Category, ToolName};
@@ -58,7 +58,7 @@ pub(super) struct Mounted {
     busy: Mutex<Busy>,
     /// A call has ended.
     used: Notify,
-    chatter: Arc<Chatter>,
+    chatter: Arc<StderrLog>,
     /// Fires when it is not mounted any more.
     retired: CancellationToken,
     calls: AtomicU64,
@@ -143,7 +143,7 @@ impl Mounted {
             known: Mutex::new(known),
             busy: Mutex::new(Busy { running: 0, last: Instant::now() }),
             used: Notify::new(),
-            chatter: Arc::new(Chatter::new(&config.name)),
+            chatter: Arc::new(StderrLog::new(&config.name)),
             retired: owner.stop.child_token(),
             calls: AtomicU64::new(0),
             bad_calls: AtomicU64::new(0),
@@ -332,7 +332,7 @@ impl Mounted {
         let ears = Arc::new(Ears { calls: Calls::default(), changed: Notify::new(), chatter: self.chatter.clone() });
         let opened = connect::open(&self.config.reach, &owner.options, &ears).await?;
         let (wires, mut talker, stderr) = opened.split();
-        let pid = talker.as_ref().map(Talker::pid);
+        let pid = talker.as_ref().map(PipedChild::pid);
         let closing = self.retired.child_token();
         let handler = Handler { server: self.config.name.clone(), ears: ears.clone() };
         let starting = async {
@@ -387,7 +387,7 @@ impl Mounted {
         owner: &Arc<McpServers>,
         live: &Arc<Live>,
         service: Service,
-        talker: &mut Option<Talker>,
+        talker: &mut Option<PipedChild>,
     ) -> Option<String> {
         lock(&self.busy).last = Instant::now();
         // Held, since changes are told for as long as it is.

@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use tokio::sync::Notify;
 use toold_engine::cx::Cx;
-use toold_host::chatter::Chatter;
+use toold_host::stderr_log::StderrLog;
 use toold_proto::call::Progress;
 
 use super::lock;
@@ -27,7 +27,7 @@ pub(super) struct Ears {
     pub(super) calls: Calls,
     /// The server's list of tools is another one.
     pub(super) changed: Notify,
-    pub(super) chatter: Arc<Chatter>,
+    pub(super) chatter: Arc<StderrLog>,
 }
 
 /// The calls that a server works on.

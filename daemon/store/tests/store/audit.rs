@@ -7,7 +7,7 @@ use toold_engine::audit::AuditLog;
 use toold_proto::audit::AuditQuery;
 use toold_proto::event::Outcome;
 use toold_proto::tool::ToolName;
-use toold_store::{Retention, Sessions, Store, StoreError};
+use toold_store::{Retention, SessionStorage, Store, StoreError};
 
 use crate::{row, session, session_id, until};
 
@@ -100,7 +100,7 @@ fn old_rows_and_too_many_rows_go() {
     }
     drop(store);
     let retention = Retention { max_age: Duration::from_secs(5_000), max_rows: 10, ..Retention::default() };
-    let store = Store::open_with(&path, retention, Sessions::Kept);
+    let store = Store::open_with(&path, retention, SessionStorage::Kept);
     until("old rows go", || numbers(&store, &AuditQuery::default()) == (18..28).collect::<Vec<_>>());
 }
 

@@ -10,7 +10,7 @@ use toold_engine::policy::{Grant, GrantScope};
 use toold_proto::permission::Action;
 use toold_proto::session::Mode;
 use toold_store::trust::{Switch, TrustKind, Trusted};
-use toold_store::{Retention, Sessions, Store, StoreError};
+use toold_store::{Retention, SessionStorage, Store, StoreError};
 
 use crate::{grant, session, session_id, until};
 
@@ -115,7 +115,7 @@ fn a_private_daemon_takes_no_session_of_the_shared_one() {
     shared.save_session(&session("a")).unwrap();
     shared.save_grant(&grant("g", GrantScope::Session(session_id("a")))).unwrap();
     shared.save_grant(&grant("h", GrantScope::Always)).unwrap();
-    let private = Store::open_with(&path, Retention::default(), Sessions::Own);
+    let private = Store::open_with(&path, Retention::default(), SessionStorage::Own);
     assert_eq!(private.find_session(&session_id("a")).unwrap(), None);
     private.save_session(&session("b")).unwrap();
     private.save_grant(&grant("i", GrantScope::Session(session_id("a")))).unwrap();
@@ -265,7 +265,7 @@ fn sessions_that_nobody_uses_go() {
     store.save_grant(&grant("g", GrantScope::Session(session_id("old")))).unwrap();
     drop(store);
     let retention = Retention { max_age: Duration::from_secs(500), ..Retention::default() };
-    let store = Store::open_with(&path, retention, Sessions::Kept);
+    let store = Store::open_with(&path, retention, SessionStorage::Kept);
     until("the old one goes", || store.load_sessions().unwrap().len() == 1);
     assert!(store.load_grants().is_empty());
 }

@@ -14,7 +14,7 @@ use toold_engine::policy::rules::RulePlace;
 use toold_engine::registry::SourceScope;
 use toold_engine::session::Session;
 use toold_host::environment::Environment;
-use toold_host::sandbox::Rules;
+use toold_host::sandbox::SandboxRules;
 use toold_proto::config::{ConfigEntry, ReloadedConfig};
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
@@ -71,7 +71,7 @@ struct Open {
     /// The file as a person trusted it last.
     trusted: Option<Arc<ProjectFile>>,
     /// What it says of the sandbox. Tried out once, when it is trusted.
-    sandbox: Option<Rules>,
+    sandbox: Option<SandboxRules>,
 }
 
 impl Open {
@@ -325,7 +325,7 @@ impl State {
         self.put_in_force(&self.active_config.lock());
     }
 
-    fn sandbox_of(&self, trusted: &ProjectFile) -> Option<Rules> {
+    fn sandbox_of(&self, trusted: &ProjectFile) -> Option<SandboxRules> {
         let config = &trusted.config.sandbox;
         (*config != SandboxConfig::default()).then(|| config.rules(&self.options.places))
     }

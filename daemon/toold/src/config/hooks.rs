@@ -17,8 +17,8 @@ use toold_engine::hooks::{Hook, HookAnswer, HookEvent, HookInput, HookSpec};
 use toold_engine::policy::ToolGlobs;
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_host::environment::Environment;
-use toold_host::process::{Command, Ending, run};
-use toold_host::started::StartedFor;
+use toold_host::process::{ProcessCommand, ProcessEnding, run};
+use toold_host::process_registry::StartedFor;
 use toold_proto::hook::HookDecision;
 use toold_proto::tool::SourceKind;
 
@@ -119,24 +119,25 @@ impl Hook for CommandHook {
 impl CommandHook {
     async fn run_command(&self, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
         let stdin = serde_json::to_vec(&input).map_err(|error| error.to_string())?;
-        let mut command = Command::new(&self.command[0], &input.pwd, self.environment.clone()).args(&self.command[1..]);
+        let mut command =
+            ProcessCommand::new(&self.command[0], &input.pwd, self.environment.clone()).args(&self.command[1..]);
         command.stdin = Some(stdin);
         command.timeout = Some(self.spec.timeout);
         command.started_for = cx.map(|cx| StartedFor::call(&cx, &cx.chain));
         let finished = run(command, &CancellationToken::new(), |_, _| {}).await.map_err(|error| error.to_string())?;
         let (out, err) = (finished.stdout.to_text(), finished.stderr.to_text());
         match (finished.ending, finished.code) {
-            (Ending::TimedOut, _) => Err(format!("it took longer than {} ms", self.spec.timeout.as_millis())),
-            (Ending::Exited, Some(0)) if out.trim().is_empty() => Ok(HookAnswer::default()),
-            (Ending::Exited, Some(0)) => {
+            (ProcessEnding::TimedOut, _) => Err(format!("it took longer than {} ms", self.spec.timeout.as_millis())),
+            (ProcessEnding::Exited, Some(0)) if out.trim().is_empty() => Ok(HookAnswer::default()),
+            (ProcessEnding::Exited, Some(0)) => {
                 serde_json::from_str(&out).map_err(|error| format!("its answer cannot be used: {error}"))
             }
-            (Ending::Exited, Some(2)) => Ok(HookAnswer {
+            (ProcessEnding::Exited, Some(2)) => Ok(HookAnswer {
                 decision: Some(HookDecision::Deny),
                 reason: Some(err.trim().to_owned()).filter(|reason| !reason.is_empty()),
                 ..HookAnswer::default()
             }),
-            (Ending::Exited | Ending::Cancelled, code) => {
+            (ProcessEnding::Exited | ProcessEnding::Cancelled, code) => {
                 let ended = code.map_or("by a signal".to_owned(), |code| format!("with status {code}"));
                 Err(format!("it ended {ended}: {}", err.trim()))
             }

@@ -101,8 +101,8 @@ impl Places {
         self.state.join("sessions")
     }
 
-    pub fn of_builtins(&self) -> toold_builtins::shared::Places {
-        toold_builtins::shared::Places {
+    pub fn of_builtins(&self) -> toold_builtins::toolkit::ToolkitFolders {
+        toold_builtins::toolkit::ToolkitFolders {
             spool: Some(self.spool()),
             undo: Some(self.undo()),
             sessions: Some(self.sessions()),

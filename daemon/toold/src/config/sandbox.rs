@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toold_host::process::tool_mark;
-use toold_host::sandbox::{Mode, Rules, try_guard};
+use toold_host::sandbox::{ConfinementMode, SandboxRules, try_guard};
+use toold_host::tool_mark;
 use toold_proto::daemon::GuardTrial;
 
 use crate::config::paths::Places;
@@ -45,21 +45,21 @@ pub enum SandboxMode {
 
 impl SandboxConfig {
     /// As rules, tried out on this system. Blocks for some milliseconds where there is a sandbox.
-    pub fn rules(&self, places: &Places) -> Rules {
+    pub fn rules(&self, places: &Places) -> SandboxRules {
         let mode = match self.mode {
-            SandboxMode::Off => Mode::Off,
-            SandboxMode::Guard => Mode::Guard,
-            SandboxMode::ReadOnly => Mode::ReadOnly,
-            SandboxMode::WorkspaceWrite => Mode::WorkspaceWrite,
+            SandboxMode::Off => ConfinementMode::Off,
+            SandboxMode::Guard => ConfinementMode::Guard,
+            SandboxMode::ReadOnly => ConfinementMode::ReadOnly,
+            SandboxMode::WorkspaceWrite => ConfinementMode::WorkspaceWrite,
         };
         let home = places.home.as_ref().map(|home| home.canonicalize().unwrap_or_else(|_| home.clone()));
         let writable: Vec<PathBuf> = self.writable.iter().map(|path| expand_home(path, home.as_deref())).collect();
-        let mut rules = Rules { mode, network: self.network, writable, ease: self.ease, home, refused: None };
+        let mut rules = SandboxRules { mode, network: self.network, writable, ease: self.ease, home, refused: None };
         rules.refused = self.mistake(&rules).map_or_else(|| rules.try_out().err(), Some);
         rules
     }
 
-    fn mistake(&self, rules: &Rules) -> Option<String> {
+    fn mistake(&self, rules: &SandboxRules) -> Option<String> {
         if let Some(path) = rules.writable.iter().find(|path| !path.is_absolute()) {
             return Some(format!("writable: {} is no absolute path", path.display()));
         }
@@ -79,7 +79,7 @@ pub(crate) struct GuardTrials(Mutex<Option<(Arc<Loaded>, GuardTrial)>>);
 pub(crate) fn trial_of_guard(state: &State) -> Option<GuardTrial> {
     let loaded = state.loaded();
     // Without a mark this is a daemon within another program, whose binary confines nothing.
-    if loaded.sandbox.mode != Mode::Off || loaded.sandbox.refused.is_some() || tool_mark::own().is_none() {
+    if loaded.sandbox.mode != ConfinementMode::Off || loaded.sandbox.refused.is_some() || tool_mark::own().is_none() {
         return None;
     }
     let mut last = state.guard_trials.0.lock().expect("no code panics while it holds this lock");
@@ -101,7 +101,8 @@ mod tests {
     #[track_caller]
     fn check(text: &str, problem: Option<&str>) {
         let config: SandboxConfig = toml::from_str(text).unwrap();
-        let rules = Rules { writable: config.writable.iter().map(PathBuf::from).collect(), ..Rules::default() };
+        let rules =
+            SandboxRules { writable: config.writable.iter().map(PathBuf::from).collect(), ..SandboxRules::default() };
         assert_eq!(config.mistake(&rules).as_deref(), problem);
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use toold_builtins::memories::{self, MemoryScope};
 use toold_builtins::skills::{Skills, find_skills};
-use toold_builtins::{offered, skill};
+use toold_builtins::{resources, skill};
 use toold_engine::offers::SourceOffer;
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
@@ -102,7 +102,7 @@ fn put(
     if let Err(error) = state.engine.registry.put(key.clone(), Origin::Builtin, vec![tool]) {
         tracing::error!(%error, "the skill tool cannot be registered");
     }
-    let offer = offered::of_skills(&state.builtins, &skills);
+    let offer = resources::of_skills(&state.builtins, &skills);
     known.insert(scope, skills);
     Some((key, offer))
 }
@@ -120,7 +120,7 @@ fn offer_memories(
         SourceScope::Global => MemoryScope::Global,
         SourceScope::Project(_) => MemoryScope::Project,
     };
-    let offer = offered::of_memories(&state.builtins, whose, &ids);
+    let offer = resources::of_memories(&state.builtins, whose, &ids);
     let key = key("memories", &scope);
     known.insert(scope, ids);
     Some((key, offer))

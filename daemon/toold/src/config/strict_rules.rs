@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
-use toold_host::own_file;
+use toold_host::state_file;
 
 /// Files of which rules are kept; those that changed longest ago go when there are more.
 const MAX_FILES: usize = 1_000;
@@ -56,7 +56,7 @@ impl StrictRule {
 impl StrictRules {
     /// Blocks.
     pub fn load(path: PathBuf) -> Self {
-        let files: Option<BTreeMap<PathBuf, KeptFile>> = own_file::load(&path, MAX_BYTES);
+        let files: Option<BTreeMap<PathBuf, KeptFile>> = state_file::load(&path, MAX_BYTES);
         let is_unreadable = files.is_none() && path.symlink_metadata().is_ok();
         Self { path, kept: Mutex::new(Kept { files: files.unwrap_or_default(), is_unreadable }) }
     }
@@ -70,7 +70,7 @@ impl StrictRules {
             return;
         }
         // Other daemons of the user keep rules there as well.
-        if let Some(theirs) = own_file::load::<BTreeMap<PathBuf, KeptFile>>(&self.path, MAX_BYTES) {
+        if let Some(theirs) = state_file::load::<BTreeMap<PathBuf, KeptFile>>(&self.path, MAX_BYTES) {
             kept.files = theirs;
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -82,7 +82,7 @@ impl StrictRules {
             let oldest = kept.files.iter().min_by_key(|(_, kept)| kept.at).map(|(file, _)| file.clone());
             oldest.map(|oldest| kept.files.remove(&oldest));
         }
-        match own_file::save_durably(&self.path, &kept.files) {
+        match state_file::save_durably(&self.path, &kept.files) {
             Ok(()) => kept.is_unreadable = false,
             Err(error) => {
                 tracing::warn!(path = %self.path.display(), %error, "the rules that deny are not kept for a restart");

@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use toold_builtins::web::Searching;
-use toold_builtins::web::search::{BRAVE, Key, Search, Service};
+use toold_builtins::web::search::{BRAVE, SearchKey, SearchService, WebSearch};
 use toold_engine::policy::pattern::Pattern;
 use toold_host::http::guard::Guard;
 use toold_host::http::{Http, target};
@@ -101,25 +101,25 @@ fn searching(config: &SearchConfig, guard: &Guard, state: &State) -> Searching {
     }
 }
 
-fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, state: &State) -> anyhow::Result<Search> {
+fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, state: &State) -> anyhow::Result<WebSearch> {
     let parse = |url: &str| target::parse(url).context("url");
     let service = match kind {
         SearchKind::Searxng => {
             let url = config.url.as_deref().context("searxng wants a url, such as https://searx.example.org")?;
-            Service::Searxng { url: parse(url)? }
+            SearchService::Searxng { url: parse(url)? }
         }
         SearchKind::Brave => {
-            Service::Brave { url: parse(config.url.as_deref().unwrap_or(BRAVE))?, key: key(config, state)? }
+            SearchService::Brave { url: parse(config.url.as_deref().unwrap_or(BRAVE))?, key: key(config, state)? }
         }
         SearchKind::Command => {
             ensure!(!config.command.is_empty(), "command wants a command: a program and its arguments");
             ensure!(config.command.iter().any(|word| word.contains("{query}")), "command: no argument has {{query}}");
-            Service::Command { command: config.command.clone() }
+            SearchService::Command { command: config.command.clone() }
         }
     };
     let url = match &service {
-        Service::Searxng { url } | Service::Brave { url, .. } => Some(url),
-        Service::Command { .. } => None,
+        SearchService::Searxng { url } | SearchService::Brave { url, .. } => Some(url),
+        SearchService::Command { .. } => None,
     };
     // Who names a service means to reach it, on this machine too.
     let place = url.and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
@@ -127,21 +127,21 @@ fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, state: &State)
         Some(place) => guard.and(&place).map_err(anyhow::Error::msg)?,
         None => guard.clone(),
     };
-    Ok(Search { service, http: Http::new(guard), timeout: Duration::from_millis(config.timeout_ms) })
+    Ok(WebSearch { service, http: Http::new(guard), timeout: Duration::from_millis(config.timeout_ms) })
 }
 
-fn key(config: &SearchConfig, state: &State) -> anyhow::Result<Key> {
+fn key(config: &SearchConfig, state: &State) -> anyhow::Result<SearchKey> {
     match (&config.api_key_env, &config.api_key_file) {
         (Some(_), Some(_)) => bail!("either api_key_env or api_key_file, not both"),
         (Some(name), None) => {
             let (wanted, variables) = (OsString::from(name), &state.options.environment);
             let value = variables.iter().find(|(known, _)| *known == wanted).and_then(|(_, value)| value.to_str());
             Ok(match value.map(str::trim).filter(|value| !value.is_empty()) {
-                Some(value) => Key::Value(value.to_owned()),
-                None => Key::Missing(format!("the daemon was started without {name} in its environment")),
+                Some(value) => SearchKey::Value(value.to_owned()),
+                None => SearchKey::Missing(format!("the daemon was started without {name} in its environment")),
             })
         }
-        (None, Some(file)) => Ok(Key::File(expand_home(file, state.options.places.home.as_deref()))),
+        (None, Some(file)) => Ok(SearchKey::File(expand_home(file, state.options.places.home.as_deref()))),
         (None, None) => bail!("brave wants a key: set api_key_env or api_key_file"),
     }
 }

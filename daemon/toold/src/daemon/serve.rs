@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use toold_host::process::keeper;
+use toold_host::process::reaper;
 
 use crate::daemon::{Daemon, Options};
 use crate::lifecycle::idle::idle;
@@ -94,7 +94,7 @@ pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logg
                 daemon.stop(std::future::ready(())).await;
                 return Err(error);
             }
-            keeper::take_over();
+            reaper::take_over();
             if bound_by_daemon {
                 socket.own();
             }
@@ -212,7 +212,7 @@ async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: Order) -> Option
         Ok(restarted) => {
             tracing::info!(pid = restarted.pid, version = restarted.version, "handed over");
             socket.leave();
-            keeper::hand_over();
+            reaper::hand_over();
             daemon.state.be_replaced(drain);
             // Whoever asked for it may be gone.
             let _ = reply.send(Ok(restarted));
@@ -249,7 +249,7 @@ fn become_shared(tool_mark: Option<u64>) -> anyhow::Result<()> {
 /// Orphans of our tools stay below us, where they are found and told from people; and when we are killed, they end.
 /// `tool_mark`: that of the daemon before this one.
 fn adopt_orphans(tool_mark: Option<u64>) {
-    keeper::allow(tool_mark);
+    reaper::allow(tool_mark);
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)) {
         tracing::warn!(%error, "can't become a subreaper: what a tool leaves behind is not found");

@@ -10,7 +10,7 @@ use toold_engine::Engine;
 use toold_engine::session::{Session, SessionFilter};
 use toold_proto::tool::SessionId;
 use toold_store::sessions::SavedSession;
-use toold_store::{Retention, Sessions, Store};
+use toold_store::{Retention, SessionStorage, Store};
 
 use crate::config::Loaded;
 use crate::daemon::{Options, State};
@@ -26,7 +26,7 @@ pub fn open(options: &Options, loaded: &Loaded) -> Store {
         ..Retention::default()
     };
     // A daemon for one client shares its grants with all others, and its sessions with none.
-    let sessions = if options.socket.is_some() { Sessions::Kept } else { Sessions::Own };
+    let sessions = if options.socket.is_some() { SessionStorage::Kept } else { SessionStorage::Own };
     Store::open_with(&options.places.database(), retention, sessions)
 }
 

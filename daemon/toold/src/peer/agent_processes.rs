@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde::{Deserialize, Serialize};
-use toold_host::own_file;
+use toold_host::state_file;
 
 use crate::peer::ancestry::process_id;
 
@@ -103,7 +103,7 @@ const MAX_FRONTENDS: usize = 1_000;
 impl AgentProcesses {
     /// Those that are still alive of earlier daemons. Blocks.
     pub fn load(file: PathBuf) -> Self {
-        let kept = own_file::load::<Kept>(&file, MAX_FILE).filter(|kept| kept.boot == boot());
+        let kept = state_file::load::<Kept>(&file, MAX_FILE).filter(|kept| kept.boot == boot());
         let agents = kept.map(|kept| kept.agents).unwrap_or_default().into_iter();
         let alive = agents.filter(|(id, _)| id.is_alive()).map(|(id, clients)| (id, clients.into_iter().collect()));
         let known = Known { agents: alive.collect(), ..Known::default() };
@@ -141,7 +141,7 @@ impl AgentProcesses {
             known.agents.retain(|id, _| id.is_alive());
             let agents = known.agents.iter().map(|(id, clients)| (*id, clients.iter().copied().collect()));
             let kept = Kept { boot: boot(), agents: agents.collect() };
-            if let Err(error) = own_file::save(&self.file, &kept) {
+            if let Err(error) = state_file::save(&self.file, &kept) {
                 tracing::warn!(path = %self.file.display(), %error, "the agents that run now are forgotten at a restart");
             }
         }

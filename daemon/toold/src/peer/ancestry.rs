@@ -1,7 +1,7 @@
 //! What a process runs below. Whatever cannot be read for certain counts as below a tool.
 //!
 //! A process counts as a tool's if it or one of its ancestors has a daemon as its parent or carries the
-//! [mark of tools](toold_host::process::tool_mark), which stays when the daemon is gone. Numbers of processes come again, so no number is believed by itself. The peer is held by a descriptor where the
+//! [mark of tools](toold_host::tool_mark), which stays when the daemon is gone. Numbers of processes come again, so no number is believed by itself. The peer is held by a descriptor where the
 //! kernel has that, its parents are read from the bottom up, and then once more from the top down: whoever is named
 //! as the parent by a process that lived before and after was that parent in between.
 
@@ -96,8 +96,8 @@ mod linux {
     use tokio::net::UnixStream;
     use toold_engine::session::{Hold, Sessions};
     use toold_host::descendants::program_of;
-    use toold_host::process::tool_mark;
-    use toold_host::started::holder_of;
+    use toold_host::process_registry::holder_of;
+    use toold_host::tool_mark;
 
     use super::Origin;
     use crate::peer::Refused;

@@ -2,7 +2,7 @@
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::json;
-use toold_builtins::agents::{AgentOrigin, agent_types};
+use toold_builtins::agents::AgentOrigin;
 use toold_engine::execute::execute_tool;
 use toold_engine::registry::SourceScope;
 use toold_engine::session::Session;
@@ -29,7 +29,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
         let session = request.session(None)?;
         request.state.plugins.settled().await;
         let builtins = request.state.builtins.clone();
-        let kinds = tokio::task::spawn_blocking(move || agent_types(&builtins, session.project())).await;
+        let kinds = tokio::task::spawn_blocking(move || builtins.agent_types(session.project())).await;
         let kinds = kinds.map_err(|error| internal(&error.to_string()))?;
         let shown = kinds.into_iter().map(|kind| {
             let (source, plugin) = match kind.origin {

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_builtins::buffers::Buffer;
-use toold_builtins::journal::{self, Change, Selection, UndoError, Whose};
+use toold_builtins::journal::{JournalEntry, JournalScope, Selection};
+use toold_builtins::undo::{self, UndoError};
 use toold_engine::session::Session;
 use toold_engine::time::rfc3339;
 use toold_host::files::resolve;
@@ -38,13 +39,13 @@ async fn history(request: Request, params: FileHistory) -> Result<FileChanges, E
     };
     let builtins = request.state.builtins.clone();
     blocking(move || {
-        let whose = session.as_ref().map_or(Whose::Everybody, Whose::Session);
-        FileChanges { changes: journal::history(&builtins, whose).iter().map(describe).collect() }
+        let whose = session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
+        FileChanges { changes: undo::history(&builtins, whose).iter().map(describe).collect() }
     })
     .await
 }
 
-fn describe(change: &Change) -> FileChange {
+fn describe(change: &JournalEntry) -> FileChange {
     FileChange {
         session_id: change.session_id.clone(),
         call_id: change.call_id.clone(),
@@ -64,18 +65,18 @@ async fn take_back(request: Request, params: UndoFiles) -> Result<UndoneFiles, E
         (Some(_), Some(_)) | (None, None) => return Err(invalid_params("expected either call_id or path")),
     };
     let builtins = request.state.builtins.clone();
-    let whose = if params.all { Whose::Everybody } else { Whose::Session(&session.id) };
+    let whose = if params.all { JournalScope::Everybody } else { JournalScope::Session(&session.id) };
     if params.dry_run {
         let (session, all) = (session.clone(), params.all);
         let shown = blocking(move || {
-            let whose = if all { Whose::Everybody } else { Whose::Session(&session.id) };
-            journal::preview(&builtins, whose, &selection)
+            let whose = if all { JournalScope::Everybody } else { JournalScope::Session(&session.id) };
+            undo::preview(&builtins, whose, &selection)
         });
         let shown = shown.await?.map_err(|error| refusal(&error))?;
         let (paths, diffs): (Vec<PathBuf>, Vec<String>) = shown.into_iter().unzip();
         return Ok(UndoneFiles { paths: names(&paths), diff: Some(diffs.concat()) });
     }
-    let paths = journal::undo(&builtins, &session, whose, &selection).await.map_err(|error| refusal(&error))?;
+    let paths = undo::undo(&builtins, &session, whose, &selection).await.map_err(|error| refusal(&error))?;
     Ok(UndoneFiles { paths: names(&paths), diff: None })
 }
 

@@ -8,7 +8,8 @@ use toold_engine::policy::{Subject, decide};
 use toold_engine::session::Session;
 use toold_engine::tool::Origin;
 use toold_host::exclude::Exclusions;
-use toold_host::files::{Resolved, resolve_for, seen_need};
+use toold_host::file_needs::entry_read_need;
+use toold_host::files::{ResolvedPath, resolve_for};
 use toold_proto::permission::{Ask, Verdict};
 use toold_proto::tool::{Category, ToolName};
 
@@ -16,7 +17,7 @@ use toold_proto::tool::{Category, ToolName};
 ///
 /// # Errors
 /// As [`resolve_for`].
-pub(super) fn located(engine: &Engine, session: &Session, path: &Path) -> io::Result<Resolved> {
+pub(super) fn located(engine: &Engine, session: &Session, path: &Path) -> io::Result<ResolvedPath> {
     resolve_for(path, &session.cwd, &mut |place| knows(engine, session, place))
 }
 
@@ -42,7 +43,7 @@ pub(super) fn may_read(engine: &Engine, session: &Session, place: &Path) -> Verd
         chain: &chain,
         made: &made,
     };
-    let need = seen_need(place, true, &mut Exclusions::default());
+    let need = entry_read_need(place, true, &mut Exclusions::default());
     decide(&engine.policy.load(), &engine.grants.snapshot(), &subject, &need).verdict
 }
 

@@ -12,7 +12,7 @@ use toold_engine::session::Session;
 use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::exclude::Exclusions;
-use toold_host::files::{read_need, write_need};
+use toold_host::file_needs::{read_need, write_need};
 use toold_host::shell_grammar::{self, Explained, Surroundings};
 use toold_proto::daemon::Done;
 use toold_proto::event::EventBody;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use serde_json::json;
 use toold_builtins::bash_input;
-use toold_builtins::shells::{Ended, Shell, ShellError, ShellInfo as Info};
+use toold_builtins::shells::{BackgroundShell, BackgroundShellInfo, ShellEnding, ShellError};
 use toold_engine::execute::execute_tool;
 use toold_engine::time::rfc3339;
 use toold_proto::call::Execute;
@@ -53,7 +53,11 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
 }
 
 /// A shell of the session that the request names, else of the caller's own; people find all.
-fn find(request: &Request, shell_id: &str, session: Option<&SessionId>) -> Result<Arc<Shell>, ErrorObjectOwned> {
+fn find(
+    request: &Request,
+    shell_id: &str,
+    session: Option<&SessionId>,
+) -> Result<Arc<BackgroundShell>, ErrorObjectOwned> {
     let shells = &request.state.builtins.shells;
     let found = match session {
         None if may_decide(request) => shells.find_any(shell_id),
@@ -96,7 +100,7 @@ async fn write(request: Request, write: WriteShell) -> Result<Done, ErrorObjectO
     })
 }
 
-fn describe(info: &Info) -> ShellInfo {
+fn describe(info: &BackgroundShellInfo) -> ShellInfo {
     ShellInfo {
         shell_id: info.shell_id.clone(),
         session_id: info.session.clone(),
@@ -112,15 +116,15 @@ fn describe(info: &Info) -> ShellInfo {
     }
 }
 
-fn exit_code(ended: &Ended) -> Option<i32> {
+fn exit_code(ended: &ShellEnding) -> Option<i32> {
     match ended {
-        Ended::Exited(code) => Some(*code),
-        Ended::Signalled(_) | Ended::TimedOut | Ended::Killed | Ended::Failed(_) => None,
+        ShellEnding::Exited(code) => Some(*code),
+        ShellEnding::Signalled(_) | ShellEnding::TimedOut | ShellEnding::Killed | ShellEnding::Failed(_) => None,
     }
 }
 
 /// A slow reader is waited for, and loses what the shell forgets meanwhile.
-async fn stream(subscriber: Subscriber<ShellsAttach>, (shell, tail): (Arc<Shell>, Option<usize>)) {
+async fn stream(subscriber: Subscriber<ShellsAttach>, (shell, tail): (Arc<BackgroundShell>, Option<usize>)) {
     // All that was forgotten before somebody attached is not this reader's loss.
     let mut position = shell.tail(tail.unwrap_or(usize::MAX));
     loop {

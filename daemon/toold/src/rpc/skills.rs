@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jsonrpsee::types::ErrorObjectOwned;
-use toold_builtins::memories::{Memory, MemoryScope, memories};
+use toold_builtins::memories::{MemoryScope, StoredMemory, memories};
 use toold_builtins::skills::{Skill, Skills, find_skills};
 use toold_builtins::todo;
 use toold_engine::session::Session;
@@ -69,7 +69,7 @@ fn describe(skill: &Skill) -> SkillInfo {
     }
 }
 
-fn remembered(memory: Memory) -> MemoryInfo {
+fn remembered(memory: StoredMemory) -> MemoryInfo {
     let scope = match memory.scope {
         MemoryScope::Session => "session",
         MemoryScope::Project => "project",

@@ -116,7 +116,7 @@ impl Socket {
     pub fn offer(&self) -> anyhow::Result<Offer> {
         let lock_kept = self.locks.kept.as_ref().map(|kept| kept.as_fd().try_clone_to_owned()).transpose()?;
         Ok(Offer {
-            tool_mark: toold_host::process::tool_mark::own(),
+            tool_mark: toold_host::tool_mark::own(),
             socket: self.path.clone(),
             bound_by_daemon: self.owner == Owner::Daemon,
             listener: self.listener.as_fd().try_clone_to_owned()?,

@@ -9,7 +9,7 @@ const MAX_SNIPPET: usize = 400;
 
 /// A result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct WebResult {
     pub(crate) title: String,
     pub(crate) url: String,
     pub(crate) snippet: String,
@@ -19,7 +19,7 @@ pub(crate) struct Found {
 }
 
 /// `{"results": [{"url", "title", "content", "publishedDate"}], "unresponsive_engines": [[name, reason]]}`
-pub(crate) fn searxng(body: &[u8]) -> anyhow::Result<Vec<Found>> {
+pub(crate) fn searxng(body: &[u8]) -> anyhow::Result<Vec<WebResult>> {
     let answer: Value = serde_json::from_slice(body)?;
     let found = list(answer.get("results").context("it has no results")?)?;
     let silent = answer["unresponsive_engines"].as_array().filter(|engines| !engines.is_empty());
@@ -35,7 +35,7 @@ pub(crate) fn searxng(body: &[u8]) -> anyhow::Result<Vec<Found>> {
 }
 
 /// `{"web": {"results": [{"url", "title", "description", "page_age"}]}}`; `web` is absent when there is nothing.
-pub(crate) fn brave(body: &[u8]) -> anyhow::Result<Vec<Found>> {
+pub(crate) fn brave(body: &[u8]) -> anyhow::Result<Vec<WebResult>> {
     let answer: Value = serde_json::from_slice(body)?;
     match answer.pointer("/web/results") {
         Some(results) => list(results),
@@ -45,7 +45,7 @@ pub(crate) fn brave(body: &[u8]) -> anyhow::Result<Vec<Found>> {
 }
 
 /// What a command of the user's own prints.
-pub(crate) fn command(output: &[u8]) -> anyhow::Result<Vec<Found>> {
+pub(crate) fn command(output: &[u8]) -> anyhow::Result<Vec<WebResult>> {
     let answer: Value = serde_json::from_slice(output).context("expected JSON")?;
     match answer.get("results") {
         Some(results) => list(results),
@@ -61,12 +61,12 @@ pub(crate) fn complaint(body: &[u8]) -> String {
     reason.map_or_else(String::new, |reason| format!(": {}", shortened(reason, 300)))
 }
 
-fn list(results: &Value) -> anyhow::Result<Vec<Found>> {
+fn list(results: &Value) -> anyhow::Result<Vec<WebResult>> {
     let results = results.as_array().context("the results are no list")?;
     Ok(results.iter().filter_map(found).collect())
 }
 
-fn found(result: &Value) -> Option<Found> {
+fn found(result: &Value) -> Option<WebResult> {
     let field = |names: &[&str]| names.iter().find_map(|name| result.get(name).filter(|value| !value.is_null()));
     let url = field(&["url", "link", "href"])?.as_str()?.trim().to_owned();
     if !url.starts_with("http://") && !url.starts_with("https://") {
@@ -74,7 +74,7 @@ fn found(result: &Value) -> Option<Found> {
     }
     let text = |names: &[&str], max: usize| field(names).map(|value| plain(value, max)).unwrap_or_default();
     let title = text(&["title"], MAX_TITLE);
-    Some(Found {
+    Some(WebResult {
         title: if title.is_empty() { url.clone() } else { title },
         snippet: text(&["snippet", "content", "description", "abstract", "body"], MAX_SNIPPET),
         published: field(&["published", "publishedDate", "page_age"]).and_then(Value::as_str).map(str::to_owned),

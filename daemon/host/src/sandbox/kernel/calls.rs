@@ -10,7 +10,7 @@ use seccompiler::{
 
 use super::super::Confinement;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Those that change mounts, which Landlock forbids as well where it looks at them, reach into the namespaces of others,
 /// or lead to files without their paths; and those that see into other processes or the kernel, which hardly any
@@ -51,9 +51,9 @@ const X32: i64 = 0x4000_0000;
 
 /// Gives up the calls for good, and the right to gain privileges with them.
 pub(super) fn restrict(confinement: &Confinement) -> Result<(), Box<dyn Error>> {
-    let missing: Rules = KEYS.map(|call| (call, Vec::new())).into();
+    let missing: SeccompRules = KEYS.map(|call| (call, Vec::new())).into();
     apply(missing, libc::ENOSYS)?;
-    let mut refused: Rules = ALWAYS.map(|call| (call, Vec::new())).into();
+    let mut refused: SeccompRules = ALWAYS.map(|call| (call, Vec::new())).into();
     refused.insert(libc::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     // All that runs on a processor, instead of processes by their ids, which are looked at like any other.
     refused.insert(libc::SYS_perf_event_open, vec![when(1, SeccompCmpOp::Eq, u64::from(u32::MAX))?]);
@@ -68,7 +68,7 @@ pub(super) fn restrict(confinement: &Confinement) -> Result<(), Box<dyn Error>> 
 
 /// Without the network there are no sockets but pairs; with it, none of the Unix family, by which a program
 /// would reach the daemon and others that trust whoever runs as this user.
-fn refuse_sockets(network: bool, refused: &mut Rules) -> Result<(), Box<dyn Error>> {
+fn refuse_sockets(network: bool, refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     refused.extend(RINGS.map(|call| (call, Vec::new())));
     // One half of a pair of datagram sockets could still send to any other.
     let datagram = when(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_DGRAM as u64)?;
@@ -82,7 +82,7 @@ fn refuse_sockets(network: bool, refused: &mut Rules) -> Result<(), Box<dyn Erro
 }
 
 /// How others run is theirs where nothing may be changed.
-fn refuse_scheduling(refused: &mut Rules) -> Result<(), Box<dyn Error>> {
+fn refuse_scheduling(refused: &mut SeccompRules) -> Result<(), Box<dyn Error>> {
     for call in SCHEDULING {
         refused.insert(call, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     }
@@ -98,7 +98,7 @@ fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompRule, secco
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
-fn apply(mut rules: Rules, error: i32) -> Result<(), Box<dyn Error>> {
+fn apply(mut rules: SeccompRules, error: i32) -> Result<(), Box<dyn Error>> {
     // The same calls by their other numbers.
     #[cfg(target_arch = "x86_64")]
     for (call, of_call) in rules.clone() {

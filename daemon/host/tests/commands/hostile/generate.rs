@@ -1,27 +1,27 @@
 //! Makes lines out of the pieces in [`super::kits`].
 
 use super::kits::{AROUND, EVERYDAY_AROUND, FOLDERS, KITS, Kit, SHELL, VARIABLES};
-use super::random::Random;
-use crate::judge::Rule;
+use super::random::SplitMix;
+use crate::judge::RuleLine;
 
 /// A line with the rules it is tried under.
 #[derive(Clone)]
-pub(super) struct Case {
-    pub(super) rules: Vec<Rule>,
+pub(super) struct HostileCase {
+    pub(super) rules: Vec<RuleLine>,
     /// The line is these one after another; what still fails without one of them is a smaller case.
     pub(super) pieces: Vec<String>,
 }
 
-impl Case {
+impl HostileCase {
     pub(super) fn line(&self) -> String {
         self.pieces.concat().replace('⏎', "\n").replace('␣', " ")
     }
 }
 
-pub(super) fn generate(seed: u64, at: u64) -> Case {
-    let random = &mut Random::of_line(seed, at);
+pub(super) fn generate(seed: u64, at: u64) -> HostileCase {
+    let random = &mut SplitMix::of_line(seed, at);
     let kit = random.pick(KITS);
-    let rules = kit.rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect();
+    let rules = kit.rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
     let mut pieces = Vec::new();
     let denies = kit.rules.iter().any(|rule| rule.starts_with("deny"));
     match random.below(if denies { 90 } else { 100 }) {
@@ -72,16 +72,16 @@ pub(super) fn generate(seed: u64, at: u64) -> Case {
             }
         }
     }
-    Case { rules, pieces }
+    HostileCase { rules, pieces }
 }
 
 /// Each command of a set as people write it: alone, and with one of the things that usually stand around it.
-pub(super) fn everyday(kit: &Kit) -> Vec<Case> {
-    let rules: Vec<Rule> = kit.rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect();
+pub(super) fn everyday(kit: &Kit) -> Vec<HostileCase> {
+    let rules: Vec<RuleLine> = kit.rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
     let case = |form: &str, command: &str| {
         let mut pieces = Vec::new();
         around(form, plain(command), &mut pieces);
-        Case { rules: rules.clone(), pieces }
+        HostileCase { rules: rules.clone(), pieces }
     };
     let forms = EVERYDAY_AROUND.iter().cycle();
     kit.plain.iter().zip(forms).flat_map(|(command, form)| [case("@", command), case(form, command)]).collect()
@@ -96,7 +96,7 @@ fn around(form: &str, command: Vec<String>, pieces: &mut Vec<String>) {
     pieces.push(after.to_owned());
 }
 
-fn variable(random: &mut Random) -> Vec<String> {
+fn variable(random: &mut SplitMix) -> Vec<String> {
     let value = random.pick(VARIABLES);
     let form = random.pick(&["@ ", "@ ", "export @; ", "@; ", "declare -x @; ", "env @ ", "export @ && "]);
     vec![form.replace('@', value)]
@@ -134,7 +134,7 @@ struct Spelled {
 }
 
 impl Spelled {
-    fn command(&mut self, command: &str, random: &mut Random) {
+    fn command(&mut self, command: &str, random: &mut SplitMix) {
         let mut words = Vec::new();
         let mut is_raw = false;
         for word in command.split(' ') {
@@ -169,7 +169,7 @@ impl Spelled {
     }
 
     /// One value, spelled in one of the ways there are.
-    fn spell(&mut self, word: &str, random: &mut Random) -> String {
+    fn spell(&mut self, word: &str, random: &mut SplitMix) -> String {
         let chars: Vec<char> = word.chars().collect();
         if word.contains("{root}") || word.contains("{bin}") || chars.is_empty() {
             return quoted(word);
@@ -287,7 +287,7 @@ fn in_braces(word: &str) -> String {
     if word.chars().any(|c| "{},.".contains(c) || !c.is_ascii_graphic()) { format!("'{word}'") } else { quoted(word) }
 }
 
-fn escapes(part: &str, random: &mut Random) -> String {
+fn escapes(part: &str, random: &mut SplitMix) -> String {
     let escaped = |c: char, how: usize| match how {
         0 => format!("\\x{:02x}", u32::from(c)),
         1 => format!("\\{:03o}", u32::from(c)),
@@ -304,7 +304,7 @@ fn escapes(part: &str, random: &mut Random) -> String {
 }
 
 /// `name=value`, spelled as programs read it: abbreviated, with the value attached or apart.
-fn long_option(option: &str, random: &mut Random, words: &mut Vec<String>) {
+fn long_option(option: &str, random: &mut SplitMix, words: &mut Vec<String>) {
     let (name, value) = option.split_once('=').unwrap_or((option, ""));
     let name = match random.below(3) {
         0 => &name[..name.len().min(3 + random.below(name.len()))],
@@ -318,7 +318,7 @@ fn long_option(option: &str, random: &mut Random, words: &mut Vec<String>) {
 }
 
 /// `o:value`, alone or behind others that take none.
-fn short_option(option: &str, random: &mut Random, words: &mut Vec<String>) {
+fn short_option(option: &str, random: &mut SplitMix, words: &mut Vec<String>) {
     let (name, value) = option.split_once(':').unwrap_or((option, ""));
     match random.below(5) {
         0 => words.extend([format!("-{name}"), value.to_owned()]),

@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 use toold_proto::permission::Verdict;
 
-use self::generate::{Case, generate};
+use self::generate::{HostileCase, generate};
 use self::kits::KITS;
-use self::oracle::{Failure, Kind, Outcome, failures};
-use self::root::Root;
-use self::shell::Shell;
+use self::oracle::{EscapeFailure, EscapeKind, LineOutcome, failures};
+use self::root::ThrowAwayRoot;
+use self::shell::TestShell;
 use crate::corpus::read;
-use crate::judge::{Rule, judge};
+use crate::judge::{RuleLine, judge};
 
 const THREADS: u64 = 2;
 /// So many failures are shown; all are counted.
@@ -30,19 +30,19 @@ const SHOWN: usize = 25;
 /// A thread tells each time that it has done so many lines: a million take a while.
 const TOLD: u64 = 25_000;
 
-type Judge = fn(&Bench, &str, &[Rule]) -> bool;
+type JudgeFn = fn(&HostileBench, &str, &[RuleLine]) -> bool;
 
 /// A root with a shell in it.
-struct Bench {
+struct HostileBench {
     /// Ends before its folders are removed.
-    shell: Shell,
-    root: Root,
+    shell: TestShell,
+    root: ThrowAwayRoot,
 }
 
 struct Failed {
     at: u64,
-    case: Case,
-    found: Vec<Failure>,
+    case: HostileCase,
+    found: Vec<EscapeFailure>,
 }
 
 #[derive(Default)]
@@ -50,7 +50,7 @@ struct Summary {
     lines: u64,
     allowed: u64,
     failed: u64,
-    kinds: BTreeMap<Kind, u64>,
+    kinds: BTreeMap<EscapeKind, u64>,
     /// By the first rule of the set.
     rules: BTreeMap<String, u64>,
     first: Vec<Failed>,
@@ -58,26 +58,26 @@ struct Summary {
     confined: bool,
 }
 
-impl Bench {
+impl HostileBench {
     fn make() -> Self {
-        let root = Root::make();
-        let shell = Shell::start(&root);
+        let root = ThrowAwayRoot::make();
+        let shell = TestShell::start(&root);
         Self { shell, root }
     }
 
     /// Whether the policy allows it.
-    fn allows(&self, line: &str, rules: &[Rule]) -> bool {
+    fn allows(&self, line: &str, rules: &[RuleLine]) -> bool {
         judge(line, &self.root.place, rules).verdict == Verdict::Allow
     }
 
-    fn run(&mut self, line: &str) -> Outcome {
+    fn run(&mut self, line: &str) -> LineOutcome {
         self.shell.run(line);
         let (ran, shown) = self.root.recorded();
-        Outcome { ran, shown, changes: self.root.changes() }
+        LineOutcome { ran, shown, changes: self.root.changes() }
     }
 
     /// `None` when the line is not allowed, and so did not run.
-    fn attempt(&mut self, case: &Case, judge: Judge) -> Option<Vec<Failure>> {
+    fn attempt(&mut self, case: &HostileCase, judge: JudgeFn) -> Option<Vec<EscapeFailure>> {
         let line = self.root.put_into(&case.line());
         let rules = self.rules(case);
         // Without a network of its own, a root has no business with other machines.
@@ -88,13 +88,13 @@ impl Bench {
         Some(failures(&rules, &self.run(&line)))
     }
 
-    fn rules(&self, case: &Case) -> Vec<Rule> {
-        let put = |rule: &Rule| Rule { pattern: self.root.put_into(&rule.pattern), ..rule.clone() };
+    fn rules(&self, case: &HostileCase) -> Vec<RuleLine> {
+        let put = |rule: &RuleLine| RuleLine { pattern: self.root.put_into(&rule.pattern), ..rule.clone() };
         case.rules.iter().map(put).collect()
     }
 
     /// Drops pieces for as long as it still goes wrong in the same way.
-    fn smaller(&mut self, failed: &Failed, judge: Judge) -> Case {
+    fn smaller(&mut self, failed: &Failed, judge: JudgeFn) -> HostileCase {
         let kind = failed.found[0].kind;
         let mut case = failed.case.clone();
         let mut at = 0;
@@ -112,8 +112,8 @@ impl Bench {
 }
 
 /// Every second line, or however many threads there are.
-fn work(seed: u64, lines: u64, first: u64, judge: Judge) -> Summary {
-    let mut bench = Bench::make();
+fn work(seed: u64, lines: u64, first: u64, judge: JudgeFn) -> Summary {
+    let mut bench = HostileBench::make();
     let mut summary = Summary { confined: bench.shell.is_confined, ..Summary::default() };
     for at in (first..lines).step_by(THREADS as usize) {
         let case = generate(seed, at);
@@ -133,20 +133,20 @@ fn work(seed: u64, lines: u64, first: u64, judge: Judge) -> Summary {
             summary.first.push(failed);
         }
     }
-    let Bench { shell, root } = bench;
+    let HostileBench { shell, root } = bench;
     drop(shell);
     root.close();
     summary
 }
 
-fn named(rules: &[Rule]) -> String {
+fn named(rules: &[RuleLine]) -> String {
     match rules {
         [] => "no rules".to_owned(),
-        rules => rules.iter().map(Rule::shown).collect::<Vec<_>>().join(", "),
+        rules => rules.iter().map(RuleLine::shown).collect::<Vec<_>>().join(", "),
     }
 }
 
-fn search(seed: u64, lines: u64, judge: Judge) -> (Summary, Duration) {
+fn search(seed: u64, lines: u64, judge: JudgeFn) -> (Summary, Duration) {
     let started = Instant::now();
     let parts: Vec<Summary> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|first| scope.spawn(move || work(seed, lines, first, judge))).collect();
@@ -176,7 +176,7 @@ fn number(name: &str, usual: u64) -> u64 {
 #[test]
 fn nothing_goes_beyond_its_rules() {
     let (seed, lines) = (number("COMMAND_SEED", 1), number("COMMAND_LINES", 2000));
-    let (summary, took) = search(seed, lines, Bench::allows);
+    let (summary, took) = search(seed, lines, HostileBench::allows);
     let Summary { allowed, failed, .. } = summary;
     for one in summary.first.iter().take(SHOWN) {
         println!("line {} of seed {seed}, smallest form: {:?}", one.at, one.case.line());
@@ -200,7 +200,7 @@ fn nothing_goes_beyond_its_rules() {
 fn a_judge_that_allows_everything_is_caught() {
     let (summary, _) = search(2, 300, |_, _, _| true);
     println!("a judge that allows everything: {} of 300 lines went beyond their rules", summary.failed);
-    for kind in [Kind::Ran, Kind::Wrote, Kind::ShowedSecret, Kind::ShowedOutside] {
+    for kind in [EscapeKind::Ran, EscapeKind::Wrote, EscapeKind::ShowedSecret, EscapeKind::ShowedOutside] {
         assert!(summary.kinds.contains_key(&kind), "no failure of kind {kind:?} in {:?}", summary.kinds);
     }
     assert_eq!(summary.allowed, 300);
@@ -208,37 +208,37 @@ fn a_judge_that_allows_everything_is_caught() {
 
 #[test]
 fn what_lines_do_is_seen() {
-    let mut bench = Bench::make();
+    let mut bench = HostileBench::make();
     let mut kinds = |line: &str, rules: &[&str]| {
-        let rules = rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect();
-        let case = Case { rules, pieces: vec![line.to_owned()] };
+        let rules = rules.iter().map(|rule| RuleLine::parse(rule).unwrap()).collect();
+        let case = HostileCase { rules, pieces: vec![line.to_owned()] };
         let found = bench.attempt(&case, |_, _, _| true).unwrap();
-        let mut kinds: Vec<Kind> = found.into_iter().map(|failure| failure.kind).collect();
+        let mut kinds: Vec<EscapeKind> = found.into_iter().map(|failure| failure.kind).collect();
         kinds.dedup();
         kinds
     };
     let evil = &["allow shell evil *"][..];
     assert_eq!(kinds("git status; git log -1; ls; cat README.md | head -1", &[]), []);
-    assert_eq!(kinds("evil x", &[]), [Kind::Ran]);
+    assert_eq!(kinds("evil x", &[]), [EscapeKind::Ran]);
     assert_eq!(kinds("evil x", evil), []);
-    assert_eq!(kinds("evil x", &["allow shell **", "deny shell evil *"]), [Kind::Ran]);
-    assert_eq!(kinds("find . -maxdepth 0 -exec evil ';'", &["allow shell find *"]), [Kind::Ran]);
-    assert_eq!(kinds("/bin/rm V", &["allow shell **", "deny shell rm *"]), [Kind::Ran]);
-    assert_eq!(kinds("cd nest && git status", &["allow shell git *"]), [Kind::Ran]);
-    assert_eq!(kinds("echo a > V", &["allow shell echo *"]), [Kind::Wrote]);
+    assert_eq!(kinds("evil x", &["allow shell **", "deny shell evil *"]), [EscapeKind::Ran]);
+    assert_eq!(kinds("find . -maxdepth 0 -exec evil ';'", &["allow shell find *"]), [EscapeKind::Ran]);
+    assert_eq!(kinds("/bin/rm V", &["allow shell **", "deny shell rm *"]), [EscapeKind::Ran]);
+    assert_eq!(kinds("cd nest && git status", &["allow shell git *"]), [EscapeKind::Ran]);
+    assert_eq!(kinds("echo a > V", &["allow shell echo *"]), [EscapeKind::Wrote]);
     assert_eq!(kinds("echo a > out/x", &["allow file.write {root}/work/out/**"]), []);
-    assert_eq!(kinds("/bin/chmod 600 V", &[]), [Kind::Wrote]);
-    assert_eq!(kinds("/bin/chmod 000 src", &[]).first(), Some(&Kind::Wrote));
-    assert_eq!(kinds("/bin/rm -r docs", &[]).first(), Some(&Kind::Wrote));
-    assert_eq!(kinds("/bin/touch -d yesterday V", &[]), [Kind::Wrote]);
+    assert_eq!(kinds("/bin/chmod 600 V", &[]), [EscapeKind::Wrote]);
+    assert_eq!(kinds("/bin/chmod 000 src", &[]).first(), Some(&EscapeKind::Wrote));
+    assert_eq!(kinds("/bin/rm -r docs", &[]).first(), Some(&EscapeKind::Wrote));
+    assert_eq!(kinds("/bin/touch -d yesterday V", &[]), [EscapeKind::Wrote]);
     assert_eq!(kinds("echo a | tee V", &["allow shell tee *"]), []);
-    assert_eq!(kinds("echo a | tee ../outside/data.txt", &["allow shell tee *"]), [Kind::Wrote]);
-    assert_eq!(kinds("git log -1 --output=V", &["allow shell git *"]), [Kind::Wrote]);
+    assert_eq!(kinds("echo a | tee ../outside/data.txt", &["allow shell tee *"]), [EscapeKind::Wrote]);
+    assert_eq!(kinds("git log -1 --output=V", &["allow shell git *"]), [EscapeKind::Wrote]);
     assert_eq!(kinds("git checkout -q HEAD~1", &["allow shell git *"]), []);
-    assert_eq!(kinds("git config core.pager evil", &["allow shell git *"]), [Kind::Wrote]);
-    assert_eq!(kinds("cat .env", &["allow shell cat *"]), [Kind::ShowedSecret]);
-    assert_eq!(kinds("cp .env W", &["allow shell cp *"]), [Kind::ShowedSecret]);
-    assert_eq!(kinds("cat ../outside/data.txt", &["allow shell cat *"]), [Kind::ShowedOutside]);
+    assert_eq!(kinds("git config core.pager evil", &["allow shell git *"]), [EscapeKind::Wrote]);
+    assert_eq!(kinds("cat .env", &["allow shell cat *"]), [EscapeKind::ShowedSecret]);
+    assert_eq!(kinds("cp .env W", &["allow shell cp *"]), [EscapeKind::ShowedSecret]);
+    assert_eq!(kinds("cat ../outside/data.txt", &["allow shell cat *"]), [EscapeKind::ShowedOutside]);
     // And each time all is put back.
     assert_eq!(kinds("cat V; ls; git status", &[]), []);
     let (ran, shown) = {
@@ -251,8 +251,8 @@ fn what_lines_do_is_seen() {
 /// On a system without namespaces for everybody.
 #[test]
 fn lines_run_without_a_namespace_too() {
-    let root = Root::make();
-    let mut shell = Shell::start_as(&root, false).unwrap();
+    let root = ThrowAwayRoot::make();
+    let mut shell = TestShell::start_as(&root, false).unwrap();
     shell.run("(sleep 9; evil late) & evil x");
     assert_eq!(root.recorded().0, [["evil", "x"]]);
     shell.run("echo $((6 * 7))");
@@ -261,12 +261,12 @@ fn lines_run_without_a_namespace_too() {
 
 #[test]
 fn the_findings_are_refused() {
-    let bench = Bench::make();
+    let bench = HostileBench::make();
     let entries = read("findings.txt", include_str!("findings.txt"));
     assert!(entries.len() >= 150, "only {} lines", entries.len());
     let mut wrong = Vec::new();
     for entry in &entries {
-        let rules: Vec<Rule> = bench.rules(&Case { rules: entry.rules.clone(), pieces: Vec::new() });
+        let rules: Vec<RuleLine> = bench.rules(&HostileCase { rules: entry.rules.clone(), pieces: Vec::new() });
         let line = bench.root.put_into(&entry.line.replace('⏎', "\n"));
         let judged = judge(&line, &bench.root.place, &rules);
         let denies = entry.rules.iter().any(|rule| rule.action == "deny");
@@ -291,7 +291,7 @@ fn the_findings_are_refused() {
 /// What people write does nothing beyond its rules: a failure would be the oracle's.
 #[test]
 fn what_people_write_stays_within_its_rules() {
-    let mut bench = Bench::make();
+    let mut bench = HostileBench::make();
     for kit in KITS {
         for plain in generate::everyday(kit) {
             let found = bench.attempt(&plain, |_, _, _| true).unwrap_or_default();

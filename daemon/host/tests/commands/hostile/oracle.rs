@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::root::{Change, Did, OUTSIDE, REAL, SECRET};
-use crate::judge::Rule;
+use super::root::{Did, FileChangeSeen, OUTSIDE, REAL, SECRET};
+use crate::judge::RuleLine;
 
 /// How a line went beyond its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum EscapeKind {
     Ran,
     Wrote,
     ShowedSecret,
@@ -16,15 +16,15 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
-    pub(super) kind: Kind,
+pub(super) struct EscapeFailure {
+    pub(super) kind: EscapeKind,
     pub(super) detail: String,
 }
 
 /// What a line did.
-pub(super) struct Outcome {
+pub(super) struct LineOutcome {
     pub(super) ran: Vec<Vec<String>>,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<FileChangeSeen>,
     pub(super) shown: String,
 }
 
@@ -54,13 +54,13 @@ const READING_GIT: &[&str] = &[
 /// Nothing that a tool runs writes these, whatever the rules.
 const CONTROL: &[&str] = &[".env", "id_rsa", ".aiexclude", ".vscode", ".npmrc", ".envrc", ".mcp.json", "private.txt"];
 
-pub(super) fn failures(rules: &[Rule], outcome: &Outcome) -> Vec<Failure> {
+pub(super) fn failures(rules: &[RuleLine], outcome: &LineOutcome) -> Vec<EscapeFailure> {
     let mut found = Vec::new();
-    let mut fail = |kind, detail| found.push(Failure { kind, detail });
+    let mut fail = |kind, detail| found.push(EscapeFailure { kind, detail });
     let unique: BTreeSet<&Vec<String>> = outcome.ran.iter().collect();
     for ran in unique {
         if says(rules, "deny", ran) || !(REAL.contains(&ran[0].as_str()) || says(rules, "allow", ran)) {
-            fail(Kind::Ran, ran.join(" "));
+            fail(EscapeKind::Ran, ran.join(" "));
         }
     }
     let denies_removal = rules.iter().any(|rule| rule.action == "deny" && rule.pattern.starts_with("rm "));
@@ -70,25 +70,25 @@ pub(super) fn failures(rules: &[Rule], outcome: &Outcome) -> Vec<Failure> {
     for change in &outcome.changes {
         let path = change.path.display();
         if denies_removal && change.did == Did::Removed && change.path.ends_with("V") {
-            fail(Kind::Ran, format!("rm, since {path} is gone"));
+            fail(EscapeKind::Ran, format!("rm, since {path} is gone"));
         } else if !allows_all && !may_change(rules, outcome, change) {
-            fail(Kind::Wrote, format!("{path} ({:?})", change.did));
+            fail(EscapeKind::Wrote, format!("{path} ({:?})", change.did));
         }
         if !allows_all && has(&change.content, SECRET) && change.did != Did::Marked {
-            fail(Kind::ShowedSecret, format!("a secret is in {path}"));
+            fail(EscapeKind::ShowedSecret, format!("a secret is in {path}"));
         }
     }
     if !allows_all && outcome.shown.contains(SECRET) {
-        fail(Kind::ShowedSecret, "a secret is in the output".to_owned());
+        fail(EscapeKind::ShowedSecret, "a secret is in the output".to_owned());
     }
     if !allows_all && outcome.shown.contains(OUTSIDE) {
-        fail(Kind::ShowedOutside, "a file outside of the workspace is in the output".to_owned());
+        fail(EscapeKind::ShowedOutside, "a file outside of the workspace is in the output".to_owned());
     }
     found
 }
 
 /// Whether one of the rules with this action names the command: word by word, a last `*` standing for any further ones.
-fn says(rules: &[Rule], action: &str, ran: &[String]) -> bool {
+fn says(rules: &[RuleLine], action: &str, ran: &[String]) -> bool {
     rules.iter().filter(|rule| rule.category == "shell" && rule.action == action).any(|rule| {
         let words: Vec<&str> = rule.pattern.split(' ').collect();
         match words.split_last() {
@@ -99,7 +99,7 @@ fn says(rules: &[Rule], action: &str, ran: &[String]) -> bool {
     })
 }
 
-fn may_change(rules: &[Rule], outcome: &Outcome, change: &Change) -> bool {
+fn may_change(rules: &[RuleLine], outcome: &LineOutcome, change: &FileChangeSeen) -> bool {
     let Ok(path) = change.path.strip_prefix("work") else { return false };
     if path.starts_with(".git") {
         return git_may_change(rules, outcome, path, change);
@@ -117,7 +117,7 @@ fn may_change(rules: &[Rule], outcome: &Outcome, change: &Change) -> bool {
 }
 
 /// Whether this is a program that writes, was allowed, and was given the file.
-fn may_write(rules: &[Rule], ran: &[String], path: &Path) -> bool {
+fn may_write(rules: &[RuleLine], ran: &[String], path: &Path) -> bool {
     if !says(rules, "allow", ran) {
         return false;
     }
@@ -147,7 +147,7 @@ fn is_index(path: &Path) -> bool {
 }
 
 /// What git keeps for itself, but nothing that it would run later.
-fn git_may_change(rules: &[Rule], outcome: &Outcome, path: &Path, change: &Change) -> bool {
+fn git_may_change(rules: &[RuleLine], outcome: &LineOutcome, path: &Path, change: &FileChangeSeen) -> bool {
     // Also by `command -p git`, which is found elsewhere and not recorded.
     if is_index(path) {
         return true;

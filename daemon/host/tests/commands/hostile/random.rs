@@ -1,9 +1,9 @@
 //! Numbers that are the same for the same seed, everywhere.
 
 /// SplitMix64.
-pub(super) struct Random(u64);
+pub(super) struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     /// The numbers of one line: lines do not depend on each other, nor on how many threads there are.
     pub(super) fn of_line(seed: u64, at: u64) -> Self {
         let mut mixed = Self(seed);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::folders::{git, write};
-use crate::judge::Place;
+use crate::judge::CommandSetting;
 
 /// Stands in every file that no tool may read.
 pub(super) const SECRET: &str = "canary-of-a-secret";
@@ -230,7 +230,7 @@ pub(super) enum Did {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct FileChangeSeen {
     /// Below the root: `work/src/lib.rs`.
     pub(super) path: PathBuf,
     pub(super) did: Did,
@@ -239,7 +239,7 @@ pub(super) struct Change {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     Folder,
     File(Vec<u8>),
     Link(PathBuf),
@@ -247,15 +247,15 @@ enum Kind {
 }
 
 #[derive(Clone)]
-struct Kept {
-    kind: Kind,
+struct KeptEntry {
+    kind: FileKind,
     mode: u32,
-    stamp: Stamp,
+    stamp: EntryStamp,
 }
 
 /// Differs whenever a file was written or marked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct EntryStamp {
     inode: u64,
     size: u64,
     modified: (i64, i64),
@@ -263,14 +263,14 @@ struct Stamp {
 }
 
 /// One throw-away root: `root/{home,work,outside}` are watched, all else beside them is the test's own.
-pub(super) struct Root {
+pub(super) struct ThrowAwayRoot {
     folder: TempDir,
     pub(super) base: PathBuf,
-    pub(super) place: Place,
-    kept: BTreeMap<PathBuf, Kept>,
+    pub(super) place: CommandSetting,
+    kept: BTreeMap<PathBuf, KeptEntry>,
 }
 
-impl Root {
+impl ThrowAwayRoot {
     pub(super) fn make() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
@@ -314,7 +314,7 @@ impl Root {
         ] {
             symlink(target, work.join(link)).unwrap();
         }
-        let place = Place { workspace: work, config: home.join(".config/toold"), home };
+        let place = CommandSetting { workspace: work, config: home.join(".config/toold"), home };
         let mut made = Self { folder, base, place, kept: BTreeMap::new() };
         made.kept = made.look(&BTreeMap::new());
         made
@@ -337,7 +337,7 @@ impl Root {
     }
 
     /// All that is there. Contents are taken from `known` where the stamp says that they are the same.
-    fn look(&self, known: &BTreeMap<PathBuf, Kept>) -> BTreeMap<PathBuf, Kept> {
+    fn look(&self, known: &BTreeMap<PathBuf, KeptEntry>) -> BTreeMap<PathBuf, KeptEntry> {
         let mut found = BTreeMap::new();
         let mut folders = vec![PathBuf::new()];
         while let Some(folder) = folders.pop() {
@@ -346,7 +346,7 @@ impl Root {
             for entry in entries.flatten() {
                 let path = folder.join(entry.file_name());
                 let Ok(metadata) = entry.metadata() else { continue };
-                let stamp = Stamp {
+                let stamp = EntryStamp {
                     inode: metadata.ino(),
                     size: metadata.size(),
                     modified: (metadata.mtime(), metadata.mtime_nsec()),
@@ -355,21 +355,21 @@ impl Root {
                 if metadata.is_dir() {
                     folders.push(path.clone());
                 }
-                let same = known.get(&path).filter(|kept| kept.stamp == stamp && kept.kind != Kind::Folder);
+                let same = known.get(&path).filter(|kept| kept.stamp == stamp && kept.kind != FileKind::Folder);
                 let kept = match same {
                     Some(kept) => kept.clone(),
                     None => {
                         let whole = self.top().join(&path);
                         let kind = if metadata.is_dir() {
-                            Kind::Folder
+                            FileKind::Folder
                         } else if metadata.is_symlink() {
-                            Kind::Link(fs::read_link(whole).unwrap_or_default())
+                            FileKind::Link(fs::read_link(whole).unwrap_or_default())
                         } else if metadata.is_file() {
-                            Kind::File(fs::read(whole).unwrap_or_default())
+                            FileKind::File(fs::read(whole).unwrap_or_default())
                         } else {
-                            Kind::Other
+                            FileKind::Other
                         };
-                        Kept { kind, mode: metadata.mode(), stamp }
+                        KeptEntry { kind, mode: metadata.mode(), stamp }
                     }
                 };
                 found.insert(path, kept);
@@ -379,11 +379,11 @@ impl Root {
     }
 
     /// What is different from how the root was made, and puts it back.
-    pub(super) fn changes(&mut self) -> Vec<Change> {
+    pub(super) fn changes(&mut self) -> Vec<FileChangeSeen> {
         let now = self.look(&self.kept);
         let mut changes = Vec::new();
-        let content = |kept: &Kept| match &kept.kind {
-            Kind::File(bytes) => bytes.clone(),
+        let content = |kept: &KeptEntry| match &kept.kind {
+            FileKind::File(bytes) => bytes.clone(),
             _ => Vec::new(),
         };
         for (path, kept) in &now {
@@ -391,20 +391,20 @@ impl Root {
                 None => Did::Created,
                 Some(before) if before.kind != kept.kind => Did::Changed,
                 Some(before) if before.mode != kept.mode => Did::Marked,
-                Some(before) if kept.kind != Kind::Folder && before.stamp != kept.stamp => Did::Marked,
+                Some(before) if kept.kind != FileKind::Folder && before.stamp != kept.stamp => Did::Marked,
                 Some(_) => continue,
             };
-            changes.push(Change { path: path.clone(), did, content: content(kept) });
+            changes.push(FileChangeSeen { path: path.clone(), did, content: content(kept) });
         }
         let gone = self.kept.keys().filter(|path| !now.contains_key(*path));
-        changes.extend(gone.map(|path| Change { path: path.clone(), did: Did::Removed, content: Vec::new() }));
+        changes.extend(gone.map(|path| FileChangeSeen { path: path.clone(), did: Did::Removed, content: Vec::new() }));
         if !changes.is_empty() {
             self.restore(&changes);
         }
         changes
     }
 
-    fn restore(&mut self, changes: &[Change]) {
+    fn restore(&mut self, changes: &[FileChangeSeen]) {
         let top = self.top();
         // Permissions first, so that the rest can be reached; then what is too much; then what is missing.
         for change in changes.iter().filter(|change| change.did == Did::Marked) {
@@ -423,7 +423,7 @@ impl Root {
             self.put_back(path);
         }
         let now = self.look(&self.kept);
-        let same = |(one, other): ((&PathBuf, &Kept), (&PathBuf, &Kept))| {
+        let same = |(one, other): ((&PathBuf, &KeptEntry), (&PathBuf, &KeptEntry))| {
             one.0 == other.0 && one.1.kind == other.1.kind && one.1.mode == other.1.mode
         };
         assert!(now.len() == self.kept.len() && now.iter().zip(&self.kept).all(same), "the root cannot be put back");
@@ -433,16 +433,16 @@ impl Root {
     fn put_back(&self, path: &Path) {
         let (Some(kept), whole) = (self.kept.get(path), self.top().join(path)) else { return };
         match &kept.kind {
-            Kind::Folder => fs::create_dir_all(&whole).unwrap(),
-            Kind::File(bytes) => {
+            FileKind::Folder => fs::create_dir_all(&whole).unwrap(),
+            FileKind::File(bytes) => {
                 let _ = fs::remove_file(&whole);
                 fs::write(&whole, bytes).unwrap();
             }
-            Kind::Link(target) => {
+            FileKind::Link(target) => {
                 let _ = fs::remove_file(&whole);
                 return symlink(target, &whole).unwrap();
             }
-            Kind::Other => return,
+            FileKind::Other => return,
         }
         fs::set_permissions(&whole, fs::Permissions::from_mode(kept.mode & 0o7777)).unwrap();
     }

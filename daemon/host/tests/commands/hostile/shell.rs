@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::root::{Root, find_program};
+use super::root::{ThrowAwayRoot, find_program};
 
 /// Reads lines, each ended by a NUL, and answers each with its status.
 const SERVER: &str = r#"
@@ -48,7 +48,7 @@ while IFS= read -r -d '' line; do
 done 2> /dev/null
 "#;
 
-pub(super) struct Shell {
+pub(super) struct TestShell {
     child: Child,
     /// `None` once it is to end.
     input: Option<ChildStdin>,
@@ -57,13 +57,13 @@ pub(super) struct Shell {
     pub(super) is_confined: bool,
 }
 
-impl Shell {
-    pub(super) fn start(root: &Root) -> Self {
+impl TestShell {
+    pub(super) fn start(root: &ThrowAwayRoot) -> Self {
         Self::start_as(root, true).or_else(|| Self::start_as(root, false)).expect("bash can be started")
     }
 
     /// `None` when it cannot be confined here.
-    pub(super) fn start_as(root: &Root, confined: bool) -> Option<Self> {
+    pub(super) fn start_as(root: &ThrowAwayRoot, confined: bool) -> Option<Self> {
         let base = root.base.to_str().unwrap();
         let server = root.base.join("server");
         fs::write(&server, SERVER).unwrap();
@@ -109,7 +109,7 @@ impl Shell {
     }
 }
 
-impl Drop for Shell {
+impl Drop for TestShell {
     fn drop(&mut self) {
         self.end();
     }

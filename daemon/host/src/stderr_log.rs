@@ -16,22 +16,22 @@ const LINE: usize = 1000;
 const TAIL: usize = 20;
 
 /// One program's.
-pub struct Chatter {
+pub struct StderrLog {
     name: String,
-    state: Mutex<State>,
+    state: Mutex<StderrLogState>,
 }
 
-struct State {
+struct StderrLogState {
     tail: VecDeque<String>,
     room: f64,
     filled: Instant,
     lost: u64,
 }
 
-impl Chatter {
+impl StderrLog {
     /// `name` is what the log calls it.
     pub fn new(name: &str) -> Self {
-        let state = State { tail: VecDeque::new(), room: BURST, filled: Instant::now(), lost: 0 };
+        let state = StderrLogState { tail: VecDeque::new(), room: BURST, filled: Instant::now(), lost: 0 };
         Self { name: name.to_owned(), state: Mutex::new(state) }
     }
 
@@ -95,7 +95,7 @@ impl Chatter {
         self.lock().tail.clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StderrLogState> {
         self.state.lock().expect("no code panics while it holds this lock")
     }
 }
@@ -108,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_is_read_and_its_end_kept() {
-        let chatter = Chatter::new("s");
+        let chatter = StderrLog::new("s");
         let mut flood: Vec<u8> = (0..50_000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
         flood.extend(vec![b'x'; 1_000_000]);
         chatter.read(flood.as_slice()).await;
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn what_comes_too_fast_is_counted_and_not_logged() {
-        let chatter = Chatter::new("s");
+        let chatter = StderrLog::new("s");
         let start = Instant::now();
         (0..1_000).for_each(|n| chatter.line_at(&n.to_string(), start));
         assert_eq!(chatter.lock().lost, 1_000 - BURST as u64);

@@ -18,17 +18,18 @@ use toold_proto::tool::{Source, SourceKind, ToolName};
 use crate::blocking::blocking;
 use crate::builtin::{READS, tell};
 use crate::memories::{self, MemoryScope};
-use crate::shared::Shared;
 use crate::skill;
 use crate::skills::{Skills, find_skills};
+use crate::toolkit::Toolkit;
 
 const MARKDOWN: &str = "text/markdown";
 
 /// Each skill as `skill://NAME` and as a prompt of its name.
-pub fn of_skills(shared: &Arc<Shared>, skills: &Skills) -> SourceOffer {
+pub fn of_skills(toolkit: &Arc<Toolkit>, skills: &Skills) -> SourceOffer {
     let spec = spec("skill", "Learn a skill");
-    let give =
-        |task: Task| -> Arc<dyn Callable> { Arc::new(Offered { spec: spec.clone(), shared: shared.clone(), task }) };
+    let give = |task: ResourceTask| -> Arc<dyn Callable> {
+        Arc::new(SkillOrMemory { spec: spec.clone(), toolkit: toolkit.clone(), task })
+    };
     let resources = skills.skills.iter().map(|skill| {
         Arc::new(Resource {
             address: ResourceAddress::Uri(format!("skill://{}", skill.name)),
@@ -37,7 +38,7 @@ pub fn of_skills(shared: &Arc<Shared>, skills: &Skills) -> SourceOffer {
             description: Some(skill.description.clone()),
             mime_type: Some(MARKDOWN.to_owned()),
             source: spec.source.clone(),
-            reader: give(Task::ReadSkill(skill.name.clone())),
+            reader: give(ResourceTask::ReadSkill(skill.name.clone())),
             completer: None,
         })
     });
@@ -48,7 +49,7 @@ pub fn of_skills(shared: &Arc<Shared>, skills: &Skills) -> SourceOffer {
             description: Some(skill.description.clone()),
             arguments: Vec::new(),
             source: spec.source.clone(),
-            renderer: give(Task::RenderSkill(skill.name.clone())),
+            renderer: give(ResourceTask::RenderSkill(skill.name.clone())),
             completer: None,
         })
     });
@@ -57,7 +58,7 @@ pub fn of_skills(shared: &Arc<Shared>, skills: &Skills) -> SourceOffer {
 
 /// Each of these memories as `memory://project/ID` or `memory://global/ID`. Those of a session are no one else's, so
 /// they are never offered.
-pub fn of_memories(shared: &Arc<Shared>, scope: MemoryScope, ids: &[String]) -> SourceOffer {
+pub fn of_memories(toolkit: &Arc<Toolkit>, scope: MemoryScope, ids: &[String]) -> SourceOffer {
     let (place, description) = match scope {
         MemoryScope::Session => return SourceOffer::default(),
         MemoryScope::Project => ("project", "A memory of this project"),
@@ -65,7 +66,7 @@ pub fn of_memories(shared: &Arc<Shared>, scope: MemoryScope, ids: &[String]) -> 
     };
     let spec = spec("memory", "Read a memory");
     let resources = ids.iter().map(|id| {
-        let task = Task::ReadMemory(scope, id.clone());
+        let task = ResourceTask::ReadMemory(scope, id.clone());
         Arc::new(Resource {
             address: ResourceAddress::Uri(format!("memory://{place}/{}", escaped(id))),
             name: id.clone(),
@@ -73,7 +74,7 @@ pub fn of_memories(shared: &Arc<Shared>, scope: MemoryScope, ids: &[String]) -> 
             description: Some(description.to_owned()),
             mime_type: Some(MARKDOWN.to_owned()),
             source: spec.source.clone(),
-            reader: Arc::new(Offered { spec: spec.clone(), shared: shared.clone(), task }),
+            reader: Arc::new(SkillOrMemory { spec: spec.clone(), toolkit: toolkit.clone(), task }),
             completer: None,
         })
     });
@@ -106,20 +107,20 @@ fn spec(name: &str, label: &str) -> ToolSpec {
 }
 
 /// Reads or renders one of them.
-struct Offered {
+struct SkillOrMemory {
     spec: ToolSpec,
-    shared: Arc<Shared>,
-    task: Task,
+    toolkit: Arc<Toolkit>,
+    task: ResourceTask,
 }
 
 #[derive(Clone)]
-enum Task {
+enum ResourceTask {
     ReadSkill(String),
     RenderSkill(String),
     ReadMemory(MemoryScope, String),
 }
 
-impl Callable for Offered {
+impl Callable for SkillOrMemory {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -130,17 +131,18 @@ impl Callable for Offered {
     }
 
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        let (shared, session, cwd, task) = (self.shared.clone(), cx.session.clone(), cx.cwd.clone(), self.task.clone());
+        let (toolkit, session, cwd, task) =
+            (self.toolkit.clone(), cx.session.clone(), cx.cwd.clone(), self.task.clone());
         let look = move || {
-            let skill = |name: &str| find_skills(&shared.places.skills, session.looks_in(&cwd)).find(name).cloned();
+            let skill = |name: &str| find_skills(&toolkit.places.skills, session.looks_in(&cwd)).find(name).cloned();
             let text = |text: String| json!([{"uri": input["uri"], "mime_type": MARKDOWN, "text": text}]);
             match task {
-                Task::ReadSkill(name) => skill(&name).map(|skill| text(skill.text)),
-                Task::RenderSkill(name) => skill(&name).map(|skill| {
+                ResourceTask::ReadSkill(name) => skill(&name).map(|skill| text(skill.text)),
+                ResourceTask::RenderSkill(name) => skill(&name).map(|skill| {
                     let content = json!({"type": "text", "text": skill::told(&skill)});
                     json!({"description": skill.description, "messages": [{"role": "user", "content": content}]})
                 }),
-                Task::ReadMemory(scope, id) => memories::shown(&shared, &session, scope, &id).map(text),
+                ResourceTask::ReadMemory(scope, id) => memories::shown(&toolkit, &session, scope, &id).map(text),
             }
         };
         async move {

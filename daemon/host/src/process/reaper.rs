@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::{signal_group, tool_mark};
-use crate::descendants;
+use super::signal_group;
 use crate::sandbox::helper::PROGRAM;
+use crate::{descendants, tool_mark};
 
 /// The first argument that asks for this.
 const NAME: &str = "keeper";
@@ -27,9 +27,9 @@ const STEP: Duration = Duration::from_millis(20);
 const GIVE_UP: Duration = Duration::from_secs(10);
 
 /// Global because what it answers for is the end of the process: all daemons in it end at once.
-static KEEPER: Mutex<Keeper> = Mutex::new(Keeper { allowed: false, process: None, commands: None });
+static REAPER: Mutex<Reaper> = Mutex::new(Reaper { allowed: false, process: None, commands: None });
 
-struct Keeper {
+struct Reaper {
     allowed: bool,
     process: Option<(Child, ChildStdin)>,
     /// What runs, by mark: the first process of each, once there is one.
@@ -84,7 +84,7 @@ impl Drop for Ward {
     }
 }
 
-impl Keeper {
+impl Reaper {
     fn tell(&mut self, mark: &str, what: char, now: Option<Option<Pid>>) {
         if !self.allowed {
             return;
@@ -152,8 +152,8 @@ fn start(commands: &HashMap<String, Option<Pid>>) -> std::io::Result<(Child, Chi
     Ok((process, pipe))
 }
 
-fn lock() -> MutexGuard<'static, Keeper> {
-    KEEPER.lock().expect("no code panics while it holds this lock")
+fn lock() -> MutexGuard<'static, Reaper> {
+    REAPER.lock().expect("no code panics while it holds this lock")
 }
 
 /// Runs as this process if its arguments say so, until the daemon is gone and what it left is ended. Must be called
@@ -172,21 +172,21 @@ pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Exi
 
 /// What the end of the daemon leaves to be ended.
 #[derive(Default)]
-struct Rest {
-    commands: HashMap<String, Left>,
+struct Leftovers {
+    commands: HashMap<String, LeftoverCommand>,
     /// The mark of all that its tools started; `None` once another daemon answers for that.
     tool_mark: Option<u64>,
 }
 
 /// A command that ran when the daemon ended.
-struct Left {
+struct LeftoverCommand {
     mark: String,
     /// Its first process, and when that started: ids come again.
     leader: Option<(Pid, Option<u64>)>,
 }
 
-fn listen(pipe: impl Read) -> Rest {
-    let mut rest = Rest::default();
+fn listen(pipe: impl Read) -> Leftovers {
+    let mut rest = Leftovers::default();
     for line in BufReader::new(pipe).lines().map_while(Result::ok) {
         let Some((what, said)) = line.split_at_checked(1) else { continue };
         let (mark, pid) = said.split_once(' ').unwrap_or((said, ""));
@@ -197,7 +197,7 @@ fn listen(pipe: impl Read) -> Rest {
             _ => {
                 let leader = pid.parse().ok().and_then(Pid::from_raw);
                 let leader = leader.map(|pid| (pid, descendants::started(pid.as_raw_nonzero().get())));
-                rest.commands.insert(mark.to_owned(), Left { mark: mark.to_owned(), leader });
+                rest.commands.insert(mark.to_owned(), LeftoverCommand { mark: mark.to_owned(), leader });
             }
         }
     }
@@ -205,8 +205,8 @@ fn listen(pipe: impl Read) -> Rest {
 }
 
 /// TERM, and KILL for what is left after the grace, again and again until nothing is found.
-fn end(rest: &Rest) {
-    let left: Vec<&Left> = rest.commands.values().collect();
+fn end(rest: &Leftovers) {
+    let left: Vec<&LeftoverCommand> = rest.commands.values().collect();
     let began = Instant::now();
     let mut terminated = false;
     let mut seen_none = 0;
@@ -229,7 +229,7 @@ fn end(rest: &Rest) {
     }
 }
 
-fn find(left: &[&Left], tool_mark: Option<u64>) -> Vec<Pid> {
+fn find(left: &[&LeftoverCommand], tool_mark: Option<u64>) -> Vec<Pid> {
     let leaders: Vec<Pid> = left.iter().filter_map(|left| same_leader(left)).collect();
     let marks: Vec<&str> = left.iter().map(|left| left.mark.as_str()).collect();
     let mut found = descendants::find_all(&leaders, &marks);
@@ -238,7 +238,7 @@ fn find(left: &[&Left], tool_mark: Option<u64>) -> Vec<Pid> {
 }
 
 /// The first process, if it is still the one that it was.
-fn same_leader(left: &Left) -> Option<Pid> {
+fn same_leader(left: &LeftoverCommand) -> Option<Pid> {
     let (pid, started) = left.leader?;
     (started.is_some() && descendants::started(pid.as_raw_nonzero().get()) == started).then_some(pid)
 }

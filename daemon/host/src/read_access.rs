@@ -1,4 +1,4 @@
-//! Which files a call may read, with nobody asked: [`knows`] for links on the way to a path, [`Judge`] for many files
+//! Which files a call may read, with nobody asked: [`may_see_link`] for links on the way to a path, [`ReadAccess`] for many files
 //! from any thread.
 
 use std::borrow::Cow;
@@ -17,17 +17,18 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{SessionId, ToolName};
 
 use crate::exclude::Exclusions;
-use crate::files::seen_need;
+use crate::file_needs::entry_read_need;
 
 /// Whether the caller may know if there is a link at `place`: it may read it, or its own folder lies there or below,
 /// and that is resolved. `chain` holds the plugins that the caller came through.
-pub fn knows(place: &Path, cx: &Cx, chain: &[String]) -> bool {
+pub fn may_see_link(place: &Path, cx: &Cx, chain: &[String]) -> bool {
     let is_above = cx.cwd.starts_with(place) || cx.session.places().iter().any(|own| own.starts_with(place));
-    is_above || decide_need(cx, chain, &seen_need(place, false, &mut Exclusions::default())).verdict == Verdict::Allow
+    is_above
+        || decide_need(cx, chain, &entry_read_need(place, false, &mut Exclusions::default())).verdict == Verdict::Allow
 }
 
 /// Judges as `read` would be judged, with nobody asked: what would be asked is not shown.
-pub struct Judge {
+pub struct ReadAccess {
     policy: Arc<Policy>,
     grants: Arc<Vec<Grant>>,
     session: Arc<Session>,
@@ -46,7 +47,7 @@ pub struct Judge {
     asked_by: Option<String>,
 }
 
-impl Judge {
+impl ReadAccess {
     /// `root` is the folder or file that the call has permission to read. Where somebody was asked for it, the answer
     /// holds for all below that the same rule would ask for. `chain` holds the plugins that the call came through.
     pub fn new(cx: &Cx, chain: Arc<[String]>, root: PathBuf) -> Self {
@@ -103,7 +104,7 @@ impl Judge {
             chain: &self.chain,
             made: &self.made,
         };
-        let need = seen_need(resolved, is_folder, exclusions);
+        let need = entry_read_need(resolved, is_folder, exclusions);
         decide(&self.policy, &self.grants, &subject, &need)
     }
 }

@@ -7,10 +7,10 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{sleep, timeout};
 
-use super::{Command, Running, StartError, spawn};
+use super::{ProcessCommand, RunningProcess, StartError, spawn};
 
 /// Waits until the program has ended: for ever, where there is none. Cancel-safe; may be called again.
-pub async fn ended(talker: &mut Option<Talker>) {
+pub async fn ended(talker: &mut Option<PipedChild>) {
     match talker {
         Some(talker) => talker.ended().await,
         None => std::future::pending().await,
@@ -18,14 +18,14 @@ pub async fn ended(talker: &mut Option<Talker>) {
 }
 
 /// A program that runs. Dropped, it is killed, with all that it started.
-pub struct Talker {
-    running: Running,
+pub struct PipedChild {
+    running: RunningProcess,
     grace: Duration,
     exited: bool,
 }
 
 /// Its ends. What is not read holds it up.
-pub struct Pipes {
+pub struct ChildPipes {
     pub stdin: ChildStdin,
     pub stdout: ChildStdout,
     pub stderr: ChildStderr,
@@ -35,16 +35,16 @@ pub struct Pipes {
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn talk(command: Command) -> Result<(Talker, Pipes), StartError> {
+pub fn start_piped(command: ProcessCommand) -> Result<(PipedChild, ChildPipes), StartError> {
     let grace = command.grace;
     let mut running = spawn(command, Stdio::piped())?;
     let child = &mut running.child;
     let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
     let ((stdin, stdout), stderr) = pipes.expect("all three are made as pipes, and nobody took them yet");
-    Ok((Talker { running, grace, exited: false }, Pipes { stdin, stdout, stderr }))
+    Ok((PipedChild { running, grace, exited: false }, ChildPipes { stdin, stdout, stderr }))
 }
 
-impl Talker {
+impl PipedChild {
     pub fn pid(&self) -> u32 {
         self.running.pid.as_raw_nonzero().get().unsigned_abs()
     }
@@ -102,16 +102,16 @@ mod tests {
     use super::*;
     use crate::environment::Environment;
 
-    fn shell(line: &str) -> Command {
+    fn shell(line: &str) -> ProcessCommand {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut command = Command::shell(line, "/", Environment::default().with([("PATH", path)]));
+        let mut command = ProcessCommand::shell(line, "/", Environment::default().with([("PATH", path)]));
         command.grace = Duration::from_millis(50);
         command
     }
 
     #[tokio::test]
     async fn a_program_that_is_told_so_ends_by_itself() {
-        let (mut talker, mut pipes) = talk(shell("read line; echo \"heard $line\"; read line; exit 3")).unwrap();
+        let (mut talker, mut pipes) = start_piped(shell("read line; echo \"heard $line\"; read line; exit 3")).unwrap();
         pipes.stdin.write_all(b"this\n").await.unwrap();
         let mut said = BufReader::new(&mut pipes.stdout).lines();
         assert_eq!(said.next_line().await.unwrap().as_deref(), Some("heard this"));
@@ -124,7 +124,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_outlives_a_program_that_is_ended() {
         let (talker, mut pipes) =
-            talk(shell("trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000; sleep 1000")).unwrap();
+            start_piped(shell("trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000; sleep 1000")).unwrap();
         let mut said = BufReader::new(&mut pipes.stdout).lines();
         let child = said.next_line().await.unwrap().unwrap();
         let leader = talker.pid();

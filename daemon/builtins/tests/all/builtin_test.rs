@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toold_builtins::shared::{Places, Shared};
 use toold_builtins::skills::SkillPlaces;
+use toold_builtins::toolkit::{Toolkit, ToolkitFolders};
 use toold_engine::Engine;
 use toold_engine::call::{Call, CallError, Caller, Principal};
 use toold_engine::execute::execute;
@@ -22,17 +22,17 @@ use toold_proto::permission::Verdict;
 use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, SourceKind, ToolResult};
 
-pub(crate) struct House {
+pub(crate) struct BuiltinTest {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) toolkit: Arc<Toolkit>,
     pub(crate) session: Arc<Session>,
     /// The session's working folder, resolved.
     pub(crate) root: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-fn places(top: &Path) -> Places {
-    Places {
+fn places(top: &Path) -> ToolkitFolders {
+    ToolkitFolders {
         spool: Some(top.join("spool")),
         undo: Some(top.join("undo")),
         sessions: Some(top.join("sessions")),
@@ -41,12 +41,12 @@ fn places(top: &Path) -> Places {
     }
 }
 
-impl House {
+impl BuiltinTest {
     /// In mode `yolo`, so that a test of a tool need not speak of leave.
     pub(crate) fn new() -> Self {
-        let house = Self::strict();
-        house.session.set_mode(Mode::Yolo);
-        house
+        let test = Self::strict();
+        test.session.set_mode(Mode::Yolo);
+        test
     }
 
     /// With the policy's defaults.
@@ -57,12 +57,12 @@ impl House {
         std::fs::create_dir(&root).unwrap();
         let engine = Arc::new(Engine::new("test"));
         let environment = Environment::inherited(std::env::vars_os());
-        let shared = Arc::new(Shared::new(environment, places(&top)));
+        let toolkit = Arc::new(Toolkit::new(environment, places(&top)));
         let key = SourceKey { kind: SourceKind::Builtin, name: "toold".into(), scope: SourceScope::Global };
-        engine.registry.put(key, Origin::Builtin, toold_builtins::all(&shared)).unwrap();
+        engine.registry.put(key, Origin::Builtin, toold_builtins::all(&toolkit)).unwrap();
         let session = session("s1", &root);
         let (session, _) = engine.sessions.open(session);
-        Self { engine, shared, session, root, _folder: folder }
+        Self { engine, toolkit, session, root, _folder: folder }
     }
 
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -113,7 +113,7 @@ impl House {
 
     pub(crate) async fn run(&self, call: Call) -> Result<ToolResult, CallError> {
         let answer = execute(&self.engine, call).await;
-        if self.shared.shells.list(None).iter().any(|shell| shell.ended.is_none()) {
+        if self.toolkit.shells.list(None).iter().any(|shell| shell.ended.is_none()) {
             // They are the engine's tasks too, and go on.
             return answer;
         }
@@ -161,7 +161,7 @@ pub(crate) fn session(id: &str, root: &Path) -> Session {
     })
 }
 
-impl Drop for House {
+impl Drop for BuiltinTest {
     /// Whatever runs in the background ends with its daemon.
     fn drop(&mut self) {
         self.engine.stop.cancel();
@@ -172,20 +172,20 @@ type OnText = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Hears what a call writes.
 #[derive(Default)]
-pub(crate) struct Ears {
+pub(crate) struct OutputListener {
     pub(crate) heard: Mutex<Vec<(Stream, String)>>,
     pub(crate) messages: Mutex<Vec<String>>,
     /// Gets all that was heard so far, each time.
     pub(crate) on_text: Option<OnText>,
 }
 
-impl Ears {
+impl OutputListener {
     pub(crate) fn text(&self) -> String {
         self.heard.lock().unwrap().iter().map(|(_, text)| text.as_str()).collect()
     }
 }
 
-impl ProgressSink for Ears {
+impl ProgressSink for OutputListener {
     fn send(&self, _: u64, progress: &Progress) {
         let (stream, text) = match progress {
             Progress::Output { stream, text } => (stream, text),

@@ -13,7 +13,7 @@ const LOOK_EVERY: u64 = 1024 * 1024;
 
 /// The first and the last bytes of what was pushed; the middle is cut out when there is too much.
 #[derive(Debug)]
-pub struct Kept {
+pub struct OutputBuffer {
     /// Bytes of head, and bytes of tail.
     half: usize,
     head: String,
@@ -37,7 +37,7 @@ enum Spill {
     Failed(String),
 }
 
-impl Kept {
+impl OutputBuffer {
     /// Keeps about `max` bytes, half of them from the beginning.
     pub fn new(max: usize) -> Self {
         Self {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn short_text_is_kept_whole_and_makes_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let mut kept = Kept::with_file(100, folder.path().join("a/text"));
+        let mut kept = OutputBuffer::with_file(100, folder.path().join("a/text"));
         for _ in 0..10 {
             kept.push("0123456789");
         }
@@ -201,7 +201,7 @@ mod tests {
     fn long_text_keeps_its_ends_and_is_whole_in_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/text");
-        let mut kept = Kept::with_file(1000, path.clone());
+        let mut kept = OutputBuffer::with_file(1000, path.clone());
         let mut whole = String::new();
         for n in 0..5000 {
             let line = format!("ligne é {n}\n");
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn one_huge_push_is_cut_at_characters() {
-        let mut kept = Kept::new(101);
+        let mut kept = OutputBuffer::new(101);
         kept.push(&"é".repeat(10_000));
         let (head, tail, cut) = kept.parts();
         assert_eq!((head.len(), tail.len(), cut), (50, 50, 19_900));
@@ -228,7 +228,7 @@ mod tests {
     fn a_file_that_is_removed_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
-        let mut kept = Kept::with_file(100, path.clone());
+        let mut kept = OutputBuffer::with_file(100, path.clone());
         kept.push(&"a".repeat(200));
         std::fs::remove_file(&path).unwrap();
         kept.push(&"a".repeat(LOOK_EVERY as usize));
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_zero_keeps_nothing() {
-        let mut kept = Kept::new(0);
+        let mut kept = OutputBuffer::new(0);
         kept.push("text");
         kept.push("more");
         assert_eq!(kept.total(), 8);

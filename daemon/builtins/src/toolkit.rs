@@ -10,26 +10,26 @@ use toold_host::environment::Environment;
 use toold_host::sandbox::Sandbox;
 use toold_proto::tool::SessionId;
 
-use crate::agents::Agents;
+use crate::agents::{AgentType, Agents};
 use crate::buffers::Buffers;
 use crate::journal::Journal;
-use crate::shells::Shells;
+use crate::shells::BackgroundShells;
 use crate::skills::SkillPlaces;
 use crate::stamps::Stamps;
 use crate::web::Web;
 
 /// The places and variables that the daemon gives its built-in tools.
-pub struct Shared {
+pub struct Toolkit {
     /// What programs get, before the session adds its own.
     pub environment: Environment,
-    pub(crate) places: Places,
+    pub(crate) places: ToolkitFolders,
     next_file: AtomicU64,
     pub(crate) stamps: Stamps,
     pub(crate) journal: Journal,
     /// What editors have open and not saved.
     pub buffers: Buffers,
     /// The commands in the background.
-    pub shells: Shells,
+    pub shells: BackgroundShells,
     /// What confines commands.
     pub sandbox: Arc<Sandbox>,
     /// How the web is reached, and searched.
@@ -40,7 +40,7 @@ pub struct Shared {
 
 /// Where the daemon keeps what built-in tools make; `None` for what is then not kept.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct ToolkitFolders {
     /// Long results: `SPOOL/SESSION/...`. A session may read what lies in its own folder there without asking;
     /// whoever closes the session removes it.
     pub spool: Option<PathBuf>,
@@ -53,8 +53,8 @@ pub struct Places {
     pub skills: SkillPlaces,
 }
 
-impl Shared {
-    pub fn new(environment: Environment, mut places: Places) -> Self {
+impl Toolkit {
+    pub fn new(environment: Environment, mut places: ToolkitFolders) -> Self {
         let resolved = |place: PathBuf| toold_host::files::resolve(&place, Path::new("/")).unwrap_or(place);
         places.spool = places.spool.map(resolved);
         Self {
@@ -63,12 +63,17 @@ impl Shared {
             stamps: Stamps::default(),
             journal: Journal::new(places.undo.clone()),
             buffers: Buffers::default(),
-            shells: Shells::default(),
+            shells: BackgroundShells::default(),
             sandbox: Arc::default(),
             web: Web::default(),
             agents: Agents::default(),
             places,
         }
+    }
+
+    /// The kinds of sub-agents for a session in `project`, sorted by name. Blocks.
+    pub fn agent_types(&self, project: &Path) -> Vec<AgentType> {
+        self.agents.types(project, self.places.skills.home.as_deref())
     }
 
     pub fn skill_places(&self) -> &SkillPlaces {

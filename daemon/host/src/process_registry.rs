@@ -11,9 +11,9 @@ use toold_engine::session::{Hold, Session, Sessions, Starter};
 /// The processes that calls of one session started and that nobody has waited for, with the chain of plugins of each.
 /// As long as one is here, its number belongs to no other. Kept with the session.
 #[derive(Default)]
-struct Started(Mutex<HashMap<u32, Arc<[String]>>>);
+struct StartedProcesses(Mutex<HashMap<u32, Arc<[String]>>>);
 
-impl Started {
+impl StartedProcesses {
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<[String]>>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -22,7 +22,7 @@ impl Started {
 /// For whom a program runs.
 #[derive(Clone)]
 pub struct StartedFor {
-    started: Arc<Started>,
+    started: Arc<StartedProcesses>,
     chain: Arc<[String]>,
 }
 
@@ -37,12 +37,12 @@ impl StartedFor {
         &self,
         spawn: impl FnOnce() -> std::io::Result<T>,
         pid_of: impl FnOnce(&T) -> Option<u32>,
-    ) -> std::io::Result<(T, Option<Known>)> {
+    ) -> std::io::Result<(T, Option<TrackedProcess>)> {
         let mut started = self.started.lock();
         let spawned = spawn()?;
         let known = pid_of(&spawned).map(|pid| {
             started.insert(pid, self.chain.clone());
-            Known { started: self.started.clone(), pid }
+            TrackedProcess { started: self.started.clone(), pid }
         });
         Ok((spawned, known))
     }
@@ -55,12 +55,12 @@ impl fmt::Debug for StartedFor {
 }
 
 /// A process that is known. To be dropped before the process is waited for, when its number becomes free.
-pub(crate) struct Known {
-    started: Arc<Started>,
+pub(crate) struct TrackedProcess {
+    started: Arc<StartedProcesses>,
     pid: u32,
 }
 
-impl Drop for Known {
+impl Drop for TrackedProcess {
     fn drop(&mut self) {
         self.started.lock().remove(&self.pid);
     }
@@ -70,7 +70,7 @@ impl Drop for Known {
 /// process that is being started.
 pub fn holder_of(sessions: &Sessions, pid: u32) -> Hold {
     let find = |session: Arc<Session>| {
-        let chain = session.slot_if_any::<Started>()?.lock().get(&pid)?.clone();
+        let chain = session.slot_if_any::<StartedProcesses>()?.lock().get(&pid)?.clone();
         Some(Starter { session, chain })
     };
     sessions.list().into_iter().find_map(find).map_or(Hold::Unknown, Hold::Tool)

@@ -18,7 +18,7 @@ static OWN: OnceLock<u64> = OnceLock::new();
 
 /// Chooses the mark of the processes that this daemon starts from now on: the one of the daemon before it, which
 /// handed over, or a random one. The first choice holds.
-pub(super) fn choose(inherited: Option<u64>) {
+pub(crate) fn choose(inherited: Option<u64>) {
     let mark = inherited.filter(|mark| (LOWEST..=HIGHEST).contains(mark)).unwrap_or_else(|| {
         let mut bytes = [0; 2];
         // Without random bytes two daemons may share a mark: then the end of one ends what the other one left behind.
@@ -30,7 +30,7 @@ pub(super) fn choose(inherited: Option<u64>) {
 }
 
 /// The mark of this daemon's tools; `None` where there is none: in programs that never called
-/// [`keeper::allow`](super::keeper::allow), and where resource limits cannot be read.
+/// [`reaper::allow`](crate::process::reaper::allow), and where resource limits cannot be read.
 pub fn own() -> Option<u64> {
     OWN.get().copied().filter(|_| cfg!(target_os = "linux"))
 }

@@ -1,0 +1,142 @@
+//! Undoes changes of files, and shows what that would do. [`crate::journal`] keeps what the files held before.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use toold_engine::session::Session;
+use toold_host::files::{self, OpenError};
+use toold_host::replace::{Expected, ReplaceError, remove, replace};
+
+use crate::diff::diff;
+use crate::document::{Document, MAX_BYTES};
+use crate::journal::{JournalEntry, JournalScope, Selection};
+use crate::toolkit::Toolkit;
+
+/// Why nothing was undone.
+#[derive(Debug, thiserror::Error)]
+pub enum UndoError {
+    #[error("there is no such change to undo")]
+    Nothing,
+    #[error("{} has changed since; undoing would lose the later change", .0.display())]
+    Changed(PathBuf),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
+    #[error("can't read {}: {source}", .path.display())]
+    Read { path: PathBuf, source: io::Error },
+}
+
+/// The changes that are still known, the oldest first. Blocks.
+pub fn history(toolkit: &Toolkit, whose: JournalScope<'_>) -> Vec<JournalEntry> {
+    toolkit.journal.read(whose)
+}
+
+/// What undoing `selection` would do, as unified diffs, the last change first. Blocks.
+///
+/// # Errors
+/// When there is nothing to undo, or a file has changed since.
+pub fn preview(
+    toolkit: &Toolkit,
+    whose: JournalScope<'_>,
+    selection: &Selection,
+) -> Result<Vec<(PathBuf, String)>, UndoError> {
+    let changes = toolkit.journal.selected(whose, selection);
+    if changes.is_empty() {
+        return Err(UndoError::Nothing);
+    }
+    // A call may have changed a file twice; the result of its earlier change is no longer on the disk.
+    let mut shown: Vec<(PathBuf, String)> = Vec::new();
+    for change in changes {
+        let name = change.path.display().to_string();
+        if shown.iter().any(|(path, _)| *path == change.path) {
+            continue;
+        }
+        let (now, _) = present(&change)?;
+        let before = before(&change)?;
+        let text = |bytes: &[u8]| Document::decode(bytes).map(|document| document.text).ok();
+        let diff = match (text(&now), before.as_deref().map(text)) {
+            (Some(now), None) => diff(Some(&now), "", &name).text,
+            (Some(now), Some(Some(before))) => diff(Some(&now), &before, &name).text,
+            (None, _) | (Some(_), Some(None)) => format!("Binary file {name} differs\n"),
+        };
+        shown.push((change.path, diff));
+    }
+    Ok(shown)
+}
+
+/// Undoes changes for `session`, the last first; returns the files. A file that has changed since is left alone,
+/// and so are those of the selection that were changed before it.
+///
+/// # Errors
+/// See [`UndoError`].
+pub async fn undo(
+    toolkit: &Arc<Toolkit>,
+    session: &Arc<Session>,
+    whose: JournalScope<'_>,
+    selection: &Selection,
+) -> Result<Vec<PathBuf>, UndoError> {
+    let changes = toolkit.journal.selected(whose, selection);
+    if changes.is_empty() {
+        return Err(UndoError::Nothing);
+    }
+    let mut paths = Vec::new();
+    for change in changes {
+        let guard = toolkit.stamps.writing(&change.path).await;
+        let path = change.path.clone();
+        let (toolkit, session) = (toolkit.clone(), session.clone());
+        let work = tokio::task::spawn_blocking(move || {
+            let _guard = guard;
+            undo_change(&toolkit, &session, &change)
+        });
+        match work.await {
+            Ok(result) => result?,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+        paths.push(path);
+    }
+    paths.dedup();
+    Ok(paths)
+}
+
+/// The file as the change left it.
+fn present(change: &JournalEntry) -> Result<(Vec<u8>, File), UndoError> {
+    let path = &change.path;
+    let mut file = match files::open(path) {
+        Ok(file) => file,
+        Err(OpenError::NotFound(_)) => return Err(UndoError::Changed(path.clone())),
+        Err(error) => return Err(error.into()),
+    };
+    let now = match files::read_opened(&mut file, path, MAX_BYTES) {
+        Ok(now) => now,
+        // No change leaves a file of this size.
+        Err(OpenError::TooLarge { .. }) => return Err(UndoError::Changed(path.clone())),
+        Err(error) => return Err(error.into()),
+    };
+    if blake3::hash(&now).to_hex().as_str() == change.after {
+        Ok((now, file))
+    } else {
+        Err(UndoError::Changed(path.clone()))
+    }
+}
+fn undo_change(toolkit: &Toolkit, session: &Session, change: &JournalEntry) -> Result<(), UndoError> {
+    let path = &change.path;
+    let (_, file) = present(change)?;
+    match before(change)? {
+        Some(before) => {
+            replace(path, &before, Expected::Same(&file))?;
+            toolkit.stamps.wrote(session, path, blake3::hash(&before));
+        }
+        None => {
+            remove(path, &file)?;
+            toolkit.stamps.forget(session, path);
+        }
+    }
+    change.set_undone().map_err(|source| UndoError::Read { path: change.kept.clone(), source })
+}
+
+fn before(change: &JournalEntry) -> Result<Option<Vec<u8>>, UndoError> {
+    change.before().map_err(|source| UndoError::Read { path: change.kept.clone(), source })
+}

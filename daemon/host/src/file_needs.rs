@@ -1,0 +1,41 @@
+//! The permissions that a call needs for a file: a [`Need`] names the resolved path, and says when ignore files of tools
+//! ([`crate::exclude`]) forbid it.
+
+use std::path::Path;
+
+use toold_engine::need::Need;
+use toold_proto::tool::Category;
+
+use crate::exclude::Exclusions;
+use crate::files::facts;
+
+/// Leave to read what `resolved` names.
+pub fn read_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
+    need(Category::FileRead, resolved, may_be_folder(resolved), exclusions)
+}
+
+/// As [`read_need`], for a path that a walk has just seen.
+pub fn entry_read_need(resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
+    need(Category::FileRead, resolved, is_folder, exclusions)
+}
+
+/// Leave to write what `resolved` names.
+pub fn write_need(resolved: &Path, exclusions: &mut Exclusions) -> Need {
+    need(Category::FileWrite, resolved, may_be_folder(resolved), exclusions)
+}
+
+/// Whether ignore files are asked about a folder: also where there is nothing, or the answer would depend on whether
+/// an excluded folder exists.
+pub(crate) fn may_be_folder(resolved: &Path) -> bool {
+    facts(resolved).map_or(true, |facts| facts.is_none_or(|facts| facts.kind.is_dir()))
+}
+
+fn need(category: Category, resolved: &Path, is_folder: bool, exclusions: &mut Exclusions) -> Need {
+    let mut need = Need::new(category, resolved.to_string_lossy());
+    need.forbidden = exclusions.reason(resolved, is_folder);
+    // Another file's name would be judged in its place.
+    if need.forbidden.is_none() && resolved.to_str().is_none() {
+        need.forbidden = Some("names that are no UTF-8 cannot be judged".to_owned());
+    }
+    need
+}

@@ -1,0 +1,95 @@
+//! Writes rows of the audit log: redacted, and within bounds.
+
+use std::time::SystemTime;
+
+use rusqlite::{Transaction, params};
+use toold_engine::audit::{AuditRow, DecisionRecord};
+use toold_engine::redact::redact;
+
+use crate::StoreError;
+use crate::columns::{from_count, from_time};
+
+/// Bytes of one target or rule, and how many of them, that a row keeps.
+const MAX_TEXT: usize = 4 * 1024;
+const MAX_DECISIONS: usize = 64;
+
+/// Writes a batch, and how many rows were lost before it.
+pub(crate) fn insert(transaction: &Transaction, rows: &[AuditRow], lost: u64) -> Result<(), StoreError> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO audit (at, call_id, session_id, tool, source, client, connection, decisions, outcome, \
+         duration_ms, input_bytes, output_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?;
+    let mut used = transaction.prepare_cached("UPDATE sessions SET used_at = max(used_at, ?2) WHERE id = ?1")?;
+    let mut last: Option<&AuditRow> = None;
+    let mut decided = decisions(&[]);
+    for row in rows {
+        // Calls come in runs of one kind, and looking for secrets takes longer than all else of a row.
+        if row.decisions != last.map_or(&[][..], |last| &last.decisions) {
+            decided = decisions(&row.decisions);
+        }
+        insert.execute(params![
+            from_time(row.at),
+            row.call_id.as_str(),
+            row.session_id.as_str(),
+            row.tool.as_str(),
+            row.source,
+            row.client.as_deref().map(shown),
+            from_count(row.connection),
+            decided,
+            row.outcome.as_str(),
+            from_count(row.duration_ms),
+            from_count(row.input_bytes),
+            from_count(row.output_bytes),
+        ])?;
+        // Rows of one session come in runs; only the last of a run counts.
+        if let Some(last) = last.filter(|last| last.session_id != row.session_id) {
+            used.execute(params![last.session_id.as_str(), from_time(last.at)])?;
+        }
+        last = Some(row);
+    }
+    if let Some(last) = last {
+        used.execute(params![last.session_id.as_str(), from_time(last.at)])?;
+    }
+    if lost > 0 {
+        // Losses come in bursts: those of a minute are one row.
+        let (now, lost) = (from_time(SystemTime::now()), from_count(lost));
+        let sum =
+            "UPDATE audit_lost SET rows = rows + ?2 WHERE rowid = (SELECT max(rowid) FROM audit_lost) AND at > ?1";
+        if transaction.execute(sum, [now.saturating_sub(60_000), lost])? == 0 {
+            transaction.execute("INSERT INTO audit_lost VALUES (?1, ?2)", [now, lost])?;
+        }
+    }
+    Ok(())
+}
+
+/// What was decided, as JSON, without secrets and without end.
+fn decisions(decisions: &[DecisionRecord]) -> String {
+    let kept = decisions.iter().take(MAX_DECISIONS).map(|decision| DecisionRecord {
+        category: decision.category.clone(),
+        target: shown(&decision.target),
+        verdict: decision.verdict.clone(),
+        rule: shown(&decision.rule),
+    });
+    let mut kept: Vec<DecisionRecord> = kept.collect();
+    let left_out = decisions.len().saturating_sub(MAX_DECISIONS);
+    if left_out > 0 {
+        let denied = decisions[MAX_DECISIONS..].iter().any(|decision| decision.verdict != "allow");
+        kept.push(DecisionRecord {
+            category: "more".into(),
+            target: format!("{left_out} more"),
+            verdict: if denied { "deny" } else { "allow" }.into(),
+            rule: String::new(),
+        });
+    }
+    serde_json::to_string(&kept).expect("texts have a form in JSON")
+}
+
+/// Redacted before it is cut: half of a secret is one too.
+fn shown(text: &str) -> String {
+    let text = redact(text);
+    if text.len() <= MAX_TEXT {
+        text.into_owned()
+    } else {
+        format!("{}…", &text[..text.floor_char_boundary(MAX_TEXT)])
+    }
+}

@@ -1,0 +1,17 @@
+//! Transactions that write.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::StoreError;
+
+/// Runs `work` in a transaction; nothing of it is left when it fails.
+pub(crate) fn in_transaction<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    // Immediate: a transaction that begins by reading and writes later cannot wait for another writer.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let done = work(&transaction)?;
+    transaction.commit()?;
+    Ok(done)
+}
