@@ -10,10 +10,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
 use tokio::runtime::Runtime;
-use toold::rpc::connection::Stream;
+use toold::config::paths::Places;
 use toold::daemon::{Daemon, Options};
 use toold::peer::Peer;
-use toold::config::paths::Places;
+use toold::rpc::connection::Stream;
 use toold_proto::tool::Category;
 
 static WORLD: Mutex<Option<World>> = Mutex::new(None);
