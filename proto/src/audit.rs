@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::event::Outcome;
 use crate::tool::{CallId, SessionId, ToolName};
 
-/// Params of `audit.query`. All that is given must fit.
+/// Params of `audit.query`. An entry must match all of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditQuery {
-    /// Calls that began then or later: RFC 3339, or how long ago, such as `15m` or `2h 30m`.
+    /// Calls that began at this time or later: RFC 3339, or how long ago, such as `15m` or `2h 30m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Entries behind this `id`, the first of them; else the last ones are given.
+    /// The first entries after this `id`; when absent, the last entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct AuditQuery {
     pub tool: Option<ToolName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// At most so many entries; 100 when absent, 1,000 at most.
+    /// The maximum number of entries; 100 when absent, at most 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
@@ -29,9 +29,9 @@ pub struct AuditQuery {
 /// Answer of `audit.query`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditList {
-    /// By `id`, which is the order in which the calls ended.
+    /// Sorted by `id`, which is the order in which the calls ended.
     pub entries: Vec<AuditEntry>,
-    /// Whether there are more that fit: earlier ones, or with `after` later ones.
+    /// Whether more entries match: earlier ones, or later ones with `after`.
     pub more: bool,
     /// How many calls of that time are missing, because they could not be written in time.
     pub lost: u64,
@@ -54,7 +54,7 @@ pub struct AuditEntry {
     pub client: Option<String>,
     /// The number of the connection, new at each start of the daemon.
     pub connection: u64,
-    /// What was decided of each thing that the call needed leave for, in order.
+    /// The decision about each permission that the call needed, in order.
     pub decisions: Vec<AuditDecision>,
     pub outcome: Outcome,
     pub duration_ms: u64,

@@ -1,4 +1,4 @@
-//! The cache of results.
+//! The result cache.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 /// Answer of `cache.stats`. Counts are since the daemon's start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheStats {
-    /// Calls that were given a result that was there.
+    /// Calls that were answered from the cache.
     pub hits: u64,
     /// Calls of cacheable tools that ran.
     pub misses: u64,
-    /// Calls that were given the result of an identical one that was in flight.
+    /// Calls that shared the result of an identical call in flight.
     pub shared: u64,
-    /// Results that had to go to make room.
+    /// Results that were evicted to make room.
     pub evictions: u64,
-    /// Results that are there.
+    /// Results in the cache.
     pub entries: u64,
-    /// Bytes that they take, about.
+    /// Their approximate size in bytes.
     pub size: u64,
-    /// Bytes that they may take.
+    /// The limit on their size in bytes.
     pub capacity: u64,
-    /// Hits in relation to hits and misses; 0 before the first.
+    /// Hits divided by hits and misses; 0 before the first call.
     pub hit_rate: f64,
 }
 
 /// Answer of `cache.clear`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheCleared {
-    /// How many results there were.
+    /// How many results were removed.
     pub cleared: u64,
 }

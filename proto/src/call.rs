@@ -10,7 +10,7 @@ use crate::tool::{Block, CallId, SessionId, Tool, ToolResult};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ListTools {
-    /// Words that must stand in the name, the label or the description, in any case.
+    /// Words that the name, the label or the description must contain, ignoring case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// The kind or the name of a source.
@@ -20,7 +20,7 @@ pub struct ListTools {
     pub names: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<ToolFormat>,
-    /// Answer `{revision, epoch, unchanged: true}` when this is still the revision.
+    /// If this is still the revision, the answer is `{revision, epoch, unchanged: true}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub if_revision: Option<u64>,
     /// The epoch that `if_revision` belongs to; another one never matches.
@@ -30,7 +30,7 @@ pub struct ListTools {
     pub session_id: Option<SessionId>,
 }
 
-/// The form of a list of tools: the daemon's own, or what a provider's API takes.
+/// The form of a list of tools: the daemon's own, or that of a provider's API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolFormat {
@@ -86,10 +86,10 @@ pub struct Execute {
     pub progress: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_cache: bool,
-    /// Let the call live on when its connection goes.
+    /// Let the call continue when its connection closes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detach: bool,
-    /// The trace that the call belongs to, as a header `traceparent` of the W3C's Trace Context names it.
+    /// The trace that the call belongs to, in the form of the header `traceparent` (W3C Trace Context).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }
@@ -120,7 +120,7 @@ pub struct CancelRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallProgress {
     pub call_id: CallId,
-    /// From 0, without gaps, as produced.
+    /// Counts from 0 in the order of production, without gaps.
     pub seq: u64,
     /// How many notifications before this one a slow reader has lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +129,7 @@ pub struct CallProgress {
     pub progress: Progress,
 }
 
-/// What a running call tells.
+/// Progress of a running call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Progress {
@@ -187,7 +187,7 @@ pub struct BatchCall {
     pub call_id: Option<CallId>,
 }
 
-/// In which order the calls of a batch run. Results always come in the order of the calls.
+/// The order in which the calls of a batch run. Results always come in the order of the calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
@@ -196,7 +196,7 @@ pub enum Strategy {
     Auto,
     Sequential,
     Parallel,
-    /// Units of so many calls, one unit after another. At least 1.
+    /// Groups of this many calls, one group after another. At least 1.
     Batched(u32),
 }
 
@@ -206,7 +206,7 @@ pub struct BatchResults {
     pub results: Vec<BatchItem>,
 }
 
-/// What became of one call of a batch: `result` or `error`.
+/// The answer of one call of a batch: `result` or `error`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BatchItem {
     pub call_id: CallId,

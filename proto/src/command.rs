@@ -23,7 +23,7 @@ pub struct CommandInfo {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCommand {
     pub name: String,
-    /// What stands behind the command.
+    /// The text after the command.
     #[serde(default)]
     pub input: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,14 +43,14 @@ pub struct SubagentInfo {
     pub name: String,
     pub description: String,
     pub system_prompt: String,
-    /// Names of tools that it may use; absent for all.
+    /// The tools that it may use; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// `config`, the path of a Markdown file, or `plugin NAME`.
     pub source: String,
-    /// The plugin that describes it.
+    /// The plugin that defines it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
 }

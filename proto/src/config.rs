@@ -4,18 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Answer of `daemon.config`: what is in force, and where it comes from.
+/// Answer of `daemon.config`: the active configuration, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShownConfig {
-    /// The user's configuration file, whether or not it is there.
+    /// The user's configuration file, whether or not it exists.
     pub file: String,
-    /// Every key, in the order of the schema; what is secret by its name is left out.
+    /// Every key, in the order of the schema; keys with secret-sounding names are left out.
     pub entries: Vec<ConfigEntry>,
     /// The project of the caller's session, when it has a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<ProjectConfig>,
-    /// What is wrong with the user's file, in words for people. While there is anything, what was read before stays in
-    /// force.
+    /// Problems with the user's file, as sentences for the user. While there are any, the previous configuration stays
+    /// active.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -23,18 +23,18 @@ pub struct ShownConfig {
 /// One key of a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigEntry {
-    /// As `limits.calls` or `permission.rules[0]`.
+    /// Such as `limits.calls` or `permission.rules[0]`.
     pub key: String,
     pub value: Value,
-    /// `default`, a file with the line, a variable of the environment, or a flag.
+    /// `default`, a file with the line, an environment variable, or a flag.
     pub origin: String,
 }
 
-/// What a project configures.
+/// The configuration of a project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectConfig {
     pub file: String,
-    /// Whether a person trusts the file as it is now. What it denies and asks counts in any case.
+    /// Whether a person trusts the file as it is now. Its rules that deny or ask count in any case.
     pub trusted: bool,
     pub entries: Vec<ConfigEntry>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,11 +44,11 @@ pub struct ProjectConfig {
 /// Answer of `daemon.reload`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReloadedConfig {
-    /// Whether the file as it is now is in force.
+    /// Whether the current file is active.
     pub applied: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// Keys that changed and count only once the daemon is restarted.
+    /// Keys that changed and take effect only after a restart of the daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart: Vec<String>,
 }

@@ -13,7 +13,7 @@ pub struct DaemonStatus {
     pub protocol: u32,
     /// New at each start.
     pub epoch: String,
-    /// The same at each start: what it is known by to daemons that mount each other.
+    /// The same at each start: the name by which daemons that mount each other know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
     pub uptime_s: f64,
@@ -30,10 +30,10 @@ pub struct DaemonStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
     pub plugin_dirs: Vec<String>,
-    /// What confines the programs that tools run, such as `read-only, no network`; absent when nothing does.
+    /// How the programs that tools run are confined, such as `read-only, no network`; absent when they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
-    /// What a trial of the sandbox mode `guard` gave; absent when programs are confined already, and where there is none.
+    /// The result of a trial of the sandbox mode `guard`; absent when programs are confined already or no trial was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<GuardTrial>,
     pub sessions: u64,
@@ -42,7 +42,7 @@ pub struct DaemonStatus {
     pub tools: u64,
     pub revision: u64,
     pub calls: CallCounts,
-    /// What waits, and where.
+    /// Waiting calls and messages, by what they wait for.
     #[serde(default)]
     pub queues: Queues,
     /// The tools that were called within the last `latency_window_s` seconds, by name.
@@ -51,63 +51,63 @@ pub struct DaemonStatus {
     #[serde(default)]
     pub latency_window_s: u64,
     pub plugins: PluginCounts,
-    /// The machines that plugins run in.
+    /// The Lua states that plugins run in.
     #[serde(default)]
     pub lua: LuaMachines,
-    /// Resident memory of the process; absent where the system does not tell.
+    /// Resident memory of the process; absent where the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// The memory that is set aside for parsed messages.
+    /// The memory that is reserved for parsed messages.
     #[serde(default)]
     pub message_memory: MessageMemory,
-    /// Open file descriptors; absent where the system does not tell.
+    /// Open file descriptors; absent where the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_files: Option<u64>,
-    /// How many there may be; absent where the system sets no limit.
+    /// The limit on open files; absent where the system sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_files_limit: Option<u64>,
-    /// What works less well than it should, in words for people.
+    /// Problems with the daemon and its environment, as sentences for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// What is stored, and what is lost.
+    /// The state of the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreStatus>,
 }
 
-/// The database, and the file of refusals beside it.
+/// The state of the database and of the file of refusals beside it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StoreStatus {
-    /// Whether the database takes anything. One that has no room for the moment does.
+    /// Whether the database accepts writes. It does while it is only temporarily out of space.
     pub takes_writes: bool,
-    /// What is read from it may not be all that was written.
+    /// The database is damaged: reads may not return everything that was written.
     pub damaged: bool,
-    /// What people refused may be lost, so everything is asked about.
+    /// Refusals of the user may be lost, so the daemon asks about everything.
     pub refusals_lost: bool,
     /// Rows of the audit log that could not be written since the start.
     pub audit_rows_lost: u64,
-    /// What is wrong and what to do, in words for people; also among the `problems` of all.
+    /// Problems and how to fix them, as sentences for the user; also in the `problems` of the status.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
-/// What requests of more than 4 KiB take until they are answered, by an estimate that is too high. A request that finds no
-/// room is answered `overloaded`.
+/// The memory of requests over 4 KiB until they are answered, estimated on the high side. A request that does not fit is
+/// answered `overloaded`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MessageMemory {
     pub taken_bytes: u64,
     pub limit_bytes: u64,
-    /// Answers of more than 64 KiB that clients have not read yet. Beyond 256 MiB requests in flight are answered only to
-    /// clients that read.
+    /// Bytes of answers over 64 KiB that clients have not read yet. Beyond 256 MiB, only clients that read get answers to
+    /// requests in flight.
     pub unread_bytes: u64,
 }
 
-/// Whether a program in the sandbox mode `guard` could neither change what controls the daemon nor read its own files.
+/// Whether the sandbox mode `guard` keeps a program from changing what controls the daemon and from reading its files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GuardTrial {
     pub works: bool,
-    /// Why it does not, in words for people.
+    /// Why it does not work, as a sentence for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -121,32 +121,32 @@ pub struct CallCounts {
     pub outcomes: BTreeMap<String, u64>,
 }
 
-/// Calls by what they are at, and messages that are on their way to clients. A call that waits within its tool counts
-/// as running, too.
+/// Calls by what they wait for, and messages on their way to clients. A call that waits inside its tool also counts as
+/// running.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Queues {
-    /// Calls that are in their tools.
+    /// Calls whose tool is running.
     pub running: u64,
     /// Calls that wait for the lane of their session.
     pub waiting_for_lane: u64,
-    /// Calls that wait for their turn in a plugin, or for an identical call that runs already.
+    /// Calls that wait for their turn in a plugin or for an identical call that is running.
     pub waiting_for_place: u64,
-    /// Calls that wait for a person: for leave, or for an answer.
+    /// Calls that wait for permission or for the answer to a question.
     pub waiting_for_person: u64,
     pub outboxes: OutboxesFill,
     pub events: EventsFill,
 }
 
-/// Notifications that wait until their clients read them.
+/// Notifications that clients have not read yet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OutboxesFill {
     /// Of all connections.
     pub messages: u64,
-    /// Of the connection with the most.
+    /// Of the connection that has the most.
     pub most: u64,
-    /// Of each at most; progress beyond is dropped, and subscriptions wait.
+    /// The limit of each connection; beyond it progress is dropped and subscriptions wait.
     pub capacity: u64,
     /// Connections that are at `capacity`.
     pub full: u64,
@@ -154,13 +154,13 @@ pub struct OutboxesFill {
     pub long_bytes: u64,
 }
 
-/// Events, and who hears them.
+/// Events and their subscribers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EventsFill {
     /// Since the start.
     pub emitted: u64,
-    /// Those that listen, within the daemon and without.
+    /// Subscribers inside and outside of the daemon.
     pub subscribers: u64,
     /// How many events the slowest of them is behind.
     pub lag: u64,
@@ -168,7 +168,7 @@ pub struct EventsFill {
     pub lost: u64,
 }
 
-/// How a tool did lately. Times are those of its runs alone: waiting for leave, or for a turn, is not in them.
+/// Recent calls of a tool. Times cover its runs only, not waiting for permission or for a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ToolLatency {
@@ -176,9 +176,9 @@ pub struct ToolLatency {
     pub tool: String,
     /// Calls that ended.
     pub calls: u64,
-    /// Those of them with another outcome than `ok`.
+    /// Calls with another outcome than `ok`.
     pub errors: u64,
-    /// Those that ran; the others were refused, or answered from the cache.
+    /// Calls that ran; the others were refused or answered from the cache.
     pub runs: u64,
     /// Half of the runs took no longer than so many microseconds, to one part in sixteen. 0 when there were none.
     pub p50_us: u64,
@@ -187,12 +187,12 @@ pub struct ToolLatency {
     pub max_us: u64,
 }
 
-/// Lua machines, of all plugins.
+/// Lua states of all plugins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LuaMachines {
     pub machines: u64,
-    /// What scripts have allocated in them, as of the end of the last call in each.
+    /// Memory that scripts have allocated in them, measured at the end of the last call in each.
     pub memory_bytes: u64,
 }
 
@@ -206,7 +206,7 @@ pub struct PluginCounts {
 /// Answer of `daemon.metrics`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Metrics {
-    /// What `text` is, for an HTTP header.
+    /// The media type of `text`, for an HTTP header.
     pub content_type: String,
     pub text: String,
 }
@@ -222,10 +222,10 @@ pub struct Shutdown {
 /// Params of `daemon.restart`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Restart {
-    /// The program that serves from then on, as an absolute path; the daemon's own by default, as it is on disk now.
+    /// The absolute path of the program of the new daemon; by default the daemon's own program as it is on disk now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Wait until no call and no command in the background runs.
+    /// Wait until no call and no background command runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub when_idle: bool,
     /// How long to wait for that; 600,000 by default, at most 86,400,000.
@@ -248,8 +248,8 @@ pub struct Restarted {
     pub previous_version: String,
 }
 
-/// The notification that is the last message of a connection whose daemon is being replaced. Requests that were not
-/// answered by then were not read: they may be sent again, to the daemon that listens now.
+/// The last message on a connection whose daemon is being replaced. Requests without an answer by then were not read:
+/// send them again, to the daemon that listens now.
 pub const CLOSING: &str = "daemon.closing";
 
 /// Params of [`CLOSING`].
@@ -259,7 +259,7 @@ pub struct Closing {
     pub reason: String,
 }
 
-/// Answer of methods that have nothing to say.
+/// Answer of methods that return nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Done {}
 

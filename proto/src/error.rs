@@ -1,7 +1,7 @@
 //! The codes and kinds of errors on the wire.
 //!
-//! A tool that ran and has bad news answers with an ordinary result whose `is_error` is true;
-//! what is listed here is for requests that could not be carried out at all.
+//! A tool that ran and failed answers with an ordinary result whose `is_error` is true; the errors
+//! here are for requests that could not be carried out at all.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,12 +29,12 @@ pub const CANCELLED: i32 = -32800;
 /// `data` of an error object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorData {
-    /// What a program branches on: `invalid_args`, `unknown_tool`, `overloaded`, ...
+    /// The kind of the error, for programs: `invalid_args`, `unknown_tool`, `overloaded`, ...
     pub kind: String,
     /// Every problem of the arguments, not just the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ArgumentError>,
-    /// Names that were perhaps meant, the nearest first.
+    /// Similar names, the most similar first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<String>,
     /// The protocol revisions that `session.open` takes.

@@ -1,4 +1,4 @@
-//! Events: what happens in the daemon, in order, for whoever subscribes.
+//! Events: what happens in the daemon, in order, for subscribers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,13 @@ pub struct SubscribeEvents {
     /// Names of kinds, as in `kind`; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<String>>,
-    /// Only what belongs to this session, and what belongs to none.
+    /// Only events of this session, and events of no session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Replay what the ring still holds after this `seq`.
+    /// Replay the buffered events after this `seq`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
-    /// The epoch that `since` belongs to; with another one everything that is held is replayed.
+    /// The epoch that `since` belongs to; if it is another one, all buffered events are replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
 }
@@ -31,7 +31,7 @@ pub struct SubscribeEvents {
 /// An item of `events.subscribe`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Grows by one with every event of the daemon, those that a filter leaves out too.
+    /// Grows by one with every event of the daemon, including those that a filter leaves out.
     pub seq: u64,
     /// New at each start of the daemon.
     pub epoch: String,
@@ -53,7 +53,7 @@ pub enum EventBody {
         removed: Vec<ToolName>,
         changed: Vec<ToolName>,
     },
-    /// Resources or templates came, went, or are another source's or version's now.
+    /// Resources or templates were added, removed or replaced.
     #[serde(rename = "resources.changed")]
     ResourcesChanged {},
     #[serde(rename = "prompts.changed")]
@@ -76,19 +76,19 @@ pub enum EventBody {
     PluginLoaded { plugin: String, path: String, tools: Vec<String> },
     #[serde(rename = "plugin.failed")]
     PluginFailed { plugin: String, path: String, error: PluginError },
-    /// A project's plugin waits until a person has looked at it.
+    /// A project's plugin waits for a person to trust it.
     #[serde(rename = "plugin.untrusted")]
     PluginUntrusted { plugin: String, path: String },
     #[serde(rename = "plugin.unloaded")]
     PluginUnloaded { plugin: String, path: String },
-    /// A configuration file was read anew, or a person trusted what a project's says.
+    /// A configuration file was reloaded, or a person trusted that of a project.
     #[serde(rename = "config.changed")]
     ConfigChanged {
         file: String,
-        /// Whose it is; absent for the user's own.
+        /// The project that it belongs to; absent for the user's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         project: Option<String>,
-        /// What is wrong with it, in words for people. While there is anything, what was read before stays in force.
+        /// Problems with it, as sentences for the user. While there are any, the previous configuration stays active.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         problems: Vec<String>,
     },
@@ -101,7 +101,7 @@ pub enum EventBody {
     #[serde(rename = "todo.changed")]
     TodoChanged {
         session_id: SessionId,
-        /// The whole list, in the order of its author.
+        /// The whole list, in its author's order.
         items: Vec<TodoItem>,
     },
     #[serde(rename = "shell.started")]
@@ -110,7 +110,7 @@ pub enum EventBody {
     ShellExited {
         session_id: SessionId,
         shell_id: String,
-        /// How it ended, in words.
+        /// How it ended, as text.
         status: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
@@ -125,7 +125,7 @@ pub enum EventBody {
         level: String,
         message: String,
     },
-    /// What a plugin logs: the first lines of each call, hook and load.
+    /// A log line of a plugin: the first lines of each call, hook and load are sent.
     #[serde(rename = "log")]
     Log {
         /// Absent outside of calls.
@@ -142,10 +142,10 @@ pub enum EventBody {
     },
     #[serde(rename = "message")]
     Message { session_id: SessionId, plugin: String, role: String, content: String },
-    /// Events of this subscription that are lost: it read too slowly, or `since` is too old.
+    /// Events of this subscription were lost: it read too slowly, or `since` is too old.
     #[serde(rename = "lagged")]
     Lagged {
-        /// How many; absent when it cannot be told.
+        /// How many; absent when that is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missed: Option<u64>,
     },
@@ -277,7 +277,7 @@ pub enum Outcome {
     Cancelled,
     InvalidArgs,
     Overloaded,
-    /// A panic, a missing dependency, a permission engine that is closing.
+    /// A crash, a missing dependency, a permission engine that is closing.
     Failed,
     Skipped,
 }

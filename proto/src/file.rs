@@ -1,4 +1,4 @@
-//! What sessions did to files, and what editors lay over them, on the wire.
+//! File changes of sessions, and unsaved texts of editors, on the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::tool::{CallId, SessionId};
 pub struct FileHistory {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Those of every session, ended ones too; for people only.
+    /// The changes of every session, including ended ones; for people only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
 }
@@ -32,11 +32,11 @@ pub struct FileChange {
     pub at: String,
     /// The change made the file.
     pub created: bool,
-    /// It was taken back.
+    /// The change was undone.
     pub undone: bool,
 }
 
-/// Params of `files.undo`: all that a call changed, or the last change of a file.
+/// Params of `files.undo`: all changes of a call, or the last change of a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UndoFiles {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,10 +45,10 @@ pub struct UndoFiles {
     pub path: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Whatever session made the change, ended ones too.
+    /// Include changes of every session, including ended ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
-    /// Only say what would be done.
+    /// Only report what would be done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
 }
@@ -62,7 +62,7 @@ pub struct UndoneFiles {
     pub diff: Option<String>,
 }
 
-/// Params of `buffers.set`: an editor's unsaved text, laid over the file as long as the connection lives.
+/// Params of `buffers.set`: an editor's unsaved text, which tools see in place of the file while the connection lives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SetBuffer {
     pub path: String,
@@ -80,6 +80,6 @@ pub struct ClearBuffer {
 /// Answer of `buffers.clear`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClearedBuffer {
-    /// False when this connection had laid nothing over the file.
+    /// False when this connection had set no text for the file.
     pub cleared: bool,
 }

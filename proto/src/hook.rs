@@ -25,7 +25,7 @@ pub struct HookInfo {
     /// `sync` or `async`.
     pub mode: String,
     pub timeout_ms: u64,
-    /// What happens when the hook fails: `open` lets the call go on, `closed` ends it.
+    /// How a failure of the hook counts: `open` lets the call continue, `closed` ends it.
     pub fail: String,
 }
 
@@ -46,7 +46,7 @@ pub enum MessageEvent {
     PostMessage,
 }
 
-/// Answer of `hooks.run`: what all hooks together say.
+/// Answer of `hooks.run`: the combined answer of all hooks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HookAction {
     pub decision: HookDecision,
@@ -55,10 +55,10 @@ pub struct HookAction {
     /// The message after all hooks; absent when none changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified_message: Option<Value>,
-    /// What hooks add to the system prompt, one under another.
+    /// Text that hooks add to the system prompt, one below another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt_append: Option<String>,
-    /// Hooks that failed and were passed over.
+    /// Hooks that failed and were skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
 }
@@ -66,7 +66,7 @@ pub struct HookAction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookDecision {
-    /// No objection. Never skips the permission.
+    /// No objection. The permission is still required.
     #[default]
     Allow,
     Deny,

@@ -1,4 +1,4 @@
-//! The words that the daemon and its clients share.
+//! The types that the daemon and its clients share.
 //!
 //! Types of the wire in reading order, then [`method`], which names every method with its
 //! parameters and its answer, and [`openrpc`], which describes them all. No I/O.
@@ -39,6 +39,6 @@ pub use schema::schema_of;
 /// The revision of the native dialect that is spoken here.
 pub const PROTOCOL: u32 = 2;
 
-/// The revisions that a client may name in `session.open {protocol}`. Revision 2 added members and methods, and clients
-/// of revision 1 pass over what they do not know.
+/// The revisions that a client may name in `session.open {protocol}`. Revision 2 added members and methods, which
+/// clients of revision 1 ignore.
 pub const PROTOCOLS: std::ops::RangeInclusive<u32> = 1..=PROTOCOL;

@@ -18,15 +18,15 @@ pub struct RestartMcpServer {
     pub name: String,
 }
 
-/// A server whose tools everybody shares.
+/// A mounted server; all clients share its tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServer {
     pub name: String,
-    /// Whose sessions see it; all when absent.
+    /// The project whose sessions see it; all sessions when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     pub state: McpServerState,
-    /// `stdio`, `socket`, `http`, or `none` when its configuration names no way.
+    /// `stdio`, `socket`, `http`, or `none` when its configuration names no transport.
     pub transport: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -38,34 +38,34 @@ pub struct McpServer {
     /// The revision of MCP that it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// Its tools as they are called here. A server that does not run keeps those that were known last.
+    /// Its tools under their names here. A server that does not run keeps its last known tools.
     pub tools: Vec<ToolName>,
-    /// What was left out of its list, and why.
+    /// Tools that were left out of its list, and why.
     pub problems: Vec<String>,
-    /// Why it does not run.
+    /// Why it is not running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long calls are refused at once; 0 when the next one tries to start it.
+    /// For how long calls are refused immediately; 0 when the next call tries to start it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u64>,
-    /// Calls that have ended, and those of them that ended badly.
+    /// Calls that have ended, and how many of them failed.
     pub calls: u64,
     pub bad_calls: u64,
-    /// Calls that it works on now.
+    /// Calls that it is running now.
     pub running: u64,
     pub starts: u64,
-    /// The last lines that it wrote on stderr or sent to be logged.
+    /// The last lines that it wrote to stderr or sent as log messages.
     pub stderr: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum McpServerState {
-    /// It is started by the first call.
+    /// The first call starts it.
     Stopped,
     Starting,
     Running,
-    /// It could not be started, or has died.
+    /// It failed to start or has crashed.
     Failed,
     Disabled,
 }

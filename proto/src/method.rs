@@ -61,7 +61,7 @@ pub trait Subscription {
     type Item: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
 }
 
-/// What the OpenRPC document says of one method.
+/// The description of one method in the OpenRPC document.
 #[derive(Clone, Debug)]
 pub struct Described {
     pub name: &'static str,
@@ -136,77 +136,77 @@ macro_rules! subscriptions {
 methods! {
     SessionOpen = "session.open", "Opens or resumes a session and binds it to this connection.", OpenSession => OpenedSession;
     SessionsList = "session.list", "Lists the sessions.", NoParams => SessionList;
-    SessionShare = "session.share", "Gives a one-time code by which an agent may join a session.", ShareSession => SharedSession;
+    SessionShare = "session.share", "Returns a one-time code that lets an agent join a session.", ShareSession => SharedSession;
     SessionClose = "session.close", "Ends a session and cancels its calls.", CloseSession => ClosedSession;
     ToolsList = "tools.list", "Lists the tools of the caller's view, sorted by name.", ListTools => ToolList;
     ToolsSchema = "tools.schema", "Shows one tool.", ToolSchema => Tool;
     ToolsExecute = "tools.execute", "Calls a tool.", Execute => ToolResult;
     ToolsExecuteBatch = "tools.execute_batch", "Calls several tools; results come in the order of the calls.", ExecuteBatch => BatchResults;
-    ToolsInterrupt = "tools.interrupt", "Lets running calls of a session end and skips those that wait.", Interrupt => Interrupted;
+    ToolsInterrupt = "tools.interrupt", "Skips the waiting calls of a session; running calls finish.", Interrupt => Interrupted;
     ToolsCancel = "tools.cancel", "Cancels a call of the caller's session.", CancelCall => Cancelled;
-    ToolsProvideResult = "tools.provide_result", "Answers an invocation of a lent tool.", ProvideResult => Done;
-    ToolsProvideProgress = "tools.provide_progress", "Tells the progress of an invocation of a lent tool.", ProvideProgress => Done;
+    ToolsProvideResult = "tools.provide_result", "Answers an invocation of a provided tool.", ProvideResult => Done;
+    ToolsProvideProgress = "tools.provide_progress", "Reports the progress of an invocation of a provided tool.", ProvideProgress => Done;
     CallsList = "calls.list", "Lists the calls of a session.", ListCalls => CallList;
-    CallsGet = "calls.get", "Shows a call: its state, what it wrote so far, its result for a while.", GetCall => CallInfo;
+    CallsGet = "calls.get", "Shows a call: its state, its output so far and, for a while, its result.", GetCall => CallInfo;
     PermissionsReply = "permissions.reply", "Answers a permission ask; the first reply wins.", ReplyPermission => Done;
-    PermissionsPending = "permissions.pending", "Lists the asks that wait for a person.", NoParams => PendingAsks;
+    PermissionsPending = "permissions.pending", "Lists the asks that wait for an answer.", NoParams => PendingAsks;
     PermissionsList = "permissions.list", "Lists rules and grants with their sources.", NoParams => PermissionList;
     PermissionsGrant = "permissions.grant", "Stores a grant.", GrantPermission => GrantInfo;
     PermissionsRevoke = "permissions.revoke", "Removes a grant.", RevokePermission => Done;
-    PermissionsCheck = "permissions.check", "Tells what would happen to a need, and by which rule.", CheckPermission => CheckedPermission;
+    PermissionsCheck = "permissions.check", "Checks whether something would be allowed, and by which rule.", CheckPermission => CheckedPermission;
     PermissionsSetMode = "permissions.set_mode", "Changes the permission mode of a session.", SetMode => Done;
     QuestionsReply = "questions.reply", "Answers a tool's question; the first reply wins.", ReplyQuestion => Done;
-    PluginsList = "plugins.list", "Lists the plugins, those that failed too.", ListPlugins => PluginList;
-    PluginsReload = "plugins.reload", "Loads one plugin or all anew, whether or not they changed.", ReloadPlugins => PluginList;
-    ShellsList = "shells.list", "Lists the commands in the background.", ListShells => ShellList;
-    ShellsWrite = "shells.write", "Gives input to a command in the background.", WriteShell => Done;
+    PluginsList = "plugins.list", "Lists the plugins, including those that failed.", ListPlugins => PluginList;
+    PluginsReload = "plugins.reload", "Reloads one plugin or all of them, changed or not.", ReloadPlugins => PluginList;
+    ShellsList = "shells.list", "Lists the background commands.", ListShells => ShellList;
+    ShellsWrite = "shells.write", "Sends input to a background command.", WriteShell => Done;
     ShellsResize = "shells.resize", "Changes the size of a background command's terminal.", ResizeShell => Done;
-    ShellsKill = "shells.kill", "Ends a command in the background, with all its processes.", KillShell => KilledShell;
+    ShellsKill = "shells.kill", "Kills a background command and all its processes.", KillShell => KilledShell;
     PluginsShow = "plugins.show", "Shows one plugin of the caller's view.", NamePlugin => PluginDetails;
-    PluginsLogs = "plugins.logs", "Gives what plugins logged, noticed and said, as far as it is still held.", LogsOfPlugin => PluginLogs;
-    PluginsEnable = "plugins.enable", "Switches a plugin on, for good.", NamePlugin => PluginList;
-    PluginsDisable = "plugins.disable", "Switches a plugin off, for good.", NamePlugin => PluginList;
-    PluginsTrust = "plugins.trust", "Trusts what a project configures and its plugins, as they are now.", TrustPlugins => TrustReport;
+    PluginsLogs = "plugins.logs", "Returns the log lines, notices and messages of plugins that are still buffered.", LogsOfPlugin => PluginLogs;
+    PluginsEnable = "plugins.enable", "Enables a plugin permanently.", NamePlugin => PluginList;
+    PluginsDisable = "plugins.disable", "Disables a plugin permanently.", NamePlugin => PluginList;
+    PluginsTrust = "plugins.trust", "Trusts a project's configuration and plugins as they are now.", TrustPlugins => TrustReport;
     McpServersList = "mcp.servers", "Lists the mounted MCP servers.", NoParams => McpServerList;
-    McpRestart = "mcp.restart", "Starts a mounted MCP server anew.", RestartMcpServer => McpServerList;
-    RemotesList = "remotes.list", "Lists the other daemons that are mounted.", NoParams => RemoteList;
-    RemotesReconnect = "remotes.reconnect", "Connects to a mounted daemon anew.", ReconnectRemote => RemoteList;
-    FilesHistory = "files.history", "Lists what a session changed.", FileHistory => FileChanges;
-    FilesUndo = "files.undo", "Takes changes back; refused when a file changed since.", UndoFiles => UndoneFiles;
-    BuffersSet = "buffers.set", "Lays an editor's unsaved text over a file.", SetBuffer => Done;
-    BuffersClear = "buffers.clear", "Takes an unsaved text away again.", ClearBuffer => ClearedBuffer;
+    McpRestart = "mcp.restart", "Restarts a mounted MCP server.", RestartMcpServer => McpServerList;
+    RemotesList = "remotes.list", "Lists the mounted daemons.", NoParams => RemoteList;
+    RemotesReconnect = "remotes.reconnect", "Reconnects to a mounted daemon.", ReconnectRemote => RemoteList;
+    FilesHistory = "files.history", "Lists the file changes of a session.", FileHistory => FileChanges;
+    FilesUndo = "files.undo", "Undoes changes; refused when a file has changed since.", UndoFiles => UndoneFiles;
+    BuffersSet = "buffers.set", "Gives tools an editor's unsaved text in place of a file.", SetBuffer => Done;
+    BuffersClear = "buffers.clear", "Removes an unsaved text.", ClearBuffer => ClearedBuffer;
     CommandsList = "commands.list", "Lists the slash commands of plugins.", NoParams => CommandList;
     CommandsRun = "commands.run", "Runs a slash command.", RunCommand => ToolResult;
     SubagentsList = "subagents.list", "Lists the sub-agents of the configuration, of Markdown files and of plugins.", NoParams => SubagentList;
-    SkillsList = "skills.list", "Lists the skills for a session, and what is broken.", OfSession => SkillList;
-    SkillsGet = "skills.get", "Gives the text of a skill.", GetSkill => SkillText;
-    MemoriesList = "memories.list", "Lists what is remembered for a session.", OfSession => MemoryList;
-    TodosList = "todo.list", "Lists what a session has to do.", OfSession => TodoList;
+    SkillsList = "skills.list", "Lists the skills of a session, including broken ones.", OfSession => SkillList;
+    SkillsGet = "skills.get", "Returns the text of a skill.", GetSkill => SkillText;
+    MemoriesList = "memories.list", "Lists the memories of a session.", OfSession => MemoryList;
+    TodosList = "todo.list", "Lists the to-do items of a session.", OfSession => TodoList;
     HooksList = "hooks.list", "Lists the hooks in the order in which they run.", NoParams => HookList;
-    HooksRun = "hooks.run", "Runs the message hooks and gives what they say together.", RunHooks => HookAction;
+    HooksRun = "hooks.run", "Runs the message hooks and returns their combined answer.", RunHooks => HookAction;
     PromptRender = "prompt.render", "Renders the text that teaches a model the tools.", RenderPrompt => RenderedPrompt;
     PromptParse = "prompt.parse", "Reads the calls in a model's answer.", ParsePrompt => ParsedPrompt;
     WorkspacesList = "workspaces.list", "Lists the folders in which agents may work.", NoParams => WorkspaceList;
-    WorkspacesAllow = "workspaces.allow", "Lets every agent work in a folder, from now on.", NameWorkspace => WorkspaceList;
-    WorkspacesForget = "workspaces.forget", "Forgets that a person chose a folder; running sessions go on.", NameWorkspace => WorkspaceList;
+    WorkspacesAllow = "workspaces.allow", "Allows every agent to work in a folder from now on.", NameWorkspace => WorkspaceList;
+    WorkspacesForget = "workspaces.forget", "Removes a folder from the workspaces; running sessions keep it.", NameWorkspace => WorkspaceList;
     UpgradeCheck = "upgrade.check", "Lists what version 0.1 allowed and this one does not.", CheckUpgrade => UpgradeReport;
-    CacheGetStats = "cache.stats", "Tells how the cache of results is used.", NoParams => CacheStats;
-    CacheClear = "cache.clear", "Forgets the results that are kept.", NoParams => CacheCleared;
-    AuditQuery = "audit.query", "Lists calls of the past.", audit::AuditQuery => audit::AuditList;
-    DaemonGetStatus = "daemon.status", "Tells how the daemon is.", NoParams => DaemonStatus;
-    DaemonGetMetrics = "daemon.metrics", "Gives what the daemon counts, as text for Prometheus.", NoParams => Metrics;
+    CacheGetStats = "cache.stats", "Shows statistics of the result cache.", NoParams => CacheStats;
+    CacheClear = "cache.clear", "Clears the result cache.", NoParams => CacheCleared;
+    AuditQuery = "audit.query", "Lists past calls.", audit::AuditQuery => audit::AuditList;
+    DaemonGetStatus = "daemon.status", "Shows daemon status.", NoParams => DaemonStatus;
+    DaemonGetMetrics = "daemon.metrics", "Returns the daemon's metrics as text for Prometheus.", NoParams => Metrics;
     DaemonPing = "daemon.ping", "Answers.", NoParams => Done;
-    DaemonGetConfig = "daemon.config", "Tells what is configured, and where.", NoParams => ShownConfig;
-    DaemonReload = "daemon.reload", "Reads the configuration anew, whole or not at all.", NoParams => ReloadedConfig;
+    DaemonGetConfig = "daemon.config", "Shows the configuration and where each value comes from.", NoParams => ShownConfig;
+    DaemonReload = "daemon.reload", "Reloads the configuration; an invalid file is rejected as a whole.", NoParams => ReloadedConfig;
     DaemonShutdown = "daemon.shutdown", "Drains and stops the daemon.", Shutdown => Done;
-    DaemonRestart = "daemon.restart", "Starts another daemon on the same socket, and ends when it serves.", Restart => Restarted;
-    RpcDiscover = "rpc.discover", "Gives the OpenRPC document of this daemon.", NoParams => Value;
+    DaemonRestart = "daemon.restart", "Starts a new daemon on the same socket and exits once it serves.", Restart => Restarted;
+    RpcDiscover = "rpc.discover", "Returns the OpenRPC document of this daemon.", NoParams => Value;
 }
 
 subscriptions! {
     EventsSubscribe = "events.subscribe", "events.event", "events.unsubscribe", "Streams events.", SubscribeEvents => Event;
-    ShellsAttach = "shells.attach", "shells.output", "shells.detach", "Streams the output of a command in the background.", AttachShell => ShellOutput;
-    ToolsProvide = "tools.provide", "tools.invocation", "tools.unprovide", "Lends tools to the registry; items are invocations to run.", Provide => Invocation;
+    ShellsAttach = "shells.attach", "shells.output", "shells.detach", "Streams the output of a background command.", AttachShell => ShellOutput;
+    ToolsProvide = "tools.provide", "tools.invocation", "tools.unprovide", "Provides tools to the registry; the items are invocations to run.", Provide => Invocation;
     PermissionsSubscribe = "permissions.subscribe", "permissions.event", "permissions.unsubscribe", "Streams permission asks; the subscriber can answer them.", SubscribePrompts => PermissionEvent;
     QuestionsSubscribe = "questions.subscribe", "questions.event", "questions.unsubscribe", "Streams questions of tools; the subscriber can answer them.", SubscribePrompts => QuestionEvent;
 }

@@ -1,11 +1,11 @@
-//! What sources offer beside tools: resources to read, prompts to render, words to complete.
+//! Resources, prompts and completions of sources.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::Block;
 
-/// What reading a resource gives: `text` or `blob`.
+/// The contents of a resource: `text` or `blob`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceContents {
     pub uri: String,
@@ -18,7 +18,7 @@ pub struct ResourceContents {
     pub blob: Option<String>,
 }
 
-/// An argument of a prompt. Its value is always a text.
+/// An argument of a prompt. Its value is always a string.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PromptArgument {
     pub name: String,
@@ -30,7 +30,7 @@ pub struct PromptArgument {
     pub required: bool,
 }
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
@@ -44,7 +44,7 @@ pub struct PromptMessage {
     pub content: Block,
 }
 
-/// What rendering a prompt gives.
+/// A rendered prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rendered {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,12 +52,12 @@ pub struct Rendered {
     pub messages: Vec<PromptMessage>,
 }
 
-/// What an argument may be, the likeliest first.
+/// Possible values of an argument, the likeliest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Completion {
     /// At most 100.
     pub values: Vec<String>,
-    /// How many there are in all, where that is known.
+    /// The total number of values, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     #[serde(default)]

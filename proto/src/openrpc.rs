@@ -1,7 +1,7 @@
 //! The OpenRPC document, made from the types of [`crate::method`].
 //!
 //! OpenRPC 1.3.2, <https://spec.open-rpc.org>. Notifications have no place in that specification;
-//! they stand under `x-notifications`, and a subscription names its own in `x-items`.
+//! they are under `x-notifications`, and a subscription names its own in `x-items`.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub fn document(version: &str, served: impl Fn(&str) -> bool) -> Value {
         "x-notifications": [
             {
                 "name": "tools.progress",
-                "summary": "What a running call tells, before its answer.",
+                "summary": "The progress of a running call, before its answer.",
                 "params": schema_of::<CallProgress>(),
             },
             {
@@ -68,12 +68,12 @@ fn method(described: Described) -> Value {
 
 fn errors() -> Value {
     let all = [
-        ("invalid_params", error::INVALID_PARAMS, "parameters or a tool's arguments do not fit"),
-        ("unknown_tool", error::UNKNOWN_TOOL, "no such tool; data.suggestions has near names"),
+        ("invalid_params", error::INVALID_PARAMS, "invalid parameters or tool arguments"),
+        ("unknown_tool", error::UNKNOWN_TOOL, "unknown tool; data.suggestions has similar names"),
         ("permission_denied", error::PERMISSION_DENIED, "the permission engine failed or is closing"),
-        ("execution_failed", error::EXECUTION_FAILED, "a panic, a missing dependency, I/O set-up"),
+        ("execution_failed", error::EXECUTION_FAILED, "a crash, a missing dependency, a failed I/O setup"),
         ("unknown_session", error::UNKNOWN, "no such session, plugin, request or subscription"),
-        ("overloaded", error::OVERLOADED, "a limit on calls is reached; nothing was run"),
+        ("overloaded", error::OVERLOADED, "a limit on calls is reached; the call did not run"),
         ("cancelled", error::CANCELLED, "the call was cancelled"),
     ];
     all.into_iter().map(|(kind, code, message)| (kind.to_owned(), json!({"code": code, "message": message}))).collect()

@@ -1,4 +1,4 @@
-//! Permissions on the wire: what is asked, what can be answered, which rules there are.
+//! Permissions on the wire: asks, answers, rules and grants.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ impl Scope {
     }
 }
 
-/// What a person can say to an ask, and what a rule or a grant says.
+/// The action of a reply to an ask, of a rule or of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -35,7 +35,7 @@ pub enum Action {
     Deny,
 }
 
-/// What the permission engine says to a need.
+/// The decision of the permission engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -54,14 +54,14 @@ impl Verdict {
     }
 }
 
-/// A prompt for a person.
+/// A request for permission that a person answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ask {
     pub request_id: String,
     pub session_id: SessionId,
     /// The call that asked first.
     pub call_id: CallId,
-    /// All the calls that wait for this answer.
+    /// All calls that wait for this answer.
     pub call_ids: Vec<CallId>,
     pub category: Category,
     /// A resolved path, one simple command, a host and port, or a name.
@@ -77,10 +77,10 @@ pub struct Ask {
     /// A unified diff of what would be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// The plugins between the caller and the need, the outermost first.
+    /// The plugins that the call passes through, the outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<String>,
-    /// From narrow to wide; each matches the target, and no more than it shows.
+    /// From narrow to wide; each matches the target, and nothing beyond what it shows.
     pub suggestions: Vec<Suggestion>,
     /// RFC 3339, UTC.
     pub asked_at: String,
@@ -97,7 +97,7 @@ pub struct Suggestion {
 /// Params of `permissions.subscribe` and `questions.subscribe`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubscribePrompts {
-    /// Only this session's; absent for all that the subscriber may see.
+    /// Only prompts of this session; absent for all that the subscriber may see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
@@ -144,13 +144,13 @@ pub struct ReplyPermission {
     /// `once` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
-    /// One of the ask's suggestions, or exactly its target, which is the default.
+    /// One of the suggestions of the ask, or exactly its target, which is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// For the model: why not, or what to do instead.
+    /// For the model: why it is denied, or what to do instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// How long the grant lives, in seconds.
+    /// For how long the grant is valid, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<u64>,
 }
@@ -171,10 +171,10 @@ pub struct CheckPermission {
     pub cwd: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// The tool that would need it, for rules that name tools.
+    /// The tool that would ask, for rules that name tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Of a command line: tell how it was read, too.
+    /// For a command line: also explain how it was parsed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
 }
@@ -183,12 +183,12 @@ pub struct CheckPermission {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckedPermission {
     pub verdict: Verdict,
-    /// The rule that decided, in words that name where it stands.
+    /// The rule that decided, with its location.
     pub rule: String,
-    /// The parts that were judged, when the target is more than one (a command line).
+    /// The parts that were checked, when the target has several (a command line).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CheckedPart>,
-    /// How a command line was read, in its order; only when `explain` asks for it.
+    /// How a command line was parsed, in its order; only with `explain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<ExplainedCommand>,
 }
@@ -199,22 +199,22 @@ pub struct ExplainedCommand {
     /// As it was understood; absent for a redirect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// What is known of the program; absent for a program that toold does not know.
+    /// The known program; absent for a program that toold does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownProgram>,
-    /// The words that mean something to the program, and what.
+    /// The words that the program interprets, and their meaning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<ExplainedWord>,
-    /// Why it is not certain what the command does. No pattern with a wildcard covers it then.
+    /// Why the effect of the command is not certain. No pattern with a wildcard matches it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsure: Option<String>,
-    /// It changes nothing outside of its own process.
+    /// The command changes nothing outside of its own process.
     pub reads_only: bool,
     /// The command's own permission first, then those for the files that it names.
     pub parts: Vec<CheckedPart>,
 }
 
-/// The entry of the tables by which a command was read.
+/// The table entry by which a command was parsed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KnownProgram {
     /// The program, with its subcommand.
@@ -251,13 +251,13 @@ pub struct GrantPermission {
     pub tools: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// The folder whose project is meant; the session's when absent.
+    /// A folder of the project; that of the session when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The plugins between the caller and the need; absent for calls that no plugin makes.
+    /// The plugins that the call passes through; absent for calls that no plugin makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<String>,
-    /// How long the grant lives, in seconds.
+    /// For how long the grant is valid, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<u64>,
 }
@@ -286,7 +286,7 @@ pub struct PermissionList {
     pub mode: Mode,
     pub rules: Vec<RuleInfo>,
     pub grants: Vec<GrantInfo>,
-    /// Rules that could not be read; while there are any, what they might say is denied.
+    /// Rules that are invalid; while there are any, everything that they might deny is denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken: Vec<String>,
 }

@@ -15,7 +15,7 @@ use crate::tool::Tool;
 /// Params of `plugins.list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ListPlugins {
-    /// The bundled plugins that are off, too.
+    /// Include the bundled plugins that are disabled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
 }
@@ -31,10 +31,10 @@ pub struct PluginList {
 pub struct Plugin {
     pub name: String,
     pub path: String,
-    /// The project whose sessions alone see it; absent for those that all see.
+    /// The only project whose sessions see it; absent when all sessions do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// It ships with the daemon, and is off unless enabled.
+    /// It ships with the daemon and is disabled until you enable it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bundled: bool,
     pub status: PluginStatus,
@@ -42,7 +42,7 @@ pub struct Plugin {
     pub version: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The tools that it serves now; of a failed plugin, those of its last good version.
+    /// The tools that it serves now; for a failed plugin, those of its last good version.
     pub tools: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<PluginError>,
@@ -55,17 +55,17 @@ pub struct Plugin {
 #[serde(rename_all = "snake_case")]
 pub enum PluginStatus {
     Loaded,
-    /// The newest save did not load; the last good version serves on.
+    /// The newest version did not load; the last good version still serves.
     Failed,
     Disabled,
-    /// A project's plugin that nobody trusts as it is now; a version that was trusted before serves on.
+    /// A project's plugin whose current content is not trusted; a version that was trusted before still serves.
     Untrusted,
-    /// Another plugin has its name.
+    /// Another plugin has the same name.
     Shadowed,
 }
 
 impl Plugin {
-    /// Whether it is there only to be switched on.
+    /// Whether it is only available to be enabled.
     pub fn is_spare(&self) -> bool {
         self.bundled && self.status == PluginStatus::Disabled
     }
@@ -115,7 +115,7 @@ pub struct NamePlugin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PluginDetails {
     pub plugin: Plugin,
-    /// What serves now.
+    /// The registrations that serve now.
     pub tools: Vec<Tool>,
     pub hooks: Vec<HookInfo>,
     pub commands: Vec<CommandInfo>,
@@ -125,12 +125,12 @@ pub struct PluginDetails {
     pub resources: Vec<String>,
     /// Names.
     pub prompts: Vec<String>,
-    /// What its manifest holds it to; absent when it holds it to nothing.
+    /// The limits of its manifest; absent when it sets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
-    /// Its files as they lie there now.
+    /// Its files as they are on disk now.
     pub files: Vec<ContentFile>,
-    /// Who trusted which content of a project's plugin; absent when nobody did, and for all other plugins.
+    /// Who trusted which content of a project's plugin; absent when nobody did, and for plugins outside of projects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<TrustedBy>,
 }
@@ -146,9 +146,9 @@ pub struct LogsOfPlugin {
 /// Answer of `plugins.logs`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PluginLogs {
-    /// Of kinds `log`, `notice`, `message` and `plugin.*`, as far as they are still held; the oldest first.
+    /// Events of the kinds `log`, `notice`, `message` and `plugin.*` that are still buffered; the oldest first.
     pub events: Vec<Event>,
-    /// The newest event of any kind: what comes after it comes by `events.subscribe {since}`.
+    /// The newest event of any kind; `events.subscribe {since}` continues after it.
     pub seq: u64,
     pub epoch: String,
 }
@@ -163,12 +163,12 @@ pub struct ContentFile {
 /// Who trusted something, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustedBy {
-    /// What the person's client calls itself.
+    /// The name of the person's client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// RFC 3339, UTC.
     pub at: String,
-    /// Of the content as it was then.
+    /// The digest of the content at that time.
     pub digest: String,
 }
 
@@ -177,10 +177,10 @@ pub struct TrustedBy {
 pub struct TrustPlugins {
     /// A folder in a project for all of the project, its `.toold/config.toml`, or a plugin's file or folder. Absolute.
     pub path: String,
-    /// Only tell what is there; nothing is trusted.
+    /// Only report what is there; nothing is trusted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub preview: bool,
-    /// The digests that were looked at, by path: where another content lies there now, nothing is trusted.
+    /// The digests that were reviewed, by path: if the content of any path has changed, nothing is trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<BTreeMap<String, String>>,
 }
@@ -193,24 +193,24 @@ pub struct TrustReport {
     pub items: Vec<TrustItem>,
 }
 
-/// Something that is trusted, or not, as a whole.
+/// A unit of trust: it is trusted as a whole or not at all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustItem {
     pub kind: TrustedKind,
     /// The configuration file, or the plugin's file or folder.
     pub path: String,
-    /// Over all files of it and their names, in hexadecimal digits (BLAKE3).
+    /// The BLAKE3 digest of all its files and their names, in hexadecimal digits.
     pub digest: String,
     /// Whether exactly this content is trusted.
     pub trusted: bool,
-    /// Who trusted what lay there last.
+    /// Who trusted its content last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<TrustedBy>,
     pub files: Vec<ContentFile>,
-    /// Of a configuration: the rules that allow something, which count only once they are trusted.
+    /// For a configuration: its rules that allow something; they count only once they are trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allows: Vec<RuleInfo>,
-    /// Of a configuration: all else that counts only once it is trusted, such as commands of hooks.
+    /// For a configuration: everything else that counts only once it is trusted, such as commands of hooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<ConfigEntry>,
 }

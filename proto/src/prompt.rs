@@ -21,7 +21,7 @@ pub struct RenderPrompt {
     pub session_id: Option<SessionId>,
 }
 
-/// How much a prompt says of each tool's arguments.
+/// How much detail a prompt gives about each tool's arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
@@ -42,7 +42,7 @@ pub struct RenderedPrompt {
 pub struct ParsePrompt {
     /// A model's answer.
     pub text: String,
-    /// Names of tools that there are; calls of others become errors. Absent: any name will do.
+    /// The names of existing tools; calls of others become errors. When absent, any name is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
 }
@@ -50,12 +50,12 @@ pub struct ParsePrompt {
 /// Answer of `prompt.parse`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ParsedPrompt {
-    /// In the order in which they stand.
+    /// In the order of the text.
     pub calls: Vec<ParsedCall>,
-    /// What is neither a call nor thinking.
+    /// The text that is neither a call nor thinking.
     pub text: String,
     pub thinking: String,
-    /// What could not be read for certain, in words that can be sent back to the model.
+    /// Parts that could not be parsed with certainty, as sentences that can be sent back to the model.
     pub errors: Vec<String>,
 }
 

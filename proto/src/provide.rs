@@ -1,4 +1,4 @@
-//! Tools that a frontend lends to the registry.
+//! Tools that a frontend provides to the registry.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::call::Progress;
 use crate::tool::{Annotations, Block, CallId, SessionId};
 
-/// Params of `tools.provide`. The tools are there as long as the subscription is.
+/// Params of `tools.provide`. The tools exist as long as the subscription does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provide {
     #[serde(default)]
@@ -17,7 +17,7 @@ pub struct Provide {
     pub roles: Vec<Role>,
 }
 
-/// What a frontend can do for the daemon beside lending tools.
+/// What a frontend can do for the daemon besides providing tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -65,7 +65,7 @@ pub struct ProvidedTool {
 #[serde(untagged)]
 pub enum Invocation {
     Call(InvokedCall),
-    /// The call was cancelled or its time is over; its result counts for nothing any more.
+    /// The call was cancelled or timed out; its result no longer counts.
     Cancelled {
         invocation_id: String,
         cancelled: bool,
@@ -97,7 +97,7 @@ pub struct ProvideResult {
     pub error: Option<String>,
 }
 
-/// What a lent tool gives: a text, or more.
+/// The result of a provided tool: a text, or more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ProvidedResult {
@@ -143,7 +143,7 @@ pub struct ListCalls {
     pub session_id: Option<SessionId>,
 }
 
-/// Answer of `calls.list`: what is in flight in the session, and detached calls that ended not long ago.
+/// Answer of `calls.list`: the session's calls in flight, and detached calls that ended recently.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallList {
     /// The oldest first.
@@ -158,7 +158,7 @@ pub struct CallInfo {
     pub state: CallState,
     /// RFC 3339, UTC.
     pub started_at: String,
-    /// What it wrote so far, its middle cut out when it is long.
+    /// Its output so far; the middle is cut out when it is long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Questions of tools to people: what is asked, what can be answered.
+//! Questions of tools to people, and their answers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::permission::Answerer;
 use crate::tool::{CallId, SessionId};
 
-/// A question that waits for a person.
+/// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
     pub request_id: String,
@@ -15,17 +15,17 @@ pub struct Question {
     /// The call that asks.
     pub call_id: CallId,
     pub question: String,
-    /// None when only a text can answer.
+    /// Empty when only free text can answer.
     pub options: Vec<QuestionOption>,
     /// Whether more than one option can be chosen.
     pub multiple: bool,
-    /// Whether a text of one's own is an answer.
+    /// Whether free text is an answer.
     pub allow_other: bool,
-    /// A JSON Schema of an object: a form to fill in. `content` answers it, or a text that is such an object
-    /// or, of a form of one field, that field's value.
+    /// The JSON Schema of an object: a form to fill in. The answer is `content`, or a text that is such an object
+    /// or, for a form with one field, the value of that field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// What the tool calls a form, for clients that are asked several things at once.
+    /// The tool's name for a form, for clients that are asked several things at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// RFC 3339, UTC.
@@ -36,7 +36,7 @@ pub struct Question {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionOption {
-    /// What an answer names; unique in its question.
+    /// The id that an answer names; unique within its question.
     pub id: String,
     pub label: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,21 +69,21 @@ pub enum QuestionEnd {
     Expired,
 }
 
-/// Params of `questions.reply`: `answer_ids`, `answer`, both where several answers are taken, `content` for a form,
+/// Params of `questions.reply`: `answer_ids`, `answer` (both when several answers are allowed), `content` for a form,
 /// `declined` or `cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplyQuestion {
     pub request_id: String,
-    /// Ids of chosen options.
+    /// The ids of the chosen options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_ids: Option<Vec<String>>,
-    /// A text of one's own, where the question allows one.
+    /// Free text, if the question allows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// The fields of a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Map<String, Value>>,
-    /// The person says no. Tools that fill in forms can tell it from `cancelled`.
+    /// The person declines. Tools that ask with a form can tell this from `cancelled`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub declined: bool,
     /// The person does not answer.

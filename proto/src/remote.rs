@@ -23,40 +23,40 @@ pub struct ReconnectRemote {
 pub struct Remote {
     pub name: String,
     pub state: RemoteState,
-    /// `command`, `websocket`, or `none` when its configuration names no way.
+    /// `command`, `websocket`, or `none` when its configuration names no transport.
     pub transport: String,
-    /// Of the program that it is reached by.
+    /// The process of the program that connects to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// RFC 3339, UTC: since when it is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Of the daemon there.
+    /// The version of the daemon there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The folder that calls work in there, with links resolved.
+    /// The folder in which calls run there, with links resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Whether what it asks a person is shown here. It is where this daemon may decide there.
+    /// Whether its asks are shown here, which requires that this daemon may decide there.
     pub relays_asks: bool,
-    /// The daemons that are reached through it, itself first, by what each calls its own `instance`.
+    /// The daemons that are reached through it, itself first, each by its `instance`.
     pub instances: Vec<String>,
-    /// Its tools as they are called here. While it is away these are those that were known last.
+    /// Its tools under their names here. While it is disconnected, its last known tools.
     pub tools: Vec<ToolName>,
-    /// What was left out of its list, and why.
+    /// Tools that were left out of its list, and why.
     pub problems: Vec<String>,
-    /// Why it is away.
+    /// Why it is disconnected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it is tried again.
+    /// When the next attempt is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u64>,
-    /// Calls that have ended, and those of them that ended badly.
+    /// Calls that have ended, and how many of them failed.
     pub calls: u64,
     pub bad_calls: u64,
-    /// Calls that it works on now.
+    /// Calls that it is running now.
     pub running: u64,
-    /// How often it was connected.
+    /// How many times it has been connected.
     pub connects: u64,
     /// The last lines that the program wrote on stderr.
     pub stderr: Vec<String>,
@@ -67,7 +67,7 @@ pub struct Remote {
 pub enum RemoteState {
     Connecting,
     Connected,
-    /// It could not be reached, or is gone; it is tried again.
+    /// It cannot be reached or has gone away; further attempts follow.
     Away,
     Disabled,
 }

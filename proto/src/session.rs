@@ -1,4 +1,4 @@
-//! Sessions: what a conversation works in.
+//! Sessions: the state of a conversation.
 
 use std::collections::BTreeMap;
 
@@ -31,11 +31,11 @@ pub struct OpenSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<ClientRole>,
     /// Variables for the session's processes. A person's frontend may set any. All other clients may set those that
-    /// `[agents] env` names, and those whose value is that of the client's own process; the rest are ignored, and
+    /// `[agents] env` names, and those whose value equals that of the client's own process; the others are ignored and
     /// named in the answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Narrows the session's view of the registry.
+    /// Limits which tools the session sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolFilter>,
 }
@@ -54,7 +54,7 @@ pub struct ClientInfo {
     pub version: Option<String>,
 }
 
-/// Narrows a view. Without `enable` and `sources` all tools are in; `disable` and `without_sources` take out.
+/// Limits a view. Without `enable` and `sources` all tools are included; `disable` and `without_sources` exclude.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolFilter {
     /// Globs over tool names.
@@ -79,8 +79,8 @@ pub struct OpenedSession {
     pub cwd: String,
     /// Whether the session was there before.
     pub resumed: bool,
-    /// Whether its tools may work in the folder. Absent for clients of protocol 1, some of which read no member that they
-    /// do not know.
+    /// Whether its tools may work in the folder. Absent for clients of protocol 1, some of which reject unknown
+    /// members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspaceState>,
     /// Names in `env` that this client may not set; they have no effect. Absent for clients of protocol 1.
@@ -97,7 +97,7 @@ pub enum WorkspaceState {
     Open,
     /// The first call that needs the folder asks a person for it.
     Pending,
-    /// The client named no folder that it may work in: tools that need no folder work.
+    /// The client named no folder that it may work in: only tools that need no folder work.
     None,
 }
 
@@ -138,7 +138,7 @@ pub struct SessionInfo {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Reads only.
+    /// Read only.
     Plan,
     #[default]
     Default,

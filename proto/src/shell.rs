@@ -1,4 +1,4 @@
-//! Commands in the background, on the wire.
+//! Background commands, on the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::tool::{CallId, SessionId};
 pub struct ListShells {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Those of all sessions; for a person's frontend only.
+    /// Include all sessions; for a person's frontend only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
 }
@@ -18,7 +18,7 @@ pub struct ListShells {
 /// Answer of `shells.list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShellList {
-    /// The oldest first. Of those that have ended, the last 32 of each session.
+    /// The oldest first. Of the commands that have ended, the last 32 of each session.
     pub shells: Vec<ShellInfo>,
 }
 
@@ -33,13 +33,13 @@ pub struct ShellInfo {
     /// RFC 3339, UTC.
     pub started_at: String,
     pub running: bool,
-    /// `running`, or how it ended, in words.
+    /// `running`, or how it ended.
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Bytes that it has written, the forgotten ones too.
+    /// Bytes that it has written, including those that are no longer buffered.
     pub output_bytes: u64,
-    /// It has a terminal, of this size.
+    /// The size of its terminal, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
 }
@@ -56,17 +56,17 @@ pub struct TerminalSize {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteShell {
     pub shell_id: String,
-    /// The shell's session, where it is not the connection's. A person's frontend needs none.
+    /// The session of the shell, if it is not that of the connection. A person's frontend needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// At most 65536 bytes. A line that is to be read ends with a line feed.
+    /// At most 65536 bytes. End a line with a line feed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// Its input ends behind the text. At a terminal this is the key Ctrl-D.
+    /// Close its input after the text. At a terminal this is the key Ctrl-D.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub eof: bool,
-    /// A person types this, so nobody is asked: for a person's frontend only. Otherwise each line needs
-    /// leave, as a command of the category `shell` that no pattern but `**` and its very text matches.
+    /// A person types this, so no permission is asked; for a person's frontend only. Otherwise each line needs
+    /// permission, as a command of the category `shell` that only `**` and its exact text match.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub typed: bool,
 }
@@ -92,7 +92,7 @@ pub struct KillShell {
 /// Answer of `shells.kill`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KilledShell {
-    /// How it ended, in words: of itself, when it was over already.
+    /// How it ended; by itself, if it had ended already.
     pub status: String,
 }
 
@@ -102,8 +102,8 @@ pub struct AttachShell {
     pub shell_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Begin with this many bytes of what it wrote before, at most; 0 for what comes from now on. All that is
-    /// kept, about 1 MiB, when absent.
+    /// Begin with at most this many bytes of earlier output; 0 for new output only. When absent, all that is
+    /// buffered, about 1 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<usize>,
 }
@@ -114,13 +114,13 @@ pub struct AttachShell {
 pub enum ShellOutput {
     Text {
         text: String,
-        /// Bytes before this text that this reader was too slow for.
+        /// Bytes before this text that were lost because this reader was too slow.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<u64>,
     },
     /// The last item.
     Ended {
-        /// How it ended, in words.
+        /// How it ended, as text.
         status: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,

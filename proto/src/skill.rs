@@ -1,4 +1,4 @@
-//! Skills, memories and lists of things to do, on the wire.
+//! Skills, memories and to-do lists, on the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct SkillList {
     pub skills: Vec<SkillInfo>,
     /// Files that were meant to be skills.
     pub broken: Vec<BrokenSkill>,
-    /// Files whose name a nearer skill has.
+    /// Files that are hidden by a skill of the same name that is nearer.
     pub shadowed: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ pub struct SkillInfo {
     /// `project` or `user`.
     pub scope: String,
     pub path: String,
-    /// What it may come with; absent for a flat file.
+    /// The folder of its further files; absent for a single file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
 }
@@ -70,7 +70,7 @@ pub struct MemoryList {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryInfo {
-    /// What `forget` takes.
+    /// The id that `forget` takes.
     pub memory_id: String,
     /// `session`, `project` or `global`.
     pub scope: String,

@@ -1,4 +1,4 @@
-//! Where the daemon's socket is. Both sides must agree, so the rule stands here.
+//! Where the daemon's socket is. Both sides must agree, so the rule is here.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub fn lock_path(socket: &Path) -> PathBuf {
     beside(socket, ".lock")
 }
 
-/// What a daemon that a client started says before it has its log, see [`log_file`].
+/// The output of a daemon that a client started, until it opens its log; see [`log_file`].
 pub fn log_path(socket: &Path) -> PathBuf {
     beside(socket, ".log")
 }

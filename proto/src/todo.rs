@@ -1,19 +1,19 @@
-//! What a session has to do.
+//! To-do lists of sessions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One thing to do.
+/// A to-do item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TodoItem {
-    /// What is to be done, such as `Run the tests`.
+    /// The task, such as `Run the tests`.
     #[schemars(length(min = 1, max = 1000))]
     pub content: String,
     pub status: TodoStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<TodoPriority>,
-    /// The same while it is being done, such as `Running the tests`.
+    /// The task while it is in progress, such as `Running the tests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub active_form: Option<String>,

@@ -1,4 +1,4 @@
-//! What a tool says of itself, and what a call of it gives.
+//! Tools as they describe themselves, and the results of their calls.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     pub name: ToolName,
-    /// For people; a mounted server's own name where that does not fit [`ToolName`].
+    /// For people; a mounted server's own name where that is not a valid tool name.
     pub label: String,
     pub description: String,
     /// A JSON Schema of draft 2020-12; its root is an object schema.
@@ -44,7 +44,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Whether this is what a person or a client calls a source by: its kind, or its name.
+    /// Whether the text names this source: by its kind or by its name.
     pub fn is_of(&self, kind_or_name: &str) -> bool {
         self.kind.as_str() == kind_or_name || self.name == kind_or_name
     }
@@ -73,7 +73,7 @@ impl SourceKind {
     }
 }
 
-/// What a need is about, and so which rules and grants can answer it.
+/// The category of a permission: which rules and grants apply to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Category {
     #[serde(rename = "file.read")]
@@ -119,7 +119,7 @@ impl fmt::Display for Category {
     }
 }
 
-/// Hints for frontends, as in MCP's tool annotations. Claims, not facts: no decision rests on them.
+/// Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Annotations {
@@ -127,42 +127,42 @@ pub struct Annotations {
     pub destructive: bool,
     pub idempotent: bool,
     pub open_world: bool,
-    /// How calls go with clients that can come back for a result.
+    /// Whether clients that can fetch results later get a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskUse>,
 }
 
-/// When an MCP client with the tasks extension is handed a task instead of a result. Without it: when the call takes
+/// When an MCP client with the tasks extension gets a task instead of a result. When absent: if the call takes
 /// unusually long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskUse {
-    /// As soon as the call is not over in a moment; what it asks before is asked first.
+    /// Unless the call ends within a moment; asks that come first are asked first.
     Optional,
-    /// Always; MCP clients of a revision with the extension that do not offer it are refused.
+    /// Always; MCP clients of a revision with the extension that do not support it are refused.
     Required,
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
     pub call_id: CallId,
     /// For the model.
     pub content: Vec<Block>,
-    /// The tool ran and has bad news; the content says which.
+    /// The tool failed; the content says why.
     pub is_error: bool,
     /// For frontends and the audit log, not for the model.
     pub metadata: Map<String, Value>,
-    /// What fits the tool's `output_schema`.
+    /// A value that matches the tool's `output_schema`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// From the tool's start to its end; waiting for people and for lanes is not in it.
+    /// From the start of the tool to its end, without waiting for people or lanes.
     pub duration_ms: u64,
     pub cached: bool,
 }
 
 impl ToolResult {
-    /// The text blocks, one under another.
+    /// The text blocks, one below another.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(Block::as_text).collect();
         texts.join("\n")
@@ -228,11 +228,11 @@ pub struct SessionId(Arc<str>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
-    #[error("{0:?} is no tool name: expected [a-z][a-z0-9_]*, at most 64 characters")]
+    #[error("{0:?} is not a tool name: expected [a-z][a-z0-9_]*, at most 64 characters")]
     ToolName(String),
-    #[error("{0:?} is no call id: expected 1 to 128 printable characters")]
+    #[error("{0:?} is not a call id: expected 1 to 128 printable characters")]
     CallId(String),
-    #[error("{0:?} is no session id: expected [A-Za-z0-9_-], 1 to 64 characters")]
+    #[error("{0:?} is not a session id: expected [A-Za-z0-9_-], 1 to 64 characters")]
     SessionId(String),
 }
 
@@ -265,7 +265,7 @@ impl SessionId {
     }
 }
 
-/// An error must not carry a megabyte back to who sent it.
+/// An error must not carry a megabyte back to its sender.
 fn shortened(text: &str) -> String {
     if text.chars().nth(80).is_some() { text.chars().take(80).chain(['…']).collect() } else { text.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What an upgrade from version 0.1 changes for this user.
+//! Changes that an upgrade from version 0.1 makes for this user.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,11 +17,11 @@ pub struct UpgradeReport {
     pub changes: Vec<UpgradeChange>,
 }
 
-/// Something that version 0.1 allowed and that is asked for, ignored or worth a review now.
+/// Something that version 0.1 allowed, and that this version asks about, ignores or suggests to review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UpgradeChange {
     pub kind: UpgradeKind,
-    /// The rule, grant, variable, folder or session, and where it stands.
+    /// The rule, grant, variable, folder or session, and its location.
     pub subject: String,
     /// How it is treated now.
     pub now: String,

@@ -1,4 +1,4 @@
-//! How much memory a JSON text takes once it is parsed, known before it is: a few bytes of text can become hundreds.
+//! How much memory a JSON text takes once it is parsed, computed beforehand: a few bytes of text can become hundreds.
 
 use memchr::memchr2;
 

@@ -17,7 +17,7 @@ pub struct WorkspaceInfo {
     /// With links resolved.
     pub path: String,
     pub source: WorkspaceSource,
-    /// The client that it is open to; absent when it is open to all.
+    /// The client that may use it; absent when all may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// When a person chose it: RFC 3339, UTC.
@@ -57,8 +57,8 @@ pub struct ShareSession {
 /// Answer of `session.share`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SharedSession {
-    /// What `session.open` takes as `session_id`, once. It does not open a session in the mode `yolo`.
+    /// The code: `session.open` takes it once as `session_id`. It does not open a session in the mode `yolo`.
     pub code: SessionId,
-    /// The code is good for so many seconds.
+    /// For how many seconds the code is valid.
     pub expires_in: u64,
 }

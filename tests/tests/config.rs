@@ -54,7 +54,7 @@ fn a_broken_file_leaves_what_was_read_before_and_is_told() {
     write_config(&daemon, &format!("{ALLOW_MAKE}[limits]\ncals = 7\n"));
     let event = wire.notification("events.event")["result"].take();
     let problem = event["problems"][0].as_str().unwrap();
-    assert!(problem.contains("config.toml:6") && problem.contains("perhaps calls"), "{problem}");
+    assert!(problem.contains("config.toml:6") && problem.contains("did you mean calls"), "{problem}");
     assert_eq!(verdict(&mut wire), "deny");
     assert_eq!(wire.result("daemon.status", json!({}))["problems"][0], problem);
     let reloaded = wire.result("daemon.reload", json!({}));
@@ -62,7 +62,7 @@ fn a_broken_file_leaves_what_was_read_before_and_is_told() {
     assert!(daemon.log().contains("stays as it was"));
     let told = daemon.toolctl(&["config", "reload"]);
     assert_eq!(told.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&told.stderr).contains("perhaps calls"));
+    assert!(String::from_utf8_lossy(&told.stderr).contains("did you mean calls"));
     // A rule that cannot be read is as bad.
     write_config(&daemon, &ALLOW_MAKE.replace("shell", "shel"));
     let refused = wire.result("daemon.reload", json!({}));
@@ -164,8 +164,8 @@ fn a_file_can_be_checked_without_a_daemon() {
     let check = |arguments: &[&str]| stdout(setup.command(toolctl()).args(["config", "check"]).args(arguments));
     let (text, code) = check(&["bad.toml"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("bad.toml:2: unknown key cals in [limits]: perhaps calls was meant"), "{text}");
-    assert!(text.contains("bad.toml:4: unknown key evnt in [hooks]: perhaps event was meant"), "{text}");
+    assert!(text.contains("bad.toml:2: unknown key cals in [limits]: did you mean calls?"), "{text}");
+    assert!(text.contains("bad.toml:4: unknown key evnt in [hooks]: did you mean event?"), "{text}");
     assert_eq!(check(&["good.toml"]).1, Some(0));
     let (text, code) = check(&["p/.toold/config.toml"]);
     assert!(code == Some(1) && text.contains("for the user's configuration"), "{text}");
@@ -182,7 +182,7 @@ fn an_edited_file_knows_its_schema_and_is_checked() {
     let setup = Setup::new();
     let edit = |editor: &str| stdout(setup.command(toolctl()).args(["config", "edit"]).env("VISUAL", editor));
     let (text, code) = edit("printf '[limits]\\ncals = 1\\n' >>");
-    assert!(code == Some(1) && text.contains("config.toml:3") && text.contains("perhaps calls"), "{text}");
+    assert!(code == Some(1) && text.contains("config.toml:3") && text.contains("did you mean calls"), "{text}");
     let written = std::fs::read_to_string(setup.path("config/toold/config.toml")).unwrap();
     assert!(written.starts_with("#:schema ./config.schema.json\n"), "{written}");
     assert!(setup.path("config/toold/config.schema.json").exists());

@@ -19,19 +19,19 @@ fn rule(category: &str, pattern: &str, action: &str, more: &str) -> String {
 #[test]
 fn a_rule_that_can_match_nothing_is_a_mistake_with_its_line() {
     for (text, said) in [
-        (rule("mcp", "*", "allow", ""), "perhaps \"**\" was meant"),
-        (rule("mcp", "github", "deny", ""), "perhaps \"github/*\" was meant"),
-        (rule("network", "https://example.com/*", "allow", ""), "perhaps \"example.com\" was meant"),
+        (rule("mcp", "*", "allow", ""), "did you mean \"**\"?"),
+        (rule("mcp", "github", "deny", ""), "did you mean \"github/*\"?"),
+        (rule("network", "https://example.com/*", "allow", ""), "did you mean \"example.com\"?"),
         (rule("network", "example.com:70000", "deny", ""), "ports are numbers up to 65535"),
-        (rule("file.read", "/srv/www/", "allow", ""), "perhaps \"/srv/www/**\" was meant"),
-        (rule("file.write", "/srv/../www/*", "ask", ""), "perhaps \"/www/*\" was meant"),
+        (rule("file.read", "/srv/www/", "allow", ""), "did you mean \"/srv/www/**\"?"),
+        (rule("file.write", "/srv/../www/*", "ask", ""), "did you mean \"/www/*\"?"),
         (rule("shell", "git status && ls", "allow", ""), "a rule for each of \"git status\" and \"ls\""),
-        (rule("shell", "FOO=1 cargo *", "allow", ""), "perhaps \"cargo *\" was meant"),
-        (rule("shel", "ls", "allow", ""), "perhaps shell was meant"),
-        (rule("shell", "ls", "alow", ""), "perhaps allow was meant"),
-        (rule("shell", "ls", "allow", "tools = [\"Bash\"]"), "perhaps \"bash\" was meant"),
+        (rule("shell", "FOO=1 cargo *", "allow", ""), "did you mean \"cargo *\"?"),
+        (rule("shel", "ls", "allow", ""), "did you mean shell?"),
+        (rule("shell", "ls", "alow", ""), "did you mean allow?"),
+        (rule("shell", "ls", "allow", "tools = [\"Bash\"]"), "did you mean \"bash\"?"),
         (rule("shell", "ls", "allow", "tools = []"), "the rule is for no tool"),
-        (rule("shell", "ls", "allow", "cwd = \"/srv/../www\""), "perhaps \"/www\" was meant"),
+        (rule("shell", "ls", "allow", "cwd = \"/srv/../www\""), "did you mean \"/www\"?"),
         (rule("shell", "ls", "allow", "cwd = \"www\""), "is not absolute"),
     ] {
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
@@ -52,11 +52,11 @@ fn a_name_that_nothing_can_have_is_a_mistake_with_its_line() {
         ("[mcp.clients.\"\"]\napprove = true\n", "nothing is called \"\""),
         ("[mcp.clients.\"a\\nb\"]\napprove = true\n", "nothing is called \"a\\nb\""),
         ("[subagents.\" \"]\ndescription = \"x\"\n", "nothing is called \" \""),
-        ("plugins.disabled = [\"Noisy.lua\"]\n", "perhaps noisy was meant"),
-        ("plugins.bundled = [\"json query\"]\n", "perhaps json_query was meant"),
-        ("[plugins.\"My-Plugin\"]\ncity = \"Bonn\"\n", "perhaps my-plugin was meant"),
-        ("[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"x\"]\ntools = [\"Bash\"]\n", "perhaps \"bash\" was meant"),
-        ("permission.protected_writes = [\"deploy/\"]\n", "perhaps deploy/** was meant"),
+        ("plugins.disabled = [\"Noisy.lua\"]\n", "did you mean noisy?"),
+        ("plugins.bundled = [\"json query\"]\n", "did you mean json_query?"),
+        ("[plugins.\"My-Plugin\"]\ncity = \"Bonn\"\n", "did you mean my-plugin?"),
+        ("[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"x\"]\ntools = [\"Bash\"]\n", "did you mean \"bash\"?"),
+        ("permission.protected_writes = [\"deploy/\"]\n", "did you mean deploy/**?"),
         ("network.allow_private = [\"http://10.0.0.1\"]\n", "10.0.0.1"),
     ] {
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
@@ -72,7 +72,7 @@ fn what_may_come_later_is_a_warning() {
         (absent.as_str(), ":2: warning: there is no folder /not/there"),
         (
             "plugins.disabled = [\"todo_findr\"]\n",
-            ":2: warning: plugins.disabled: there is no plugin todo_findr now: perhaps todo_finder was meant",
+            ":2: warning: plugins.disabled: there is no plugin todo_findr now: did you mean todo_finder?",
         ),
     ] {
         let setup = Setup::new().file("config.toml", format!("\n{text}"));
@@ -96,7 +96,7 @@ fn an_allow_that_matches_nothing_is_reported_and_takes_nothing_away() {
     assert_eq!(verdict(&daemon, "mcp", "github/search"), "ask");
     let mut wire = daemon.connect();
     let problem = wire.result("daemon.status", json!({}))["problems"][0].as_str().unwrap().to_owned();
-    assert!(problem.contains("config.toml:1: ") && problem.contains("perhaps \"**\" was meant"), "{problem}");
+    assert!(problem.contains("config.toml:1: ") && problem.contains("did you mean \"**\"?"), "{problem}");
     assert_eq!(wire.result("permissions.list", json!({}))["broken"], json!([problem]));
 }
 
@@ -111,10 +111,10 @@ fn a_grant_that_can_match_nothing_is_refused_with_what_was_meant() {
     let daemon = TestDaemon::start();
     let mut wire = daemon.connect();
     for (category, pattern, said) in [
-        ("mcp", "*", "perhaps \"**\" was meant"),
-        ("network", "https://example.com/x", "perhaps \"example.com\" was meant"),
-        ("shell", "cd x && make", "perhaps a rule for each of \"cd x\" and \"make\" was meant"),
-        ("file.write", "/srv//www", "perhaps \"/srv/www\" was meant"),
+        ("mcp", "*", "did you mean \"**\"?"),
+        ("network", "https://example.com/x", "did you mean \"example.com\"?"),
+        ("shell", "cd x && make", "write a separate rule for each of \"cd x\" and \"make\""),
+        ("file.write", "/srv//www", "did you mean \"/srv/www\"?"),
     ] {
         let grant = json!({"category": category, "pattern": pattern, "scope": "always"});
         let error = wire.error("permissions.grant", grant);
@@ -124,9 +124,9 @@ fn a_grant_that_can_match_nothing_is_refused_with_what_was_meant() {
         assert!(told.contains(said), "{told}");
     }
     let names = json!({"category": "shell", "pattern": "ls", "scope": "always", "chain": ["My Plugin"]});
-    assert!(wire.error("permissions.grant", names).to_string().contains("is no plugin name"));
+    assert!(wire.error("permissions.grant", names).to_string().contains("is not a plugin name"));
     let names = json!({"category": "shell", "pattern": "ls", "scope": "always", "tools": ["ba*"]});
-    assert!(wire.error("permissions.grant", names).to_string().contains("is no tool name"));
+    assert!(wire.error("permissions.grant", names).to_string().contains("is not a tool name"));
     assert_eq!(wire.result("permissions.list", json!({}))["grants"], json!([]));
 }
 
@@ -140,7 +140,7 @@ fn a_reply_with_a_pattern_that_can_match_nothing_is_refused_and_the_ask_waits() 
     let ask = person.notification("permissions.event")["result"]["request"].take();
     let reply = |pattern: &str| json!({"request_id": ask["request_id"], "action": "allow", "scope": "session", "pattern": pattern});
     let error = person.error("permissions.reply", reply("FOO=1 ls"));
-    assert!(error["code"] == -32602 && error.to_string().contains("was meant"), "{error}");
+    assert!(error["code"] == -32602 && error.to_string().contains("did you mean"), "{error}");
     person.result("permissions.reply", reply("ls"));
     assert_eq!(agent.answer(id)["result"]["is_error"], false);
 }

@@ -77,9 +77,9 @@ fn a_file_that_cannot_be_read_denies_in_its_project_alone() {
     let daemon = Setup::new().asking().file("p/.toold/config.toml", "[[permission.ruls]]\n").file("q/x", "").start();
     let mut inside = open(&daemon, "p");
     let (verdict, rule) = check(&mut inside, "ls");
-    assert!(verdict == "deny" && rule.contains("config.toml:1") && rule.contains("perhaps rules"), "{rule}");
+    assert!(verdict == "deny" && rule.contains("config.toml:1") && rule.contains("did you mean rules"), "{rule}");
     let status = inside.result("daemon.status", json!({}));
-    assert!(status["problems"][0].as_str().unwrap().contains("perhaps rules"), "{status}");
+    assert!(status["problems"][0].as_str().unwrap().contains("did you mean rules"), "{status}");
     assert_eq!(inside.call("plugins.trust", json!({"path": daemon.work().join("p")}))["error"]["code"], -32003);
     assert_eq!(check(&mut open(&daemon, "q"), "ls").0, "ask");
 }

@@ -79,7 +79,7 @@ export class ExecutionFailed extends RpcError {}
 /** A session, request or subscription that there is not; `kind` says which. */
 export class UnknownId extends RpcError {}
 
-/** A limit on calls is reached; nothing was run. */
+/** A limit on calls is reached; the call did not run. */
 export class Overloaded extends RpcError {}
 
 /** The call was cancelled. */

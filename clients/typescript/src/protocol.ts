@@ -3,10 +3,10 @@
 /** Where a process wrote. */
 export type Stream = "stdout" | "stderr";
 
-/** The form of a list of tools: the daemon's own, or what a provider's API takes. */
+/** The form of a list of tools: the daemon's own, or that of a provider's API. */
 export type Format = "native" | "anthropic" | "openai" | "openai_responses" | "gemini" | "mcp";
 
-/** In which order the calls of a batch run. Results always come in the order of the calls. */
+/** The order in which the calls of a batch run. Results always come in the order of the calls. */
 export type Strategy = "sequential" | "parallel" | "auto" | {
   batched: number;
 };
@@ -37,7 +37,7 @@ export type Block = {
   blob?: string;
 };
 
-/** What a need is about, and so which rules and grants can answer it. */
+/** The category of a permission: which rules and grants apply to it. */
 export type Category = "file.read" | "file.write" | "shell" | "network" | "mcp" | "agent" | "plugin";
 
 /** How long a grant holds, and for whom. */
@@ -57,13 +57,13 @@ export interface Source {
   path?: string;
 }
 
-/** Hints for frontends, as in MCP's tool annotations. Claims, not facts: no decision rests on them. */
+/** Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. */
 export interface Annotations {
   read_only: boolean;
   destructive: boolean;
   idempotent: boolean;
   open_world: boolean;
-  /** How calls go with clients that can come back for a result. */
+  /** Whether clients that can fetch results later get a task. */
   task?: "optional" | "required";
 }
 
@@ -88,7 +88,7 @@ export type Progress = {
 export type CallProgress = {
   /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
   call_id: string;
-  /** From 0, without gaps, as produced. */
+  /** Counts from 0 in the order of production, without gaps. */
   seq: number;
   /** How many notifications before this one a slow reader has lost. */
   dropped?: number;
@@ -98,7 +98,7 @@ export type CallProgress = {
 export interface Tool {
   /** A name of a tool: `[a-z][a-z0-9_]*`, at most 64 characters. */
   name: string;
-  /** For people; a mounted server's own name where that does not fit `ToolName`. */
+  /** For people; a mounted server's own name where that is not a valid tool name. */
   label: string;
   description: string;
   /** A JSON Schema of draft 2020-12; its root is an object schema. */
@@ -113,38 +113,38 @@ export interface Tool {
   cacheable: boolean;
   /** The tool's own time limit. */
   timeout_ms?: number;
-  /** Hints for frontends, as in MCP's tool annotations. Claims, not facts: no decision rests on them. */
+  /** Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. */
   annotations: Annotations;
   version?: string;
 }
 
-/** What a call gave. */
+/** The result of a call. */
 export interface ToolResult {
   /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
   call_id: string;
   /** For the model. */
   content: Block[];
-  /** The tool ran and has bad news; the content says which. */
+  /** The tool failed; the content says why. */
   is_error: boolean;
   /** For frontends and the audit log, not for the model. */
   metadata: Record<string, unknown>;
-  /** What fits the tool's `output_schema`. */
+  /** A value that matches the tool's `output_schema`. */
   structured?: unknown;
-  /** From the tool's start to its end; waiting for people and for lanes is not in it. */
+  /** From the start of the tool to its end, without waiting for people or lanes. */
   duration_ms: number;
   cached: boolean;
 }
 
-/** A prompt for a person. */
+/** A request for permission that a person answers. */
 export interface Ask {
   request_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
   /** The call that asked first. */
   call_id: string;
-  /** All the calls that wait for this answer. */
+  /** All calls that wait for this answer. */
   call_ids: string[];
-  /** What a need is about, and so which rules and grants can answer it. */
+  /** The category of a permission: which rules and grants apply to it. */
   category: Category;
   /** A resolved path, one simple command, a host and port, or a name. */
   target: string;
@@ -157,9 +157,9 @@ export interface Ask {
   command?: string;
   /** A unified diff of what would be written. */
   diff?: string;
-  /** The plugins between the caller and the need, the outermost first. */
+  /** The plugins that the call passes through, the outermost first. */
   chain?: string[];
-  /** From narrow to wide; each matches the target, and no more than it shows. */
+  /** From narrow to wide; each matches the target, and nothing beyond what it shows. */
   suggestions: Suggestion[];
   /** RFC 3339, UTC. */
   asked_at: string;
@@ -175,13 +175,13 @@ export interface Answerer {
   connection: number;
 }
 
-/** What a person can say to an ask, and what a rule or a grant says. */
+/** The action of a reply to an ask, of a rule or of a grant. */
 export type Action = "allow" | "deny";
 
 /** An item of `permissions.subscribe`. */
 export type PermissionEvent = {
   type: "asked";
-  /** A prompt for a person. */
+  /** A request for permission that a person answers. */
   request: Ask;
 } | {
   type: "resolved";
@@ -194,13 +194,13 @@ export type PermissionEvent = {
 };
 
 export interface QuestionOption {
-  /** What an answer names; unique in its question. */
+  /** The id that an answer names; unique within its question. */
   id: string;
   label: string;
   description?: string;
 }
 
-/** A question that waits for a person. */
+/** A question that waits for an answer. */
 export interface Question {
   request_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
@@ -208,18 +208,18 @@ export interface Question {
   /** The call that asks. */
   call_id: string;
   question: string;
-  /** None when only a text can answer. */
+  /** Empty when only free text can answer. */
   options: QuestionOption[];
   /** Whether more than one option can be chosen. */
   multiple: boolean;
-  /** Whether a text of one's own is an answer. */
+  /** Whether free text is an answer. */
   allow_other: boolean;
   /**
-   * A JSON Schema of an object: a form to fill in. `content` answers it, or a text that is such an object
-   * or, of a form of one field, that field's value.
+   * The JSON Schema of an object: a form to fill in. The answer is `content`, or a text that is such an object
+   * or, for a form with one field, the value of that field.
    */
   schema?: unknown;
-  /** What the tool calls a form, for clients that are asked several things at once. */
+  /** The tool's name for a form, for clients that are asked several things at once. */
   key?: string;
   /** RFC 3339, UTC. */
   asked_at: string;
@@ -230,7 +230,7 @@ export interface Question {
 /** An item of `questions.subscribe`. */
 export type QuestionEvent = {
   type: "asked";
-  /** A question that waits for a person. */
+  /** A question that waits for an answer. */
   request: Question;
 } | {
   type: "resolved";
@@ -245,10 +245,10 @@ export type Mode = "default" | "plan" | "accept_edits" | "yolo";
 
 /** A rule of a configuration file. */
 export interface Rule {
-  /** What a need is about, and so which rules and grants can answer it. */
+  /** The category of a permission: which rules and grants apply to it. */
   category: Category;
   pattern: string;
-  /** What the permission engine says to a need. */
+  /** The decision of the permission engine. */
   action: "allow" | "ask" | "deny";
   tools?: string[];
   cwd?: string;
@@ -259,10 +259,10 @@ export interface Rule {
 /** A remembered permission. */
 export interface Grant {
   id: string;
-  /** What a need is about, and so which rules and grants can answer it. */
+  /** The category of a permission: which rules and grants apply to it. */
   category: Category;
   pattern: string;
-  /** What a person can say to an ask, and what a rule or a grant says. */
+  /** The action of a reply to an ask, of a rule or of a grant. */
   action: Action;
   /** How long a grant holds, and for whom. */
   scope: Scope;
@@ -292,14 +292,14 @@ export interface PluginError {
 export interface Plugin {
   name: string;
   path: string;
-  /** The project whose sessions alone see it; absent for those that all see. */
+  /** The only project whose sessions see it; absent when all sessions do. */
   project?: string;
-  /** It ships with the daemon, and is off unless enabled. */
+  /** It ships with the daemon and is disabled until you enable it. */
   bundled?: boolean;
   status: "loaded" | "disabled" | "failed" | "untrusted" | "shadowed";
   version?: string;
   description?: string;
-  /** The tools that it serves now; of a failed plugin, those of its last good version. */
+  /** The tools that it serves now; for a failed plugin, those of its last good version. */
   tools: string[];
   /** Why a plugin did not load. */
   error?: PluginError;
@@ -313,13 +313,13 @@ export interface PluginList {
   plugins: Plugin[];
 }
 
-/** A server whose tools everybody shares. */
+/** A mounted server; all clients share its tools. */
 export interface McpServer {
   name: string;
-  /** Whose sessions see it; all when absent. */
+  /** The project whose sessions see it; all sessions when absent. */
   project?: string;
   state: "starting" | "running" | "disabled" | "stopped" | "failed";
-  /** `stdio`, `socket`, `http`, or `none` when its configuration names no way. */
+  /** `stdio`, `socket`, `http`, or `none` when its configuration names no transport. */
   transport: string;
   pid?: number;
   /** RFC 3339, UTC: since when it runs. */
@@ -327,21 +327,21 @@ export interface McpServer {
   uptime_s?: number;
   /** The revision of MCP that it speaks. */
   protocol?: string;
-  /** Its tools as they are called here. A server that does not run keeps those that were known last. */
+  /** Its tools under their names here. A server that does not run keeps its last known tools. */
   tools: string[];
-  /** What was left out of its list, and why. */
+  /** Tools that were left out of its list, and why. */
   problems: string[];
-  /** Why it does not run. */
+  /** Why it is not running. */
   error?: string;
-  /** How long calls are refused at once; 0 when the next one tries to start it. */
+  /** For how long calls are refused immediately; 0 when the next call tries to start it. */
   retry_ms?: number;
-  /** Calls that have ended, and those of them that ended badly. */
+  /** Calls that have ended, and how many of them failed. */
   calls: number;
   bad_calls: number;
-  /** Calls that it works on now. */
+  /** Calls that it is running now. */
   running: number;
   starts: number;
-  /** The last lines that it wrote on stderr or sent to be logged. */
+  /** The last lines that it wrote to stderr or sent as log messages. */
   stderr: string[];
 }
 
@@ -360,9 +360,9 @@ export interface CallInfo {
   state: "running" | "finished";
   /** RFC 3339, UTC. */
   started_at: string;
-  /** What it wrote so far, its middle cut out when it is long. */
+  /** Its output so far; the middle is cut out when it is long. */
   output?: string;
-  /** What a call gave. */
+  /** The result of a call. */
   result?: ToolResult;
   /** A JSON-RPC error object. */
   error?: unknown;
@@ -407,7 +407,7 @@ export interface AuditEntry {
   client?: string;
   /** The number of the connection, new at each start of the daemon. */
   connection: number;
-  /** What was decided of each thing that the call needed leave for, in order. */
+  /** The decision about each permission that the call needed, in order. */
   decisions: {
     category: string;
     target: string;
@@ -434,7 +434,7 @@ export interface Command {
 
 /** An item of `events.subscribe`. */
 export type Event = {
-  /** Grows by one with every event of the daemon, those that a filter leaves out too. */
+  /** Grows by one with every event of the daemon, including those that a filter leaves out. */
   seq: number;
   /** New at each start of the daemon. */
   epoch: string;
@@ -465,7 +465,7 @@ export type Event = {
   call_id: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
-  /** What a running call tells. */
+  /** Progress of a running call. */
   progress: Progress;
 } | {
   kind: "call.finished";
@@ -482,7 +482,7 @@ export type Event = {
   kind: "permission.asked";
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
-  /** A prompt for a person. */
+  /** A request for permission that a person answers. */
   request: Ask;
 } | {
   kind: "permission.resolved";
@@ -500,7 +500,7 @@ export type Event = {
   kind: "question.asked";
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
-  /** A question that waits for a person. */
+  /** A question that waits for an answer. */
   request: Question;
 } | {
   kind: "question.answered";
@@ -534,9 +534,9 @@ export type Event = {
 } | {
   kind: "config.changed";
   file: string;
-  /** Whose it is; absent for the user's own. */
+  /** The project that it belongs to; absent for the user's own. */
   project?: string;
-  /** What is wrong with it, in words for people. While there is anything, what was read before stays in force. */
+  /** Problems with it, as sentences for the user. While there are any, the previous configuration stays active. */
   problems?: string[];
 } | {
   kind: "session.opened";
@@ -557,13 +557,13 @@ export type Event = {
   kind: "todo.changed";
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
-  /** The whole list, in the order of its author. */
+  /** The whole list, in its author's order. */
   items: Array<{
-    /** What is to be done, such as `Run the tests`. */
+    /** The task, such as `Run the tests`. */
     content: string;
     status: "pending" | "in_progress" | "completed" | "cancelled";
     priority?: "low" | "medium" | "high" | null;
-    /** The same while it is being done, such as `Running the tests`. */
+    /** The task while it is in progress, such as `Running the tests`. */
     active_form?: string;
   }>;
 } | {
@@ -577,7 +577,7 @@ export type Event = {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id: string;
   shell_id: string;
-  /** How it ended, in words. */
+  /** How it ended, as text. */
   status: string;
   exit_code?: number;
 } | {
@@ -608,13 +608,13 @@ export type Event = {
   content: string;
 } | {
   kind: "lagged";
-  /** How many; absent when it cannot be told. */
+  /** How many; absent when that is unknown. */
   missed?: number;
 });
 
 /**
- * Whether its tools may work in the folder. Absent for clients of protocol 1, some of which read no member that they
- * do not know.
+ * Whether its tools may work in the folder. Absent for clients of protocol 1, some of which reject unknown
+ * members.
  */
 export type Workspace = "open" | "pending" | "none";
 
@@ -627,8 +627,8 @@ export interface Session {
   /** Whether the session was there before. */
   resumed: boolean;
   /**
-   * Whether its tools may work in the folder. Absent for clients of protocol 1, some of which read no member that they
-   * do not know.
+   * Whether its tools may work in the folder. Absent for clients of protocol 1, some of which reject unknown
+   * members.
    */
   workspace?: Workspace;
   /** Names in `env` that this client may not set; they have no effect. Absent for clients of protocol 1. */
@@ -642,9 +642,9 @@ export interface Session {
 
 /** Answer of `session.share`. */
 export interface SharedSession {
-  /** What `session.open` takes as `session_id`, once. It does not open a session in the mode `yolo`. */
+  /** The code: `session.open` takes it once as `session_id`. It does not open a session in the mode `yolo`. */
   code: string;
-  /** The code is good for so many seconds. */
+  /** For how many seconds the code is valid. */
   expires_in: number;
 }
 
@@ -653,7 +653,7 @@ export interface WorkspaceInfo {
   path: string;
   /** How a person chose a workspace. */
   source: "config" | "allowed" | "opened" | "client";
-  /** The client that it is open to; absent when it is open to all. */
+  /** The client that may use it; absent when all may. */
   client?: string;
   /** When a person chose it: RFC 3339, UTC. */
   at?: string;
@@ -665,10 +665,10 @@ export interface WorkspaceList {
   workspaces: WorkspaceInfo[];
 }
 
-/** Something that version 0.1 allowed and that is asked for, ignored or worth a review now. */
+/** Something that version 0.1 allowed, and that this version asks about, ignores or suggests to review. */
 export interface UpgradeChange {
   kind: "rule" | "grant" | "environment" | "workspace" | "join";
-  /** The rule, grant, variable, folder or session, and where it stands. */
+  /** The rule, grant, variable, folder or session, and its location. */
   subject: string;
   /** How it is treated now. */
   now: string;
@@ -683,7 +683,7 @@ export interface DaemonStatus {
   protocol: number;
   /** New at each start. */
   epoch: string;
-  /** The same at each start: what it is known by to daemons that mount each other. */
+  /** The same at each start: the name by which daemons that mount each other know it. */
   instance?: string;
   uptime_s: number;
   /** Absent when the daemon serves its parent on stdio alone. */
@@ -695,12 +695,12 @@ export interface DaemonStatus {
   /** The configuration file that was read, if there was one. */
   config?: string;
   plugin_dirs: string[];
-  /** What confines the programs that tools run, such as `read-only, no network`; absent when nothing does. */
+  /** How the programs that tools run are confined, such as `read-only, no network`; absent when they are not. */
   sandbox?: string;
-  /** What a trial of the sandbox mode `guard` gave; absent when programs are confined already, and where there is none. */
+  /** The result of a trial of the sandbox mode `guard`; absent when programs are confined already or no trial was made. */
   guard?: {
     works: boolean;
-    /** Why it does not, in words for people. */
+    /** Why it does not work, as a sentence for the user. */
     problem?: string;
   };
   sessions: number;
@@ -715,34 +715,34 @@ export interface DaemonStatus {
     /** Finished ones by outcome. */
     outcomes: Record<string, number>;
   };
-  /** What waits, and where. */
+  /** Waiting calls and messages, by what they wait for. */
   queues: {
-    /** Calls that are in their tools. */
+    /** Calls whose tool is running. */
     running: number;
     /** Calls that wait for the lane of their session. */
     waiting_for_lane: number;
-    /** Calls that wait for their turn in a plugin, or for an identical call that runs already. */
+    /** Calls that wait for their turn in a plugin or for an identical call that is running. */
     waiting_for_place: number;
-    /** Calls that wait for a person: for leave, or for an answer. */
+    /** Calls that wait for permission or for the answer to a question. */
     waiting_for_person: number;
-    /** Notifications that wait until their clients read them. */
+    /** Notifications that clients have not read yet. */
     outboxes: {
       /** Of all connections. */
       messages: number;
-      /** Of the connection with the most. */
+      /** Of the connection that has the most. */
       most: number;
-      /** Of each at most; progress beyond is dropped, and subscriptions wait. */
+      /** The limit of each connection; beyond it progress is dropped and subscriptions wait. */
       capacity: number;
       /** Connections that are at `capacity`. */
       full: number;
       /** Of all connections, in notifications of 4 KiB and more. Of each at most 1 MiB, or one notification that is longer. */
       long_bytes: number;
     };
-    /** Events, and who hears them. */
+    /** Events and their subscribers. */
     events: {
       /** Since the start. */
       emitted: number;
-      /** Those that listen, within the daemon and without. */
+      /** Subscribers inside and outside of the daemon. */
       subscribers: number;
       /** How many events the slowest of them is behind. */
       lag: number;
@@ -756,9 +756,9 @@ export interface DaemonStatus {
     tool: string;
     /** Calls that ended. */
     calls: number;
-    /** Those of them with another outcome than `ok`. */
+    /** Calls with another outcome than `ok`. */
     errors: number;
-    /** Those that ran; the others were refused, or answered from the cache. */
+    /** Calls that ran; the others were refused or answered from the cache. */
     runs: number;
     /** Half of the runs took no longer than so many microseconds, to one part in sixteen. 0 when there were none. */
     p50_us: number;
@@ -772,46 +772,46 @@ export interface DaemonStatus {
     failed: number;
     other: number;
   };
-  /** The machines that plugins run in. */
+  /** The Lua states that plugins run in. */
   lua: {
     machines: number;
-    /** What scripts have allocated in them, as of the end of the last call in each. */
+    /** Memory that scripts have allocated in them, measured at the end of the last call in each. */
     memory_bytes: number;
   };
-  /** Resident memory of the process; absent where the system does not tell. */
+  /** Resident memory of the process; absent where the system does not report it. */
   memory_bytes?: number;
-  /** The memory that is set aside for parsed messages. */
+  /** The memory that is reserved for parsed messages. */
   message_memory: {
     taken_bytes: number;
     limit_bytes: number;
     /**
-     * Answers of more than 64 KiB that clients have not read yet. Beyond 256 MiB requests in flight are answered only to
-     * clients that read.
+     * Bytes of answers over 64 KiB that clients have not read yet. Beyond 256 MiB, only clients that read get answers to
+     * requests in flight.
      */
     unread_bytes: number;
   };
-  /** Open file descriptors; absent where the system does not tell. */
+  /** Open file descriptors; absent where the system does not report it. */
   open_files?: number;
-  /** How many there may be; absent where the system sets no limit. */
+  /** The limit on open files; absent where the system sets none. */
   open_files_limit?: number;
-  /** What works less well than it should, in words for people. */
+  /** Problems with the daemon and its environment, as sentences for the user. */
   problems?: string[];
-  /** What is stored, and what is lost. */
+  /** The state of the database. */
   store?: {
-    /** Whether the database takes anything. One that has no room for the moment does. */
+    /** Whether the database accepts writes. It does while it is only temporarily out of space. */
     takes_writes: boolean;
-    /** What is read from it may not be all that was written. */
+    /** The database is damaged: reads may not return everything that was written. */
     damaged: boolean;
-    /** What people refused may be lost, so everything is asked about. */
+    /** Refusals of the user may be lost, so the daemon asks about everything. */
     refusals_lost: boolean;
     /** Rows of the audit log that could not be written since the start. */
     audit_rows_lost: number;
-    /** What is wrong and what to do, in words for people; also among the `problems` of all. */
+    /** Problems and how to fix them, as sentences for the user; also in the `problems` of the status. */
     problems?: string[];
   };
 }
 
-/** What a frontend can do for the daemon beside lending tools. */
+/** What a frontend can do for the daemon besides providing tools. */
 export type Role = "agent" | "compact" | "question";
 
 export interface ProvidedTool {
@@ -824,18 +824,18 @@ export interface ProvidedTool {
   parallelizable?: boolean;
   label?: string;
   timeout_ms?: number;
-  /** Hints for frontends, as in MCP's tool annotations. Claims, not facts: no decision rests on them. */
+  /** Hints for frontends, as in MCP's tool annotations. They are claims, not facts: no decision depends on them. */
   annotations?: {
     read_only?: boolean;
     destructive?: boolean;
     idempotent?: boolean;
     open_world?: boolean;
-    /** How calls go with clients that can come back for a result. */
+    /** Whether clients that can fetch results later get a task. */
     task?: "optional" | "required";
   };
 }
 
-/** What a lent tool gives: a text, or more. */
+/** The result of a provided tool: a text, or more. */
 export type ProvidedResult = string | {
   content: string | Block[];
   is_error?: boolean;
@@ -862,9 +862,9 @@ export type InvocationItem = {
 
 /** Params of `audit.query`. */
 export interface AuditQueryParams {
-  /** Calls that began then or later: RFC 3339, or how long ago, such as `15m` or `2h 30m`. */
+  /** Calls that began at this time or later: RFC 3339, or how long ago, such as `15m` or `2h 30m`. */
   since?: string;
-  /** Entries behind this `id`, the first of them; else the last ones are given. */
+  /** The first entries after this `id`; when absent, the last entries. */
   after?: number;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -872,15 +872,15 @@ export interface AuditQueryParams {
   tool?: string;
   /** How a call ended. */
   outcome?: Outcome;
-  /** At most so many entries; 100 when absent, 1,000 at most. */
+  /** The maximum number of entries; 100 when absent, at most 1,000. */
   limit?: number;
 }
 
 /** Answer of `audit.query`. */
 export interface AuditQueryResult {
-  /** By `id`, which is the order in which the calls ended. */
+  /** Sorted by `id`, which is the order in which the calls ended. */
   entries: AuditEntry[];
-  /** Whether there are more that fit: earlier ones, or with `after` later ones. */
+  /** Whether more entries match: earlier ones, or later ones with `after`. */
   more: boolean;
   /** How many calls of that time are missing, because they could not be written in time. */
   lost: number;
@@ -893,7 +893,7 @@ export interface BuffersClearParams {
 
 /** Answer of `buffers.clear`. */
 export interface BuffersClearResult {
-  /** False when this connection had laid nothing over the file. */
+  /** False when this connection had set no text for the file. */
   cleared: boolean;
 }
 
@@ -907,27 +907,27 @@ export interface BuffersSetParams {
 
 /** Answer of `cache.clear`. */
 export interface CacheClearResult {
-  /** How many results there were. */
+  /** How many results were removed. */
   cleared: number;
 }
 
 /** Answer of `cache.stats`. Counts are since the daemon's start. */
 export interface CacheStatsResult {
-  /** Calls that were given a result that was there. */
+  /** Calls that were answered from the cache. */
   hits: number;
   /** Calls of cacheable tools that ran. */
   misses: number;
-  /** Calls that were given the result of an identical one that was in flight. */
+  /** Calls that shared the result of an identical call in flight. */
   shared: number;
-  /** Results that had to go to make room. */
+  /** Results that were evicted to make room. */
   evictions: number;
-  /** Results that are there. */
+  /** Results in the cache. */
   entries: number;
-  /** Bytes that they take, about. */
+  /** Their approximate size in bytes. */
   size: number;
-  /** Bytes that they may take. */
+  /** The limit on their size in bytes. */
   capacity: number;
-  /** Hits in relation to hits and misses; 0 before the first. */
+  /** Hits divided by hits and misses; 0 before the first call. */
   hit_rate: number;
 }
 
@@ -945,7 +945,7 @@ export interface CallsListParams {
   session_id?: string;
 }
 
-/** Answer of `calls.list`: what is in flight in the session, and detached calls that ended not long ago. */
+/** Answer of `calls.list`: the session's calls in flight, and detached calls that ended recently. */
 export interface CallsListResult {
   /** The oldest first. */
   calls: CallInfo[];
@@ -959,67 +959,67 @@ export interface CommandsListResult {
 /** Params of `commands.run`. */
 export interface CommandsRunParams {
   name: string;
-  /** What stands behind the command. */
+  /** The text after the command. */
   input?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
   progress?: boolean;
 }
 
-/** Answer of `daemon.config`: what is in force, and where it comes from. */
+/** Answer of `daemon.config`: the active configuration, and where it comes from. */
 export interface DaemonConfigResult {
-  /** The user's configuration file, whether or not it is there. */
+  /** The user's configuration file, whether or not it exists. */
   file: string;
-  /** Every key, in the order of the schema; what is secret by its name is left out. */
+  /** Every key, in the order of the schema; keys with secret-sounding names are left out. */
   entries: {
-    /** As `limits.calls` or `permission.rules[0]`. */
+    /** Such as `limits.calls` or `permission.rules[0]`. */
     key: string;
     value: unknown;
-    /** `default`, a file with the line, a variable of the environment, or a flag. */
+    /** `default`, a file with the line, an environment variable, or a flag. */
     origin: string;
   }[];
   /** The project of the caller's session, when it has a configuration. */
   project?: {
     file: string;
-    /** Whether a person trusts the file as it is now. What it denies and asks counts in any case. */
+    /** Whether a person trusts the file as it is now. Its rules that deny or ask count in any case. */
     trusted: boolean;
     entries: {
-      /** As `limits.calls` or `permission.rules[0]`. */
+      /** Such as `limits.calls` or `permission.rules[0]`. */
       key: string;
       value: unknown;
-      /** `default`, a file with the line, a variable of the environment, or a flag. */
+      /** `default`, a file with the line, an environment variable, or a flag. */
       origin: string;
     }[];
     problems?: string[];
   };
   /**
-   * What is wrong with the user's file, in words for people. While there is anything, what was read before stays in
-   * force.
+   * Problems with the user's file, as sentences for the user. While there are any, the previous configuration stays
+   * active.
    */
   problems?: string[];
 }
 
 /** Answer of `daemon.metrics`. */
 export interface DaemonMetricsResult {
-  /** What `text` is, for an HTTP header. */
+  /** The media type of `text`, for an HTTP header. */
   content_type: string;
   text: string;
 }
 
 /** Answer of `daemon.reload`. */
 export interface DaemonReloadResult {
-  /** Whether the file as it is now is in force. */
+  /** Whether the current file is active. */
   applied: boolean;
   problems?: string[];
-  /** Keys that changed and count only once the daemon is restarted. */
+  /** Keys that changed and take effect only after a restart of the daemon. */
   needs_restart?: string[];
 }
 
 /** Params of `daemon.restart`. */
 export interface DaemonRestartParams {
-  /** The program that serves from then on, as an absolute path; the daemon's own by default, as it is on disk now. */
+  /** The absolute path of the program of the new daemon; by default the daemon's own program as it is on disk now. */
   program?: string;
-  /** Wait until no call and no command in the background runs. */
+  /** Wait until no call and no background command runs. */
   when_idle?: boolean;
   /** How long to wait for that; 600,000 by default, at most 86,400,000. */
   timeout_ms?: number;
@@ -1050,11 +1050,11 @@ export interface DaemonShutdownParams {
 export interface EventsSubscribeParams {
   /** Names of kinds, as in `kind`; absent for all. */
   kinds?: string[];
-  /** Only what belongs to this session, and what belongs to none. */
+  /** Only events of this session, and events of no session. */
   session_id?: string;
-  /** Replay what the ring still holds after this `seq`. */
+  /** Replay the buffered events after this `seq`. */
   since?: number;
-  /** The epoch that `since` belongs to; with another one everything that is held is replayed. */
+  /** The epoch that `since` belongs to; if it is another one, all buffered events are replayed. */
   epoch?: string;
 }
 
@@ -1067,7 +1067,7 @@ export interface EventsUnsubscribeParams {
 export interface FilesHistoryParams {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
-  /** Those of every session, ended ones too; for people only. */
+  /** The changes of every session, including ended ones; for people only. */
   all?: boolean;
 }
 
@@ -1085,7 +1085,7 @@ export interface FilesHistoryResult {
     at: string;
     /** The change made the file. */
     created: boolean;
-    /** It was taken back. */
+    /** The change was undone. */
     undone: boolean;
   }[];
 }
@@ -1097,9 +1097,9 @@ export interface FilesUndoParams {
   path?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
-  /** Whatever session made the change, ended ones too. */
+  /** Include changes of every session, including ended ones. */
   all?: boolean;
-  /** Only say what would be done. */
+  /** Only report what would be done. */
   dry_run?: boolean;
 }
 
@@ -1124,7 +1124,7 @@ export interface HooksListResult {
     /** `sync` or `async`. */
     mode: string;
     timeout_ms: number;
-    /** What happens when the hook fails: `open` lets the call go on, `closed` ends it. */
+    /** How a failure of the hook counts: `open` lets the call continue, `closed` ends it. */
     fail: string;
   }[];
 }
@@ -1138,15 +1138,15 @@ export interface HooksRunParams {
   session_id?: string;
 }
 
-/** Answer of `hooks.run`: what all hooks together say. */
+/** Answer of `hooks.run`: the combined answer of all hooks. */
 export interface HooksRunResult {
   decision: "deny" | "modify" | "allow";
   reason?: string;
   /** The message after all hooks; absent when none changed it. */
   modified_message?: unknown;
-  /** What hooks add to the system prompt, one under another. */
+  /** Text that hooks add to the system prompt, one below another. */
   system_prompt_append?: string;
-  /** Hooks that failed and were passed over. */
+  /** Hooks that failed and were skipped. */
   failed?: string[];
 }
 
@@ -1164,7 +1164,7 @@ export interface MemoriesListParams {
 /** Answer of `memories.list`: the session's own, its project's, the user's; the oldest first in each. */
 export interface MemoriesListResult {
   memories: {
-    /** What `forget` takes. */
+    /** The id that `forget` takes. */
     memory_id: string;
     /** `session`, `project` or `global`. */
     scope: string;
@@ -1177,59 +1177,59 @@ export interface MemoriesListResult {
 
 /** Params of `permissions.check`. */
 export interface PermissionsCheckParams {
-  /** What a need is about, and so which rules and grants can answer it. */
+  /** The category of a permission: which rules and grants apply to it. */
   category: Category;
   target: string;
   cwd?: string;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
-  /** The tool that would need it, for rules that name tools. */
+  /** The tool that would ask, for rules that name tools. */
   tool?: string;
-  /** Of a command line: tell how it was read, too. */
+  /** For a command line: also explain how it was parsed. */
   explain?: boolean;
 }
 
 /** Answer of `permissions.check`: what would happen, and why. */
 export interface PermissionsCheckResult {
-  /** What the permission engine says to a need. */
+  /** The decision of the permission engine. */
   verdict: "allow" | "ask" | "deny";
-  /** The rule that decided, in words that name where it stands. */
+  /** The rule that decided, with its location. */
   rule: string;
-  /** The parts that were judged, when the target is more than one (a command line). */
+  /** The parts that were checked, when the target has several (a command line). */
   parts?: Array<{
-    /** What a need is about, and so which rules and grants can answer it. */
+    /** The category of a permission: which rules and grants apply to it. */
     category: Category;
     target: string;
-    /** What the permission engine says to a need. */
+    /** The decision of the permission engine. */
     verdict: "allow" | "ask" | "deny";
     rule: string;
   }>;
-  /** How a command line was read, in its order; only when `explain` asks for it. */
+  /** How a command line was parsed, in its order; only with `explain`. */
   commands?: Array<{
     /** As it was understood; absent for a redirect. */
     command?: string;
-    /** What is known of the program; absent for a program that toold does not know. */
+    /** The known program; absent for a program that toold does not know. */
     known?: {
       /** The program, with its subcommand. */
       name: string;
       /** The version of the program that the entry was written for. */
       version: string;
     };
-    /** The words that mean something to the program, and what. */
+    /** The words that the program interprets, and their meaning. */
     words?: {
       text: string;
       meaning: string;
     }[];
-    /** Why it is not certain what the command does. No pattern with a wildcard covers it then. */
+    /** Why the effect of the command is not certain. No pattern with a wildcard matches it then. */
     unsure?: string;
-    /** It changes nothing outside of its own process. */
+    /** The command changes nothing outside of its own process. */
     reads_only: boolean;
     /** The command's own permission first, then those for the files that it names. */
     parts: Array<{
-      /** What a need is about, and so which rules and grants can answer it. */
+      /** The category of a permission: which rules and grants apply to it. */
       category: Category;
       target: string;
-      /** What the permission engine says to a need. */
+      /** The decision of the permission engine. */
       verdict: "allow" | "ask" | "deny";
       rule: string;
     }>;
@@ -1238,22 +1238,22 @@ export interface PermissionsCheckResult {
 
 /** Params of `permissions.grant`. */
 export interface PermissionsGrantParams {
-  /** What a need is about, and so which rules and grants can answer it. */
+  /** The category of a permission: which rules and grants apply to it. */
   category: Category;
   pattern: string;
   /** `session`, `project` or `always`. */
   scope: Scope;
-  /** What a person can say to an ask, and what a rule or a grant says. */
+  /** The action of a reply to an ask, of a rule or of a grant. */
   action?: Action;
   /** Only for these tools; absent for all. */
   tools?: string[];
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
-  /** The folder whose project is meant; the session's when absent. */
+  /** A folder of the project; that of the session when absent. */
   cwd?: string;
-  /** The plugins between the caller and the need; absent for calls that no plugin makes. */
+  /** The plugins that the call passes through; absent for calls that no plugin makes. */
   chain?: string[];
-  /** How long the grant lives, in seconds. */
+  /** For how long the grant is valid, in seconds. */
   expires_in?: number;
 }
 
@@ -1263,7 +1263,7 @@ export interface PermissionsListResult {
   mode: Mode;
   rules: Rule[];
   grants: Grant[];
-  /** Rules that could not be read; while there are any, what they might say is denied. */
+  /** Rules that are invalid; while there are any, everything that they might deny is denied. */
   broken?: string[];
 }
 
@@ -1276,15 +1276,15 @@ export interface PermissionsPendingResult {
 /** Params of `permissions.reply`. */
 export interface PermissionsReplyParams {
   request_id: string;
-  /** What a person can say to an ask, and what a rule or a grant says. */
+  /** The action of a reply to an ask, of a rule or of a grant. */
   action: Action;
   /** `once` when absent. */
   scope?: Scope | null;
-  /** One of the ask's suggestions, or exactly its target, which is the default. */
+  /** One of the suggestions of the ask, or exactly its target, which is the default. */
   pattern?: string;
-  /** For the model: why not, or what to do instead. */
+  /** For the model: why it is denied, or what to do instead. */
   message?: string;
-  /** How long the grant lives, in seconds. */
+  /** For how long the grant is valid, in seconds. */
   expires_in?: number;
 }
 
@@ -1303,7 +1303,7 @@ export interface PermissionsSetModeParams {
 
 /** Params of `permissions.subscribe`. */
 export interface PermissionsSubscribeParams {
-  /** Only this session's; absent for all that the subscriber may see. */
+  /** Only prompts of this session; absent for all that the subscriber may see. */
   session_id?: string;
 }
 
@@ -1324,7 +1324,7 @@ export interface PluginsEnableParams {
 
 /** Params of `plugins.list`. */
 export interface PluginsListParams {
-  /** The bundled plugins that are off, too. */
+  /** Include the bundled plugins that are disabled. */
   all?: boolean;
 }
 
@@ -1336,9 +1336,9 @@ export interface PluginsLogsParams {
 
 /** Answer of `plugins.logs`. */
 export interface PluginsLogsResult {
-  /** Of kinds `log`, `notice`, `message` and `plugin.*`, as far as they are still held; the oldest first. */
+  /** Events of the kinds `log`, `notice`, `message` and `plugin.*` that are still buffered; the oldest first. */
   events: Event[];
-  /** The newest event of any kind: what comes after it comes by `events.subscribe {since}`. */
+  /** The newest event of any kind; `events.subscribe {since}` continues after it. */
   seq: number;
   epoch: string;
 }
@@ -1356,7 +1356,7 @@ export interface PluginsShowParams {
 /** Answer of `plugins.show`. */
 export interface PluginsShowResult {
   plugin: Plugin;
-  /** What serves now. */
+  /** The registrations that serve now. */
   tools: Tool[];
   hooks: {
     name: string;
@@ -1369,7 +1369,7 @@ export interface PluginsShowResult {
     /** `sync` or `async`. */
     mode: string;
     timeout_ms: number;
-    /** What happens when the hook fails: `open` lets the call go on, `closed` ends it. */
+    /** How a failure of the hook counts: `open` lets the call continue, `closed` ends it. */
     fail: string;
   }[];
   commands: Command[];
@@ -1379,20 +1379,20 @@ export interface PluginsShowResult {
   resources: string[];
   /** Names. */
   prompts: string[];
-  /** What its manifest holds it to; absent when it holds it to nothing. */
+  /** The limits of its manifest; absent when it sets none. */
   capabilities?: string[];
-  /** Its files as they lie there now. */
+  /** Its files as they are on disk now. */
   files: {
     path: string;
     bytes: number;
   }[];
-  /** Who trusted which content of a project's plugin; absent when nobody did, and for all other plugins. */
+  /** Who trusted which content of a project's plugin; absent when nobody did, and for plugins outside of projects. */
   trusted?: {
-    /** What the person's client calls itself. */
+    /** The name of the person's client. */
     client?: string;
     /** RFC 3339, UTC. */
     at: string;
-    /** Of the content as it was then. */
+    /** The digest of the content at that time. */
     digest: string;
   };
 }
@@ -1401,9 +1401,9 @@ export interface PluginsShowResult {
 export interface PluginsTrustParams {
   /** A folder in a project for all of the project, its `.toold/config.toml`, or a plugin's file or folder. Absolute. */
   path: string;
-  /** Only tell what is there; nothing is trusted. */
+  /** Only report what is there; nothing is trusted. */
   preview?: boolean;
-  /** The digests that were looked at, by path: where another content lies there now, nothing is trusted. */
+  /** The digests that were reviewed, by path: if the content of any path has changed, nothing is trusted. */
   expect?: Record<string, string>;
 }
 
@@ -1415,31 +1415,31 @@ export interface PluginsTrustResult {
     kind: "config" | "plugin";
     /** The configuration file, or the plugin's file or folder. */
     path: string;
-    /** Over all files of it and their names, in hexadecimal digits (BLAKE3). */
+    /** The BLAKE3 digest of all its files and their names, in hexadecimal digits. */
     digest: string;
     /** Whether exactly this content is trusted. */
     trusted: boolean;
-    /** Who trusted what lay there last. */
+    /** Who trusted its content last. */
     last?: {
-      /** What the person's client calls itself. */
+      /** The name of the person's client. */
       client?: string;
       /** RFC 3339, UTC. */
       at: string;
-      /** Of the content as it was then. */
+      /** The digest of the content at that time. */
       digest: string;
     };
     files: {
       path: string;
       bytes: number;
     }[];
-    /** Of a configuration: the rules that allow something, which count only once they are trusted. */
+    /** For a configuration: its rules that allow something; they count only once they are trusted. */
     allows?: Rule[];
-    /** Of a configuration: all else that counts only once it is trusted, such as commands of hooks. */
+    /** For a configuration: everything else that counts only once it is trusted, such as commands of hooks. */
     settings?: {
-      /** As `limits.calls` or `permission.rules[0]`. */
+      /** Such as `limits.calls` or `permission.rules[0]`. */
       key: string;
       value: unknown;
-      /** `default`, a file with the line, a variable of the environment, or a flag. */
+      /** `default`, a file with the line, an environment variable, or a flag. */
       origin: string;
     }[];
   }>;
@@ -1449,22 +1449,22 @@ export interface PluginsTrustResult {
 export interface PromptParseParams {
   /** A model's answer. */
   text: string;
-  /** Names of tools that there are; calls of others become errors. Absent: any name will do. */
+  /** The names of existing tools; calls of others become errors. When absent, any name is accepted. */
   tools?: string[];
 }
 
 /** Answer of `prompt.parse`. */
 export interface PromptParseResult {
-  /** In the order in which they stand. */
+  /** In the order of the text. */
   calls: {
     name: string;
     /** An object. */
     arguments: unknown;
   }[];
-  /** What is neither a call nor thinking. */
+  /** The text that is neither a call nor thinking. */
   text: string;
   thinking: string;
-  /** What could not be read for certain, in words that can be sent back to the model. */
+  /** Parts that could not be parsed with certainty, as sentences that can be sent back to the model. */
   errors: string[];
 }
 
@@ -1472,7 +1472,7 @@ export interface PromptParseResult {
 export interface PromptRenderParams {
   /** A family of text protocols; `tags` when absent. An unknown one is an error that lists them. */
   format?: string;
-  /** How much a prompt says of each tool's arguments. */
+  /** How much detail a prompt gives about each tool's arguments. */
   detail?: "names" | "types" | "schema";
   /** Only these tools. */
   names?: string[];
@@ -1488,13 +1488,13 @@ export interface PromptRenderResult {
 /** Params of `questions.reply`. */
 export interface QuestionsReplyParams {
   request_id: string;
-  /** Ids of chosen options. */
+  /** The ids of the chosen options. */
   answer_ids?: string[];
-  /** A text of one's own, where the question allows one. */
+  /** Free text, if the question allows it. */
   answer?: string;
   /** The fields of a form. */
   content?: Record<string, unknown>;
-  /** The person says no. Tools that fill in forms can tell it from `cancelled`. */
+  /** The person declines. Tools that ask with a form can tell this from `cancelled`. */
   declined?: boolean;
   /** The person does not answer. */
   cancelled?: boolean;
@@ -1502,7 +1502,7 @@ export interface QuestionsReplyParams {
 
 /** Params of `questions.subscribe`. */
 export interface QuestionsSubscribeParams {
-  /** Only this session's; absent for all that the subscriber may see. */
+  /** Only prompts of this session; absent for all that the subscriber may see. */
   session_id?: string;
 }
 
@@ -1517,34 +1517,34 @@ export interface RemotesListResult {
   remotes: Array<{
     name: string;
     state: "connecting" | "connected" | "disabled" | "away";
-    /** `command`, `websocket`, or `none` when its configuration names no way. */
+    /** `command`, `websocket`, or `none` when its configuration names no transport. */
     transport: string;
-    /** Of the program that it is reached by. */
+    /** The process of the program that connects to it. */
     pid?: number;
     /** RFC 3339, UTC: since when it is connected. */
     since?: string;
-    /** Of the daemon there. */
+    /** The version of the daemon there. */
     version?: string;
-    /** The folder that calls work in there, with links resolved. */
+    /** The folder in which calls run there, with links resolved. */
     cwd?: string;
-    /** Whether what it asks a person is shown here. It is where this daemon may decide there. */
+    /** Whether its asks are shown here, which requires that this daemon may decide there. */
     relays_asks: boolean;
-    /** The daemons that are reached through it, itself first, by what each calls its own `instance`. */
+    /** The daemons that are reached through it, itself first, each by its `instance`. */
     instances: string[];
-    /** Its tools as they are called here. While it is away these are those that were known last. */
+    /** Its tools under their names here. While it is disconnected, its last known tools. */
     tools: string[];
-    /** What was left out of its list, and why. */
+    /** Tools that were left out of its list, and why. */
     problems: string[];
-    /** Why it is away. */
+    /** Why it is disconnected. */
     error?: string;
-    /** When it is tried again. */
+    /** When the next attempt is made. */
     retry_ms?: number;
-    /** Calls that have ended, and those of them that ended badly. */
+    /** Calls that have ended, and how many of them failed. */
     calls: number;
     bad_calls: number;
-    /** Calls that it works on now. */
+    /** Calls that it is running now. */
     running: number;
-    /** How often it was connected. */
+    /** How many times it has been connected. */
     connects: number;
     /** The last lines that the program wrote on stderr. */
     stderr: string[];
@@ -1594,11 +1594,11 @@ export interface SessionOpenParams {
   role?: "person" | "agent" | null;
   /**
    * Variables for the session's processes. A person's frontend may set any. All other clients may set those that
-   * `[agents] env` names, and those whose value is that of the client's own process; the rest are ignored, and
+   * `[agents] env` names, and those whose value equals that of the client's own process; the others are ignored and
    * named in the answer.
    */
   env?: Record<string, string>;
-  /** Narrows the session's view of the registry. */
+  /** Limits which tools the session sees. */
   tools?: {
     /** Globs over tool names. */
     enable?: string[];
@@ -1623,8 +1623,8 @@ export interface ShellsAttachParams {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
   /**
-   * Begin with this many bytes of what it wrote before, at most; 0 for what comes from now on. All that is
-   * kept, about 1 MiB, when absent.
+   * Begin with at most this many bytes of earlier output; 0 for new output only. When absent, all that is
+   * buffered, about 1 MiB.
    */
   tail?: number;
 }
@@ -1632,10 +1632,10 @@ export interface ShellsAttachParams {
 /** An item of `shells.attach`: a piece of output, or the end. */
 export type ShellsAttachItem = {
   text: string;
-  /** Bytes before this text that this reader was too slow for. */
+  /** Bytes before this text that were lost because this reader was too slow. */
   lost?: number;
 } | {
-  /** How it ended, in words. */
+  /** How it ended, as text. */
   status: string;
   exit_code?: number;
 };
@@ -1654,7 +1654,7 @@ export interface ShellsKillParams {
 
 /** Answer of `shells.kill`. */
 export interface ShellsKillResult {
-  /** How it ended, in words: of itself, when it was over already. */
+  /** How it ended; by itself, if it had ended already. */
   status: string;
 }
 
@@ -1662,13 +1662,13 @@ export interface ShellsKillResult {
 export interface ShellsListParams {
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
-  /** Those of all sessions; for a person's frontend only. */
+  /** Include all sessions; for a person's frontend only. */
   all?: boolean;
 }
 
 /** Answer of `shells.list`. */
 export interface ShellsListResult {
-  /** The oldest first. Of those that have ended, the last 32 of each session. */
+  /** The oldest first. Of the commands that have ended, the last 32 of each session. */
   shells: {
     shell_id: string;
     /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
@@ -1680,12 +1680,12 @@ export interface ShellsListResult {
     /** RFC 3339, UTC. */
     started_at: string;
     running: boolean;
-    /** `running`, or how it ended, in words. */
+    /** `running`, or how it ended. */
     status: string;
     exit_code?: number;
-    /** Bytes that it has written, the forgotten ones too. */
+    /** Bytes that it has written, including those that are no longer buffered. */
     output_bytes: number;
-    /** It has a terminal, of this size. */
+    /** The size of its terminal, if it has one. */
     terminal?: {
       /** 1 to 1000. */
       cols: number;
@@ -1709,15 +1709,15 @@ export interface ShellsResizeParams {
 /** Params of `shells.write`. */
 export interface ShellsWriteParams {
   shell_id: string;
-  /** The shell's session, where it is not the connection's. A person's frontend needs none. */
+  /** The session of the shell, if it is not that of the connection. A person's frontend needs none. */
   session_id?: string;
-  /** At most 65536 bytes. A line that is to be read ends with a line feed. */
+  /** At most 65536 bytes. End a line with a line feed. */
   text?: string;
-  /** Its input ends behind the text. At a terminal this is the key Ctrl-D. */
+  /** Close its input after the text. At a terminal this is the key Ctrl-D. */
   eof?: boolean;
   /**
-   * A person types this, so nobody is asked: for a person's frontend only. Otherwise each line needs
-   * leave, as a command of the category `shell` that no pattern but `**` and its very text matches.
+   * A person types this, so no permission is asked; for a person's frontend only. Otherwise each line needs
+   * permission, as a command of the category `shell` that only `**` and its exact text match.
    */
   typed?: boolean;
 }
@@ -1736,7 +1736,7 @@ export interface SkillsGetResult {
   /** `project` or `user`. */
   scope: string;
   path: string;
-  /** What it may come with; absent for a flat file. */
+  /** The folder of its further files; absent for a single file. */
   folder?: string;
   /** Markdown, without the front matter. */
   text: string;
@@ -1757,7 +1757,7 @@ export interface SkillsListResult {
     /** `project` or `user`. */
     scope: string;
     path: string;
-    /** What it may come with; absent for a flat file. */
+    /** The folder of its further files; absent for a single file. */
     folder?: string;
   }[];
   /** Files that were meant to be skills. */
@@ -1767,7 +1767,7 @@ export interface SkillsListResult {
     line?: number;
     message: string;
   }[];
-  /** Files whose name a nearer skill has. */
+  /** Files that are hidden by a skill of the same name that is nearer. */
   shadowed: string[];
 }
 
@@ -1777,12 +1777,12 @@ export interface SubagentsListResult {
     name: string;
     description: string;
     system_prompt: string;
-    /** Names of tools that it may use; absent for all. */
+    /** The tools that it may use; absent for all. */
     tools?: string[];
     model?: string;
     /** `config`, the path of a Markdown file, or `plugin NAME`. */
     source: string;
-    /** The plugin that describes it. */
+    /** The plugin that defines it. */
     plugin?: string;
   }[];
 }
@@ -1796,11 +1796,11 @@ export interface TodoListParams {
 /** Answer of `todo.list`. */
 export interface TodoListResult {
   items: Array<{
-    /** What is to be done, such as `Run the tests`. */
+    /** The task, such as `Run the tests`. */
     content: string;
     status: "pending" | "in_progress" | "completed" | "cancelled";
     priority?: "low" | "medium" | "high" | null;
-    /** The same while it is being done, such as `Running the tests`. */
+    /** The task while it is in progress, such as `Running the tests`. */
     active_form?: string;
   }>;
 }
@@ -1834,9 +1834,9 @@ export interface ToolsExecuteParams {
   /** Send `tools.progress` notifications before the answer. */
   progress?: boolean;
   no_cache?: boolean;
-  /** Let the call live on when its connection goes. */
+  /** Let the call continue when its connection closes. */
   detach?: boolean;
-  /** The trace that the call belongs to, as a header `traceparent` of the W3C's Trace Context names it. */
+  /** The trace that the call belongs to, in the form of the header `traceparent` (W3C Trace Context). */
   traceparent?: string;
 }
 
@@ -1852,9 +1852,9 @@ export interface ToolsExecuteBatchParams {
     /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
     call_id?: string;
   }[];
-  /** The form of a list of tools: the daemon's own, or what a provider's API takes. */
+  /** The form of a list of tools: the daemon's own, or that of a provider's API. */
   format?: Format | null;
-  /** In which order the calls of a batch run. Results always come in the order of the calls. */
+  /** The order in which the calls of a batch run. Results always come in the order of the calls. */
   strategy?: Strategy;
   /** The id of a session: `[A-Za-z0-9_-]{1,64}`. */
   session_id?: string;
@@ -1866,7 +1866,7 @@ export interface ToolsExecuteBatchResult {
   results: {
     /** The id of a call: 1 to 128 printable characters, unique among its session's calls in flight. */
     call_id: string;
-    /** What a call gave. */
+    /** The result of a call. */
     result?: ToolResult;
     /** A JSON-RPC error object. */
     error?: unknown;
@@ -1887,14 +1887,14 @@ export interface ToolsInterruptResult {
 
 /** Params of `tools.list`. */
 export interface ToolsListParams {
-  /** Words that must stand in the name, the label or the description, in any case. */
+  /** Words that the name, the label or the description must contain, ignoring case. */
   query?: string;
   /** The kind or the name of a source. */
   source?: string;
   names?: string[];
-  /** The form of a list of tools: the daemon's own, or what a provider's API takes. */
+  /** The form of a list of tools: the daemon's own, or that of a provider's API. */
   format?: Format | null;
-  /** Answer `{revision, epoch, unchanged: true}` when this is still the revision. */
+  /** If this is still the revision, the answer is `{revision, epoch, unchanged: true}`. */
   if_revision?: number;
   /** The epoch that `if_revision` belongs to; another one never matches. */
   if_epoch?: string;
@@ -1928,7 +1928,7 @@ export type ToolsProvideProgressParams = {
 /** Params of `tools.provide_result`. */
 export interface ToolsProvideResultParams {
   invocation_id: string;
-  /** What a lent tool gives: a text, or more. */
+  /** The result of a provided tool: a text, or more. */
   result?: ProvidedResult;
   /** Why there is no result; becomes a result with `is_error`. */
   error?: string;
@@ -1971,17 +1971,17 @@ export interface WorkspacesForgetParams {
 
 /** Requests, by method. */
 export interface Methods {
-  /** Lists calls of the past. */
+  /** Lists past calls. */
   "audit.query": { params: AuditQueryParams; result: AuditQueryResult };
-  /** Takes an unsaved text away again. */
+  /** Removes an unsaved text. */
   "buffers.clear": { params: BuffersClearParams; result: BuffersClearResult };
-  /** Lays an editor's unsaved text over a file. */
+  /** Gives tools an editor's unsaved text in place of a file. */
   "buffers.set": { params: BuffersSetParams; result: Record<string, never> };
-  /** Forgets the results that are kept. */
+  /** Clears the result cache. */
   "cache.clear": { params: Record<string, never>; result: CacheClearResult };
-  /** Tells how the cache of results is used. */
+  /** Shows statistics of the result cache. */
   "cache.stats": { params: Record<string, never>; result: CacheStatsResult };
-  /** Shows a call: its state, what it wrote so far, its result for a while. */
+  /** Shows a call: its state, its output so far and, for a while, its result. */
   "calls.get": { params: CallsGetParams; result: CallInfo };
   /** Lists the calls of a session. */
   "calls.list": { params: CallsListParams; result: CallsListResult };
@@ -1989,43 +1989,43 @@ export interface Methods {
   "commands.list": { params: Record<string, never>; result: CommandsListResult };
   /** Runs a slash command. */
   "commands.run": { params: CommandsRunParams; result: ToolResult };
-  /** Tells what is configured, and where. */
+  /** Shows the configuration and where each value comes from. */
   "daemon.config": { params: Record<string, never>; result: DaemonConfigResult };
-  /** Gives what the daemon counts, as text for Prometheus. */
+  /** Returns the daemon's metrics as text for Prometheus. */
   "daemon.metrics": { params: Record<string, never>; result: DaemonMetricsResult };
   /** Answers. */
   "daemon.ping": { params: Record<string, never>; result: Record<string, never> };
-  /** Reads the configuration anew, whole or not at all. */
+  /** Reloads the configuration; an invalid file is rejected as a whole. */
   "daemon.reload": { params: Record<string, never>; result: DaemonReloadResult };
-  /** Starts another daemon on the same socket, and ends when it serves. */
+  /** Starts a new daemon on the same socket and exits once it serves. */
   "daemon.restart": { params: DaemonRestartParams; result: DaemonRestartResult };
   /** Drains and stops the daemon. */
   "daemon.shutdown": { params: DaemonShutdownParams; result: Record<string, never> };
-  /** Tells how the daemon is. */
+  /** Shows daemon status. */
   "daemon.status": { params: Record<string, never>; result: DaemonStatus };
   /** Ends a subscription of events.subscribe. */
   "events.unsubscribe": { params: EventsUnsubscribeParams; result: boolean };
-  /** Lists what a session changed. */
+  /** Lists the file changes of a session. */
   "files.history": { params: FilesHistoryParams; result: FilesHistoryResult };
-  /** Takes changes back; refused when a file changed since. */
+  /** Undoes changes; refused when a file has changed since. */
   "files.undo": { params: FilesUndoParams; result: FilesUndoResult };
   /** Lists the hooks in the order in which they run. */
   "hooks.list": { params: Record<string, never>; result: HooksListResult };
-  /** Runs the message hooks and gives what they say together. */
+  /** Runs the message hooks and returns their combined answer. */
   "hooks.run": { params: HooksRunParams; result: HooksRunResult };
-  /** Starts a mounted MCP server anew. */
+  /** Restarts a mounted MCP server. */
   "mcp.restart": { params: McpRestartParams; result: McpServerList };
   /** Lists the mounted MCP servers. */
   "mcp.servers": { params: Record<string, never>; result: McpServerList };
-  /** Lists what is remembered for a session. */
+  /** Lists the memories of a session. */
   "memories.list": { params: MemoriesListParams; result: MemoriesListResult };
-  /** Tells what would happen to a need, and by which rule. */
+  /** Checks whether something would be allowed, and by which rule. */
   "permissions.check": { params: PermissionsCheckParams; result: PermissionsCheckResult };
   /** Stores a grant. */
   "permissions.grant": { params: PermissionsGrantParams; result: Grant };
   /** Lists rules and grants with their sources. */
   "permissions.list": { params: Record<string, never>; result: PermissionsListResult };
-  /** Lists the asks that wait for a person. */
+  /** Lists the asks that wait for an answer. */
   "permissions.pending": { params: Record<string, never>; result: PermissionsPendingResult };
   /** Answers a permission ask; the first reply wins. */
   "permissions.reply": { params: PermissionsReplyParams; result: Record<string, never> };
@@ -2035,19 +2035,19 @@ export interface Methods {
   "permissions.set_mode": { params: PermissionsSetModeParams; result: Record<string, never> };
   /** Ends a subscription of permissions.subscribe. */
   "permissions.unsubscribe": { params: PermissionsUnsubscribeParams; result: boolean };
-  /** Switches a plugin off, for good. */
+  /** Disables a plugin permanently. */
   "plugins.disable": { params: PluginsDisableParams; result: PluginList };
-  /** Switches a plugin on, for good. */
+  /** Enables a plugin permanently. */
   "plugins.enable": { params: PluginsEnableParams; result: PluginList };
-  /** Lists the plugins, those that failed too. */
+  /** Lists the plugins, including those that failed. */
   "plugins.list": { params: PluginsListParams; result: PluginList };
-  /** Gives what plugins logged, noticed and said, as far as it is still held. */
+  /** Returns the log lines, notices and messages of plugins that are still buffered. */
   "plugins.logs": { params: PluginsLogsParams; result: PluginsLogsResult };
-  /** Loads one plugin or all anew, whether or not they changed. */
+  /** Reloads one plugin or all of them, changed or not. */
   "plugins.reload": { params: PluginsReloadParams; result: PluginList };
   /** Shows one plugin of the caller's view. */
   "plugins.show": { params: PluginsShowParams; result: PluginsShowResult };
-  /** Trusts what a project configures and its plugins, as they are now. */
+  /** Trusts a project's configuration and plugins as they are now. */
   "plugins.trust": { params: PluginsTrustParams; result: PluginsTrustResult };
   /** Reads the calls in a model's answer. */
   "prompt.parse": { params: PromptParseParams; result: PromptParseResult };
@@ -2057,11 +2057,11 @@ export interface Methods {
   "questions.reply": { params: QuestionsReplyParams; result: Record<string, never> };
   /** Ends a subscription of questions.subscribe. */
   "questions.unsubscribe": { params: QuestionsUnsubscribeParams; result: boolean };
-  /** Lists the other daemons that are mounted. */
+  /** Lists the mounted daemons. */
   "remotes.list": { params: Record<string, never>; result: RemotesListResult };
-  /** Connects to a mounted daemon anew. */
+  /** Reconnects to a mounted daemon. */
   "remotes.reconnect": { params: RemotesReconnectParams; result: RemotesListResult };
-  /** Gives the OpenRPC document of this daemon. */
+  /** Returns the OpenRPC document of this daemon. */
   "rpc.discover": { params: Record<string, never>; result: unknown };
   /** Ends a session and cancels its calls. */
   "session.close": { params: SessionCloseParams; result: SessionCloseResult };
@@ -2069,25 +2069,25 @@ export interface Methods {
   "session.list": { params: Record<string, never>; result: SessionListResult };
   /** Opens or resumes a session and binds it to this connection. */
   "session.open": { params: SessionOpenParams; result: Session };
-  /** Gives a one-time code by which an agent may join a session. */
+  /** Returns a one-time code that lets an agent join a session. */
   "session.share": { params: SessionShareParams; result: SharedSession };
   /** Ends a subscription of shells.attach. */
   "shells.detach": { params: ShellsDetachParams; result: boolean };
-  /** Ends a command in the background, with all its processes. */
+  /** Kills a background command and all its processes. */
   "shells.kill": { params: ShellsKillParams; result: ShellsKillResult };
-  /** Lists the commands in the background. */
+  /** Lists the background commands. */
   "shells.list": { params: ShellsListParams; result: ShellsListResult };
   /** Changes the size of a background command's terminal. */
   "shells.resize": { params: ShellsResizeParams; result: Record<string, never> };
-  /** Gives input to a command in the background. */
+  /** Sends input to a background command. */
   "shells.write": { params: ShellsWriteParams; result: Record<string, never> };
-  /** Gives the text of a skill. */
+  /** Returns the text of a skill. */
   "skills.get": { params: SkillsGetParams; result: SkillsGetResult };
-  /** Lists the skills for a session, and what is broken. */
+  /** Lists the skills of a session, including broken ones. */
   "skills.list": { params: SkillsListParams; result: SkillsListResult };
   /** Lists the sub-agents of the configuration, of Markdown files and of plugins. */
   "subagents.list": { params: Record<string, never>; result: SubagentsListResult };
-  /** Lists what a session has to do. */
+  /** Lists the to-do items of a session. */
   "todo.list": { params: TodoListParams; result: TodoListResult };
   /** Cancels a call of the caller's session. */
   "tools.cancel": { params: ToolsCancelParams; result: ToolsCancelResult };
@@ -2095,13 +2095,13 @@ export interface Methods {
   "tools.execute": { params: ToolsExecuteParams; result: ToolResult };
   /** Calls several tools; results come in the order of the calls. */
   "tools.execute_batch": { params: ToolsExecuteBatchParams; result: ToolsExecuteBatchResult };
-  /** Lets running calls of a session end and skips those that wait. */
+  /** Skips the waiting calls of a session; running calls finish. */
   "tools.interrupt": { params: ToolsInterruptParams; result: ToolsInterruptResult };
   /** Lists the tools of the caller's view, sorted by name. */
   "tools.list": { params: ToolsListParams; result: ToolsListResult };
-  /** Tells the progress of an invocation of a lent tool. */
+  /** Reports the progress of an invocation of a provided tool. */
   "tools.provide_progress": { params: ToolsProvideProgressParams; result: Record<string, never> };
-  /** Answers an invocation of a lent tool. */
+  /** Answers an invocation of a provided tool. */
   "tools.provide_result": { params: ToolsProvideResultParams; result: Record<string, never> };
   /** Shows one tool. */
   "tools.schema": { params: ToolsSchemaParams; result: Tool };
@@ -2109,9 +2109,9 @@ export interface Methods {
   "tools.unprovide": { params: ToolsUnprovideParams; result: boolean };
   /** Lists what version 0.1 allowed and this one does not. */
   "upgrade.check": { params: UpgradeCheckParams; result: UpgradeCheckResult };
-  /** Lets every agent work in a folder, from now on. */
+  /** Allows every agent to work in a folder from now on. */
   "workspaces.allow": { params: WorkspacesAllowParams; result: WorkspaceList };
-  /** Forgets that a person chose a folder; running sessions go on. */
+  /** Removes a folder from the workspaces; running sessions keep it. */
   "workspaces.forget": { params: WorkspacesForgetParams; result: WorkspaceList };
   /** Lists the folders in which agents may work. */
   "workspaces.list": { params: Record<string, never>; result: WorkspaceList };
@@ -2125,9 +2125,9 @@ export interface Subscriptions {
   "permissions.subscribe": { params: PermissionsSubscribeParams; item: PermissionEvent };
   /** Streams questions of tools; the subscriber can answer them. */
   "questions.subscribe": { params: QuestionsSubscribeParams; item: QuestionEvent };
-  /** Streams the output of a command in the background. */
+  /** Streams the output of a background command. */
   "shells.attach": { params: ShellsAttachParams; item: ShellsAttachItem };
-  /** Lends tools to the registry; items are invocations to run. */
+  /** Provides tools to the registry; the items are invocations to run. */
   "tools.provide": { params: ToolsProvideParams; item: InvocationItem };
 }
 
@@ -2142,17 +2142,17 @@ export const SUBSCRIPTIONS = {
 
 /** Codes of errors, by their usual kind. */
 export const ERROR_CODES = {
-  /** parameters or a tool's arguments do not fit */
+  /** invalid parameters or tool arguments */
   invalid_params: -32602,
-  /** no such tool; data.suggestions has near names */
+  /** unknown tool; data.suggestions has similar names */
   unknown_tool: -32001,
   /** the permission engine failed or is closing */
   permission_denied: -32002,
-  /** a panic, a missing dependency, I/O set-up */
+  /** a crash, a missing dependency, a failed I/O setup */
   execution_failed: -32003,
   /** no such session, plugin, request or subscription */
   unknown_session: -32004,
-  /** a limit on calls is reached; nothing was run */
+  /** a limit on calls is reached; the call did not run */
   overloaded: -32005,
   /** the call was cancelled */
   cancelled: -32800,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use toold_proto::event::EventBody;
 use toold_proto::permission::Verdict;
 use toold_proto::permission::{Action, Answerer, Ask, PermissionEvent, ReplyPermission, Resolution, Resolved, Scope};
-use toold_proto::tool::{CallId, SessionId};
+use toold_proto::tool::{CallId, Category, SessionId};
 use tracing::Instrument;
 
 use crate::Engine;
@@ -25,7 +25,7 @@ use crate::events::Events;
 use crate::need::Need;
 use crate::policy::pattern::{BadPattern, Pattern};
 use crate::policy::suggest::{exact_pattern, suggestions};
-use crate::policy::{Decision, Grant, GrantScope};
+use crate::policy::{Decision, Grant, GrantScope, default_rule};
 use crate::prompts::{PromptEvent, PromptKind, PromptScope, PromptSubscription, Prompts, WaitOutcome};
 use crate::time::rfc3339;
 use crate::tool::ToolError;
@@ -75,17 +75,17 @@ pub(crate) const ANSWER: &str = "answer of ";
 /// Why a reply was not taken. The ask still waits, but for `Unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskReplyError {
-    #[error("no ask {0} waits for an answer: it was answered or has ended, or there never was one")]
+    #[error("no ask {0} is waiting for an answer: it was answered, it ended, or it never existed")]
     Unknown(String),
     #[error(
-        "{0:?} is neither the ask's target nor a pattern that it suggests; wider ones go through permissions.grant"
+        "{0:?} is neither the target of the ask nor one of its suggested patterns; use permissions.grant for a wider pattern"
     )]
     NotSuggested(String),
-    #[error("{0}; it can be allowed once")]
+    #[error("{0}; you can still allow it once")]
     CannotBeRemembered(String),
-    #[error("the scope {} is wider than {}, which is the widest that this caller may give", .0.as_str(), .1.as_str())]
+    #[error("the scope {} is too wide: this caller may grant at most {}", .0.as_str(), .1.as_str())]
     TooWide(Scope, Scope),
-    #[error("the answer cannot be kept: {0}")]
+    #[error("can't store the answer: {0}")]
     Store(String),
 }
 
@@ -187,7 +187,7 @@ pub async fn ask(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) ->
 async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision) -> Result<AskAnswer, ToolError> {
     let engine = &cx.engine;
     if engine.stop.is_cancelled() {
-        return Err(ToolError::PermissionEngine("the daemon is stopping, so nobody can be asked".to_owned()));
+        return Err(ToolError::PermissionEngine("the daemon is stopping and asks nobody any more".to_owned()));
     }
     // What was granted since the decision counts, and from here on every change is heard of.
     let mut policy = engine.policy_changes();
@@ -217,7 +217,7 @@ async fn ask_person(cx: &Cx, chain: &[String], need: &Need, decision: &Decision)
                 let ended = match waited {
                     WaitOutcome::Answered(ended) => ended,
                     WaitOutcome::Expired => {
-                        let words = format!("nobody answered within {} s", settings.ask_timeout.as_secs());
+                        let words = format!("no answer within {} s", settings.ask_timeout.as_secs());
                         let answer = refused("nobody answered", need, &words);
                         waiter.resolve(end(Resolution::Expired, answer))
                     }
@@ -272,8 +272,8 @@ pub fn reply(engine: &Engine, reply: &ReplyPermission, replier: &Replier) -> Res
         Action::Allow => (Resolution::Allow, AskAnswer::Allowed { rule, scope: Some(scope) }),
         Action::Deny => {
             let words = match &reply.message {
-                Some(message) => format!("a person said no: {message}"),
-                None => "a person said no".to_owned(),
+                Some(message) => format!("the user said no: {message}"),
+                None => "the user said no".to_owned(),
             };
             (Resolution::Deny, refused(&rule, &asked.need, &words))
         }
@@ -319,8 +319,8 @@ fn grant_of(
     };
     let text = wanted.map(str::to_owned).or_else(|| exact_pattern(&asked.need)).ok_or_else(|| {
         let words = match asked.need.words {
-            Some(_) => "no pattern matches exactly this, for the shell expands a part of it: choose a suggestion",
-            None => "no pattern matches a line that is not understood for certain",
+            Some(_) => "no pattern matches exactly this command, because the shell expands part of it; choose one of the suggestions",
+            None => "no pattern matches a command line that cannot be parsed with certainty",
         };
         AskReplyError::CannotBeRemembered(words.to_owned())
     })?;
@@ -403,15 +403,32 @@ fn refused(rule: &str, need: &Need, words: &str) -> AskAnswer {
 }
 
 fn nobody(chain: &[String], need: &Need, decision: &Decision) -> AskAnswer {
+    let rule = &decision.rule;
+    let default = default_rule(need.category);
+    let by = if *rule == default { String::new() } else { format!(" ({rule})") };
     let way = match grant_command(chain, need) {
-        Some(command) => format!("To allow it, a person can run: {command}"),
-        None => "No rule but one for everything allows it beforehand, since what it runs is not certain: \
-                 write it in a simpler way, or run it while a person can be asked (toolctl approve)"
-            .to_owned(),
+        Some(command) => format!("Allow it with: {command}"),
+        None => {
+            "No rule but one for every command allows it in advance, because its effect is not certain: write it in a \
+                 simpler way, or run it while a client that can ask you is connected (toolctl approve)"
+                .to_owned()
+        }
     };
-    let words =
-        format!("it needs a person's leave ({}), and no frontend is connected that can ask one. {way}", decision.rule);
-    refused(&format!("nobody to ask ({})", decision.rule), need, &words)
+    let words = format!("{}{by}, and no connected client can ask you. {way}", needs_approval(need));
+    refused(&format!("nobody to ask ({rule})"), need, &words)
+}
+
+fn needs_approval(need: &Need) -> &'static str {
+    match need.category {
+        Category::FileRead if need.workspace => "working in this folder needs approval",
+        Category::FileRead => "reading this file needs approval",
+        Category::FileWrite => "writing this file needs approval",
+        Category::Shell => "shell commands need approval",
+        Category::Network => "requests to this host need approval",
+        Category::Mcp => "this tool of an MCP server needs approval",
+        Category::Agent => "this sub-agent needs approval",
+        Category::Plugin => "this tool of a plugin needs approval",
+    }
 }
 
 /// The command line that allows this need from now on, and nothing more. `None` when only a rule for everything would.

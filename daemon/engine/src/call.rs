@@ -73,17 +73,17 @@ impl Principal {
 /// A call that could not run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CallError {
-    #[error("the arguments do not fit the schema of {tool}: {}", list(.errors))]
+    #[error("invalid arguments for {tool}: {}", list(.errors))]
     InvalidArgs { tool: String, errors: Vec<ArgumentError> },
-    #[error("there is no tool {name}{}", perhaps(.suggestions))]
+    #[error("there is no tool {name}{}", did_you_mean(.suggestions))]
     UnknownTool { name: String, suggestions: Vec<String> },
-    #[error("a call with the id {0} is in flight already: use another id, or none")]
+    #[error("the call id {0} is used by a call in flight: use another id, or leave it out")]
     DuplicateCallId(CallId),
     #[error("{0}")]
     PermissionEngine(String),
     #[error("{0}")]
     Failed(String),
-    #[error("{0}; nothing was run, try again when some have ended")]
+    #[error("{0}; the call did not run, try again when other calls have finished")]
     Overloaded(String),
     #[error("the call was cancelled")]
     Cancelled,
@@ -97,9 +97,9 @@ pub(crate) fn list(errors: &[ArgumentError]) -> String {
     lines.collect::<Vec<_>>().join("; ")
 }
 
-fn perhaps(suggestions: &[String]) -> String {
+fn did_you_mean(suggestions: &[String]) -> String {
     match suggestions {
         [] => String::new(),
-        names => format!("; perhaps {} was meant", names.join(" or ")),
+        names => format!("; did you mean {}?", names.join(" or ")),
     }
 }

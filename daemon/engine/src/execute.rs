@@ -120,7 +120,7 @@ async fn run_pipeline(
         match unless_cancelled(cx, hooked).await? {
             HookOutcome::Go(changed) => input = changed,
             HookOutcome::Denied { hook, reason } => {
-                let output = ToolOutput::error(format!("not run: hook {hook} says: {reason}"));
+                let output = ToolOutput::error(format!("not run: hook {hook} denied it: {reason}"));
                 return answer(cx, record, output.with("hook", hook)).await;
             }
         }
@@ -214,7 +214,7 @@ async fn hand_over(cx: &Arc<Cx>, record: &CallRecord, mut output: ToolOutput) ->
         match unless_cancelled(cx, hooked).await? {
             HookOutcome::Go(changed) => change_output(&mut output, changed),
             HookOutcome::Denied { hook, reason } => {
-                output = ToolOutput::error(format!("the result is withheld: hook {hook} says: {reason}"));
+                output = ToolOutput::error(format!("hook {hook} withheld the result: {reason}"));
             }
         }
     }
@@ -296,10 +296,10 @@ async fn needs_on_own_task(tool: &Arc<dyn Callable>, input: &Value, cx: &Arc<Cx>
     tokio::select! {
         biased;
         needs = found => needs.unwrap_or_else(|error| {
-            Err(ToolError::Unavailable(format!("the call's needs could not be found out: {error}")))
+            Err(ToolError::Unavailable(format!("can't determine which permissions the call needs: {error}")))
         }),
         () = deadline.over() => Err(ToolError::Overloaded(format!(
-            "the files that the call names could not be looked at within {} s",
+            "the files that the call names could not be checked within {} s",
             limit.as_secs()
         ))),
     }
@@ -325,9 +325,9 @@ async fn wait_for_lane(cx: &Cx) -> Result<LaneGuard, ToolOutput> {
         tokio::select! {
             lane = &mut lane => return Ok(lane),
             _ = interrupts.changed() => return Err(skipped()),
-            _ = heartbeat.tick() => cx.message("waiting: another call of this session is record"),
+            _ = heartbeat.tick() => cx.message("waiting: another call of this session is running"),
             () = &mut give_up => return Err(ToolOutput::error(format!(
-                "not run: other calls of this session kept it waiting for {} s", settings.lane_wait.as_secs()
+                "not run: it waited {} s for other calls of this session", settings.lane_wait.as_secs()
             )).with("skipped", true)),
         }
     }
@@ -349,9 +349,9 @@ impl Drop for WaitingCall {
     }
 }
 
-/// What a call answers that an interrupt kept from record.
+/// What a call answers that an interrupt kept from running.
 fn skipped() -> ToolOutput {
-    ToolOutput::error("not run: the session was interrupted before this call's turn").with("skipped", true)
+    ToolOutput::error("not run: the session was interrupted before this call started").with("skipped", true)
 }
 
 /// Waits for a step, unless the call is cancelled first.

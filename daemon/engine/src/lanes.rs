@@ -121,8 +121,9 @@ impl CallLimits {
         let (per_connection, in_all) =
             (self.per_connection.load(Ordering::Relaxed), self.in_all.load(Ordering::Relaxed));
         let mine = CountGuard::enter(connection, per_connection)
-            .ok_or_else(|| format!("{per_connection} calls of this connection are in flight already"))?;
-        let all = CountGuard::enter(&self.now, in_all).ok_or_else(|| format!("{in_all} calls are in flight in all"))?;
+            .ok_or_else(|| format!("this connection already has {per_connection} calls in flight"))?;
+        let all = CountGuard::enter(&self.now, in_all)
+            .ok_or_else(|| format!("the daemon already has {in_all} calls in flight"))?;
         Ok(Admitted { _counted: [mine, all] })
     }
 }
@@ -196,8 +197,8 @@ mod tests {
         let limits = CallLimits::new(2, 3);
         let (a, b) = (Arc::default(), Arc::default());
         let held: Vec<Admitted> = [&a, &a, &b].into_iter().map(|c| limits.admit(c).unwrap()).collect();
-        assert!(limits.admit(&a).err().unwrap().contains("of this connection"));
-        assert!(limits.admit(&b).err().unwrap().contains("in all"));
+        assert!(limits.admit(&a).err().unwrap().contains("this connection already"));
+        assert!(limits.admit(&b).err().unwrap().contains("the daemon already"));
         drop(held);
         assert!(limits.admit(&b).is_ok());
         assert_eq!(a.load(Ordering::Relaxed), 0);

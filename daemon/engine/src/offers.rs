@@ -330,5 +330,6 @@ fn structured<T: DeserializeOwned>(result: ToolResult) -> Result<T, OfferError> 
         return Err(OfferError::Failed(result.text()));
     }
     let structured = result.structured.unwrap_or_default();
-    serde_json::from_value(structured).map_err(|error| OfferError::Failed(format!("it gave something else: {error}")))
+    serde_json::from_value(structured)
+        .map_err(|error| OfferError::Failed(format!("it returned an unexpected value: {error}")))
 }

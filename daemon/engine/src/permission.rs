@@ -104,7 +104,7 @@ pub enum GrantError {
     /// A name that nothing can have; which, and what is expected.
     #[error("{0}")]
     BadName(String),
-    #[error("the grant cannot be kept: {0}")]
+    #[error("can't store the grant: {0}")]
     Store(String),
 }
 
@@ -124,7 +124,7 @@ pub fn grant(
         ToolName::parse(tool).map_err(|error| GrantError::BadName(format!("tools: {error}")))?;
     }
     if let Some(name) = params.chain.iter().find(|name| !is_plugin_name(name)) {
-        let words = format!("chain: {name:?} is no plugin name: expected [a-z][a-z0-9_-]*");
+        let words = format!("chain: {name:?} is not a plugin name: expected [a-z][a-z0-9_-]*");
         return Err(GrantError::BadName(words));
     }
     let pattern = match params.category {

@@ -200,7 +200,7 @@ fn by_what_is_known(policy: &Policy, grants: &[Grant], subject: &Subject, need: 
     }
     let default = default_of(policy, subject, need);
     if let Some(broken) = policy.broken.first().filter(|_| default != Verdict::Allow) {
-        return Decision::new(Verdict::Deny, format!("a rule that cannot be read: {broken}"));
+        return Decision::new(Verdict::Deny, format!("an invalid rule: {broken}"));
     }
     // 3. The mode. Approving edits is not approving what a write makes run later.
     let protected = policy.protected_write(subject.project, need);
@@ -273,7 +273,7 @@ pub fn check(policy: &Policy, grants: &[Grant], subject: &Subject, needs: &[Need
         judged.iter().enumerate().max_by_key(|(at, (decision, _))| (strictness(decision.verdict), Reverse(*at)));
     let (verdict, rule) = match worst {
         Some((_, (decision, _))) => (decision.verdict, decision.rule.clone()),
-        None => (Verdict::Allow, "it needs nothing".to_owned()),
+        None => (Verdict::Allow, "it needs no permission".to_owned()),
     };
     let part = |(decision, need): &(Decision, &Need)| CheckedPart {
         category: need.category,
@@ -364,7 +364,7 @@ fn by_mode(policy: &Policy, subject: &Subject, need: &Need, is_protected: bool) 
             | Category::Network
             | Category::Mcp
             | Category::Agent
-            | Category::Plugin => Some(Decision::new(Verdict::Deny, "mode plan: reads only")),
+            | Category::Plugin => Some(Decision::new(Verdict::Deny, "mode plan: read only")),
         },
         Mode::AcceptEdits => {
             let inside = need.category == Category::FileWrite && !is_protected && is_inside(policy, subject, need);
@@ -403,8 +403,13 @@ fn default_name(need: &Need, default: Verdict) -> String {
         (_, Some(command)) if need.category == Category::FileWrite && default == Verdict::Allow => {
             of_approved_command(command)
         }
-        _ => ["default of ", need.category.as_str()].concat(),
+        _ => default_rule(need.category),
     }
+}
+
+/// How the rule is called that a category without any rules follows.
+pub(crate) fn default_rule(category: Category) -> String {
+    ["default of ", category.as_str()].concat()
 }
 
 pub(crate) fn of_approved_command(command: &str) -> String {

@@ -71,7 +71,7 @@ pub enum FormOutcome {
 /// Why a reply was not taken. The question still waits, but for `Unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionReplyError {
-    #[error("no question {0} waits for an answer: it was answered or has ended, or there never was one")]
+    #[error("no question {0} is waiting for an answer: it was answered, it ended, or it never existed")]
     Unknown(String),
     #[error("{0}")]
     NoAnswer(String),
@@ -253,7 +253,7 @@ async fn put(
                 let (ended, otherwise) = match waited {
                     WaitOutcome::Answered(ended) => (ended, ToolError::Cancelled),
                     WaitOutcome::Expired => {
-                        let words = format!("nobody answered within {} s", settings.ask_timeout.as_secs());
+                        let words = format!("no answer within {} s", settings.ask_timeout.as_secs());
                         let end = ended(&waiter.prompt.question.request_id, QuestionEnd::Expired);
                         (waiter.resolve(end), ToolError::Failed(words))
                     }
@@ -316,15 +316,15 @@ fn said(question: &Question, reply: &ReplyQuestion) -> Result<QuestionAnswer, St
     if reply.cancelled || reply.declined {
         return match (chosen, text) {
             ([], None) => Ok(QuestionAnswer::Cancelled),
-            _ => Err("an answer cannot be given and declined at once".into()),
+            _ => Err("a reply cannot both answer and decline".into()),
         };
     }
     if let Some(id) = chosen.iter().find(|id| question.options.iter().all(|option| option.id != **id)) {
         let known: Vec<&str> = question.options.iter().map(|option| option.id.as_str()).collect();
-        return Err(format!("{id:?} is no option of this question: expected one of {}", known.join(", ")));
+        return Err(format!("{id:?} is not an option of this question: expected one of {}", known.join(", ")));
     }
     if text.is_some() && !question.allow_other && !question.options.is_empty() {
-        return Err("this question takes one of its options, not a text of one's own".into());
+        return Err("this question takes one of its options, not free text".into());
     }
     let picked = |option: &&QuestionOption| chosen.contains(&option.id);
     let answer_ids: Vec<String> = question.options.iter().filter(picked).map(|option| option.id.clone()).collect();
@@ -340,9 +340,9 @@ fn filled(schema: &Schema, reply: &ReplyQuestion) -> Result<FormOutcome, String>
     let text = reply.answer.as_deref().map(str::trim).filter(|text| !text.is_empty());
     let content = match (&reply.content, text) {
         _ if reply.answer_ids.as_ref().is_some_and(|ids| !ids.is_empty()) => {
-            return Err("this question takes the fields of a form, and has no options".into());
+            return Err("this question is a form and has no options".into());
         }
-        (Some(_), Some(_)) => return Err("a form is answered by content or by answer, not by both".into()),
+        (Some(_), Some(_)) => return Err("a form takes either content or answer, not both".into()),
         (None, None) if reply.declined => return Ok(FormOutcome::Declined),
         (None, None) if reply.cancelled => return Ok(FormOutcome::Cancelled),
         (None, None) => return Err("expected content, declined, or cancelled".into()),
@@ -350,20 +350,20 @@ fn filled(schema: &Schema, reply: &ReplyQuestion) -> Result<FormOutcome, String>
         (None, Some(text)) => fields_of(schema, text)?,
     };
     if reply.cancelled || reply.declined {
-        return Err("an answer cannot be given and declined at once".into());
+        return Err("a reply cannot both answer and decline".into());
     }
     let errors = schema.check(&Value::Object(content.clone()));
     if errors.is_empty() {
         return Ok(FormOutcome::Accepted(content));
     }
     let errors: Vec<String> = errors.iter().map(|error| format!("{}: {}", error.path, error.message)).collect();
-    Err(format!("the fields do not fit: {}", errors.join("; ")))
+    Err(format!("invalid fields: {}", errors.join("; ")))
 }
 
 /// What a person typed who saw the form as a question.
 fn fields_of(schema: &Schema, text: &str) -> Result<Map<String, Value>, String> {
     if text.starts_with('{') {
-        return serde_json::from_str(text).map_err(|error| format!("this is no JSON object: {error}"));
+        return serde_json::from_str(text).map_err(|error| format!("this is not a JSON object: {error}"));
     }
     let properties = schema.as_value()["properties"].as_object();
     let mut fields = properties.into_iter().flatten();
@@ -390,6 +390,7 @@ fn ended(request_id: &str, action: QuestionEnd) -> EndedQuestion {
 
 fn nobody() -> ToolError {
     ToolError::Failed(
-        "nobody is connected who could answer: go on without, or say what you would have asked".to_owned(),
+        "no connected client can answer questions: continue without an answer, or say what you would have asked"
+            .to_owned(),
     )
 }

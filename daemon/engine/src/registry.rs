@@ -46,7 +46,7 @@ pub enum RegistryChange {
 
 /// A name that another source has. That source keeps it, and the change was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the tool name {name} is taken: {} has it, so {} cannot", show(.holder), show(.refused))]
+#[error("the tool name {name} is taken by {}, so {} cannot use it", show(.holder), show(.refused))]
 pub struct NameTaken {
     pub name: ToolName,
     pub holder: Box<Source>,

@@ -49,7 +49,7 @@ pub trait Sampler: Send + Sync {
     /// `Failed` when the client does not say.
     fn roots<'a>(&'a self, _: &'a Cx) -> BoxFuture<'a, Result<Vec<ClientRoot>, ToolError>> {
         Box::pin(std::future::ready(Err(ToolError::Failed(
-            "the client of this call does not tell its folders".to_owned(),
+            "the client of this call does not report its folders".to_owned(),
         ))))
     }
 }
@@ -105,7 +105,7 @@ pub async fn sample(cx: &Cx, asked: SamplingRequest) -> Result<SamplingResponse,
 /// # Errors
 /// As [`sample`].
 pub async fn roots(cx: &Cx) -> Result<Vec<ClientRoot>, ToolError> {
-    let sampler = sampler(cx, "the client of this call does not tell its folders (it offers no roots)")?;
+    let sampler = sampler(cx, "the client of this call does not report its folders (it offers no roots)")?;
     wait(cx, "the client's folders", sampler.roots(cx)).await
 }
 
@@ -137,7 +137,7 @@ async fn wait<T>(cx: &Cx, what: &str, work: BoxFuture<'_, Result<T, ToolError>>)
             answered = &mut work => return answered,
             () = &mut give_up => {
                 let seconds = settings.ask_timeout.as_secs();
-                return Err(ToolError::Failed(format!("the client did not give {what} within {seconds} s")));
+                return Err(ToolError::Failed(format!("the client did not send {what} within {seconds} s")));
             }
             _ = heartbeat.tick() => cx.message(format!("waiting for {what}")),
         }

@@ -21,9 +21,9 @@ pub struct Schema {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    #[error("the schema nests deeper than {MAX_DEPTH} levels")]
+    #[error("the schema is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    #[error("the schema has {0} bytes; at most {MAX_BYTES} are taken")]
+    #[error("the schema has {0} bytes; the limit is {MAX_BYTES}")]
     TooLong(usize),
     #[error("an input schema must describe an object: expected type = \"object\" at its root")]
     NoObject,

@@ -79,7 +79,7 @@ fn failed(plugin: &Plugin, error: &mlua::Error, timed_out: bool, cx: &Cx) -> Too
         let so_far = cx.progress.output_so_far();
         let text = match so_far.as_str() {
             "" => explained.message.clone(),
-            so_far => format!("{so_far}\n[{}; this is what came before]", explained.message),
+            so_far => format!("{so_far}\n[{}; the output so far is above]", explained.message),
         };
         return with_place(ToolOutput::error(text), explained).with("timed_out", true);
     }

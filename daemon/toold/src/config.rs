@@ -420,14 +420,17 @@ mod tests {
 
     #[test]
     fn mistakes_are_told_with_their_line_and_the_nearest_name_and_close_the_policy() {
-        check_problem("\n[limits]\ncals = 7\n", &["config.toml:3: ", "unknown key cals in [limits]", "perhaps calls"]);
-        check_problem("[limit]\ncalls = 7\n", &["config.toml:1: ", "perhaps limits"]);
-        check_problem("[plugins]\npahts = []\n", &["config.toml:2: ", "perhaps paths"]);
+        check_problem(
+            "\n[limits]\ncals = 7\n",
+            &["config.toml:3: ", "unknown key cals in [limits]", "did you mean calls"],
+        );
+        check_problem("[limit]\ncalls = 7\n", &["config.toml:1: ", "did you mean limits"]);
+        check_problem("[plugins]\npahts = []\n", &["config.toml:2: ", "did you mean paths"]);
         check_problem("[limits]\ncalls = \"many\"\n", &["config.toml:2: limits.calls: ", "string"]);
         check_problem("[limits]\ncalls = 7\ncalls = 8\n", &["config.toml:3: ", "duplicate"]);
         let hook = "[[hooks]]\nevent = \"pre_tool\"\ncommand = [\"x\"]\n";
-        check_problem(&format!("{hook}mode = \"asink\"\n"), &["config.toml:4: hooks.mode: ", "perhaps async"]);
-        check_problem(&format!("{hook}tymeout_ms = 1\n"), &["config.toml:4: ", "perhaps timeout_ms"]);
+        check_problem(&format!("{hook}mode = \"asink\"\n"), &["config.toml:4: hooks.mode: ", "did you mean async"]);
+        check_problem(&format!("{hook}tymeout_ms = 1\n"), &["config.toml:4: ", "did you mean timeout_ms"]);
         check_problem("[[hooks]]\nevent = \"pre_tool\"\n", &["config.toml:1: hooks: ", "command"]);
     }
 

@@ -91,7 +91,7 @@ class UnknownId(RpcError):
 
 
 class Overloaded(RpcError):
-    """A limit on calls is reached; nothing was run."""
+    """A limit on calls is reached; the call did not run."""
 
 
 class CallCancelled(RpcError):

@@ -14,7 +14,7 @@ pub(super) fn hold_to_schema(spec: &ToolSpec, output: &mut ToolOutput) {
     let (Some(schema), Some(structured)) = (&spec.output, &output.structured) else { return };
     let errors = schema.check(structured);
     if !errors.is_empty() {
-        let words = format!("the result of {} does not fit its output schema: {}", spec.name, list(&errors));
+        let words = format!("the result of {} does not match its output schema: {}", spec.name, list(&errors));
         *output = ToolOutput { metadata: std::mem::take(&mut output.metadata), ..ToolOutput::error(words) };
     }
 }
@@ -84,12 +84,12 @@ async fn cap(cx: &Cx, output: &mut ToolOutput, max: usize) {
     let Some((mut text, left_out)) = cut(&whole, max) else { return };
     let kept = match &cx.engine.spool {
         Some(spool) => spool.keep(&cx.session.id, &cx.call_id, &whole).await.map_err(|error| error.to_string()),
-        None => Err("there is no place to keep it".to_owned()),
+        None => Err("there is no folder to keep it in".to_owned()),
     };
     match kept {
         Ok(path) => {
             text.push_str(&format!(
-                "\n[{left_out} of {} bytes cut; the whole is in {path}: read it there]",
+                "\n[{left_out} of {} bytes cut; the full text is in {path}: read it there]",
                 whole.len()
             ));
             output.metadata.insert("spool".into(), path.into());

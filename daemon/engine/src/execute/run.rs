@@ -106,7 +106,7 @@ async fn supervise(
 }
 
 fn received(output: Result<Result<ToolOutput, ToolError>, oneshot::error::RecvError>) -> Result<ToolOutput, ToolError> {
-    output.unwrap_or_else(|_| Err(ToolError::Unavailable("the task of the call is gone".to_owned())))
+    output.unwrap_or_else(|_| Err(ToolError::Unavailable("the task that ran the call has ended".to_owned())))
 }
 
 /// A tool that saw its token fire because its time is over says `Cancelled`; the caller hears time-out.
@@ -121,9 +121,9 @@ fn in_time(cx: &Cx, output: Result<ToolOutput, ToolError>, limit: Duration) -> R
 
 pub(super) fn timed_out(cx: &Cx, limit: Duration) -> ToolOutput {
     let so_far = cx.progress.output_so_far();
-    let mut text = format!("the time limit of {} ms is over", limit.as_millis());
+    let mut text = format!("the time limit of {} ms was exceeded", limit.as_millis());
     if !so_far.is_empty() {
-        text = format!("{so_far}\n[{text}; this is what came before]");
+        text = format!("{so_far}\n[{text}; the output so far is above]");
     }
     ToolOutput::error(text).with("timed_out", true)
 }

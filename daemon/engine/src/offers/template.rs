@@ -24,11 +24,11 @@ enum TemplatePart {
 pub enum TemplateError {
     #[error("a brace is not closed")]
     Open,
-    #[error("{{{0}}} is no expression of a template: expected {{name}}, {{+name}}, or {{?a,b}} at the end")]
+    #[error("{{{0}}} is not a template expression: expected {{name}}, {{+name}}, or {{?a,b}} at the end")]
     Expression(String),
-    #[error("the variable {0} is there twice")]
+    #[error("the variable {0} appears twice")]
     Twice(String),
-    #[error("there is no variable in it: use uri")]
+    #[error("it has no variable: use uri instead")]
     NoVariable,
 }
 

@@ -109,5 +109,5 @@ fn reason(folders: &[PathBuf], client: &str) -> String {
 
 fn refused(folders: &[PathBuf]) -> String {
     let first = folders.first().map(|folder| folder.display().to_string()).unwrap_or_default();
-    format!("not allowed: a person refused {first} as a workspace. To allow it: {}", asks::workspace_command(&first))
+    format!("not allowed: the user refused {first} as a workspace. Allow it with: {}", asks::workspace_command(&first))
 }

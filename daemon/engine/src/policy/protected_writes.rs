@@ -68,10 +68,10 @@ impl ProtectedWrite {
         }
         let names: Vec<&str> = rest.split('/').collect();
         if let Some((folder, true)) = text.strip_suffix('/').map(|folder| (folder, !folder.ends_with('/'))) {
-            return Err(format!("{text:?} ends with a slash and can match no file: perhaps {folder}/** was meant"));
+            return Err(format!("{text:?} ends with a slash and can match no file: did you mean {folder}/**?"));
         }
         if names.iter().any(|name| matches!(*name, "" | "." | "..")) {
-            let words = "paths are compared with their links followed and without //, . and ..";
+            let words = "paths are compared after links are followed and //, . and .. are removed";
             return Err(format!("{text:?} can match no file: {words}"));
         }
         let segment = |name: &&str| match *name {
@@ -123,7 +123,7 @@ impl ProtectedWrite {
     /// Which rule this is, and what to do about it.
     fn describe(&self) -> String {
         let Self { text, reason, .. } = self;
-        format!("protected write ({text}): {reason}; only this exact file can be allowed, or mode yolo allows it")
+        format!("protected write ({text}): {reason}; only a rule for exactly this file or mode yolo allows it")
     }
 }
 

@@ -90,7 +90,7 @@ impl Policy {
 
     /// Denies all of a category, since what could not be read may have denied any of it.
     pub(super) fn close_category(&mut self, category: Category, project: Option<&Path>, told: &str) {
-        let rule = format!("a rule that cannot be read: {told}");
+        let rule = format!("an invalid rule: {told}");
         self.closed.push(BrokenRule { category, project: project.map(Path::to_owned), rule });
         if project.is_none() {
             self.broken.push(told.to_owned());
@@ -99,7 +99,7 @@ impl Policy {
 
     /// A project's configuration cannot be read, and may have denied anything: all that needs leave is denied there.
     pub fn close_project(&mut self, project: &Path, problem: &str) {
-        let rule = format!("a configuration that cannot be read: {problem}");
+        let rule = format!("an invalid configuration: {problem}");
         let closed = |category| BrokenRule { category, project: Some(project.to_owned()), rule: rule.clone() };
         self.closed.extend(UNKNOWN.map(closed));
     }
@@ -163,7 +163,7 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
     let category = Category::parse(&config.category).ok_or_else(|| {
         let known = Category::ALL.map(Category::as_str);
         let near = nearest(&config.category, &known);
-        format!("{:?} is no category: expected one of {}{near}", config.category, known.join(", "))
+        format!("{:?} is not a category: expected one of {}{near}", config.category, known.join(", "))
     })?;
     let action = match config.action.as_str() {
         "allow" => Verdict::Allow,
@@ -171,7 +171,7 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
         "deny" => Verdict::Deny,
         other => {
             let near = nearest(other, &["allow", "ask", "deny"]);
-            return Err(format!("{other:?} is no action: expected allow, ask or deny{near}").into());
+            return Err(format!("{other:?} is not an action: expected allow, ask or deny{near}").into());
         }
     };
     let pattern = match category {
@@ -187,7 +187,9 @@ pub fn read_rule(config: &RuleConfig, place: &RulePlace) -> Result<Rule, BadRule
     }
     let tools = config.tools.as_deref().map(ToolGlobs::new).transpose().map_err(nothing)?;
     if tools.as_ref().is_some_and(|tools| tools.as_slice().is_empty()) {
-        return Err(nothing("tools is empty, so the rule is for no tool: without it, it is for all".to_owned()));
+        return Err(nothing(
+            "tools is empty, so the rule applies to no tool: remove it to apply the rule to all tools".to_owned(),
+        ));
     }
     pattern.check(category).map_err(|error| nothing(error.to_string()))?;
     let cwd = config.cwd.as_ref().map(|cwd| absolute_folder(cwd, place)).transpose()?;
@@ -204,13 +206,13 @@ pub(crate) fn absolute_pattern(pattern: &str, place: &RulePlace) -> Result<Strin
     }
     let below = |folder: &Option<PathBuf>, rest: &str| {
         let folder =
-            folder.as_deref().and_then(Path::to_str).ok_or("there is no folder that it could be relative to")?;
+            folder.as_deref().and_then(Path::to_str).ok_or("there is no folder that the path could be relative to")?;
         Ok(format!("{}/{rest}", escape_glob(folder.trim_end_matches('/'))).trim_end_matches('/').to_owned())
     };
     match pattern.strip_prefix('~') {
         Some("") => below(&place.home, ""),
         Some(rest) if rest.starts_with('/') => below(&place.home, &rest[1..]),
-        Some(_) => Err("of the home folders only one's own can be named, as ~/".into()),
+        Some(_) => Err("only your own home folder can be named, as ~/".into()),
         None => below(&place.base, pattern.trim_start_matches("./")),
     }
 }
@@ -227,10 +229,10 @@ fn check_folder(folder: &Path) -> Result<(), String> {
             part => plain.push(part),
         }
     }
-    Err(format!("no call works in the folder {folder:?}, which has .. in it: perhaps {plain:?} was meant"))
+    Err(format!("no call runs in the folder {folder:?}, because it contains ..: did you mean {plain:?}?"))
 }
 
-/// `: perhaps X was meant`, or nothing when nothing is near.
+/// `: did you mean X?`, or nothing when nothing is near.
 fn nearest(name: &str, known: &[&str]) -> String {
     let aliases =
         [("bash", "shell"), ("read", "file.read"), ("write", "file.write"), ("edit", "file.write"), ("web", "network")];
@@ -239,7 +241,7 @@ fn nearest(name: &str, known: &[&str]) -> String {
         let scored = known.iter().map(|known| (strsim::jaro_winkler(known, &name.to_lowercase()), *known));
         scored.filter(|(score, _)| *score >= 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
     };
-    alias.map(|(_, meant)| *meant).or_else(near).map(|near| format!(": perhaps {near} was meant")).unwrap_or_default()
+    alias.map(|(_, meant)| *meant).or_else(near).map(|near| format!(": did you mean {near}?")).unwrap_or_default()
 }
 
 fn absolute_folder(folder: &str, place: &RulePlace) -> Result<PathBuf, String> {

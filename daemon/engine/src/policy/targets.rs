@@ -109,9 +109,9 @@ impl TargetShape {
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Path => "absolute paths without //, . and .., and with no slash at the end",
-            Self::McpTool => "SERVER/TOOL, as github/search_issues",
+            Self::McpTool => "SERVER/TOOL, such as github/search_issues",
             Self::ToolName => "lower-case letters, digits and _, beginning with a letter",
-            Self::Text => "texts that are not empty",
+            Self::Text => "non-empty texts",
         }
     }
 
@@ -139,11 +139,13 @@ pub(super) fn shape_of(category: Category) -> Option<TargetShape> {
 pub fn check_target(category: Category, target: &str) -> Result<(), String> {
     let expected = match (category, shape_of(category)) {
         (_, Some(shape)) if !shape.fits(target) => shape.describe(),
-        (Category::Network, _) if !is_network_target(target) => "HOST:PORT, as example.com:443 or [2001:db8::1]:443",
+        (Category::Network, _) if !is_network_target(target) => {
+            "HOST:PORT, such as example.com:443 or [2001:db8::1]:443"
+        }
         (Category::Shell, _) if target.trim().is_empty() => "a command",
         _ => return Ok(()),
     };
-    Err(format!("{target:?} can be no target of {category}: expected {expected}"))
+    Err(format!("{target:?} is not a target of {category}: expected {expected}"))
 }
 
 /// `host:port`, or the name of a program that uses the network.

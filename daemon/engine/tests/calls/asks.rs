@@ -140,7 +140,7 @@ async fn nobody_there_is_a_denial_at_once_that_says_how_to_allow_it() {
     assert_eq!(fixture.kinds(), ["call.started", "call.finished"]);
     // One who only looks on is nobody.
     let _watcher = fixture.engine.asks.subscribe(false, None);
-    was_denied(fixture.call("bash", bash("ls")).await, "no frontend");
+    was_denied(fixture.call("bash", bash("ls")).await, "no connected client");
 }
 
 #[test]
@@ -171,7 +171,7 @@ async fn an_answer_lets_the_call_go_on_once() {
     assert_eq!(end.by.unwrap().client.as_deref(), Some("tester"));
     let again = fixture.begin("bash", bash("git push"));
     fixture.reply(answer(&next_ask(&mut frontend).await, Action::Deny)).unwrap();
-    was_denied(again.await.unwrap(), "a person said no");
+    was_denied(again.await.unwrap(), "the user said no");
     let kinds = ["call.started", "permission.asked", "permission.resolved", "call.finished"];
     assert_eq!(fixture.kinds(), [kinds, kinds].concat());
     let rows = fixture.audit.0.lock().unwrap();
@@ -192,7 +192,7 @@ async fn the_needs_of_a_call_are_asked_in_order_and_the_first_denial_ends_it() {
     assert_eq!(second.target, "b");
     let no = ReplyPermission { message: Some("use make".into()), ..answer(&second, Action::Deny) };
     fixture.reply(no).unwrap();
-    was_denied(call.await.unwrap(), "a person said no: use make");
+    was_denied(call.await.unwrap(), "the user said no: use make");
     next_end(&mut frontend).await;
     assert!(frontend.try_next().is_none());
 }
@@ -370,7 +370,7 @@ async fn an_ask_lives_ten_minutes() {
     let call = fixture.begin("bash", bash("ls"));
     let ask = next_ask(&mut frontend).await;
     assert_ne!(ask.asked_at, ask.expires_at);
-    was_denied(call.await.unwrap(), "nobody answered within 600 s");
+    was_denied(call.await.unwrap(), "no answer within 600 s");
     assert_eq!(start.elapsed(), Duration::from_secs(600));
     assert_eq!(next_end(&mut frontend).await.action, Resolution::Expired);
     assert!(matches!(fixture.reply(answer(&ask, Action::Allow)), Err(AskReplyError::Unknown(_))));
@@ -521,7 +521,7 @@ async fn who_answers_for_others_is_held_to_its_session_and_scope() {
     let mut agent = fixture.engine.asks.subscribe(true, Some(fixture.session.id.clone()));
     let call = fixture.begin("bash", bash("ls"));
     let other = Call { session: session("s2", "/p"), ..fixture.prepare("bash", bash("rm x")) };
-    was_denied(execute(&fixture.engine, other).await, "no frontend");
+    was_denied(execute(&fixture.engine, other).await, "no connected client");
     let ask = next_ask(&mut agent).await;
     let answerer = |session| Replier { widest: Scope::Session, session, ..person("agent") };
     let own = answerer(Some(fixture.session.id.clone()));

@@ -195,7 +195,7 @@ async fn results_carry_pictures_sound_and_structure() {
     let sum = world.call("sum", json!({"sum": 3})).await;
     assert_eq!((sum.structured, sum.content), (Some(json!({"sum": 3})), vec![Block::text(r#"{"sum":3}"#)]));
     let no_sum = world.call("sum", json!({"sum": "three"})).await;
-    assert!(no_sum.is_error && no_sum.text().contains("does not fit its output schema"), "{}", no_sum.text());
+    assert!(no_sum.is_error && no_sum.text().contains("does not match its output schema"), "{}", no_sum.text());
     assert_eq!(world.call("bare", json!({})).await.structured, Some(json!({"a": 1})));
 }
 

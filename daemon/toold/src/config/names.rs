@@ -47,6 +47,6 @@ fn table<'t, 'i>(root: &'t DeTable<'i>, path: &[&str]) -> Option<&'t DeTable<'i>
 fn no_plugin(name: &str) -> String {
     let near = name.rsplit('/').next().unwrap_or(name);
     let near = near.strip_suffix(".lua").unwrap_or(near).to_lowercase().replace([' ', '.'], "_");
-    let near = if is_plugin_name(&near) { format!(": perhaps {near} was meant") } else { String::new() };
+    let near = if is_plugin_name(&near) { format!(": did you mean {near}?") } else { String::new() };
     format!("no plugin is called {name:?}: expected [a-z][a-z0-9_-]*{near}")
 }

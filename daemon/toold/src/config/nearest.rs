@@ -1,10 +1,10 @@
 //! Words for names that are spelt wrong.
 
-/// `: perhaps X was meant`, or nothing when nothing is near.
+/// `: did you mean X?`, or nothing when nothing is near.
 pub(super) fn perhaps<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let near = known
         .map(|known| (strsim::jaro_winkler(&known.to_lowercase(), &name.to_lowercase()), known))
         .filter(|(score, _)| *score >= 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0));
-    near.map(|(_, known)| format!(": perhaps {known} was meant")).unwrap_or_default()
+    near.map(|(_, known)| format!(": did you mean {known}?")).unwrap_or_default()
 }

@@ -113,8 +113,8 @@ mod tests {
     fn what_is_spelt_wrong_is_told_with_what_was_perhaps_meant() {
         let (found, problems) = of(&[("TOOLD_LIMITS_CALS", "7")], &["limit.calls=8", "x"]);
         assert_eq!(found, []);
-        assert!(problems[0].contains("perhaps TOOLD_LIMITS_CALLS"), "{problems:?}");
-        assert!(problems[1].contains("perhaps limits.calls"), "{problems:?}");
+        assert!(problems[0].contains("did you mean TOOLD_LIMITS_CALLS"), "{problems:?}");
+        assert!(problems[1].contains("did you mean limits.calls"), "{problems:?}");
         assert!(problems[2].contains("KEY=VALUE"), "{problems:?}");
     }
 }

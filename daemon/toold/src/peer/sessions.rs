@@ -64,7 +64,7 @@ fn is_variable(name: &str) -> Result<(), String> {
     let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '*');
     match is_plain && !name.starts_with(|c: char| c.is_ascii_digit()) {
         true => Ok(()),
-        false => Err(format!("{name:?} is no name of a variable: perhaps {plain:?} was meant")),
+        false => Err(format!("{name:?} is no name of a variable: did you mean {plain:?}?")),
     }
 }
 

@@ -48,7 +48,7 @@ pub fn folder(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     if text.contains(['*', '?', '[']) {
         let before = text.split(['*', '?', '[']).next().unwrap_or_default().trim_end_matches('/');
         return Err(format!(
-            "{text:?} is a pattern, but a workspace is a folder with all that lies in it: perhaps {before:?} was meant"
+            "{text:?} is a pattern, but a workspace is a folder with all that lies in it: did you mean {before:?}?"
         ));
     }
     let path = config::absolute(text, home)?;

@@ -18,7 +18,7 @@ pub(super) fn check(category: Category, pattern: &Pattern) -> Result<(), String>
             let mut globs = [Some(glob), folder.as_ref()].into_iter().flatten();
             match globs.any(|glob| can_match(glob.glob().regex(), shape)) {
                 true => Ok(()),
-                false => Err(format!("it can match nothing, since targets of {category} are {}", shape.describe())),
+                false => Err(format!("it can match nothing: targets of {category} are {}", shape.describe())),
             }
         }
     }
@@ -35,11 +35,11 @@ pub(crate) fn check_tool_glob(glob: &globset::Glob) -> Result<(), String> {
     let text = glob.glob();
     let near = globset::Glob::new(&text.to_lowercase().replace(['-', '.', ' '], "_"));
     let near = near.ok().filter(|near| near.glob() != text && can_match(near.regex(), TargetShape::ToolName));
-    let near = near.map(|near| format!(": perhaps {:?} was meant", near.glob())).unwrap_or_default();
-    Err(format!("{text:?} can match no tool: names of tools are {}{near}", TargetShape::ToolName.describe()))
+    let near = near.map(|near| format!(": did you mean {:?}?", near.glob())).unwrap_or_default();
+    Err(format!("{text:?} can match no tool: tool names are {}{near}", TargetShape::ToolName.describe()))
 }
 
-/// `: perhaps X was meant`, or nothing when nothing is near. Only patterns that can match something are offered.
+/// `: did you mean X?`, or nothing when nothing is near. Only patterns that can match something are offered.
 pub(super) fn perhaps(category: Category, text: &str) -> String {
     let candidates = match category {
         Category::FileRead | Category::FileWrite => paths(text),
@@ -49,7 +49,7 @@ pub(super) fn perhaps(category: Category, text: &str) -> String {
         Category::Agent | Category::Plugin => Vec::new(),
     };
     let fits = |candidate: &&String| *candidate != text && is_of_use(category, candidate);
-    candidates.iter().find(fits).map(|found| format!(": perhaps {found:?} was meant")).unwrap_or_default()
+    candidates.iter().find(fits).map(|found| format!(": did you mean {found:?}?")).unwrap_or_default()
 }
 
 fn is_of_use(category: Category, text: &str) -> bool {
@@ -129,8 +129,8 @@ fn commands(text: &str) -> String {
     }
     let shown: Vec<String> = parts.iter().map(|part| format!("{part:?}")).collect();
     match shown.as_slice() {
-        [one] => format!(": perhaps {one} was meant"),
-        several => format!(": perhaps a rule for each of {} was meant", several.join(" and ")),
+        [one] => format!(": did you mean {one}?"),
+        several => format!(": write a separate rule for each of {}", several.join(" and ")),
     }
 }
 

@@ -22,17 +22,17 @@ enum Label {
 impl HostPattern {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.contains(char::is_whitespace) || text.contains("//") {
-            return Err("expected a host, or a host and a port, as example.com:443".into());
+            return Err("expected a host, or a host and a port, such as example.com:443".into());
         }
         let (host, port) = split(text);
         if host.is_empty() {
             return Err("it names no host".into());
         }
         if host.starts_with('[') && host.find(']') != Some(host.len() - 1) {
-            return Err("after an address in brackets comes : and a port, or nothing".into());
+            return Err("expected : and a port, or nothing, after an address in brackets".into());
         }
         if port.is_some_and(|port| port.is_empty() || !port.chars().all(|c| c.is_ascii_digit() || c == '*')) {
-            return Err("a port is a number, or *".into());
+            return Err("a port is a number or *".into());
         }
         let labels: Vec<Label> = labels(host)
             .iter()
@@ -44,7 +44,7 @@ impl HostPattern {
     /// # Errors
     /// No request goes to such a host; why.
     pub(super) fn check(&self) -> Result<(), String> {
-        let nothing = |why: &str| Err(format!("it can match nothing, since {why}"));
+        let nothing = |why: &str| Err(format!("it can match nothing: {why}"));
         if let Some(port) = &self.port
             && !(0..=u16::MAX).any(|number| port.matches(&number.to_string()))
         {
@@ -52,7 +52,7 @@ impl HostPattern {
         }
         // `localhost` is the one host without a dot, and whoever means it writes it.
         if matches!(self.labels.as_slice(), [Label::One(wild)] if wild.is_any()) {
-            return nothing("a * stands for one label, and names of hosts have several");
+            return nothing("a * matches one label, and host names have several");
         }
         if self.is_address {
             let [Label::One(address)] = self.labels.as_slice() else { return Ok(()) };
@@ -62,18 +62,18 @@ impl HostPattern {
             };
             return match fits {
                 true => Ok(()),
-                false => nothing("addresses of version 6 are compared in their shortest form, as [2001:db8::1]"),
+                false => nothing("IPv6 addresses are compared in their shortest form, such as [2001:db8::1]"),
             };
         }
         for label in &self.labels {
             let Label::One(wild) = label else { continue };
             if wild.as_literal() == Some("") {
-                return nothing("no label of a host is empty");
+                return nothing("the labels of a host name are never empty");
             }
             if let Some(odd) = wild.pieces().flat_map(str::chars).find(|c| !is_host_char(*c)) {
                 return match odd.is_ascii() {
-                    true => nothing(&format!("a host holds no {odd:?}; paths and schemes are not compared")),
-                    false => nothing("hosts are compared as they are requested, which is xn--... for other letters"),
+                    true => nothing(&format!("a host name contains no {odd:?}; paths and schemes are not compared")),
+                    false => nothing("host names with other letters are compared in their xn--... form"),
                 };
             }
         }

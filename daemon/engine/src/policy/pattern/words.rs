@@ -28,11 +28,11 @@ impl WordsPattern {
         let Some(first) = self.words.first() else { return Ok(()) };
         if let Some(word) = first.as_literal().filter(|word| is_grammar(word)) {
             return Err(format!(
-                "it can match nothing, since {word:?} is the shell's grammar: the commands behind it are judged one by one"
+                "it can match nothing: {word:?} is shell syntax, and the commands after it are checked one by one"
             ));
         }
         if self.words.len() > 1 && first.pieces().any(|piece| piece.contains('=')) {
-            return Err("it can match nothing, since variables before a command are judged apart from it".to_owned());
+            return Err("it can match nothing: variables before a command are checked separately".to_owned());
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ fn split(text: &str) -> Result<Vec<Wild>, String> {
                 }
             },
             ';' | '|' | '&' | '<' | '>' | '(' | ')' | '`' | '$' | '\n' => {
-                return Err(format!("{c:?} must be quoted: a pattern is of one simple command"));
+                return Err(format!("{c:?} must be quoted: a pattern describes one simple command"));
             }
             c => last.push(c),
         }

@@ -143,7 +143,7 @@ fn a_pattern_that_can_match_no_path_is_refused_and_denies() {
         ("~", "names no file"),
         ("~/", "names no file"),
         ("~other/x", "names no file"),
-        ("deploy/", "perhaps deploy/** was meant"),
+        ("deploy/", "did you mean deploy/**?"),
         ("a//b", "can match no file"),
         ("a/../b", "can match no file"),
         ("./a", "can match no file"),

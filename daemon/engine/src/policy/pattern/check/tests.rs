@@ -21,13 +21,13 @@ fn taken(category: Category, pattern: &str) {
 
 #[test]
 fn names_of_mounted_tools_have_a_server() {
-    refused(Category::Mcp, "*", "SERVER/TOOL, as github/search_issues: perhaps \"**\" was meant");
-    refused(Category::Mcp, "github", "perhaps \"github/*\" was meant");
-    refused(Category::Mcp, "github/", "perhaps \"github/*\" was meant");
-    refused(Category::Mcp, "git*", "perhaps \"git*/*\" was meant");
-    refused(Category::Mcp, "mcp__github__search", "perhaps \"github/search\" was meant");
-    refused(Category::Mcp, "github:search", "perhaps \"github/search\" was meant");
-    refused(Category::Mcp, "/search", "perhaps \"search/*\" was meant");
+    refused(Category::Mcp, "*", "SERVER/TOOL, such as github/search_issues: did you mean \"**\"?");
+    refused(Category::Mcp, "github", "did you mean \"github/*\"?");
+    refused(Category::Mcp, "github/", "did you mean \"github/*\"?");
+    refused(Category::Mcp, "git*", "did you mean \"git*/*\"?");
+    refused(Category::Mcp, "mcp__github__search", "did you mean \"github/search\"?");
+    refused(Category::Mcp, "github:search", "did you mean \"github/search\"?");
+    refused(Category::Mcp, "/search", "did you mean \"search/*\"?");
     for pattern in
         ["**", "*/*", "github/*", "github/search", "remote:build/bash", "remote:*/read", "{a,b}/*", "**/x", "a/b/c"]
     {
@@ -38,12 +38,12 @@ fn names_of_mounted_tools_have_a_server() {
 #[test]
 fn paths_are_compared_in_one_form() {
     let write = Category::FileWrite;
-    refused(write, "/p/src/", "perhaps \"/p/src/**\" was meant");
-    refused(write, "/p//src/*", "perhaps \"/p/src/*\" was meant");
-    refused(write, "/p/../q/**", "perhaps \"/q/**\" was meant");
-    refused(write, "/p/./x", "perhaps \"/p/x\" was meant");
-    refused(write, "*.rs", "perhaps \"**/*.rs\" was meant");
-    refused(write, "**.rs", "perhaps \"**/*.rs\" was meant");
+    refused(write, "/p/src/", "did you mean \"/p/src/**\"?");
+    refused(write, "/p//src/*", "did you mean \"/p/src/*\"?");
+    refused(write, "/p/../q/**", "did you mean \"/q/**\"?");
+    refused(write, "/p/./x", "did you mean \"/p/x\"?");
+    refused(write, "*.rs", "did you mean \"**/*.rs\"?");
+    refused(write, "**.rs", "did you mean \"**/*.rs\"?");
     refused(write, "/p/*/../x", "it can match nothing");
     refused(write, "/p/{.,..}/x", "it can match nothing");
     refused(write, "/[é]", "it can match nothing");
@@ -57,23 +57,23 @@ fn paths_are_compared_in_one_form() {
 #[test]
 fn hosts_are_no_urls() {
     let net = Category::Network;
-    refused(net, "https://example.com/*", "perhaps \"example.com\" was meant");
-    refused(net, "https://user:pw@example.com:8443/a?b", "perhaps \"example.com:8443\" was meant");
-    refused(net, "example.com/*", "perhaps \"example.com\" was meant");
-    refused(net, "example.com:70000", "ports are numbers up to 65535: perhaps \"example.com\" was meant");
+    refused(net, "https://example.com/*", "did you mean \"example.com\"?");
+    refused(net, "https://user:pw@example.com:8443/a?b", "did you mean \"example.com:8443\"?");
+    refused(net, "example.com/*", "did you mean \"example.com\"?");
+    refused(net, "example.com:70000", "ports are numbers up to 65535: did you mean \"example.com\"?");
     refused(net, "example.com:7000*0", "ports are numbers up to 65535");
     refused(net, "example.com:080", "ports are numbers up to 65535");
-    refused(net, ".example.com", "perhaps \"**.example.com\" was meant");
-    refused(net, "a..example.com", "no label of a host is empty");
-    refused(net, "10.0.0.0/8", "perhaps \"10.*.*.*\" was meant");
-    refused(net, "[2001:DB8:0::1]:443", "perhaps \"[2001:db8::1]:443\" was meant");
-    refused(net, "[::ffff:10.0.0.1]", "perhaps \"10.0.0.1\" was meant");
+    refused(net, ".example.com", "did you mean \"**.example.com\"?");
+    refused(net, "a..example.com", "the labels of a host name are never empty");
+    refused(net, "10.0.0.0/8", "did you mean \"10.*.*.*\"?");
+    refused(net, "[2001:DB8:0::1]:443", "did you mean \"[2001:db8::1]:443\"?");
+    refused(net, "[::ffff:10.0.0.1]", "did you mean \"10.0.0.1\"?");
     refused(net, "grün.example", "xn--");
-    refused(net, "[example.com]:443", "perhaps \"example.com:443\" was meant");
-    refused(net, "example.com: 443", "perhaps");
-    refused(net, "*", "perhaps \"**\" was meant");
-    refused(net, "*:*", "perhaps \"**\" was meant");
-    refused(net, "*:443", "perhaps \"**:443\" was meant");
+    refused(net, "[example.com]:443", "did you mean \"example.com:443\"?");
+    refused(net, "example.com: 443", "did you mean");
+    refused(net, "*", "did you mean \"**\"?");
+    refused(net, "*:*", "did you mean \"**\"?");
+    refused(net, "*:443", "did you mean \"**:443\"?");
     for pattern in [
         "**",
         "**:443",
@@ -98,17 +98,13 @@ fn hosts_are_no_urls() {
 #[test]
 fn a_rule_is_for_one_command() {
     let shell = Category::Shell;
-    refused(shell, "git status && ls", "perhaps a rule for each of \"git status\" and \"ls\" was meant");
-    refused(shell, "cargo test | tail *", "perhaps a rule for each of \"cargo test\" and \"tail *\" was meant");
-    refused(
-        shell,
-        "FOO=1 cargo *",
-        "variables before a command are judged apart from it: perhaps \"cargo *\" was meant",
-    );
+    refused(shell, "git status && ls", "write a separate rule for each of \"git status\" and \"ls\"");
+    refused(shell, "cargo test | tail *", "write a separate rule for each of \"cargo test\" and \"tail *\"");
+    refused(shell, "FOO=1 cargo *", "variables before a command are checked separately: did you mean \"cargo *\"?");
     refused(shell, "*=* cargo", "variables before a command");
-    refused(shell, "for x in *", "\"for\" is the shell's grammar");
-    refused(shell, "! grep *", "perhaps \"grep *\" was meant");
-    refused(shell, "ls;", "perhaps \"ls\" was meant");
+    refused(shell, "for x in *", "\"for\" is shell syntax");
+    refused(shell, "! grep *", "did you mean \"grep *\"?");
+    refused(shell, "ls;", "did you mean \"ls\"?");
     refused(shell, "ls 'a", "a quote is not closed");
     refused(shell, "echo $(date)", "must be quoted");
     for pattern in
@@ -122,9 +118,9 @@ fn a_rule_is_for_one_command() {
 fn names_of_tools_are_known_by_their_shape() {
     let globs = |glob: &str| ToolGlobs::new(&[glob.to_owned()]).map(drop);
     for (glob, said) in [
-        ("Bash", "perhaps \"bash\""),
-        ("git-*", "perhaps \"git_*\""),
-        ("mcp.x", "perhaps \"mcp_x\""),
+        ("Bash", "did you mean \"bash\""),
+        ("git-*", "did you mean \"git_*\""),
+        ("mcp.x", "did you mean \"mcp_x\""),
         ("9*", "can match no tool"),
         ("", "can match no tool"),
         ("a/b", "can match no tool"),
