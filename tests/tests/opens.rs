@@ -27,7 +27,8 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("host/src/stamps.rs", 1, "compares a file that a call read with what it was; nothing of it is given out"),
     ("host/src/times.rs", 1, "the folder of a file that a walk has judged, for its time"),
     // Plugins.
-    ("lua/src/author.rs", 4, "the plugin that its author names, and a folder of the daemon's own to try it in"),
+    ("lua/src/reload/plugin_tests.rs", 3, "the plugin that its author names, and a folder of the daemon's own to test it in"),
+    ("lua/src/reload/standalone.rs", 1, "the plugin that its author names"),
     ("toold/src/config/trust.rs", 1, "names in a project's folder of plugins, for the person who trusts them"),
     // The user's own configuration names these: no project's may, which `projects_name_no_key_and_no_token` holds.
     ("toold/src/config/warnings.rs", 1, "names of plugins in the folders that the user's configuration names"),
@@ -35,7 +36,7 @@ const PLACES: &[(&str, usize, &str)] = &[
     ("builtins/src/journal.rs", 7, "the daemon's own folder of changes"),
     ("host/src/output_buffer.rs", 3, "the daemon's own spool"),
     ("host/src/state_file.rs", 4, "the daemon's own small files"),
-    ("lua/src/registrations.rs", 7, "the daemon's own folder of registrations"),
+    ("lua/src/plugin/registration_cache.rs", 7, "the daemon's own folder of registrations"),
     ("store/src/opening.rs", 3, "the daemon's own database"),
     ("store/src/refusals.rs", 6, "the daemon's own file of refusals, beside the database"),
     ("toold/src/config/bundled.rs", 5, "the daemon's own folder of the plugins that it brings"),

@@ -21,8 +21,9 @@ use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::schema::Schema;
 use toold_engine::session::{NewSession, Session, SessionFilter};
 use toold_engine::tool::{Origin, ToolError, ToolOutput, ToolSpec};
-use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
-use toold_lua::registrations::KeptRegistrations;
+use toold_lua::plugin::registration_cache::RegistrationCache;
+use toold_lua::reload::PluginHost;
+use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions};
 use toold_proto::tool::{Annotations, Category, SessionId, Source, SourceKind, ToolName};
 
 /// As the daemon's.
@@ -69,13 +70,13 @@ impl Callable for Native {
 }
 
 #[derive(Clone)]
-struct Bench {
+struct LuaBench {
     engine: Arc<Engine>,
     session: Arc<Session>,
     limit: Option<Duration>,
 }
 
-impl Bench {
+impl LuaBench {
     async fn call(&self, name: &str, arguments: Value) -> Duration {
         let call = self.call_of(name, arguments);
         let start = Instant::now();
@@ -142,11 +143,11 @@ fn main() {
 /// In the environment of a process that measures a start with many plugins: the folder that they are in.
 const FOLDER: &str = "TOOLD_BENCH_FOLDER";
 
-async fn start(root: &Path, machines: usize) -> (Bench, PluginHost) {
+async fn start(root: &Path, machines: usize) -> (LuaBench, PluginHost) {
     start_with(root, machines, PLUGIN).await
 }
 
-async fn start_with(root: &Path, machines: usize, script: &str) -> (Bench, PluginHost) {
+async fn start_with(root: &Path, machines: usize, script: &str) -> (LuaBench, PluginHost) {
     let plugins = root.join("plugins");
     std::fs::create_dir_all(&plugins).unwrap();
     std::fs::write(plugins.join("p.lua"), script).unwrap();
@@ -155,7 +156,8 @@ async fn start_with(root: &Path, machines: usize, script: &str) -> (Bench, Plugi
     engine.registry.put(key, Origin::Builtin, vec![Arc::new(Native(native_spec()))]).unwrap();
     let dirs = vec![PluginDir { path: plugins, kind: DirKind::User }];
     let host =
-        PluginHost::start(PluginHostOptions { machines, ..PluginHostOptions::new(engine.clone(), dirs) }).unwrap();
+        PluginHost::start(PluginHostOptions { lua_states: machines, ..PluginHostOptions::new(engine.clone(), dirs) })
+            .unwrap();
     host.settled().await;
     let session = Session::new(NewSession {
         id: SessionId::parse("bench").unwrap(),
@@ -168,7 +170,7 @@ async fn start_with(root: &Path, machines: usize, script: &str) -> (Bench, Plugi
         filter: SessionFilter::default(),
         workspace: None,
     });
-    (Bench { engine, session: Arc::new(session), limit: Some(Duration::from_secs(300)) }, host)
+    (LuaBench { engine, session: Arc::new(session), limit: Some(Duration::from_secs(300)) }, host)
 }
 
 fn native_spec() -> ToolSpec {
@@ -197,7 +199,7 @@ fn ratio(a: Duration, b: Duration) -> f64 {
     a.as_secs_f64() / b.as_secs_f64()
 }
 
-async fn cost_of_calls(bench: &Bench) {
+async fn cost_of_calls(bench: &LuaBench) {
     const ROUNDS: usize = 40;
     let empty = json!({});
     let names = ["native", "noop", "fail"];
@@ -217,7 +219,7 @@ async fn cost_of_calls(bench: &Bench) {
     row("Lua tool 'fail', in process", fail, ratio(fail, native), "of native");
 }
 
-async fn cost_of_payloads(bench: &Bench) {
+async fn cost_of_payloads(bench: &LuaBench) {
     let objects = |count: usize| {
         let list: Vec<Value> =
             (0..count).map(|i| json!({"id": i, "name": format!("name {i}"), "ok": i % 2 == 0})).collect();
@@ -260,7 +262,7 @@ async fn hostile() {
     const LIMIT: Duration = Duration::from_millis(150);
     let mut overruns = Vec::new();
     for (what, body, ends) in programs::BODIES {
-        if *ends != programs::Ends::AtLimit {
+        if *ends != programs::BodyEnding::AtLimit {
             continue;
         }
         let root = tempfile::tempdir().unwrap();
@@ -296,9 +298,9 @@ fn middle(mut times: Vec<Duration>) -> Duration {
 
 /// How long others wait at worst while plugins loop for ever. In turns of a quarter of a second, of which the one in
 /// the middle counts: each has its own worst, and a machine that does other things has some of its own.
-async fn fairness(bench: &Bench) {
+async fn fairness(bench: &LuaBench) {
     const TURNS: usize = 12;
-    let worst = |bench: Bench| async move {
+    let worst = |bench: LuaBench| async move {
         let (mut worst, start) = (Duration::ZERO, Instant::now());
         while start.elapsed() < Duration::from_millis(250) {
             let before = Instant::now();
@@ -446,7 +448,7 @@ async fn many_plugins(root: &Path) {
     let mut options = PluginHostOptions::new(engine.clone(), dirs);
     if std::env::var("TOOLD_BENCH_KEEPS").is_ok_and(|keeps| keeps == "1") {
         let build = "bench".to_owned();
-        options.registrations = Some(KeptRegistrations { dir: root.join("registrations"), build });
+        options.registrations = Some(RegistrationCache { dir: root.join("registrations"), build });
     }
     let host = PluginHost::start(options).unwrap();
     host.settled().await;

@@ -3,103 +3,100 @@
 //! A module's file names each of its functions once; `plugins/types/hygge.lua` documents them.
 
 mod context;
-mod exec;
+pub(crate) mod exec;
 mod fs;
 mod http;
+pub(crate) mod io;
 mod json;
+mod log;
 mod modules;
-mod offers;
 mod register;
+mod register_offers;
+pub(crate) mod script_context;
 mod store;
-mod system;
-mod tell;
-mod testing;
+pub(crate) mod testing;
 mod time;
 mod tools;
 
-pub(crate) use context::{begin, need};
-pub(crate) use exec::Following;
-pub(crate) use system::after_load;
-pub(crate) use testing::{offer_testing, test_runner};
-
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mlua::{Function, IntoLua, IntoLuaMulti, Lua, MultiValue, Table, Value};
+use parking_lot::Mutex;
 use serde_json::Value as Json;
 
-use crate::args::Args;
-use crate::call::{self, Call};
-use crate::convert;
-use crate::load::Home;
-use crate::vm::Prelude;
+use crate::api::script_context::ScriptContext;
+use crate::vm::args::Args;
+use crate::vm::convert;
+use crate::vm::create::Prelude;
+use crate::vm::script_run::{self, ScriptRun};
 
 /// Gives a new machine its host functions.
-pub(crate) fn offer(lua: &Lua, prelude: &Prelude, home: &Arc<Home>) -> mlua::Result<()> {
-    let waits = Waits::new(lua, prelude, home)?;
-    let module = Module { lua, prelude, home, waits: &waits, table: lua.create_table()? };
-    register::offer(&module)?;
-    offers::offer(&module)?;
-    tell::offer(&module)?;
-    json::offer(&module)?;
-    time::offer(&module)?;
-    tools::offer(&module)?;
-    context::offer(&module)?;
-    exec::offer(&module)?;
-    fs::offer(&module)?;
-    http::offer(&module)?;
-    store::offer(&module)?;
-    modules::offer(&module)?;
-    system::offer(&module)?;
+pub(crate) fn install(lua: &Lua, prelude: &Prelude, context: &Arc<ScriptContext>) -> mlua::Result<()> {
+    let waits = WaitingFunctions::new(lua, prelude, context)?;
+    let module = ApiTable { lua, prelude, context, waits: &waits, table: lua.create_table()? };
+    register::install(&module)?;
+    register_offers::install(&module)?;
+    log::install(&module)?;
+    json::install(&module)?;
+    time::install(&module)?;
+    tools::install(&module)?;
+    context::install(&module)?;
+    exec::install(&module)?;
+    fs::install(&module)?;
+    http::install(&module)?;
+    store::install(&module)?;
+    modules::install(&module)?;
+    io::install(&module)?;
     lua.globals().raw_set("hygge", module.table)
 }
 
 /// A table of host functions in the making.
-pub(crate) struct Module<'a> {
+pub(crate) struct ApiTable<'a> {
     pub(crate) lua: &'a Lua,
     pub(crate) prelude: &'a Prelude,
-    pub(crate) home: &'a Arc<Home>,
-    waits: &'a Waits,
+    pub(crate) context: &'a Arc<ScriptContext>,
+    waits: &'a WaitingFunctions,
     pub(crate) table: Table,
 }
 
 /// What a function that waits finds when it begins.
-pub(crate) struct Asked<'a> {
+pub(crate) struct HostCall<'a> {
     pub(crate) lua: &'a Lua,
     pub(crate) args: &'a Args,
-    pub(crate) home: &'a Arc<Home>,
-    pub(crate) call: &'a Arc<Call>,
+    pub(crate) context: &'a Arc<ScriptContext>,
+    pub(crate) call: &'a Arc<ScriptRun>,
     /// The script cannot be left: its machine is held until the work is done.
     pub(crate) held: bool,
 }
 
 /// What a function of the host gives that was done outside of the machine.
-pub(crate) enum Reply {
+pub(crate) enum HostReply {
     Nil,
     /// As arguments are: a null field is absent.
     Json(Json),
     /// A null is `json.null`.
     Exact(Json),
     Bytes(Vec<u8>),
-    Fields(Vec<(&'static str, Reply)>),
+    Fields(Vec<(&'static str, HostReply)>),
 }
 
 /// What a function that waits has done beside the script.
-pub(crate) type Work = BoxFuture<'static, Result<Reply, String>>;
+pub(crate) type HostWork = BoxFuture<'static, Result<HostReply, String>>;
 
-impl<'a> Module<'a> {
+impl<'a> ApiTable<'a> {
     /// A table within this one.
-    pub(crate) fn within(&self, name: &str) -> mlua::Result<Module<'a>> {
+    pub(crate) fn within(&self, name: &str) -> mlua::Result<ApiTable<'a>> {
         let table = self.lua.create_table()?;
         self.table.raw_set(name, &table)?;
-        Ok(Module { table, ..*self })
+        Ok(ApiTable { table, ..*self })
     }
 
     /// A table that is not reachable by a name.
-    pub(crate) fn apart(&self) -> mlua::Result<Module<'a>> {
-        Ok(Module { table: self.lua.create_table()?, ..*self })
+    pub(crate) fn apart(&self) -> mlua::Result<ApiTable<'a>> {
+        Ok(ApiTable { table: self.lua.create_table()?, ..*self })
     }
 
     /// A function that answers at once. `called` is its full name, as errors tell it.
@@ -107,12 +104,12 @@ impl<'a> Module<'a> {
         &self,
         name: &str,
         called: &'static str,
-        run: impl Fn(&Lua, &Args, &Arc<Home>) -> Result<R, String> + Send + Sync + 'static,
+        run: impl Fn(&Lua, &Args, &Arc<ScriptContext>) -> Result<R, String> + Send + Sync + 'static,
     ) -> mlua::Result<Function> {
-        let home = self.home.clone();
-        let raw = self
-            .lua
-            .create_function(move |lua, values: MultiValue| answer(lua, run(lua, &Args::new(called, values), &home)))?;
+        let context = self.context.clone();
+        let raw = self.lua.create_function(move |lua, values: MultiValue| {
+            answer(lua, run(lua, &Args::new(called, values), &context))
+        })?;
         let function: Function = self.prelude.lift.call(raw)?;
         self.table.raw_set(name, &function)?;
         Ok(function)
@@ -124,12 +121,12 @@ impl<'a> Module<'a> {
         &self,
         name: &str,
         called: &'static str,
-        begin: impl Fn(&Asked) -> Result<W, String> + Send + Sync + 'static,
+        begin: impl Fn(&HostCall) -> Result<W, String> + Send + Sync + 'static,
     ) -> mlua::Result<Function>
     where
-        W: Future<Output = Result<Reply, String>> + Send + 'static,
+        W: Future<Output = Result<HostReply, String>> + Send + 'static,
     {
-        let begin: Begin = Box::new(move |asked| Ok(begin(asked)?.boxed()));
+        let begin: BeginWork = Box::new(move |host_call| Ok(begin(host_call)?.boxed()));
         let place = self.waits.add(called, begin);
         let function: Function = self.waits.lift.call(place)?;
         self.table.raw_set(name, &function)?;
@@ -137,29 +134,29 @@ impl<'a> Module<'a> {
     }
 }
 
-type Begin = Box<dyn Fn(&Asked) -> Result<Work, String> + Send + Sync>;
+type BeginWork = Box<dyn Fn(&HostCall) -> Result<HostWork, String> + Send + Sync>;
 
 /// The functions of a machine that wait. Two functions of the machine serve all of them: one that yields
 /// while it waits, and one that holds its thread. Each of its own would cost every machine dearly.
-pub(crate) struct Waits {
-    all: Arc<Mutex<Vec<(&'static str, Begin)>>>,
+pub(crate) struct WaitingFunctions {
+    all: Arc<Mutex<Vec<(&'static str, BeginWork)>>>,
     /// Makes what scripts call of a place in the list.
     lift: Function,
 }
 
-impl Waits {
-    fn new(lua: &Lua, prelude: &Prelude, home: &Arc<Home>) -> mlua::Result<Self> {
-        let all = Arc::<Mutex<Vec<(&'static str, Begin)>>>::default();
+impl WaitingFunctions {
+    fn new(lua: &Lua, prelude: &Prelude, context: &Arc<ScriptContext>) -> mlua::Result<Self> {
+        let all = Arc::<Mutex<Vec<(&'static str, BeginWork)>>>::default();
         let start = {
-            let (all, home) = (all.clone(), home.clone());
+            let (all, context) = (all.clone(), context.clone());
             move |lua: &Lua, mut values: MultiValue, held: bool| {
                 let place = values.pop_front().and_then(|place| place.as_usize()).unwrap_or(usize::MAX);
-                let all = all.lock().expect("no code panics while it holds this lock");
+                let all = all.lock();
                 let (called, begin) = all.get(place).ok_or("there is no such function")?;
-                let call = call::current().ok_or_else(|| format!("{called}: no call is running"))?;
+                let call = script_run::current().ok_or_else(|| format!("{called}: no call is running"))?;
                 let args = Args::new(called, values);
-                home.does_more();
-                let work = begin(&Asked { lua, args: &args, home: &home, call: &call, held })?;
+                context.note_side_effect();
+                let work = begin(&HostCall { lua, args: &args, context: &context, call: &call, held })?;
                 drop(all);
                 Ok::<_, String>((call, work))
             }
@@ -184,8 +181,8 @@ impl Waits {
         Ok(Self { all, lift: prelude.lift_waiting.bind((waiting, blocking))? })
     }
 
-    fn add(&self, called: &'static str, begin: Begin) -> usize {
-        let mut all = self.all.lock().expect("no code panics while it holds this lock");
+    fn add(&self, called: &'static str, begin: BeginWork) -> usize {
+        let mut all = self.all.lock();
         all.push((called, begin));
         all.len() - 1
     }
@@ -201,7 +198,7 @@ fn answer<R: IntoLuaMulti>(lua: &Lua, reply: Result<R, String>) -> mlua::Result<
     Ok(values)
 }
 
-impl IntoLua for Reply {
+impl IntoLua for HostReply {
     fn into_lua(self, lua: &Lua) -> mlua::Result<Value> {
         match self {
             Self::Nil => Ok(Value::Nil),

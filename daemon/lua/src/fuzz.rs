@@ -13,11 +13,11 @@ use toold_engine::tool::Origin;
 use toold_proto::session::Mode;
 use toold_proto::tool::SourceKind;
 
-use crate::author;
-use crate::load::{Extra, Outcome, load_with};
-use crate::manifest::{Manifest, ManifestError};
-use crate::plugin::Plugin;
-use crate::service::Put;
+use crate::plugin::PluginVersion;
+use crate::plugin::manifest::{Manifest, ManifestError};
+use crate::plugin::prepared::PreparedPlugin;
+use crate::reload::load::{LoadOptions, LoadedScript, load_with};
+use crate::reload::standalone;
 
 /// Loads and calls are stopped after this, so that an input that loops costs no more.
 const LIMIT: Duration = Duration::from_millis(200);
@@ -60,13 +60,15 @@ pub fn fuzz_source(data: &[u8]) {
     let engine = Arc::new(Engine::new("fuzz"));
     let plugin = plugin_of(data, &engine);
     let _inside = runtime.enter();
-    let (Ok(Outcome { loaded, registered, .. }), _) = load_with(&plugin, &Extra { lenient: true, tests: None }) else {
+    let (Ok(LoadedScript { loaded, registered, .. }), _) =
+        load_with(&plugin, &LoadOptions { lenient: true, tests: None })
+    else {
         return;
     };
     let names: Vec<String> = registered.tools.iter().map(|(spec, _)| spec.name.to_string()).collect();
-    let put = Put::new(plugin, Some(loaded), registered.as_data(), false);
-    engine.hooks.replace(&put.key, put.hooks);
-    if engine.registry.put(put.key, Origin::UserPlugin, put.tools).is_err() {
+    let prepared = PreparedPlugin::new(plugin, Some(loaded), registered.as_data(), false);
+    engine.hooks.replace(&prepared.key, prepared.hooks);
+    if engine.registry.put(prepared.key, Origin::UserPlugin, prepared.tools).is_err() {
         return;
     }
     for name in names.into_iter().take(3) {
@@ -75,11 +77,11 @@ pub fn fuzz_source(data: &[u8]) {
     }
 }
 
-fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<Plugin> {
-    let shared = author::shared(engine.clone(), LIMIT).expect("the system gives threads");
+fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<PluginVersion> {
+    let shared = standalone::shared(engine.clone(), LIMIT).expect("the system gives threads");
     let path = Path::new("/nowhere/fuzzed.lua");
     let manifest = Manifest::of_file(path).expect("letters are a name");
-    Arc::new(Plugin {
+    Arc::new(PluginVersion {
         key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
         path: path.to_owned(),
         origin: Origin::UserPlugin,
@@ -94,8 +96,8 @@ fn plugin_of(script: &[u8], engine: &Arc<Engine>) -> Arc<Plugin> {
 fn call_of(name: String) -> Call {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     // Nothing is written or run, whatever a script says.
-    let session = author::session_in("fuzz", folder, Mode::Plan);
-    author::call_in(session, Principal::Agent, name, LIMIT)
+    let session = standalone::session_in("fuzz", folder, Mode::Plan);
+    standalone::call_in(session, Principal::Agent, name, LIMIT)
 }
 
 #[cfg(test)]

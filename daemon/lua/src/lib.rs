@@ -1,34 +1,12 @@
-//! The Lua host: plugins are found, loaded, watched and called here.
+//! The Lua host: plugins are found, loaded, reloaded and called here.
 //!
-//! [`host`] is what the daemon starts. A call's way goes through [`tool`], [`vm`] and [`raw`]; what
-//! scripts can do beyond Lua is in [`hygge`].
+//! [`reload`] is what the daemon starts: it watches plugin folders and loads what changed. [`api`] is what scripts can do
+//! beyond Lua, [`plugin`] is a loaded plugin with its tools, hooks and commands, and [`vm`] is the Lua state below all of
+//! them. Each of the four uses only those that are named after it.
 
-mod args;
-pub mod author;
-mod brake;
-mod call;
-pub mod command;
-pub mod content;
-mod convert;
-mod dirs;
+mod api;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
-mod hook;
-pub mod host;
-mod hygge;
-mod keeper;
-mod load;
-mod manifest;
-mod offer;
-mod plugin;
-mod raw;
-pub mod registrations;
-mod result;
-mod run;
-mod service;
-pub mod store;
-mod stretch;
-mod tool;
-mod trouble;
-mod unit;
+pub mod plugin;
+pub mod reload;
 mod vm;
-mod watch;

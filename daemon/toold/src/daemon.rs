@@ -24,7 +24,7 @@ use toold_engine::tool::Origin;
 use toold_host::environment::Environment;
 use toold_host::replace::record;
 use toold_host::stamps::Disk;
-use toold_lua::host::PluginHost;
+use toold_lua::reload::PluginHost;
 use toold_mcp::client::McpServers;
 use toold_mcp::server::Mcp;
 use toold_proto::daemon::{CLOSING, Closing};

@@ -10,7 +10,6 @@ const KNOWN: &[&str] = &[
     "clients/toolctl",
     "daemon/builtins",
     "daemon/host",
-    "daemon/lua",
     "daemon/remote",
     "daemon/store",
     "daemon/toold",

@@ -1,38 +1,28 @@
 //! Who and where a script is: `hygge.plugin`, `hygge.profile`, `hygge.session`, `hygge.config`, and
 //! the `ctx` of a tool's call.
 
-use std::sync::Arc;
-
-use mlua::{Function, Lua, Table, Thread, Value};
+use mlua::{Lua, Value};
 use serde_json::{Value as Json, json};
-use toold_engine::cx::Cx;
-use toold_engine::need::Need;
-use toold_engine::policy::targets::check_target;
 use toold_engine::questions::{FormOutcome, FormRequest, QuestionAnswer, QuestionRequest};
 use toold_engine::sampling::SamplingRequest;
 use toold_engine::schema::Schema;
 use toold_engine::tool::ToolError;
-use toold_host::files::{self, ResolvedPath};
 use toold_proto::call::{Progress, Stream};
 use toold_proto::offer::{PromptMessage, Speaker};
-use toold_proto::tool::{Block, Category};
+use toold_proto::tool::Block;
 
-use super::fs::knows;
-use super::{Module, Reply};
 use toold_proto::question::QuestionOption;
 
-use crate::args::{Args, Fields, text};
-use crate::call::{self, Call};
-use crate::convert;
-use crate::offer::messages;
-use crate::plugin::Plugin;
-use crate::raw::Facts;
+use crate::api::{ApiTable, HostReply};
+use crate::plugin::handler::SESSION;
+use crate::plugin::messages::messages;
+use crate::plugin::needs::need;
+use crate::vm::args::{Args, Fields, text};
+use crate::vm::convert;
+use crate::vm::script_run::{self};
 
-/// The name in the machine's registry of the table `hygge.session`.
-const SESSION: &str = "toold.session";
-
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
-    let plugin = &hygge.home.plugin;
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
+    let plugin = &hygge.context.plugin;
     let about = hygge.within("plugin")?.table;
     about.raw_set("name", plugin.name())?;
     about.raw_set("path", plugin.path.display().to_string())?;
@@ -41,12 +31,12 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     hygge.within("profile")?.table.raw_set("dir", plugin.shared.profile_dir.display().to_string())?;
     hygge.table.raw_set("config", convert::to_lua(hygge.lua, &plugin.config())?)?;
 
-    // Read when it is asked for: the same table serves all calls.
+    // Read when it is host_call for: the same table serves all calls.
     let session = hygge.within("session")?.table;
     let meta = hygge.lua.create_table()?;
     let index = hygge.lua.create_function(|_, (_, key): (Value, Value)| {
         let key = key.as_string().map(|key| key.to_string_lossy());
-        let Some(cx) = call::current().and_then(|call| call.cx.clone()) else { return Ok(None) };
+        let Some(cx) = script_run::current().and_then(|call| call.cx.clone()) else { return Ok(None) };
         Ok(match key.as_deref() {
             Some("id") => {
                 cx.depends_on_session();
@@ -66,65 +56,65 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
 }
 
 /// The functions of `ctx`. They serve the call that the script is in, whichever table they came from.
-fn methods(ctx: &Module) -> mlua::Result<()> {
+fn methods(ctx: &ApiTable) -> mlua::Result<()> {
     ctx.function("progress", "ctx.progress", |lua, args, _| {
         let progress = match args.value(1) {
             Value::Table(_) => update(lua, &args.fields(1, "progress")?)?,
             _ => Progress::Message { text: args.text(1, "text")? },
         };
-        call::current_cx()?.tell(progress);
+        script_run::current_cx()?.tell(progress);
         Ok(())
     })?;
     ctx.function("output", "ctx.output", |_, args, _| {
-        call::current_cx()?.output(Stream::Stdout, args.text(1, "text")?);
+        script_run::current_cx()?.output(Stream::Stdout, args.text(1, "text")?);
         Ok(())
     })?;
-    ctx.function("cancelled", "ctx.cancelled", |_, _, _| Ok(call::current_cx()?.is_cancelled()))?;
+    ctx.function("cancelled", "ctx.cancelled", |_, _, _| Ok(script_run::current_cx()?.is_cancelled()))?;
     ctx.function("remaining_ms", "ctx.remaining_ms", |_, _, _| {
-        Ok(call::current_cx()?.deadline.remaining().as_millis() as f64)
+        Ok(script_run::current_cx()?.deadline.remaining().as_millis() as f64)
     })?;
-    ctx.waiting("ask", "ctx.ask", |asked| {
-        let need = need(&asked.args.fields(1, "need")?, asked.call, &asked.home.plugin)?;
-        let call = asked.call.clone();
+    ctx.waiting("ask", "ctx.ask", |host_call| {
+        let need = need(&host_call.args.fields(1, "need")?, host_call.call, &host_call.context.plugin)?;
+        let call = host_call.call.clone();
         Ok(async move {
             match call.require(need).await {
-                Ok(()) => Ok(Reply::Json(Json::Bool(true))),
-                Err(ToolError::Denied(_)) => Ok(Reply::Json(Json::Bool(false))),
+                Ok(()) => Ok(HostReply::Json(Json::Bool(true))),
+                Err(ToolError::Denied(_)) => Ok(HostReply::Json(Json::Bool(false))),
                 Err(other) => Err(other.to_string()),
             }
         })
     })?;
-    ctx.waiting("question", "ctx.question", |asked| {
-        let asking = asking(&asked.args.fields(1, "question")?)?;
-        let cx = asked.call.cx()?.clone();
+    ctx.waiting("question", "ctx.question", |host_call| {
+        let asking = asking(&host_call.args.fields(1, "question")?)?;
+        let cx = host_call.call.cx()?.clone();
         Ok(async move {
             match cx.question(asking).await.map_err(|error| error.to_string())? {
-                QuestionAnswer::Cancelled => Ok(Reply::Nil),
+                QuestionAnswer::Cancelled => Ok(HostReply::Nil),
                 QuestionAnswer::Answer { answer_ids, answer } => {
-                    Ok(Reply::Json(json!({"ids": answer_ids, "id": answer_ids.first(), "text": answer})))
+                    Ok(HostReply::Json(json!({"ids": answer_ids, "id": answer_ids.first(), "text": answer})))
                 }
             }
         })
     })?;
-    ctx.waiting("elicit", "ctx.elicit", |asked| {
-        let form = form(asked.lua, &asked.args.fields(1, "form")?)?;
-        let cx = asked.call.cx()?.clone();
+    ctx.waiting("elicit", "ctx.elicit", |host_call| {
+        let form = form(host_call.lua, &host_call.args.fields(1, "form")?)?;
+        let cx = host_call.call.cx()?.clone();
         Ok(async move {
             let filled = cx.elicit(form).await.map_err(|error| error.to_string())?;
-            Ok(Reply::Json(match filled {
+            Ok(HostReply::Json(match filled {
                 FormOutcome::Accepted(content) => json!({"action": "accept", "content": content}),
                 FormOutcome::Declined => json!({"action": "decline"}),
                 FormOutcome::Cancelled => json!({"action": "cancel"}),
             }))
         })
     })?;
-    ctx.waiting("sample", "ctx.sample", |asked| {
-        let sampling = sampling(asked.lua, asked.args)?;
-        let cx = asked.call.cx()?.clone();
+    ctx.waiting("sample", "ctx.sample", |host_call| {
+        let sampling = sampling(host_call.lua, host_call.args)?;
+        let cx = host_call.call.cx()?.clone();
         Ok(async move {
             let sampled = cx.sample(sampling).await.map_err(|error| error.to_string())?;
             let texts: Vec<&str> = sampled.content.iter().filter_map(Block::as_text).collect();
-            Ok(Reply::Json(json!({
+            Ok(HostReply::Json(json!({
                 "content": texts.join("\n"),
                 "blocks": sampled.content,
                 "role": sampled.role,
@@ -133,12 +123,12 @@ fn methods(ctx: &Module) -> mlua::Result<()> {
             })))
         })
     })?;
-    ctx.waiting("roots", "ctx.roots", |asked| {
-        let cx = asked.call.cx()?.clone();
+    ctx.waiting("roots", "ctx.roots", |host_call| {
+        let cx = host_call.call.cx()?.clone();
         Ok(async move {
             let roots = toold_engine::sampling::roots(&cx).await.map_err(|error| error.to_string())?;
             let roots = roots.into_iter().map(|root| json!({"uri": root.uri, "name": root.name}));
-            Ok(Reply::Json(Json::Array(roots.collect())))
+            Ok(HostReply::Json(Json::Array(roots.collect())))
         })
     })?;
     Ok(())
@@ -158,7 +148,7 @@ fn form(lua: &Lua, fields: &Fields) -> Result<FormRequest, String> {
     Ok(FormRequest { key: fields.optional_text("key")?, message: fields.text("message")?, schema })
 }
 
-/// How much a model may answer when a script does not say.
+/// ReloadMode much a model may answer when a script does not say.
 const MAX_TOKENS: u32 = 1_024;
 
 /// What a script asks a model: a text, or `{messages | prompt, ...}`.
@@ -241,53 +231,4 @@ fn update(lua: &Lua, fields: &Fields) -> Result<Progress, String> {
         content: None,
         details,
     })
-}
-
-/// A need as a script writes it: `{category, target, reason}`.
-pub(crate) fn need(fields: &Fields, call: &Call, plugin: &Plugin) -> Result<Need, String> {
-    let named = fields.get("category")?;
-    let category = crate::args::text(&named).and_then(|text| Category::parse(&text)).ok_or_else(|| {
-        let known: Vec<&str> = Category::ALL.iter().map(|category| category.as_str()).collect();
-        fields.mistake("category", &format!("one of {}", known.join(", ")), &named)
-    })?;
-    let mut target = fields.text("target")?;
-    if matches!(category, Category::FileRead | Category::FileWrite) {
-        let found = files::resolve_for(target.as_ref(), &call.cx()?.cwd, &mut |place| knows(call, plugin, place));
-        let ResolvedPath { path, veil } = found.map_err(|error| fields.wrong("target", error))?;
-        // Where it leads is judged when something goes there.
-        target = veil.unwrap_or(path).display().to_string();
-    }
-    check_target(category, &target).map_err(|error| fields.wrong("target", error))?;
-    let need = Need::new(category, target);
-    Ok(match fields.optional_text("reason")? {
-        Some(reason) => need.because(reason),
-        None => need,
-    })
-}
-
-/// A coroutine that is about to run a handler of a call, with the call's `ctx` and `given`.
-pub(crate) fn begin(
-    lua: &Lua,
-    handler: &Function,
-    cx: &Arc<Cx>,
-    input: &Json,
-    given: &[&Json],
-) -> mlua::Result<Thread> {
-    let (cwd, session_cwd) = (cx.cwd.to_string_lossy(), cx.session.cwd.to_string_lossy());
-    let model = cx.session.model.as_deref();
-    let texts = [
-        ("call_id", cx.call_id.as_str()),
-        ("tool", cx.tool.as_str()),
-        ("cwd", &*cwd),
-        ("model", model.unwrap_or_default()),
-    ];
-    let texts = if model.is_some() { &texts[..] } else { &texts[..3] };
-    let session = [("id", cx.session.id.as_str()), ("cwd", &*session_cwd)];
-    // Of a result that may serve other sessions: the table that notices when it is asked for the id.
-    let shared = match cx.wants_stamps() {
-        true => Some(lua.named_registry_value::<Table>(SESSION)?),
-        false => None,
-    };
-    let facts = Facts { texts, session: &session, shared_session: shared.as_ref() };
-    convert::begin(lua, handler, &facts, input, given)
 }

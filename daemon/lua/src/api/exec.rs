@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mlua::Value;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toold_engine::cx::Cx;
 use toold_engine::tool::ToolError;
@@ -19,11 +20,11 @@ use toold_host::shell_grammar::{self, Surroundings};
 use toold_proto::call::Stream;
 use toold_proto::tool::Category;
 
-use super::fs::knows;
-use super::{Asked, Module, Reply};
-use crate::args::{Fields, text};
-use crate::call::Call;
-use crate::plugin::Plugin;
+use crate::api::{ApiTable, HostCall, HostReply};
+use crate::plugin::PluginVersion;
+use crate::plugin::needs::may_know;
+use crate::vm::args::{Fields, text};
+use crate::vm::script_run::ScriptRun;
 
 /// Bytes of each stream that a script gets; what is over loses its middle.
 const KEEP: usize = 8 << 20;
@@ -32,59 +33,59 @@ const WAITING: usize = 1 << 20;
 
 /// What a program wrote and `on_output` has not seen, and its result at the end.
 #[derive(Default)]
-pub(crate) struct Following {
-    state: Mutex<Followed>,
+pub(crate) struct PendingOutput {
+    state: Mutex<OutputQueue>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Followed {
+struct OutputQueue {
     pieces: VecDeque<(Stream, String)>,
     bytes: usize,
-    result: Option<Result<Reply, String>>,
+    result: Option<Result<HostReply, String>>,
 }
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let raw = hygge.apart()?;
-    let plain = raw.waiting("run", "hygge.exec", |asked| {
-        let program = Program::of(asked)?;
+    let plain = raw.waiting("run", "hygge.exec", |host_call| {
+        let program = Program::of(host_call)?;
         Ok(async move { program.run(|_, _| {}).await })
     })?;
-    let begin = raw.waiting("begin", "hygge.exec", |asked| {
-        let program = Program::of(asked)?;
-        let following = Arc::<Following>::default();
-        let id = asked.home.follow(following.clone());
-        asked.call.begin(async move {
+    let begin = raw.waiting("begin", "hygge.exec", |host_call| {
+        let program = Program::of(host_call)?;
+        let following = Arc::<PendingOutput>::default();
+        let id = host_call.context.follow(following.clone());
+        host_call.call.begin(async move {
             let result = program.run(|stream, text| following.hear(stream, text)).await;
             following.end(result);
         });
-        Ok(async move { Ok(Reply::Json(id.into())) })
+        Ok(async move { Ok(HostReply::Json(id.into())) })
     })?;
-    let next = raw.waiting("next", "hygge.exec", |asked| {
-        let id = text(asked.args.value(1)).and_then(|id| id.parse().ok()).unwrap_or(u64::MAX);
-        let home = asked.home.clone();
+    let next = raw.waiting("next", "hygge.exec", |host_call| {
+        let id = text(host_call.args.value(1)).and_then(|id| id.parse().ok()).unwrap_or(u64::MAX);
+        let context = host_call.context.clone();
         Ok(async move {
-            let following = home.following(id).ok_or("hygge.exec: it has ended")?;
+            let following = context.following(id).ok_or("hygge.exec: it has ended")?;
             let reply = following.next().await;
-            if !matches!(&reply, Ok(Reply::Fields(fields)) if fields.iter().any(|(name, _)| *name == "stream")) {
-                home.forget(id);
+            if !matches!(&reply, Ok(HostReply::Fields(fields)) if fields.iter().any(|(name, _)| *name == "stream")) {
+                context.forget(id);
             }
             reply
         })
     })?;
-    let shell = raw.waiting("shell", "io.popen", |asked| {
-        let program = Program::of_line(asked)?;
+    let shell = raw.waiting("shell", "io.popen", |host_call| {
+        let program = Program::of_line(host_call)?;
         Ok(async move { program.run(|_, _| {}).await })
     })?;
-    let exec: mlua::Function = hygge.prelude.prelude.raw_get::<mlua::Function>("exec")?.call((plain, begin, next))?;
+    let exec: mlua::Function = hygge.prelude.table.raw_get::<mlua::Function>("exec")?.call((plain, begin, next))?;
     hygge.table.raw_set("exec", exec)?;
-    hygge.prelude.prelude.raw_set("shell", shell)
+    hygge.prelude.table.raw_set("shell", shell)
 }
 
 /// A program that a script wants to run.
 struct Program {
-    call: Arc<Call>,
-    plugin: Arc<Plugin>,
+    call: Arc<ScriptRun>,
+    plugin: Arc<PluginVersion>,
     cx: Arc<Cx>,
     command: ProcessCommand,
     /// As the shell's grammar reads it.
@@ -96,10 +97,10 @@ struct Program {
 
 impl Program {
     /// Of the arguments `command, args?, opts?`.
-    fn of(asked: &Asked) -> Result<Self, String> {
-        let args = asked.args;
-        asked.home.plugin.requires("exec", |can| can.exec)?;
-        let cx = asked.call.cx()?.clone();
+    fn of(host_call: &HostCall) -> Result<Self, String> {
+        let args = host_call.args;
+        host_call.context.plugin.requires("exec", |can| can.exec)?;
+        let cx = host_call.call.cx()?.clone();
         let name = args.text(1, "command")?;
         let mut words = Vec::new();
         if let Some(list) = args.optional_fields(2, "args")? {
@@ -108,7 +109,7 @@ impl Program {
                 words.push(text(&word).ok_or_else(|| args.mistake(2, "args", "a list of strings"))?);
             }
         }
-        let environment = asked.home.plugin.shared.environment.clone().with(&cx.session.env);
+        let environment = host_call.context.plugin.shared.environment.clone().with(&cx.session.env);
         let mut command = ProcessCommand::new(&name, &cx.cwd, environment).args(&words);
         command.keep = KEEP;
         let mut assigned = Vec::new();
@@ -116,8 +117,8 @@ impl Program {
         if let Some(options) = args.optional_fields(3, "opts")? {
             command.timeout = options.optional_duration("timeout")?;
             if let Some(dir) = options.optional_text("dir")? {
-                let (call, plugin) = (asked.call, &asked.home.plugin);
-                let found = files::resolve_for(dir.as_ref(), &cx.cwd, &mut |place| knows(call, plugin, place));
+                let (call, plugin) = (host_call.call, &host_call.context.plugin);
+                let found = files::resolve_for(dir.as_ref(), &cx.cwd, &mut |place| may_know(call, plugin, place));
                 let found = found.map_err(|error| options.wrong("dir", error))?;
                 command.cwd.clone_from(&found.path);
                 chosen = Some(found);
@@ -133,24 +134,30 @@ impl Program {
         // them: in front of the command.
         let words = std::iter::once(&name).chain(&words).map(|word| quoted(word));
         let line: Vec<String> = assigned.into_iter().chain(words).collect();
-        Ok(Self::new(asked, cx, command, line.join(" "), chosen))
+        Ok(Self::new(host_call, cx, command, line.join(" "), chosen))
     }
 
     /// Of one line for the shell.
-    fn of_line(asked: &Asked) -> Result<Self, String> {
-        asked.home.plugin.requires("exec", |can| can.exec)?;
-        let cx = asked.call.cx()?.clone();
-        let line = asked.args.text(1, "command")?;
-        let environment = asked.home.plugin.shared.environment.clone().with(&cx.session.env);
+    fn of_line(host_call: &HostCall) -> Result<Self, String> {
+        host_call.context.plugin.requires("exec", |can| can.exec)?;
+        let cx = host_call.call.cx()?.clone();
+        let line = host_call.args.text(1, "command")?;
+        let environment = host_call.context.plugin.shared.environment.clone().with(&cx.session.env);
         let mut command = ProcessCommand::shell(&line, &cx.cwd, environment);
         command.keep = KEEP;
-        Ok(Self::new(asked, cx, command, line, None))
+        Ok(Self::new(host_call, cx, command, line, None))
     }
 
-    fn new(asked: &Asked, cx: Arc<Cx>, command: ProcessCommand, line: String, dir: Option<ResolvedPath>) -> Self {
-        let plugin = asked.home.plugin.clone();
+    fn new(
+        host_call: &HostCall,
+        cx: Arc<Cx>,
+        command: ProcessCommand,
+        line: String,
+        dir: Option<ResolvedPath>,
+    ) -> Self {
+        let plugin = host_call.context.plugin.clone();
         let sandbox = plugin.shared.sandbox.clone();
-        Self { call: asked.call.clone(), plugin, cx, command, line, dir, sandbox }
+        Self { call: host_call.call.clone(), plugin, cx, command, line, dir, sandbox }
     }
 
     /// Asks for the folder before anything else: whether it is there, and where it leads, is for those who may read it.
@@ -161,7 +168,7 @@ impl Program {
             }
         }
         let rules = self.sandbox.rules_in(self.cx.session.project());
-        let mut is_known = |place: &Path| knows(&self.call, &self.plugin, place);
+        let mut is_known = |place: &Path| may_know(&self.call, &self.plugin, place);
         let (cwd, environment) = (&self.command.cwd, &self.command.environment);
         let needs = shell_grammar::needs(&self.line, &mut Surroundings { cwd, environment, may_read: &mut is_known });
         for mut need in needs {
@@ -185,7 +192,7 @@ impl Program {
     }
 
     /// A refusal is a result with code 1, a program that cannot be started an error.
-    async fn run(self, on_output: impl FnMut(Stream, &str) + Send) -> Result<Reply, String> {
+    async fn run(self, on_output: impl FnMut(Stream, &str) + Send) -> Result<HostReply, String> {
         match self.require().await {
             Ok(()) => {}
             Err(ToolError::Denied(denial)) => return Ok(result("", &denial.message, 1, false)),
@@ -195,7 +202,7 @@ impl Program {
         command.confinement = sandbox.confine(&cx).map_err(|error| format!("hygge.exec: {error}"))?;
         command.started_for = Some(StartedFor::call(&cx, &call.chain));
         // The call's own limit stops the script; this one only leaves it time to say what came before.
-        let remaining = call.brake.remaining().saturating_sub(Duration::from_millis(50));
+        let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));
         command.timeout = Some(command.timeout.unwrap_or(remaining));
         let finished = run(command, &cx.cancel, on_output).await.map_err(|error| format!("hygge.exec: {error}"))?;
         let ProcessOutput { ending, code, signal, stdout, stderr, .. } = finished;
@@ -204,18 +211,18 @@ impl Program {
     }
 }
 
-fn result(stdout: &str, stderr: &str, code: i32, timed_out: bool) -> Reply {
+fn result(stdout: &str, stderr: &str, code: i32, timed_out: bool) -> HostReply {
     let mut fields = vec![
-        ("stdout", Reply::Bytes(stdout.into())),
-        ("stderr", Reply::Bytes(stderr.into())),
-        ("code", Reply::Json(code.into())),
+        ("stdout", HostReply::Bytes(stdout.into())),
+        ("stderr", HostReply::Bytes(stderr.into())),
+        ("code", HostReply::Json(code.into())),
         // As some hosts call it.
-        ("exit_code", Reply::Json(code.into())),
+        ("exit_code", HostReply::Json(code.into())),
     ];
     if timed_out {
-        fields.push(("timed_out", Reply::Json(true.into())));
+        fields.push(("timed_out", HostReply::Json(true.into())));
     }
-    Reply::Fields(fields)
+    HostReply::Fields(fields)
 }
 
 /// Gives the command these variables. The result is those that change something, as the shell's assignments in the order
@@ -254,9 +261,9 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-impl Following {
+impl PendingOutput {
     fn hear(&self, stream: Stream, text: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.bytes += text.len();
         state.pieces.push_back((stream, text.to_owned()));
         while state.bytes > WAITING
@@ -268,24 +275,24 @@ impl Following {
         self.changed.notify_one();
     }
 
-    fn end(&self, result: Result<Reply, String>) {
-        self.lock().result = Some(result);
+    fn end(&self, result: Result<HostReply, String>) {
+        self.state.lock().result = Some(result);
         self.changed.notify_one();
     }
 
     /// A piece as `{stream, text}`, or the result once there are no more.
-    async fn next(&self) -> Result<Reply, String> {
+    async fn next(&self) -> Result<HostReply, String> {
         loop {
             {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if let Some((stream, text)) = state.pieces.pop_front() {
                     state.bytes -= text.len();
                     let stream = match stream {
                         Stream::Stdout => "stdout",
                         Stream::Stderr => "stderr",
                     };
-                    let stream = ("stream", Reply::Json(stream.into()));
-                    return Ok(Reply::Fields(vec![stream, ("text", Reply::Bytes(text.into_bytes()))]));
+                    let stream = ("stream", HostReply::Json(stream.into()));
+                    return Ok(HostReply::Fields(vec![stream, ("text", HostReply::Bytes(text.into_bytes()))]));
                 }
                 if let Some(result) = state.result.take() {
                     return result;
@@ -293,9 +300,5 @@ impl Following {
             }
             self.changed.notified().await;
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Followed> {
-        self.state.lock().expect("no code panics while it holds this lock")
     }
 }

@@ -15,25 +15,26 @@ use toold_engine::dependencies::FileStamp;
 use toold_host::exclude::Exclusions;
 use toold_host::file_needs;
 use toold_host::files::{self, FileType, OpenError, PathFacts, ResolvedPath};
-use toold_host::read_access::{self, ReadAccess};
+use toold_host::read_access::ReadAccess;
 use toold_host::stamps;
 use toold_proto::permission::Verdict;
 
-use super::{Asked, Module, Reply, Work};
-use crate::call::Call;
-use crate::plugin::Plugin;
+use crate::api::{ApiTable, HostCall, HostReply, HostWork};
+use crate::plugin::PluginVersion;
+use crate::plugin::needs::may_know;
+use crate::vm::script_run::ScriptRun;
 
 /// A file over this is not read into a machine.
 const MAX_READ: u64 = 16 << 20;
-/// How many entries `list` and `glob` give at most.
+/// ReloadMode many entries `list` and `glob` give at most.
 const MAX_ENTRIES: usize = 10_000;
-/// How many entries of one folder `list` and `glob` look at.
+/// ReloadMode many entries of one folder `list` and `glob` look at.
 const MAX_SEEN: usize = 1_000_000;
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let fs = hygge.within("fs")?;
-    fs.waiting("read", "hygge.fs.read", |asked| {
-        to_read(asked, |path, notes| {
+    fs.waiting("read", "hygge.fs.read", |host_call| {
+        to_read(host_call, |path, notes| {
             notes.facts();
             let file = files::open(path).map_err(|error| error.to_string())?;
             let stamp = notes.before_reading(&file);
@@ -43,83 +44,83 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
             if bytes.len() as u64 > MAX_READ {
                 return Err(format!("{} is larger than {} MiB", path.display(), MAX_READ >> 20));
             }
-            Ok(Reply::Bytes(bytes))
+            Ok(HostReply::Bytes(bytes))
         })
     })?;
-    fs.waiting("write", "hygge.fs.write", |asked| {
-        let bytes = asked.args.bytes(2, "text")?;
-        on_path(asked, 1, Access::Write, move |path| done("write", path, files::write(path, &bytes)))
+    fs.waiting("write", "hygge.fs.write", |host_call| {
+        let bytes = host_call.args.bytes(2, "text")?;
+        on_path(host_call, 1, Access::Write, move |path| done("write", path, files::write(path, &bytes)))
     })?;
-    fs.waiting("append", "hygge.fs.append", |asked| {
-        let bytes = asked.args.bytes(2, "text")?;
-        on_path(asked, 1, Access::Write, move |path| done("write", path, files::append(path, &bytes)))
+    fs.waiting("append", "hygge.fs.append", |host_call| {
+        let bytes = host_call.args.bytes(2, "text")?;
+        on_path(host_call, 1, Access::Write, move |path| done("write", path, files::append(path, &bytes)))
     })?;
-    fs.waiting("list", "hygge.fs.list", |asked| {
-        let folder = Target::of(asked, 1, Access::Read)?;
+    fs.waiting("list", "hygge.fs.list", |host_call| {
+        let folder = FsTarget::of(host_call, 1, Access::Read)?;
         folder.notes().unknown();
-        let (call, plugin) = (asked.call.clone(), asked.home.plugin.clone());
+        let (call, plugin) = (host_call.call.clone(), host_call.context.plugin.clone());
         Ok(async move {
             let folder = folder.judged().await?;
-            blocking(move || list(&mut Sight::new(&call, plugin, &folder), &folder)).await
+            blocking(move || list(&mut FolderView::new(&call, plugin, &folder), &folder)).await
         })
     })?;
-    fs.waiting("stat", "hygge.fs.stat", |asked| {
-        to_read(asked, |path, notes| {
+    fs.waiting("stat", "hygge.fs.stat", |host_call| {
+        to_read(host_call, |path, notes| {
             notes.facts();
-            let Some(facts) = known_facts(path)? else { return Ok(Reply::Nil) };
+            let Some(facts) = known_facts(path)? else { return Ok(HostReply::Nil) };
             let mtime = facts.modified.as_secs_f64();
             // The size of a folder grows with the names in it, also with those that may not be shown.
             let size = if facts.kind.is_dir() { 0 } else { facts.size };
-            Ok(Reply::Json(json!({"type": kind(facts.kind), "size": size, "mtime": mtime})))
+            Ok(HostReply::Json(json!({"type": kind(facts.kind), "size": size, "mtime": mtime})))
         })
     })?;
-    fs.waiting("exists", "hygge.fs.exists", |asked| {
-        to_read(asked, |path, notes| {
+    fs.waiting("exists", "hygge.fs.exists", |host_call| {
+        to_read(host_call, |path, notes| {
             notes.facts();
-            Ok(Reply::Json(known_facts(path)?.is_some().into()))
+            Ok(HostReply::Json(known_facts(path)?.is_some().into()))
         })
     })?;
-    fs.waiting("mkdir", "hygge.fs.mkdir", |asked| {
-        let folder = Target::of(asked, 1, Access::Write)?;
-        let call = asked.call.clone();
+    fs.waiting("mkdir", "hygge.fs.mkdir", |host_call| {
+        let folder = FsTarget::of(host_call, 1, Access::Write)?;
+        let call = host_call.call.clone();
         Ok(async move {
             let folder = folder.judged().await?;
             refuse_above(&folder, &call).await?;
             blocking(move || done("make", &folder, files::make_folders(&folder).map(drop))).await
         })
     })?;
-    fs.waiting("remove", "hygge.fs.remove", |asked| {
+    fs.waiting("remove", "hygge.fs.remove", |host_call| {
         // Files, and folders that are empty: nothing here removes a tree.
-        on_path(asked, 1, Access::Write, |path| done("remove", path, files::remove(path)))
+        on_path(host_call, 1, Access::Write, |path| done("remove", path, files::remove(path)))
     })?;
-    fs.waiting("rename", "os.rename", |asked| {
-        let to = Target::of(asked, 2, Access::Write)?;
-        let from = Target::of(asked, 1, Access::Move)?;
+    fs.waiting("rename", "os.rename", |host_call| {
+        let to = FsTarget::of(host_call, 2, Access::Write)?;
+        let from = FsTarget::of(host_call, 1, Access::Move)?;
         Ok(async move {
             let (from, to) = (from.judged().await?, to.judged().await?);
             blocking(move || done("rename", &from, files::rename(&from, &to))).await
         })
     })?;
-    fs.waiting("glob", "hygge.fs.glob", |asked| {
-        let pattern = asked.args.text(1, "pattern")?;
+    fs.waiting("glob", "hygge.fs.glob", |host_call| {
+        let pattern = host_call.args.text(1, "pattern")?;
         let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
         let glob = glob.map_err(|error| format!("hygge.fs.glob: {error}"))?.compile_matcher();
-        let base = Target::at(asked, ".", Access::Read)?;
+        let base = FsTarget::at(host_call, ".", Access::Read)?;
         base.notes().unknown();
-        let (call, plugin) = (asked.call.clone(), asked.home.plugin.clone());
+        let (call, plugin) = (host_call.call.clone(), host_call.context.plugin.clone());
         Ok(async move {
             let base = base.judged().await?;
             blocking(move || {
                 let mut found = Vec::new();
                 files::open_folder(&base).map_err(|error| refused("list", &base, error))?;
-                walk(&base, &base, &mut Sight::new(&call, plugin, &base), &mut |within| {
+                walk(&base, &base, &mut FolderView::new(&call, plugin, &base), &mut |within| {
                     if glob.is_match(within) {
                         found.push(within.to_string_lossy().into_owned());
                     }
                     found.len() < MAX_ENTRIES
                 });
                 found.sort();
-                Ok(Reply::Json(found.into_iter().map(Json::String).collect()))
+                Ok(HostReply::Json(found.into_iter().map(Json::String).collect()))
             })
             .await
         })
@@ -127,7 +128,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     // `os.rename` only: it is not among the documented members.
     let rename: mlua::Function = fs.table.raw_get("rename")?;
     fs.table.raw_remove("rename")?;
-    hygge.prelude.prelude.raw_set("rename", rename)
+    hygge.prelude.table.raw_set("rename", rename)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -139,46 +140,46 @@ enum Access {
 }
 
 /// A path that a script names, and who judges it.
-struct Target {
+struct FsTarget {
     path: PathBuf,
     /// See [`ResolvedPath::veil`].
     veil: Option<PathBuf>,
     access: Access,
-    call: Arc<Call>,
-    plugin: Arc<Plugin>,
+    call: Arc<ScriptRun>,
+    plugin: Arc<PluginVersion>,
     /// Absolute, before its links were followed.
-    asked: PathBuf,
+    host_call: PathBuf,
 }
 
-impl Target {
-    fn of(asked: &Asked, place: usize, access: Access) -> Result<Self, String> {
-        Self::at(asked, &asked.args.text(place, "path")?, access)
+impl FsTarget {
+    fn of(host_call: &HostCall, place: usize, access: Access) -> Result<Self, String> {
+        Self::at(host_call, &host_call.args.text(place, "path")?, access)
     }
 
-    fn at(asked: &Asked, path: &str, access: Access) -> Result<Self, String> {
-        let plugin = asked.home.plugin.clone();
+    fn at(host_call: &HostCall, path: &str, access: Access) -> Result<Self, String> {
+        let plugin = host_call.context.plugin.clone();
         match access {
             Access::Read => plugin.requires("fs_read", |can| can.fs_read)?,
             Access::Write | Access::Move => plugin.requires("fs_write", |can| can.fs_write)?,
         }
-        let call = asked.call.clone();
-        // While it loads, a plugin knows no other folder than its own.
+        let call = host_call.call.clone();
+        // While it loads, a plugin may_know no other folder than its own.
         let base = call.cx.as_ref().map_or_else(|| plugin.dir(), |cx| &cx.cwd);
-        let asked = base.join(path);
-        let found = files::resolve_for(path.as_ref(), base, &mut |place| knows(&call, &plugin, place));
+        let host_call = base.join(path);
+        let found = files::resolve_for(path.as_ref(), base, &mut |place| may_know(&call, &plugin, place));
         let ResolvedPath { path, veil } = found.map_err(|error| format!("{path}: {error}"))?;
-        Ok(Self { path, veil, access, call, plugin, asked })
+        Ok(Self { path, veil, access, call, plugin, host_call })
     }
 
-    fn notes(&self) -> Notes {
+    fn notes(&self) -> CacheNotes {
         let cx = self.call.cx.clone().filter(|cx| cx.wants_stamps());
-        Notes { cx, path: self.asked.clone() }
+        CacheNotes { cx, path: self.host_call.clone() }
     }
 
     /// The path, once the policy or a person has allowed it: as it was named, where that alone may be judged at first,
     /// and then as it leads.
     async fn judged(self) -> Result<PathBuf, String> {
-        let Self { path, veil, access, call, plugin, asked: _ } = self;
+        let Self { path, veil, access, call, plugin, host_call: _ } = self;
         let is_open = |path: &Path| access == Access::Read && plugin.owns(path);
         for place in veil.into_iter().chain([path.clone()]) {
             if is_open(&place) {
@@ -211,7 +212,7 @@ impl Target {
 
 /// Refuses to make a folder that may not be written, on the way to one that may: the name of a secret, for one, where
 /// the answer would show whether there is a file of that name.
-async fn refuse_above(folder: &Path, call: &Call) -> Result<(), String> {
+async fn refuse_above(folder: &Path, call: &ScriptRun) -> Result<(), String> {
     let folder = folder.to_owned();
     let needs = blocking(move || {
         let missing = folder.ancestors().skip(1).take_while(|above| !files::is_folder(above));
@@ -226,23 +227,16 @@ async fn refuse_above(folder: &Path, call: &Call) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a script may know if there is a link at `place`.
-pub(super) fn knows(call: &Call, plugin: &Plugin, place: &Path) -> bool {
-    // A plugin knows where it lies.
-    let is_own = plugin.owns(place) || plugin.dir().starts_with(place);
-    is_own || call.cx.as_ref().is_some_and(|cx| read_access::may_see_link(place, cx, &call.chain))
-}
-
 /// What a script sees of a folder that it may read.
-struct Sight {
-    plugin: Arc<Plugin>,
+struct FolderView {
+    plugin: Arc<PluginVersion>,
     /// `None` while a plugin loads: it sees its own files.
     judge: Option<ReadAccess>,
     exclusions: Exclusions,
 }
 
-impl Sight {
-    fn new(call: &Call, plugin: Arc<Plugin>, folder: &Path) -> Self {
+impl FolderView {
+    fn new(call: &ScriptRun, plugin: Arc<PluginVersion>, folder: &Path) -> Self {
         let judge = call.cx.as_ref().map(|cx| ReadAccess::new(cx, call.chain.clone(), folder.to_owned()));
         Self { plugin, judge, exclusions: Exclusions::of_walk() }
     }
@@ -260,14 +254,14 @@ impl Sight {
 }
 
 /// What the result of the script's call depends on, for the cache of results.
-struct Notes {
+struct CacheNotes {
     /// `None` when nobody wants to know.
     cx: Option<Arc<Cx>>,
     path: PathBuf,
 }
 
-impl Notes {
-    /// On no more than what the system tells of the path now. To be said before the system is asked.
+impl CacheNotes {
+    /// On no more than what the system tells of the path now. To be said before the system is host_call.
     fn facts(&self) {
         let Some(cx) = &self.cx else { return };
         match stamps::of_facts(&self.path) {
@@ -296,21 +290,21 @@ impl Notes {
 
 /// Judges the path in the first argument, then reads there on a blocking thread.
 fn to_read(
-    asked: &Asked,
-    work: impl FnOnce(&Path, &Notes) -> Result<Reply, String> + Send + 'static,
-) -> Result<Work, String> {
-    let notes = Target::of(asked, 1, Access::Read)?.notes();
-    on_path(asked, 1, Access::Read, move |path| work(path, &notes))
+    host_call: &HostCall,
+    work: impl FnOnce(&Path, &CacheNotes) -> Result<HostReply, String> + Send + 'static,
+) -> Result<HostWork, String> {
+    let notes = FsTarget::of(host_call, 1, Access::Read)?.notes();
+    on_path(host_call, 1, Access::Read, move |path| work(path, &notes))
 }
 
 /// Judges the path in an argument, then works on it on a blocking thread.
 fn on_path(
-    asked: &Asked,
+    host_call: &HostCall,
     place: usize,
     access: Access,
-    work: impl FnOnce(&Path) -> Result<Reply, String> + Send + 'static,
-) -> Result<Work, String> {
-    let target = Target::of(asked, place, access)?;
+    work: impl FnOnce(&Path) -> Result<HostReply, String> + Send + 'static,
+) -> Result<HostWork, String> {
+    let target = FsTarget::of(host_call, place, access)?;
     Ok(Box::pin(async move {
         let path = target.judged().await?;
         blocking(move || work(&path)).await
@@ -324,8 +318,8 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + 
     }
 }
 
-fn done(what: &str, path: &Path, result: Result<(), OpenError>) -> Result<Reply, String> {
-    result.map(|()| Reply::Nil).map_err(|error| refused(what, path, error))
+fn done(what: &str, path: &Path, result: Result<(), OpenError>) -> Result<HostReply, String> {
+    result.map(|()| HostReply::Nil).map_err(|error| refused(what, path, error))
 }
 
 /// What the system says of a path; `None` when it says nothing, because nothing is there or it may not be seen.
@@ -357,18 +351,18 @@ fn kind(kind: FileType) -> &'static str {
     }
 }
 
-fn list(sight: &mut Sight, folder: &Path) -> Result<Reply, String> {
+fn list(sight: &mut FolderView, folder: &Path) -> Result<HostReply, String> {
     let entries = sight.entries(folder).map_err(|error| refused("list", folder, error))?;
     let mut list: Vec<(String, &'static str)> =
         entries.map(|(name, file)| (name.to_string_lossy().into_owned(), kind(file))).collect();
     list.sort();
     list.truncate(MAX_ENTRIES);
-    Ok(Reply::Json(list.into_iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect()))
+    Ok(HostReply::Json(list.into_iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect()))
 }
 
 /// Files below a folder that the script may read, without those that Git keeps for itself; links to folders are not
 /// followed. `see` says whether to go on.
-fn walk(base: &Path, folder: &Path, sight: &mut Sight, see: &mut impl FnMut(&Path) -> bool) -> bool {
+fn walk(base: &Path, folder: &Path, sight: &mut FolderView, see: &mut impl FnMut(&Path) -> bool) -> bool {
     // A folder that cannot be looked into, or became a link, holds nothing.
     let Ok(entries) = sight.entries(folder).map(Vec::from_iter) else { return true };
     for (name, kind) in entries {

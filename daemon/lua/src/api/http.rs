@@ -11,44 +11,44 @@ use toold_engine::tool::ToolError;
 use toold_host::http::request::HttpRequest;
 use toold_host::http::{BodyEnding, Http, HttpError, HttpLimits, HttpResponse, Requester};
 
-use super::{Asked, Module, Reply};
-use crate::args::{Fields, text};
-use crate::call::Call;
-use crate::convert;
+use crate::api::{ApiTable, HostCall, HostReply};
+use crate::vm::args::{Fields, text};
+use crate::vm::convert;
+use crate::vm::script_run::ScriptRun;
 
 /// Bytes of a body that a script gets when it does not say, and at most.
 const KEEP: usize = 5 << 20;
 const MAX_KEEP: usize = 16 << 20;
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let http = hygge.within("http")?;
-    http.waiting("get", "hygge.http.get", |asked| {
-        let mut wanted = Wanted::new(asked.args.text(1, "url")?);
-        wanted.read(asked, 2)?;
-        wanted.send(asked)
+    http.waiting("get", "hygge.http.get", |host_call| {
+        let mut wanted = ScriptRequest::new(host_call.args.text(1, "url")?);
+        wanted.read(host_call, 2)?;
+        wanted.send(host_call)
     })?;
-    http.waiting("post", "hygge.http.post", |asked| {
-        let mut wanted = Wanted::new(asked.args.text(1, "url")?);
+    http.waiting("post", "hygge.http.post", |host_call| {
+        let mut wanted = ScriptRequest::new(host_call.args.text(1, "url")?);
         wanted.method = "POST".to_owned();
-        match asked.args.value(2) {
+        match host_call.args.value(2) {
             Value::Nil => {}
-            Value::Table(_) => wanted.body_json(&asked.args.json(asked.lua, 2, "body")?),
-            _ => wanted.body = Some(asked.args.bytes(2, "body")?),
+            Value::Table(_) => wanted.body_json(&host_call.args.json(host_call.lua, 2, "body")?),
+            _ => wanted.body = Some(host_call.args.bytes(2, "body")?),
         }
-        wanted.read(asked, 3)?;
-        wanted.send(asked)
+        wanted.read(host_call, 3)?;
+        wanted.send(host_call)
     })?;
-    http.waiting("request", "hygge.http.request", |asked| {
-        let fields = asked.args.fields(1, "request")?;
-        let mut wanted = Wanted::new(fields.text("url")?);
-        wanted.read(asked, 1)?;
-        wanted.send(asked)
+    http.waiting("request", "hygge.http.request", |host_call| {
+        let fields = host_call.args.fields(1, "request")?;
+        let mut wanted = ScriptRequest::new(fields.text("url")?);
+        wanted.read(host_call, 1)?;
+        wanted.send(host_call)
     })?;
     Ok(())
 }
 
 /// A request as a script writes it.
-struct Wanted {
+struct ScriptRequest {
     method: String,
     url: String,
     headers: Vec<(String, String)>,
@@ -56,15 +56,15 @@ struct Wanted {
     limits: HttpLimits,
 }
 
-impl Wanted {
+impl ScriptRequest {
     fn new(url: String) -> Self {
         let limits = HttpLimits { max_bytes: KEEP, ..HttpLimits::default() };
         Self { method: "GET".to_owned(), url, headers: Vec::new(), body: None, limits }
     }
 
     /// Options in the argument at this place, where there are any.
-    fn read(&mut self, asked: &Asked, place: usize) -> Result<(), String> {
-        let Some(fields) = asked.args.optional_fields(place, "opts")? else { return Ok(()) };
+    fn read(&mut self, host_call: &HostCall, place: usize) -> Result<(), String> {
+        let Some(fields) = host_call.args.optional_fields(place, "opts")? else { return Ok(()) };
         if let Some(method) = fields.optional_text("method")? {
             self.method = method.to_ascii_uppercase();
         }
@@ -78,7 +78,7 @@ impl Wanted {
         }
         let json = fields.get("json")?;
         if !json.is_nil() {
-            let json = convert::to_json(asked.lua, &json).map_err(|error| fields.wrong("json", error))?;
+            let json = convert::to_json(host_call.lua, &json).map_err(|error| fields.wrong("json", error))?;
             self.body_json(&json);
         }
         if let Some(timeout) = fields.optional_duration("timeout")? {
@@ -108,7 +108,7 @@ impl Wanted {
                 self.headers.push((name.clone(), text(&value).ok_or_else(expected)?));
             }
         }
-        // Tables have no order, and requests should not differ from one run to the next.
+        // ConfigTables have no order, and requests should not differ from one run to the next.
         self.headers.sort();
         Ok(())
     }
@@ -120,12 +120,15 @@ impl Wanted {
         }
     }
 
-    fn send(mut self, asked: &Asked) -> Result<impl Future<Output = Result<Reply, String>> + Send + use<>, String> {
-        let plugin = &asked.home.plugin;
+    fn send(
+        mut self,
+        host_call: &HostCall,
+    ) -> Result<impl Future<Output = Result<HostReply, String>> + Send + use<>, String> {
+        let plugin = &host_call.context.plugin;
         plugin.requires("network", |can| can.network)?;
-        let call = asked.call.clone();
+        let call = host_call.call.clone();
         let cx = call.cx()?.clone();
-        let called = asked.args.function;
+        let called = host_call.args.function;
         let tell = move |error: HttpError| format!("{called}: {error}");
         let request = HttpRequest::new(&self.method, &self.url, &self.headers, self.body.take()).map_err(tell)?;
         if !matches!(self.method.as_str(), "GET" | "HEAD") {
@@ -135,7 +138,7 @@ impl Wanted {
         let http: Arc<Http> = plugin.shared.http.clone();
         Ok(async move {
             // The call's own limit stops the script; this one only leaves it time to hear so.
-            let remaining = call.brake.remaining().saturating_sub(Duration::from_millis(50));
+            let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));
             let limits = HttpLimits { timeout: self.limits.timeout.min(remaining), ..self.limits };
             let response = http.send(request, limits, &OnBehalf(call), &cx.cancel).await.map_err(tell)?;
             reply(response, called)
@@ -144,7 +147,7 @@ impl Wanted {
 }
 
 /// What is reached is judged with the chain of plugins of the script that reaches for it.
-struct OnBehalf(Arc<Call>);
+struct OnBehalf(Arc<ScriptRun>);
 
 impl Requester for OnBehalf {
     fn require(&self, need: Need) -> BoxFuture<'_, Result<(), ToolError>> {
@@ -152,7 +155,7 @@ impl Requester for OnBehalf {
     }
 }
 
-fn reply(response: HttpResponse, called: &str) -> Result<Reply, String> {
+fn reply(response: HttpResponse, called: &str) -> Result<HostReply, String> {
     let is_cut = match &response.ending {
         BodyEnding::Whole => false,
         BodyEnding::TooLong => true,
@@ -169,14 +172,14 @@ fn reply(response: HttpResponse, called: &str) -> Result<Reply, String> {
         }
     }
     let mut fields = vec![
-        ("status", Reply::Json(response.status.into())),
-        ("ok", Reply::Json((200..300).contains(&response.status).into())),
-        ("headers", Reply::Json(Json::Object(headers))),
-        ("body", Reply::Bytes(response.body)),
-        ("url", Reply::Json(response.url.into())),
+        ("status", HostReply::Json(response.status.into())),
+        ("ok", HostReply::Json((200..300).contains(&response.status).into())),
+        ("headers", HostReply::Json(Json::Object(headers))),
+        ("body", HostReply::Bytes(response.body)),
+        ("url", HostReply::Json(response.url.into())),
     ];
     if is_cut {
-        fields.push(("truncated", Reply::Json(true.into())));
+        fields.push(("truncated", HostReply::Json(true.into())));
     }
-    Ok(Reply::Fields(fields))
+    Ok(HostReply::Fields(fields))
 }

@@ -2,34 +2,40 @@
 
 use mlua::{Function, Lua, Value};
 
-use super::Module;
+use crate::api::ApiTable;
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let host = hygge.apart()?;
-    host.function("getenv", "os.getenv", |_, args, home| {
-        home.does_more();
+    host.function("getenv", "os.getenv", |_, args, context| {
+        context.note_side_effect();
         let name = args.text(1, "name")?;
-        let call = crate::call::current();
+        let call = crate::vm::script_run::current();
         let session = call.as_ref().and_then(|call| call.cx.as_ref()).and_then(|cx| cx.session.env.get(&name).cloned());
-        let daemon = || home.plugin.shared.environment.get(&name).map(|value| value.to_string_lossy().into_owned());
+        let daemon = || context.plugin.shared.environment.get(&name).map(|value| value.to_string_lossy().into_owned());
         Ok(session.or_else(daemon))
     })?;
-    host.function("tmpname", "os.tmpname", |_, _, home| {
-        home.does_more();
+    host.function("tmpname", "os.tmpname", |_, _, context| {
+        context.note_side_effect();
         let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let name = format!("toold-{}-{nanos:x}", home.plugin.name());
+        let name = format!("toold-{}-{nanos:x}", context.plugin.name());
         Ok(std::env::temp_dir().join(name).display().to_string())
     })?;
     for name in ["shell", "rename", "level"] {
-        host.table.raw_set(name, hygge.prelude.prelude.raw_get::<Value>(name)?)?;
+        host.table.raw_set(name, hygge.prelude.table.raw_get::<Value>(name)?)?;
     }
-    let io: Value = hygge.home.plugin.shared.own.io(hygge.lua).call((&hygge.table, &host.table))?;
+    let io: Value = hygge
+        .context
+        .plugin
+        .shared
+        .host_chunks
+        .io(hygge.lua, include_str!("io.lua"))
+        .call((&hygge.table, &host.table))?;
     hygge.lua.globals().raw_set("io", io)?;
-    let note = host.function("note", "note", |_, _, home| {
-        home.does_more();
+    let note = host.function("note", "note", |_, _, context| {
+        context.note_side_effect();
         Ok(())
     })?;
-    let settle: Function = hygge.prelude.prelude.raw_get::<Function>("note_changing")?.call(note)?;
+    let settle: Function = hygge.prelude.table.raw_get::<Function>("note_changing")?.call(note)?;
     hygge.lua.set_named_registry_value(SETTLE, settle)
 }
 

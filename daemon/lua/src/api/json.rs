@@ -3,13 +3,13 @@
 use mlua::{Table, Value};
 use toold_proto::weight::weight;
 
-use super::Module;
-use crate::{convert, stretch};
+use crate::api::ApiTable;
+use crate::vm::{convert, worker_thread};
 
 /// Bytes of memory that a text may become.
 const MAX_WEIGHT: u64 = 256 << 20;
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let json = hygge.within("json")?;
     json.table.raw_set("null", Value::NULL)?;
     json.function("encode", "hygge.json.encode", |lua, args, _| {
@@ -22,7 +22,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
     })?;
     json.function("decode", "hygge.json.decode", |lua, args, _| {
         let text = args.bytes(1, "text")?;
-        stretch::give_thread_away_for(text.len());
+        worker_thread::replace_thread_for(text.len());
         // The value is made outside of the machine, whose memory has a limit of its own.
         let bytes = weight(&text);
         if bytes > MAX_WEIGHT {

@@ -7,53 +7,53 @@ use serde_json::Value as Json;
 use toold_proto::event::EventBody;
 use toold_proto::tool::SessionId;
 
-use super::Module;
-use crate::args::{Args, shown, text};
-use crate::call;
-use crate::plugin::Plugin;
+use crate::api::ApiTable;
+use crate::plugin::PluginVersion;
+use crate::vm::args::{Args, shown, text};
+use crate::vm::script_run;
 
 /// Longer texts are cut: they are kept for everyone who subscribes later.
 const MAX_TEXT: usize = 16 * 1024;
-/// How many lines of one call become events: a flood would push all else out of what is kept.
+/// ReloadMode many lines of one call become events: a flood would push all else out of what is kept.
 const MAX_LOGGED: u32 = 100;
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
-    hygge.function("log", "hygge.log", |lua, args, home| {
-        home.does_more();
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
+    hygge.function("log", "hygge.log", |lua, args, context| {
+        context.note_side_effect();
         let level = level(args, 1)?;
         let message = short(args.text(2, "message")?);
         let fields = match args.value(3) {
             Value::Nil => None,
             _ => Some(small(args.json(lua, 3, "fields")?)),
         };
-        log(&home.plugin, &level, message, fields);
+        log(&context.plugin, &level, message, fields);
         Ok(())
     })?;
-    hygge.function("notify", "hygge.notify", |_, args, home| {
-        home.does_more();
+    hygge.function("notify", "hygge.notify", |_, args, context| {
+        context.note_side_effect();
         let message = short(args.text(1, "message")?);
         let level = if args.value(2).is_nil() { "info".to_owned() } else { level(args, 2)? };
-        let session_id = call::current().and_then(|call| Some(call.cx.as_ref()?.session.id.clone()));
-        let plugin = Some(home.plugin.name().to_owned());
-        home.plugin.shared.engine.events.emit(EventBody::Notice { session_id, plugin, level, message });
+        let session_id = script_run::current().and_then(|call| Some(call.cx.as_ref()?.session.id.clone()));
+        let plugin = Some(context.plugin.name().to_owned());
+        context.plugin.shared.engine.events.emit(EventBody::Notice { session_id, plugin, level, message });
         Ok(())
     })?;
-    hygge.function("send_message", "hygge.send_message", |_, args, home| {
-        home.does_more();
+    hygge.function("send_message", "hygge.send_message", |_, args, context| {
+        context.note_side_effect();
         let id = args.text(1, "session_id")?;
         let role = args.text(2, "role")?;
         let content = short(args.text(3, "content")?);
-        home.plugin.requires("messages", |can| can.messages)?;
-        let engine = &home.plugin.shared.engine;
+        context.plugin.requires("messages", |can| can.messages)?;
+        let engine = &context.plugin.shared.engine;
         let session_id = SessionId::parse(&id).map_err(|error| format!("hygge.send_message: {error}"))?;
         if engine.sessions.find(&session_id).is_none() {
             return Err(format!("hygge.send_message: there is no session {id}"));
         }
-        engine.events.emit(EventBody::Message { session_id, plugin: home.plugin.name().to_owned(), role, content });
+        engine.events.emit(EventBody::Message { session_id, plugin: context.plugin.name().to_owned(), role, content });
         Ok(())
     })?;
-    let print = hygge.function("print", "print", |lua, args, home| {
-        home.does_more();
+    let print = hygge.function("print", "print", |lua, args, context| {
+        context.note_side_effect();
         let mut texts = Vec::new();
         for place in 1..=args.len() {
             let value = args.value(place);
@@ -67,7 +67,7 @@ pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
             };
             texts.push(text);
         }
-        log(&home.plugin, "info", short(texts.join("\t")), None);
+        log(&context.plugin, "info", short(texts.join("\t")), None);
         Ok(())
     })?;
     hygge.table.raw_remove("print")?;
@@ -84,8 +84,8 @@ fn level(args: &Args, place: usize) -> Result<String, String> {
 }
 
 /// Into the daemon's log, and as an event, within a call of its session.
-fn log(plugin: &Plugin, level: &str, message: String, fields: Option<Json>) {
-    let current = call::current();
+fn log(plugin: &PluginVersion, level: &str, message: String, fields: Option<Json>) {
+    let current = script_run::current();
     let cx = current.as_ref().and_then(|call| call.cx.as_ref());
     {
         let (plugin, call) = (plugin.name(), cx.map(|cx| cx.call_id.as_str()));

@@ -6,30 +6,30 @@ use std::path::{Path, PathBuf};
 use mlua::Function;
 use toold_host::files;
 
-use super::Module;
-use crate::load::Home;
-use crate::vm::{MAX_SOURCE, chunk};
+use crate::api::ApiTable;
+use crate::api::script_context::ScriptContext;
+use crate::vm::create::{MAX_SOURCE, chunk};
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let raw = hygge.apart()?;
-    let find = raw.function("find", "require", |lua, args, home| {
+    let find = raw.function("find", "require", |lua, args, context| {
         let name = args.text(1, "name")?;
-        let (path, source) = find(home, &name)?;
-        let shown = home.plugin.manifest.shown(&path);
+        let (path, source) = find(context, &name)?;
+        let shown = context.plugin.manifest.shown(&path);
         // A mistake in the module's text has a place of its own.
         Ok(match chunk(lua, &source, &format!("@{shown}")) {
             Ok(chunk) => (Some(chunk), None),
             Err(message) => (None, Some(message)),
         })
     })?;
-    let require: Function = hygge.prelude.prelude.raw_get::<Function>("require")?.call(find)?;
+    let require: Function = hygge.prelude.table.raw_get::<Function>("require")?.call(find)?;
     hygge.lua.globals().raw_set("require", require)
 }
 
-type Source = std::sync::Arc<[u8]>;
+type ModuleText = std::sync::Arc<[u8]>;
 
-fn find(home: &Home, name: &str) -> Result<(PathBuf, Source), String> {
-    let plugin = &home.plugin;
+fn find(context: &ScriptContext, name: &str) -> Result<(PathBuf, ModuleText), String> {
+    let plugin = &context.plugin;
     let folder = plugin.manifest.folder.as_deref().ok_or_else(|| {
         format!("require: no module '{name}': a plugin of one file has none, one of a folder has those in it")
     })?;
@@ -46,7 +46,7 @@ fn find(home: &Home, name: &str) -> Result<(PathBuf, Source), String> {
             let path = folder.join(&relative);
             match path.canonicalize() {
                 // A link is followed as long as it stays inside.
-                Ok(target) if target.starts_with(&real) => return Ok((path.clone(), read(home, &path, &target)?)),
+                Ok(target) if target.starts_with(&real) => return Ok((path.clone(), read(context, &path, &target)?)),
                 Ok(_) => return Err(format!("require: module '{name}' lies outside of the plugin's folder")),
                 Err(_) => tried.push(relative),
             }
@@ -58,12 +58,12 @@ fn find(home: &Home, name: &str) -> Result<(PathBuf, Source), String> {
 /// As it was when this version first read it, so that all machines of a version run the same.
 ///
 /// `target` is where `path` led when it was looked at: no other file is opened.
-fn read(home: &Home, path: &Path, target: &Path) -> Result<Source, String> {
-    let sources = &home.plugin.sources;
+fn read(context: &ScriptContext, path: &Path, target: &Path) -> Result<ModuleText, String> {
+    let sources = &context.plugin.sources;
     if let Some(source) = sources.text(path) {
         return Ok(source);
     }
-    if home.plugin.sealed {
+    if context.plugin.sealed {
         return Err(format!("require: {} is not part of what was trusted of this plugin", path.display()));
     }
     let cannot = |why: &dyn std::fmt::Display| format!("require: can't read {}: {why}", path.display());
@@ -73,7 +73,7 @@ fn read(home: &Home, path: &Path, target: &Path) -> Result<Source, String> {
     if source.len() > MAX_SOURCE {
         return Err(format!("require: {} is longer than {MAX_SOURCE} bytes, which is the limit", path.display()));
     }
-    let source: Source = source.into();
-    sources.add(&home.plugin.manifest.shown(path), path, source.clone());
+    let source: ModuleText = source.into();
+    sources.add(&context.plugin.manifest.shown(path), path, source.clone());
     Ok(source)
 }

@@ -11,31 +11,36 @@ use toold_engine::schema::Schema;
 use toold_engine::tool::ToolSpec;
 use toold_proto::tool::{Annotations, TaskUse, ToolName};
 
-use super::Module;
-use crate::args::{Args, Fields, text};
-use crate::convert;
-use crate::hook::globs;
-use crate::load::Home;
-use crate::plugin::{CommandRegistration, Handlers, HookRegistration, Permission, Registered, Subagent};
-use crate::registrations::Needs;
+use crate::api::ApiTable;
+use crate::api::script_context::ScriptContext;
+use crate::plugin::hook::globs;
+use crate::plugin::registrations::{
+    CommandRegistration, HookRegistration, NeedsSource, ScriptRegistrations, SubagentSpec, ToolHandlers, ToolPermission,
+};
+use crate::vm::args::{Args, Fields, text};
+use crate::vm::convert;
 
-/// How many of one kind a plugin may register.
+/// ReloadMode many of one kind a plugin may register.
 const MAX_REGISTRATIONS: usize = 1_000;
-/// How long the result of a tool may be served again that says `cacheable` and no more.
+/// ReloadMode long the result of a tool may be served again that says `cacheable` and no more.
 const DEFAULT_TTL: Duration = Duration::from_secs(300);
 const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     let tools = hygge.within("tools")?;
-    let register = |lua: &Lua, args: &Args, home: &Arc<Home>| home.excuse(lua, register_tool(lua, args, home));
+    let register = |lua: &Lua, args: &Args, context: &Arc<ScriptContext>| {
+        context.record_mistake(lua, register_tool(lua, args, context))
+    };
     hygge.function("register_tool", "register_tool", register)?;
     tools.function("register", "tools.register", register)?;
-    hygge.function("register_hook", "register_hook", |lua, args, home| home.excuse(lua, register_hook(args, home)))?;
-    hygge.function("register_command", "register_command", |lua, args, home| {
-        home.excuse(lua, register_command(args, home))
+    hygge.function("register_hook", "register_hook", |lua, args, context| {
+        context.record_mistake(lua, register_hook(args, context))
     })?;
-    hygge.function("register_subagent", "register_subagent", |lua, args, home| {
-        home.excuse(lua, register_subagent(args, home))
+    hygge.function("register_command", "register_command", |lua, args, context| {
+        context.record_mistake(lua, register_command(args, context))
+    })?;
+    hygge.function("register_subagent", "register_subagent", |lua, args, context| {
+        context.record_mistake(lua, register_subagent(args, context))
     })?;
     Ok(())
 }
@@ -59,8 +64,8 @@ const TOOL_FIELDS: [&str; 14] = [
 ];
 
 /// Says of a tool what loads and is probably not meant.
-fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, home: &Arc<Home>) {
-    if home.notes.is_none() {
+fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, context: &Arc<ScriptContext>) {
+    if context.notes.is_none() {
         return;
     }
     let name = &spec.name;
@@ -68,16 +73,16 @@ fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, home: &Arc<Home>) {
         let Ok((Value::String(field), _)) = pair else { continue };
         let field = field.to_string_lossy();
         if !TOOL_FIELDS.contains(&field.as_str()) {
-            home.warn(lua, &format!("{name}: nothing reads the field '{field}'"));
+            context.warn(lua, &format!("{name}: nothing reads the field '{field}'"));
         }
     }
     if spec.description.trim().is_empty() {
-        home.warn(lua, &format!("{name}: without a description, models do not know when to call it"));
+        context.warn(lua, &format!("{name}: without a description, models do not know when to call it"));
     }
     if let Some(properties) = spec.input.as_value().get("properties").and_then(Json::as_object) {
         for (property, schema) in properties {
             if schema.get("description").is_none() && schema.get("enum").is_none() {
-                home.warn(lua, &format!("{name}: the argument '{property}' has no description"));
+                context.warn(lua, &format!("{name}: the argument '{property}' has no description"));
             }
         }
     }
@@ -86,10 +91,10 @@ fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, home: &Arc<Home>) {
 /// Adds to what the script registered so far.
 pub(super) fn add(
     args: &Args,
-    home: &Arc<Home>,
-    add: impl FnOnce(&mut Registered) -> Result<(), String>,
+    context: &Arc<ScriptContext>,
+    add: impl FnOnce(&mut ScriptRegistrations) -> Result<(), String>,
 ) -> Result<(), String> {
-    let mut registered = home.registered.lock().expect("no code panics while it holds this lock");
+    let mut registered = context.registered.lock();
     match registered.as_mut() {
         Some(registered) => add(registered),
         None => Err(format!("{}: only while the plugin loads, not from a handler", args.function)),
@@ -103,8 +108,8 @@ pub(super) fn room(args: &Args, count: usize) -> Result<(), String> {
     Err(format!("{}: a plugin may register at most {MAX_REGISTRATIONS}", args.function))
 }
 
-fn register_tool(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), String> {
-    home.plugin.requires("tools", |can| can.tools)?;
+fn register_tool(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {
+    context.plugin.requires("tools", |can| can.tools)?;
     let fields = args.fields(1, "spec")?;
     let named = fields.get("name")?;
     let name = match &named {
@@ -118,9 +123,9 @@ fn register_tool(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), String>
         _ => fields.function("execute")?,
     };
     let permission = match fields.get("permission")? {
-        Value::Nil => Permission::Default,
-        Value::Boolean(false) => Permission::None,
-        Value::Function(told) => Permission::Told(told),
+        Value::Nil => ToolPermission::Default,
+        Value::Boolean(false) => ToolPermission::None,
+        Value::Function(told) => ToolPermission::Told(told),
         other => return Err(fields.mistake("permission", "false or a function of the input", &other)),
     };
     let spec = ToolSpec {
@@ -128,39 +133,39 @@ fn register_tool(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), String>
         description: fields.optional_text("description")?.unwrap_or_default(),
         input: input_schema(lua, &fields)?,
         output: output_schema(lua, &fields)?,
-        source: home.plugin.source(),
-        origin: home.plugin.origin,
+        source: context.plugin.source(),
+        origin: context.plugin.origin,
         // Only `true` counts: plugins of old wrote all sorts of things there.
         parallelizable: matches!(fields.get("parallelizable")?, Value::Boolean(true)),
         permissions: match &permission {
-            Permission::Default => Needs::Default.categories(),
-            Permission::None => Needs::None.categories(),
-            Permission::Told(_) => Needs::Told.categories(),
+            ToolPermission::Default => NeedsSource::Default.categories(),
+            ToolPermission::None => NeedsSource::None.categories(),
+            ToolPermission::Told(_) => NeedsSource::Told.categories(),
         },
         cache_ttl: match (fields.flag("cacheable")?, fields.optional_duration("cache_ttl")?) {
             (_, Some(ttl)) => Some(ttl),
             (true, None) => Some(DEFAULT_TTL),
             (false, None) => None,
         },
-        timeout: fields.optional_duration("timeout")?.or(home.plugin.manifest.timeout),
+        timeout: fields.optional_duration("timeout")?.or(context.plugin.manifest.timeout),
         annotations: annotations(&fields)?,
-        version: home.plugin.manifest.version.clone(),
+        version: context.plugin.manifest.version.clone(),
         name,
     };
-    warn(lua, &fields, &spec, home);
-    let plugin = &home.plugin;
+    warn(lua, &fields, &spec, context);
+    let plugin = &context.plugin;
     if let Some(holder) = plugin.shared.engine.registry.holder(&spec.name, &plugin.key, plugin.origin) {
-        home.name_taken.store(true, Ordering::Relaxed);
+        context.name_taken.store(true, Ordering::Relaxed);
         let at = holder.path.map(|path| format!(" ({path})")).unwrap_or_default();
         let holder = format!("{} {}{at}", holder.kind.as_str(), holder.name);
         return Err(fields.wrong("name", format!("the tool name {} is taken by {holder}", spec.name)));
     }
-    add(args, home, |registered| {
+    add(args, context, |registered| {
         if registered.tools.iter().any(|(other, _)| other.name == spec.name) {
             return Err(fields.wrong("name", format!("this plugin has registered the tool {} already", spec.name)));
         }
         room(args, registered.tools.len())?;
-        registered.tools.push((spec, Handlers { execute, permission }));
+        registered.tools.push((spec, ToolHandlers { execute, permission }));
         Ok(())
     })
 }
@@ -207,8 +212,8 @@ fn annotations(fields: &Fields) -> Result<Annotations, String> {
     })
 }
 
-fn register_hook(args: &Args, home: &Arc<Home>) -> Result<(), String> {
-    home.plugin.requires("hooks", |can| can.hooks)?;
+fn register_hook(args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {
+    context.plugin.requires("hooks", |can| can.hooks)?;
     let named = args.text(1, "event")?;
     let event = HookEvent::parse(&named)
         .ok_or_else(|| args.mistake(1, "event", "pre_tool, post_tool, pre_message or post_message"))?;
@@ -217,7 +222,7 @@ fn register_hook(args: &Args, home: &Arc<Home>) -> Result<(), String> {
         _ => (args.optional_fields(2, "opts")?, args.function(3, "handler")?),
     };
     let mut hook = HookRegistration {
-        name: format!("{}:{named}", home.plugin.name()),
+        name: format!("{}:{named}", context.plugin.name()),
         event,
         priority: 0,
         asynchronous: false,
@@ -250,15 +255,15 @@ fn register_hook(args: &Args, home: &Arc<Home>) -> Result<(), String> {
             globs(patterns).map_err(|error| options.wrong("tools", error))?;
         }
     }
-    add(args, home, |registered| {
+    add(args, context, |registered| {
         room(args, registered.hooks.len())?;
         registered.hooks.push((hook, handler));
         Ok(())
     })
 }
 
-fn register_command(args: &Args, home: &Arc<Home>) -> Result<(), String> {
-    home.plugin.requires("commands", |can| can.commands)?;
+fn register_command(args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {
+    context.plugin.requires("commands", |can| can.commands)?;
     let fields = args.fields(1, "spec")?;
     let named = fields.get("name")?;
     let name = fields.text("name")?;
@@ -269,7 +274,7 @@ fn register_command(args: &Args, home: &Arc<Home>) -> Result<(), String> {
     }
     let command = CommandRegistration { name, description: fields.optional_text("description")?.unwrap_or_default() };
     let execute = fields.function("execute")?;
-    add(args, home, |registered| {
+    add(args, context, |registered| {
         if registered.commands.iter().any(|(other, _)| other.name == command.name) {
             return Err(
                 fields.wrong("name", format!("this plugin has registered the command {} already", command.name))
@@ -281,19 +286,19 @@ fn register_command(args: &Args, home: &Arc<Home>) -> Result<(), String> {
     })
 }
 
-fn register_subagent(args: &Args, home: &Arc<Home>) -> Result<(), String> {
-    home.plugin.requires("subagents", |can| can.subagents)?;
+fn register_subagent(args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {
+    context.plugin.requires("subagents", |can| can.subagents)?;
     let fields = args.fields(1, "spec")?;
-    let subagent = Subagent {
+    let subagent = SubagentSpec {
         name: fields.text("name")?,
-        plugin: home.plugin.name().to_owned(),
-        scope: home.plugin.key.scope.clone(),
+        plugin: context.plugin.name().to_owned(),
+        scope: context.plugin.key.scope.clone(),
         description: fields.optional_text("description")?.unwrap_or_default(),
         system_prompt: fields.text("system_prompt")?,
         tools: fields.optional_texts("tools")?,
         model: fields.optional_text("model")?,
     };
-    add(args, home, |registered| {
+    add(args, context, |registered| {
         if registered.subagents.iter().any(|other| other.name == subagent.name) {
             return Err(fields.wrong("name", format!("this plugin has registered {} already", subagent.name)));
         }

@@ -7,18 +7,18 @@ use toold_engine::offers::ResourceAddress;
 use toold_engine::offers::template::Template;
 use toold_proto::offer::PromptArgument;
 
-use super::Module;
-use super::register::{add, room};
-use crate::args::{Args, Fields, text};
-use crate::load::Home;
-use crate::offer::{About, Completer, OfferHandlers, PromptRegistration, ResourceRegistration};
+use crate::api::ApiTable;
+use crate::api::register::{add, room};
+use crate::api::script_context::ScriptContext;
+use crate::plugin::resources_and_prompts::{About, Completer, OfferHandlers, PromptRegistration, ResourceRegistration};
+use crate::vm::args::{Args, Fields, text};
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
-    hygge.function("register_resource", "register_resource", |lua, args, home| {
-        home.excuse(lua, register_resource(lua, args, home))
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
+    hygge.function("register_resource", "register_resource", |lua, args, context| {
+        context.record_mistake(lua, register_resource(lua, args, context))
     })?;
-    hygge.function("register_prompt", "register_prompt", |lua, args, home| {
-        home.excuse(lua, register_prompt(lua, args, home))
+    hygge.function("register_prompt", "register_prompt", |lua, args, context| {
+        context.record_mistake(lua, register_prompt(lua, args, context))
     })?;
     Ok(())
 }
@@ -27,7 +27,7 @@ const RESOURCE_FIELDS: [&str; 8] =
     ["uri", "uri_template", "name", "title", "description", "mime_type", "read", "complete"];
 const PROMPT_FIELDS: [&str; 6] = ["name", "title", "description", "arguments", "render", "complete"];
 
-fn register_resource(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), String> {
+fn register_resource(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {
     let fields = args.fields(1, "spec")?;
     let about = about(&fields)?;
     let address = match (fields.optional_text("uri")?, fields.optional_text("uri_template")?) {
@@ -47,14 +47,14 @@ fn register_resource(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), Str
     if handlers.complete.is_some() && matches!(address, ResourceAddress::Uri(_)) {
         return Err(fields.wrong("complete", "only a uri_template has variables to complete"));
     }
-    warn(lua, &fields, &RESOURCE_FIELDS, home);
+    warn(lua, &fields, &RESOURCE_FIELDS, context);
     let resource = ResourceRegistration {
         address,
         about,
         mime_type: fields.optional_text("mime_type")?,
         completes: handlers.complete.is_some(),
     };
-    add(args, home, |registered| {
+    add(args, context, |registered| {
         let address = resource.address.as_str();
         if registered.resources.iter().any(|(other, _)| other.address.as_str() == address) {
             return Err(fields.wrong("uri", format!("this plugin has registered the resource {address} already")));
@@ -65,14 +65,14 @@ fn register_resource(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), Str
     })
 }
 
-fn register_prompt(lua: &Lua, args: &Args, home: &Arc<Home>) -> Result<(), String> {
+fn register_prompt(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result<(), String> {
     let fields = args.fields(1, "spec")?;
     let about = about(&fields)?;
     let arguments = arguments(&fields)?;
     let handlers = OfferHandlers { run: fields.function("render")?, complete: completer(&fields)? };
-    warn(lua, &fields, &PROMPT_FIELDS, home);
+    warn(lua, &fields, &PROMPT_FIELDS, context);
     let prompt = PromptRegistration { about, arguments, completes: handlers.complete.is_some() };
-    add(args, home, |registered| {
+    add(args, context, |registered| {
         let name = &prompt.about.name;
         if registered.prompts.iter().any(|(other, _)| other.about.name == *name) {
             return Err(fields.wrong("name", format!("this plugin has registered the prompt {name} already")));
@@ -141,15 +141,15 @@ fn completer(fields: &Fields) -> Result<Option<Completer>, String> {
     }
 }
 
-fn warn(lua: &Lua, fields: &Fields, known: &[&str], home: &Arc<Home>) {
-    if home.notes.is_none() {
+fn warn(lua: &Lua, fields: &Fields, known: &[&str], context: &Arc<ScriptContext>) {
+    if context.notes.is_none() {
         return;
     }
     for pair in fields.table.pairs::<Value, Value>() {
         let Ok((Value::String(field), _)) = pair else { continue };
         let field = field.to_string_lossy();
         if !known.contains(&field.as_str()) {
-            home.warn(lua, &format!("nothing reads the field '{field}'"));
+            context.warn(lua, &format!("nothing reads the field '{field}'"));
         }
     }
 }

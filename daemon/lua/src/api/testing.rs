@@ -6,25 +6,26 @@ use toold_engine::schema::Schema;
 use toold_engine::tool::ToolSpec;
 use toold_proto::tool::{Annotations, ToolName};
 
-use crate::plugin::{Handlers, Permission, Plugin};
+use crate::plugin::PluginVersion;
+use crate::plugin::registrations::{ToolHandlers, ToolPermission};
 
 /// The name in the machine's registry of the function that runs tests.
 const RUN: &str = "toold.tests";
 
 /// Adds `describe`, `it`, `expect` and the fakes to a machine, before the plugin runs in it.
-pub(crate) fn offer_testing(lua: &Lua) -> mlua::Result<()> {
+pub(crate) fn install_testing(lua: &Lua) -> mlua::Result<()> {
     let hygge: Table = lua.globals().raw_get("hygge")?;
-    let run: Function = lua.load(include_str!("../testing.lua")).set_name("=[toold]").call(hygge)?;
+    let run: Function = lua.load(include_str!("testing.lua")).set_name("=[toold]").call(hygge)?;
     lua.set_named_registry_value(RUN, run)
 }
 
 /// A tool that runs the cases of a compiled file and gives what became of each.
 pub(crate) fn test_runner(
-    plugin: &Plugin,
+    plugin: &PluginVersion,
     lua: &Lua,
     name: &str,
     file: &Function,
-) -> mlua::Result<(ToolSpec, Handlers)> {
+) -> mlua::Result<(ToolSpec, ToolHandlers)> {
     let run: Function = lua.named_registry_value(RUN)?;
     let debug: Table = lua.globals().get("debug")?;
     let traceback: Function = debug.get("traceback")?;
@@ -45,5 +46,5 @@ pub(crate) fn test_runner(
         annotations: Annotations::default(),
         version: None,
     };
-    Ok((spec, Handlers { execute, permission: Permission::None }))
+    Ok((spec, ToolHandlers { execute, permission: ToolPermission::None }))
 }

@@ -3,21 +3,21 @@
 use serde_json::{Map, Value as Json, json};
 use toold_proto::tool::ToolResult;
 
-use super::{Module, Reply};
+use crate::api::{ApiTable, HostReply};
 
-pub(super) fn offer(hygge: &Module) -> mlua::Result<()> {
-    hygge.waiting("call_tool", "hygge.call_tool", |asked| {
-        let args = asked.args;
+pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
+    hygge.waiting("call_tool", "hygge.call_tool", |host_call| {
+        let args = host_call.args;
         let name = args.text(1, "name")?;
         let arguments =
-            if args.value(2).is_nil() { Json::Object(Map::new()) } else { args.json(asked.lua, 2, "args")? };
-        let (cx, chain) = (asked.call.cx()?.clone(), asked.call.chain.clone());
-        if asked.held {
+            if args.value(2).is_nil() { Json::Object(Map::new()) } else { args.json(host_call.lua, 2, "args")? };
+        let (cx, chain) = (host_call.call.cx()?.clone(), host_call.call.chain.clone());
+        if host_call.held {
             return Err("hygge.call_tool: tools cannot be called from a callback of a C function".to_owned());
         }
         Ok(async move {
             let result = cx.call_tool_as(chain, &name, arguments).await;
-            result.map(|result| Reply::Json(table_of(result))).map_err(|error| format!("hygge.call_tool: {error}"))
+            result.map(|result| HostReply::Json(table_of(result))).map_err(|error| format!("hygge.call_tool: {error}"))
         })
     })?;
     Ok(())

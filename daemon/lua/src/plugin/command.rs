@@ -12,13 +12,15 @@ use toold_engine::need::Need;
 use toold_engine::registry::SourceScope;
 use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 
-use crate::plugin::{CommandRegistration, Version};
-use crate::run::Ended;
-use crate::{convert, result, run};
+use crate::plugin::handler::HandlerOutcome;
+use crate::plugin::registrations::CommandRegistration;
+use crate::plugin::state_pool::StatePool;
+use crate::plugin::{handler, tool_result};
+use crate::vm::convert;
 
 /// A slash command of a plugin.
 #[derive(Clone)]
-pub struct Command {
+pub struct SlashCommand {
     /// Without the slash.
     pub name: String,
     pub plugin: String,
@@ -32,15 +34,15 @@ pub struct Command {
 struct LuaCommand {
     spec: ToolSpec,
     name: String,
-    version: Arc<Version>,
+    version: Arc<StatePool>,
 }
 
-impl Command {
-    pub(crate) fn new(registered: CommandRegistration, version: &Arc<Version>) -> Self {
+impl SlashCommand {
+    pub(crate) fn new(registered: CommandRegistration, version: &Arc<StatePool>) -> Self {
         let CommandRegistration { name, description } = registered;
         let plugin = &version.plugin;
         let input = json!({"type": "object", "properties": {"input": {"type": "string"}}});
-        let spec = run::spec("command", &name, (format!("/{name}"), description.clone()), input, plugin);
+        let spec = handler::spec("command", &name, (format!("/{name}"), description.clone()), input, plugin);
         let tool = Arc::new(LuaCommand { spec, name: name.clone(), version: version.clone() });
         let scope = plugin.key.scope.clone();
         Self { name, plugin: plugin.name().to_owned(), scope, description, tool }
@@ -70,9 +72,9 @@ impl LuaCommand {
         let execute = loaded.commands.get(&self.name).ok_or_else(gone)?;
         let cx = cx.shared();
         let text = json!(input["input"].as_str().unwrap_or_default());
-        match run::run(version, &loaded, execute, &cx, &text, &[&text]).await? {
-            Ended::Gave(values) => {
-                let lua = loaded.vm.lua();
+        match handler::run(version, &loaded, execute, &cx, &text, &[&text]).await? {
+            HandlerOutcome::Returned(values) => {
+                let lua = loaded.state.lua();
                 let value = values.front().unwrap_or(&LuaValue::Nil);
                 let message = value.as_table().and_then(|table| table.raw_get::<Option<String>>("message").ok()?);
                 Ok(match message {
@@ -80,10 +82,10 @@ impl LuaCommand {
                         let json = convert::to_json(lua, value).unwrap_or_default();
                         ToolOutput { structured: Some(json), ..ToolOutput::text(message) }
                     }
-                    None => result::output(lua, value, &self.spec).unwrap_or_else(ToolOutput::error),
+                    None => tool_result::output(lua, value, &self.spec).unwrap_or_else(ToolOutput::error),
                 })
             }
-            Ended::Failed(output) => Ok(output),
+            HandlerOutcome::Failed(output) => Ok(output),
         }
     }
 }

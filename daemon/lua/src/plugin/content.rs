@@ -9,11 +9,8 @@ use std::sync::Arc;
 
 use toold_host::files::{self, FileType, OpenError};
 
-use crate::unit::is_candidate;
-use crate::watch::is_passing;
-
 /// A digest over all files of a plugin and their names.
-pub type Digest = blake3::Hash;
+pub type ContentDigest = blake3::Hash;
 
 /// Files over this are known by size and time instead of content, where nobody has to trust them.
 const MAX_HASHED: u64 = 8 << 20;
@@ -23,14 +20,14 @@ const MAX_FILES: usize = 10_000;
 const MAX_TRUSTED: u64 = 32 << 20;
 
 /// Tells which content a person has trusted. Called on threads that may block.
-pub trait Trust: Send + Sync + 'static {
+pub trait ContentTrust: Send + Sync + 'static {
     /// `plugin` is the plugin's file or folder.
-    fn is_trusted(&self, plugin: &Path, digest: &Digest) -> bool;
+    fn is_trusted(&self, plugin: &Path, digest: &ContentDigest) -> bool;
 }
 
 /// The files of a plugin, read once: what is digested is what runs.
 pub struct Content {
-    pub digest: Digest,
+    pub digest: ContentDigest,
     /// By path, sorted. Of a plugin of one file, that file.
     pub files: BTreeMap<PathBuf, Arc<[u8]>>,
 }
@@ -75,7 +72,7 @@ impl Content {
     }
 }
 
-/// Opens a file of a plugin. Links are followed; pipes and devices are not opened.
+/// Opens a file of a plugin. LinkTargets are followed; pipes and devices are not opened.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     files::open(&real_path(path)?).map_err(as_io)
 }
@@ -115,13 +112,8 @@ fn as_io(error: OpenError) -> io::Error {
     error.into()
 }
 
-/// Whether a name in a plugin folder can be a plugin at all.
-pub fn is_plugin(path: &Path) -> bool {
-    is_candidate(path)
-}
-
 /// Tells one state of a plugin's files from another, without holding them.
-pub(crate) fn digest(path: &Path) -> io::Result<Digest> {
+pub(crate) fn digest(path: &Path) -> io::Result<ContentDigest> {
     let mut hasher = blake3::Hasher::new();
     for file in files_of(path)? {
         add_name(&mut hasher, path, &file);
@@ -195,6 +187,34 @@ fn leads_to_file(link: &Path) -> bool {
     facts.is_some_and(|facts| facts.kind.is_file())
 }
 
+/// Whether a name in a plugin folder can be a plugin at all. Tests of plugins lie beside them.
+pub fn is_plugin(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    if is_passing(name) || name.ends_with("_test.lua") {
+        return false;
+    }
+    match path.metadata() {
+        Ok(facts) if facts.is_dir() => path.join("plugin.toml").exists() || path.join("plugin.lua").exists(),
+        Ok(facts) => facts.is_file() && name.ends_with(".lua"),
+        Err(_) => false,
+    }
+}
+
+/// The name that an entry has before anything is known of it.
+pub(crate) fn stem(path: &Path) -> String {
+    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    name.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Names of backup, swap and hidden files.
+pub(crate) fn is_passing(name: &str) -> bool {
+    name.starts_with('.')
+        || name.ends_with('~')
+        || (name.starts_with('#') && name.ends_with('#'))
+        || [".swp", ".swo", ".swx", ".tmp", ".bak", ".orig"].iter().any(|end| name.ends_with(end))
+        || name == "4913"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,5 +251,13 @@ mod tests {
         assert!(read_file(&dir.path().join("a.lua"), 9).unwrap_err().to_string().contains("longer than 9 bytes"));
         assert!(Content::read_at_most(dir.path(), 9).is_err());
         assert_eq!(Content::read_at_most(dir.path(), 10).unwrap().files.len(), 1);
+    }
+
+    #[test]
+    fn files_of_editors_are_no_plugins() {
+        for name in [".a.lua.swp", "a.lua~", "#a.lua#", ".#a.lua", "4913", "a.lua.tmp", ".git"] {
+            assert!(is_passing(name), "{name}");
+        }
+        assert!(!is_passing("weather.lua"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mlua::{Function, MultiValue};
+use mlua::{Function, Lua, MultiValue, Table, Thread};
 use serde_json::{Map, Value, json};
 use toold_engine::cx::Cx;
 use toold_engine::schema::Schema;
@@ -10,44 +10,46 @@ use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_proto::plugin::PluginError;
 use toold_proto::tool::{Annotations, ToolName};
 
-use crate::brake::Brake;
-use crate::call::Call;
-use crate::hygge::begin;
-use crate::plugin::{Loaded, Plugin, Version};
+use crate::plugin::PluginVersion;
+use crate::plugin::state_pool::{LoadedState, StatePool};
+use crate::vm::convert;
+use crate::vm::interrupt::ScriptInterrupt;
+use crate::vm::raw::CtxFields;
+use crate::vm::script_run::ScriptRun;
 
-/// How a run ended that nobody cancelled.
-pub(crate) enum Ended {
-    Gave(MultiValue),
+/// ReloadMode a run ended that nobody cancelled.
+pub(crate) enum HandlerOutcome {
+    Returned(MultiValue),
     /// It raised, or its time was over.
     Failed(ToolOutput),
 }
 
 /// Runs a function as a call, with its deadline: with the call's `ctx` and `given`. `input` is the call's own.
 pub(crate) async fn run(
-    version: &Version,
-    loaded: &Loaded,
+    version: &StatePool,
+    loaded: &LoadedState,
     function: &Function,
     cx: &Arc<Cx>,
     input: &Value,
     given: &[&Value],
-) -> Result<Ended, ToolError> {
-    let call = Call::new(Brake::of_call(cx.clone()), cx.clone());
-    let _watched = version.plugin.shared.watchdog.watch(&call.brake);
-    let ended = match begin(loaded.vm.lua(), function, cx, input, given) {
-        Ok(script) => loaded.vm.run(&call, script, ()).await,
+) -> Result<HandlerOutcome, ToolError> {
+    let call = ScriptRun::new(ScriptInterrupt::of_call(cx.clone()), cx.clone());
+    let _watched = version.plugin.shared.watchdog.watch(&call.interrupt);
+    let ended = match begin(loaded.state.lua(), function, cx, input, given) {
+        Ok(script) => loaded.state.run(&call, script, ()).await,
         Err(error) => Err(error),
     };
-    version.note_call(loaded.vm.stalls());
+    version.note_call(loaded.state.stalls());
     match ended {
-        Ok(values) => Ok(Ended::Gave(values)),
-        Err(_) if call.brake.look() && cx.is_cancelled() => Err(ToolError::Cancelled),
-        Err(error) => Ok(Ended::Failed(failed(&version.plugin, &error, call.brake.is_set(), cx))),
+        Ok(values) => Ok(HandlerOutcome::Returned(values)),
+        Err(_) if call.interrupt.check() && cx.is_cancelled() => Err(ToolError::Cancelled),
+        Err(error) => Ok(HandlerOutcome::Failed(failed(&version.plugin, &error, call.interrupt.is_set(), cx))),
     }
 }
 
 /// What calls and the audit log know of something that is no tool. It runs beside others, and what it touches is
 /// judged need by need. `input` is one of our own schemas.
-pub(crate) fn spec(kind: &str, name: &str, about: (String, String), input: Value, plugin: &Plugin) -> ToolSpec {
+pub(crate) fn spec(kind: &str, name: &str, about: (String, String), input: Value, plugin: &PluginVersion) -> ToolSpec {
     let (label, description) = about;
     ToolSpec {
         name: tool_name(kind, name),
@@ -73,7 +75,7 @@ fn tool_name(kind: &str, name: &str) -> ToolName {
 }
 
 /// What a call gives whose script raised.
-fn failed(plugin: &Plugin, error: &mlua::Error, timed_out: bool, cx: &Cx) -> ToolOutput {
+fn failed(plugin: &PluginVersion, error: &mlua::Error, timed_out: bool, cx: &Cx) -> ToolOutput {
     let explained = plugin.sources.explain(error);
     if timed_out {
         let so_far = cx.progress.output_so_far();
@@ -101,3 +103,33 @@ fn with_place(mut output: ToolOutput, error: PluginError) -> ToolOutput {
     }
     output
 }
+
+/// A coroutine that is about to run a handler of a call, with the call's `ctx` and `given`.
+pub(crate) fn begin(
+    lua: &Lua,
+    handler: &Function,
+    cx: &Arc<Cx>,
+    input: &Value,
+    given: &[&Value],
+) -> mlua::Result<Thread> {
+    let (cwd, session_cwd) = (cx.cwd.to_string_lossy(), cx.session.cwd.to_string_lossy());
+    let model = cx.session.model.as_deref();
+    let texts = [
+        ("call_id", cx.call_id.as_str()),
+        ("tool", cx.tool.as_str()),
+        ("cwd", &*cwd),
+        ("model", model.unwrap_or_default()),
+    ];
+    let texts = if model.is_some() { &texts[..] } else { &texts[..3] };
+    let session = [("id", cx.session.id.as_str()), ("cwd", &*session_cwd)];
+    // Of a result that may serve other sessions: the table that notices when it is asked for the id.
+    let shared = match cx.wants_stamps() {
+        true => Some(lua.named_registry_value::<Table>(SESSION)?),
+        false => None,
+    };
+    let facts = CtxFields { texts, session: &session, shared_session: shared.as_ref() };
+    convert::begin(lua, handler, &facts, input, given)
+}
+
+/// The name in the machine's registry of the table `hygge.session`.
+pub(crate) const SESSION: &str = "toold.session";

@@ -10,20 +10,21 @@ use serde_json::Value;
 use toold_engine::cx::Cx;
 use toold_engine::hooks::{Hook, HookAnswer, HookInput, HookSpec};
 
-use crate::brake::Brake;
-use crate::call::Call;
-use crate::convert;
-use crate::plugin::{HookRegistration, Version};
+use crate::plugin::registrations::HookRegistration;
+use crate::plugin::state_pool::StatePool;
+use crate::vm::convert;
+use crate::vm::interrupt::ScriptInterrupt;
+use crate::vm::script_run::ScriptRun;
 
 pub(crate) struct LuaHook {
     spec: HookSpec,
     /// Its place among the hooks of its plugin.
     place: usize,
-    version: Arc<Version>,
+    version: Arc<StatePool>,
 }
 
 impl LuaHook {
-    pub(crate) fn new(registered: HookRegistration, place: usize, version: Arc<Version>) -> Self {
+    pub(crate) fn new(registered: HookRegistration, place: usize, version: Arc<StatePool>) -> Self {
         let HookRegistration { name, event, priority, asynchronous, timeout, fail_closed, tools } = registered;
         let source = version.plugin.key.clone();
         let tools = tools.map(|patterns| globs(&patterns).expect("they were read when they were registered"));
@@ -34,14 +35,14 @@ impl LuaHook {
     async fn handle(&self, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
         let loaded = self.version.main().await?;
         let handler = loaded.hooks.get(self.place).ok_or("the plugin did not register its hook again")?;
-        let call = Call::of_hook(Brake::of_hook(self.spec.timeout), cx, self.version.plugin.name());
-        let _watched = self.version.plugin.shared.watchdog.watch(&call.brake);
-        let lua = loaded.vm.lua();
+        let call = ScriptRun::of_hook(ScriptInterrupt::of_hook(self.spec.timeout), cx, self.version.plugin.name());
+        let _watched = self.version.plugin.shared.watchdog.watch(&call.interrupt);
+        let lua = loaded.state.lua();
         let explain = |error: &mlua::Error| self.version.plugin.sources.explain(error).message;
         let told = serde_json::to_value(input).map_err(|error| error.to_string())?;
         let told = convert::to_lua(lua, &told).map_err(|error| explain(&error))?;
         let script = lua.create_thread(handler.clone()).map_err(|error| explain(&error))?;
-        let values = loaded.vm.run(&call, script, told).await.map_err(|error| explain(&error))?;
+        let values = loaded.state.run(&call, script, told).await.map_err(|error| explain(&error))?;
         let answered = values.front().unwrap_or(&LuaValue::Nil);
         match convert::to_json(lua, answered).map_err(|error| error.to_string())? {
             Value::Null => Ok(HookAnswer::default()),

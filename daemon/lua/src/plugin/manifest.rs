@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use toold_proto::plugin::PluginError;
 
-use crate::content::read_file;
+use crate::plugin::content::read_file;
+use crate::vm::diagnostics::SourceTexts;
 
 /// A longer `plugin.toml` is not read.
 pub(crate) const MAX_MANIFEST: usize = 1 << 20;
@@ -69,11 +71,11 @@ struct PluginToml {
     entrypoint: Option<PathBuf>,
     /// Read only with `api`: older manifests name other things here.
     capabilities: Option<toml::Value>,
-    limits: Option<Limits>,
+    limits: Option<ManifestLimits>,
 }
 
 #[derive(Deserialize)]
-struct Limits {
+struct ManifestLimits {
     memory_mib: Option<usize>,
     timeout_ms: Option<u64>,
 }
@@ -160,7 +162,7 @@ impl Manifest {
             }
             (Some(_) | None, _) => None,
         };
-        let limits = manifest.limits.unwrap_or(Limits { memory_mib: None, timeout_ms: None });
+        let limits = manifest.limits.unwrap_or(ManifestLimits { memory_mib: None, timeout_ms: None });
         Ok(Self {
             name: checked_name(name)?,
             version: manifest.version,
@@ -173,7 +175,7 @@ impl Manifest {
         })
     }
 
-    /// How messages and tracebacks call a file of the plugin.
+    /// ReloadMode messages and tracebacks call a file of the plugin.
     pub(crate) fn shown(&self, path: &Path) -> String {
         match &self.folder {
             Some(folder) => {
@@ -191,4 +193,26 @@ fn checked_name(name: String) -> Result<String, ManifestError> {
         && bytes.next().is_some_and(|first| first.is_ascii_lowercase())
         && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
     if fits { Ok(name) } else { Err(ManifestError::Name(name.chars().take(80).collect())) }
+}
+
+/// A manifest's mistakes, in the same form as a script's.
+pub(crate) fn explain(error: &ManifestError) -> PluginError {
+    let plain = PluginError { message: error.to_string(), file: None, line: None, source_line: None, traceback: None };
+    match error {
+        ManifestError::Toml { path, line, message } => {
+            let sources = SourceTexts::default();
+            if let Ok(text) = read_file(path, MAX_MANIFEST) {
+                sources.add("plugin.toml", path, text.into());
+            }
+            let line = line.unwrap_or(1);
+            sources.explain_text(&format!("plugin.toml:{line}: {}", message.trim()), None)
+        }
+        ManifestError::Unreadable { path, .. } => PluginError { file: Some(show(path)), ..plain },
+        ManifestError::Name(_) | ManifestError::Outside(_) => plain,
+        ManifestError::NoEntry(path) => PluginError { file: Some(show(path)), ..plain },
+    }
+}
+
+fn show(path: &Path) -> String {
+    path.display().to_string()
 }

@@ -1,38 +1,110 @@
-//! What a script registered, as data; and the files that keep it from one run of the daemon to the next.
-//!
-//! A plugin whose script did nothing but register needs no machine before its first call: see [`crate::load`]
-//! for what counts as more.
+//! What a script registered: its functions in one Lua state, and as data.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use mlua::Function;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use toold_engine::offers::ResourceAddress;
-use toold_engine::offers::template::Template;
-use toold_engine::schema::Schema;
+use toold_engine::hooks::HookEvent;
+use toold_engine::registry::SourceScope;
 use toold_engine::tool::ToolSpec;
-use toold_proto::tool::{Annotations, Category, ToolName};
+use toold_proto::tool::Category;
 
-use crate::content::Digest;
-use crate::offer::{About, PromptRegistration, ResourceRegistration};
-use crate::plugin::{CommandRegistration, HookRegistration, Plugin, Subagent};
+use crate::plugin::resources_and_prompts::{OfferHandlers, PromptRegistration, ResourceRegistration};
+
+/// What a script registered, in the order in which it did, with its functions in one machine.
+#[derive(Default)]
+pub(crate) struct ScriptRegistrations {
+    pub(crate) tools: Vec<(ToolSpec, ToolHandlers)>,
+    pub(crate) hooks: Vec<(HookRegistration, Function)>,
+    pub(crate) commands: Vec<(CommandRegistration, Function)>,
+    pub(crate) subagents: Vec<SubagentSpec>,
+    pub(crate) resources: Vec<(ResourceRegistration, OfferHandlers)>,
+    pub(crate) prompts: Vec<(PromptRegistration, OfferHandlers)>,
+}
+
+impl ScriptRegistrations {
+    /// What others need to know of it.
+    pub(crate) fn as_data(&self) -> Registrations {
+        let needs = |handlers: &ToolHandlers| match handlers.permission {
+            ToolPermission::Default => NeedsSource::Default,
+            ToolPermission::None => NeedsSource::None,
+            ToolPermission::Told(_) => NeedsSource::Told,
+        };
+        Registrations {
+            tools: self.tools.iter().map(|(spec, handlers)| (spec.clone(), needs(handlers))).collect(),
+            hooks: self.hooks.iter().map(|(hook, _)| hook.clone()).collect(),
+            commands: self.commands.iter().map(|(command, _)| command.clone()).collect(),
+            subagents: self.subagents.clone(),
+            resources: self.resources.iter().map(|(resource, _)| resource.clone()).collect(),
+            prompts: self.prompts.iter().map(|(prompt, _)| prompt.clone()).collect(),
+        }
+    }
+}
+
+/// The functions of a tool, in one machine.
+#[derive(Clone)]
+pub(crate) struct ToolHandlers {
+    pub(crate) execute: Function,
+    pub(crate) permission: ToolPermission,
+}
+
+/// What a tool says of what it will touch.
+#[derive(Clone)]
+pub(crate) enum ToolPermission {
+    /// Category `plugin`, the tool's name.
+    Default,
+    /// Nothing; what it asks of the host is judged need by need all the same.
+    None,
+    /// A function of the input.
+    Told(Function),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct HookRegistration {
+    pub(crate) name: String,
+    pub(crate) event: HookEvent,
+    pub(crate) priority: i64,
+    pub(crate) asynchronous: bool,
+    pub(crate) timeout: Duration,
+    pub(crate) fail_closed: bool,
+    /// Names or globs, which can be read as such; `None` for all.
+    pub(crate) tools: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CommandRegistration {
+    pub(crate) name: String,
+    pub(crate) description: String,
+}
+
+/// A sub-agent that a plugin describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubagentSpec {
+    pub name: String,
+    pub plugin: String,
+    /// Who sees it.
+    pub scope: SourceScope,
+    pub description: String,
+    pub system_prompt: String,
+    /// Names of tools that it may use; `None` for all.
+    pub tools: Option<Vec<String>>,
+    pub model: Option<String>,
+}
 
 /// In the order in which it was registered.
 #[derive(Clone, Default)]
 pub(crate) struct Registrations {
-    pub(crate) tools: Vec<(ToolSpec, Needs)>,
+    pub(crate) tools: Vec<(ToolSpec, NeedsSource)>,
     pub(crate) hooks: Vec<HookRegistration>,
     pub(crate) commands: Vec<CommandRegistration>,
-    pub(crate) subagents: Vec<Subagent>,
+    pub(crate) subagents: Vec<SubagentSpec>,
     pub(crate) resources: Vec<ResourceRegistration>,
     pub(crate) prompts: Vec<PromptRegistration>,
 }
 
 /// Who says what a tool will touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Needs {
+pub(crate) enum NeedsSource {
     /// Category `plugin`, the tool's name.
     Default,
     /// Nothing beforehand.
@@ -41,231 +113,7 @@ pub(crate) enum Needs {
     Told,
 }
 
-/// A folder of registrations, a file for each plugin in each of its states.
-#[derive(Clone, Debug)]
-pub struct KeptRegistrations {
-    /// Made when something is kept. Nobody but the daemon's user should be able to write there.
-    pub dir: PathBuf,
-    /// Tells one build of the host from another: what one keeps, the other does not use.
-    pub build: String,
-}
-
-/// Files that nothing has used for so long are removed.
-const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3_600);
-/// States of one plugin that are kept: its author goes back and forth between a few.
-const MAX_STATES: usize = 4;
-/// How often the time of a file's last use is written down.
-const TOUCH: Duration = Duration::from_secs(24 * 3_600);
-
-impl KeptRegistrations {
-    /// What the plugin registered when it was last loaded with these files, this configuration, by this build.
-    /// Whatever cannot be read counts as not there.
-    pub(crate) fn find(&self, plugin: &Plugin, digest: &Digest) -> Option<Registrations> {
-        let path = self.path(plugin, digest);
-        let kept: Kept = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
-        if let Ok(file) = std::fs::File::open(&path)
-            && file
-                .metadata()
-                .and_then(|facts| facts.modified())
-                .is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago > TOUCH))
-        {
-            // Fails on a file system that is full or read-only; then it is removed too early, and made again.
-            let _ = file.set_modified(SystemTime::now());
-        }
-        kept.registrations(plugin)
-    }
-
-    /// Keeps what a plugin registered. What cannot be written is not kept.
-    pub(crate) fn keep(&self, plugin: &Plugin, digest: &Digest, registrations: &Registrations) {
-        let path = self.path(plugin, digest);
-        let beside = path.with_extension("new");
-        let written = std::fs::create_dir_all(&self.dir).and_then(|()| {
-            let kept = serde_json::to_vec(&Kept::of(registrations))?;
-            std::fs::write(&beside, kept)?;
-            std::fs::rename(&beside, &path)
-        });
-        if let Err(error) = written {
-            tracing::debug!(plugin = plugin.name(), %error, "registrations are not kept");
-        }
-        self.clean();
-    }
-
-    /// Removes what nothing has used for a month, and of each plugin all but the states that were used last. Blocks.
-    pub(crate) fn clean(&self) {
-        let mut of_plugins: HashMap<String, Vec<(SystemTime, PathBuf)>> = HashMap::new();
-        for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            // One that a kept file has no plugin in its name is of a version that named them in another way.
-            let plugin = name.split_once('-').map(|(plugin, _)| plugin.to_owned()).unwrap_or_default();
-            let used = entry.metadata().and_then(|facts| facts.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-            of_plugins.entry(plugin).or_default().push((used, entry.path()));
-        }
-        let oldest = SystemTime::now().checked_sub(MAX_AGE).unwrap_or(SystemTime::UNIX_EPOCH);
-        for mut files in of_plugins.into_values() {
-            files.sort_by(|a, b| b.cmp(a));
-            let unused = files.iter().enumerate().filter(|(place, (used, _))| *place >= MAX_STATES || *used < oldest);
-            for (_, (_, path)) in unused {
-                // Somebody else may have removed it.
-                let _ = std::fs::remove_file(path);
-            }
-        }
-    }
-
-    fn path(&self, plugin: &Plugin, digest: &Digest) -> PathBuf {
-        let bytes = |path: &'_ Path| path.as_os_str().as_encoded_bytes().to_vec();
-        let whose = blake3::hash(&bytes(&plugin.path)).to_hex();
-        let mut hasher = blake3::Hasher::new();
-        let scope = format!("{:?}", plugin.key.scope);
-        let config = plugin.config().to_string();
-        let parts = [
-            self.build.as_bytes(),
-            digest.as_bytes(),
-            plugin.name().as_bytes(),
-            scope.as_bytes(),
-            config.as_bytes(),
-            &bytes(&plugin.path),
-            &bytes(&plugin.shared.profile_dir),
-        ];
-        for part in parts {
-            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
-        }
-        self.dir.join(format!("{}-{}.json", &whose[..16], &hasher.finalize().to_hex()[..32]))
-    }
-}
-
-/// The form in a file: all that does not follow from the plugin itself.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    tools: Vec<KeptTool>,
-    hooks: Vec<HookRegistration>,
-    commands: Vec<CommandRegistration>,
-    subagents: Vec<KeptSubagent>,
-    resources: Vec<KeptResource>,
-    prompts: Vec<PromptRegistration>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct KeptTool {
-    name: ToolName,
-    label: String,
-    description: String,
-    input: Value,
-    output: Option<Value>,
-    parallelizable: bool,
-    cache_ttl: Option<Duration>,
-    timeout: Option<Duration>,
-    annotations: Annotations,
-    needs: Needs,
-}
-
-#[derive(Serialize, Deserialize)]
-struct KeptSubagent {
-    name: String,
-    description: String,
-    system_prompt: String,
-    tools: Option<Vec<String>>,
-    model: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct KeptResource {
-    address: String,
-    is_template: bool,
-    about: About,
-    mime_type: Option<String>,
-    completes: bool,
-}
-
-impl Kept {
-    fn of(registrations: &Registrations) -> Self {
-        let tools = registrations.tools.iter().map(|(spec, needs)| KeptTool {
-            name: spec.name.clone(),
-            label: spec.label.clone(),
-            description: spec.description.clone(),
-            input: spec.input.as_value().clone(),
-            output: spec.output.as_ref().map(|schema| schema.as_value().clone()),
-            parallelizable: spec.parallelizable,
-            cache_ttl: spec.cache_ttl,
-            timeout: spec.timeout,
-            annotations: spec.annotations,
-            needs: *needs,
-        });
-        let subagents = registrations.subagents.iter().map(|subagent| KeptSubagent {
-            name: subagent.name.clone(),
-            description: subagent.description.clone(),
-            system_prompt: subagent.system_prompt.clone(),
-            tools: subagent.tools.clone(),
-            model: subagent.model.clone(),
-        });
-        let resources = registrations.resources.iter().map(|resource| KeptResource {
-            address: resource.address.as_str().to_owned(),
-            is_template: matches!(resource.address, ResourceAddress::Template(_)),
-            about: resource.about.clone(),
-            mime_type: resource.mime_type.clone(),
-            completes: resource.completes,
-        });
-        Self {
-            tools: tools.collect(),
-            hooks: registrations.hooks.clone(),
-            commands: registrations.commands.clone(),
-            subagents: subagents.collect(),
-            resources: resources.collect(),
-            prompts: registrations.prompts.clone(),
-        }
-    }
-
-    fn registrations(self, plugin: &Plugin) -> Option<Registrations> {
-        let tools = self.tools.into_iter().map(|tool| tool.spec(plugin)).collect();
-        let subagents = self.subagents.into_iter().map(|subagent| Subagent {
-            name: subagent.name,
-            plugin: plugin.name().to_owned(),
-            scope: plugin.key.scope.clone(),
-            description: subagent.description,
-            system_prompt: subagent.system_prompt,
-            tools: subagent.tools,
-            model: subagent.model,
-        });
-        let resources = self.resources.into_iter().map(|resource| {
-            let address = match resource.is_template {
-                true => ResourceAddress::Template(Template::parse(&resource.address).ok()?),
-                false => ResourceAddress::Uri(resource.address),
-            };
-            let KeptResource { about, mime_type, completes, .. } = resource;
-            Some(ResourceRegistration { address, about, mime_type, completes })
-        });
-        Some(Registrations {
-            tools,
-            hooks: self.hooks,
-            commands: self.commands,
-            subagents: subagents.collect(),
-            resources: resources.collect::<Option<_>>()?,
-            prompts: self.prompts,
-        })
-    }
-}
-
-impl KeptTool {
-    fn spec(self, plugin: &Plugin) -> (ToolSpec, Needs) {
-        let spec = ToolSpec {
-            name: self.name,
-            label: self.label,
-            description: self.description,
-            input: Schema::compiled_before(self.input),
-            output: self.output.map(Schema::compiled_before),
-            source: plugin.source(),
-            origin: plugin.origin,
-            parallelizable: self.parallelizable,
-            permissions: self.needs.categories(),
-            cache_ttl: self.cache_ttl,
-            timeout: self.timeout,
-            annotations: self.annotations,
-            version: plugin.manifest.version.clone(),
-        };
-        (spec, self.needs)
-    }
-}
-
-impl Needs {
+impl NeedsSource {
     /// The categories that such a tool may name.
     pub(crate) fn categories(self) -> Vec<Category> {
         match self {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// A persistent key-value store, a name space for each plugin. Called on a blocking thread.
-pub trait Store: Send + Sync + 'static {
+pub trait KeyValueStore: Send + Sync + 'static {
     /// # Errors
     /// In words for the plugin's author, here and below.
     fn get(&self, plugin: &str, key: &str) -> Result<Option<Value>, String>;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mlua::{MultiValue, Value as LuaValue};
+use mlua::Value as LuaValue;
 use serde_json::Value;
 use toold_engine::callable::Callable;
 use toold_engine::counts::CallStage;
@@ -14,20 +14,19 @@ use toold_engine::tool::{ToolError, ToolOutput, ToolSpec};
 use toold_host::file_systems::answering;
 use toold_proto::tool::Category;
 
-use crate::args::{Args, Fields};
-use crate::brake::Brake;
-use crate::call::Call;
-use crate::convert;
-use crate::hygge::need;
-use crate::plugin::{Handlers, Held, Loaded, Permission, Plugin, Version};
-use crate::registrations::Needs;
-use crate::result;
-use crate::run::{Ended, run};
+use crate::plugin::handler::{HandlerOutcome, run};
+use crate::plugin::needs::read_needs;
+use crate::plugin::registrations::{NeedsSource, ToolHandlers, ToolPermission};
+use crate::plugin::state_pool::{LoadedState, StateLease, StatePool};
+use crate::plugin::tool_result;
+use crate::vm::convert;
+use crate::vm::interrupt::ScriptInterrupt;
+use crate::vm::script_run::ScriptRun;
 
 pub(crate) struct LuaTool {
     pub(crate) spec: ToolSpec,
-    pub(crate) version: Arc<Version>,
-    pub(crate) needs: Needs,
+    pub(crate) version: Arc<StatePool>,
+    pub(crate) needs: NeedsSource,
 }
 
 impl Callable for LuaTool {
@@ -37,11 +36,11 @@ impl Callable for LuaTool {
 
     fn needs<'a>(&'a self, input: &'a Value, cx: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
         match self.needs {
-            Needs::None => std::future::ready(Ok(Vec::new())).boxed(),
-            Needs::Default => {
+            NeedsSource::None => std::future::ready(Ok(Vec::new())).boxed(),
+            NeedsSource::Default => {
                 std::future::ready(Ok(vec![Need::new(Category::Plugin, self.spec.name.as_str())])).boxed()
             }
-            Needs::Told => self.ask_needs(input, cx).boxed(),
+            NeedsSource::Told => self.ask_needs(input, cx).boxed(),
         }
     }
 
@@ -69,21 +68,21 @@ impl LuaTool {
                 }
             },
         };
-        let loaded = self.machine().await?;
+        let loaded = self.lease_state().await?;
         let execute = &self.handlers(&loaded)?.execute;
         match run(version, &loaded, execute, &cx.shared(), &input, &[&input]).await? {
-            Ended::Gave(values) => {
+            HandlerOutcome::Returned(values) => {
                 let value = values.front().unwrap_or(&LuaValue::Nil);
-                Ok(result::output(loaded.vm.lua(), value, &self.spec).unwrap_or_else(|why| {
+                Ok(tool_result::output(loaded.state.lua(), value, &self.spec).unwrap_or_else(|why| {
                     ToolOutput::error(format!("the result of {} cannot be used: {why}", self.spec.name))
                 }))
             }
-            Ended::Failed(output) => Ok(output),
+            HandlerOutcome::Failed(output) => Ok(output),
         }
     }
 
     /// A machine to run in.
-    async fn machine(&self) -> Result<Held, ToolError> {
+    async fn lease_state(&self) -> Result<StateLease, ToolError> {
         let version = &self.version;
         let loaded = match self.spec.parallelizable {
             true => version.any().await,
@@ -93,7 +92,7 @@ impl LuaTool {
     }
 
     /// The tool's functions in a machine.
-    fn handlers<'a>(&self, loaded: &'a Loaded) -> Result<&'a Handlers, ToolError> {
+    fn handlers<'a>(&self, loaded: &'a LoadedState) -> Result<&'a ToolHandlers, ToolError> {
         loaded.tools.get(&self.spec.name).ok_or_else(|| {
             let plugin = self.version.plugin.name();
             ToolError::Failed(format!("the plugin {plugin} did not register {} again", self.spec.name))
@@ -101,15 +100,15 @@ impl LuaTool {
     }
 
     async fn ask_needs(&self, input: &Value, cx: &Cx) -> Result<Vec<Need>, ToolError> {
-        let loaded = self.machine().await?;
-        let Permission::Told(told) = &self.handlers(&loaded)?.permission else { return Ok(Vec::new()) };
+        let loaded = self.lease_state().await?;
+        let ToolPermission::Told(told) = &self.handlers(&loaded)?.permission else { return Ok(Vec::new()) };
         let cx = cx.shared();
-        let call = Call::new(Brake::of_needs(cx.clone()), cx.clone());
-        let _watched = self.version.plugin.shared.watchdog.watch(&call.brake);
-        let lua = loaded.vm.lua();
+        let call = ScriptRun::new(ScriptInterrupt::of_needs(cx.clone()), cx.clone());
+        let _watched = self.version.plugin.shared.watchdog.watch(&call.interrupt);
+        let lua = loaded.state.lua();
         let begun = convert::to_lua(lua, input).and_then(|input| Ok((lua.create_thread(told.clone())?, input)));
         let ended = match begun {
-            Ok((script, input)) => loaded.vm.run(&call, script, input).await,
+            Ok((script, input)) => loaded.state.run(&call, script, input).await,
             Err(error) => Err(error),
         };
         match ended {
@@ -121,22 +120,4 @@ impl LuaTool {
             }
         }
     }
-}
-
-/// One need, a list of needs, or nothing.
-fn read_needs(values: MultiValue, call: &Call, plugin: &Plugin) -> Result<Vec<Need>, String> {
-    let args = Args::new("permission", values);
-    if matches!(args.value(1), LuaValue::Nil | LuaValue::Boolean(false)) {
-        return Ok(Vec::new());
-    }
-    let fields = args.fields(1, "result")?;
-    if fields.table.raw_len() == 0 {
-        return Ok(vec![need(&fields, call, plugin)?]);
-    }
-    let list = fields.table.sequence_values::<mlua::Table>();
-    let needs = list.map(|table| {
-        let table = table.map_err(|_| "permission: expected a table or a list of tables".to_owned())?;
-        need(&Fields::new("permission", table), call, plugin)
-    });
-    needs.collect()
 }

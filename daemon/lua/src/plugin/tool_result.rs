@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use toold_engine::tool::{ToolOutput, ToolSpec};
 use toold_proto::tool::Block;
 
-use crate::args::{shown, text};
-use crate::convert;
+use crate::vm::args::{shown, text};
+use crate::vm::convert;
 
 /// A string, number, boolean or nil; `{content, is_error?, metadata?, structured?}`; any other table
 /// is shown as JSON, and is the structured result of a tool that has an output schema.

@@ -6,19 +6,19 @@ use toold_engine::registry::SourceScope;
 use toold_engine::tool::Origin;
 use toold_host::files;
 
-use crate::host::{DirKind, PluginDir};
-use crate::unit::is_candidate;
+use crate::plugin::content::is_plugin;
+use crate::reload::options::{DirKind, PluginDir};
 
 /// A folder, and what its plugins are to the engine.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Dir {
+pub(crate) struct ResolvedDir {
     pub(crate) path: PathBuf,
     pub(crate) kind: DirKind,
     /// The path is one plugin.
     pub(crate) single: bool,
 }
 
-impl Dir {
+impl ResolvedDir {
     pub(crate) fn new(dir: PluginDir) -> Self {
         // Events name files by the path that is watched, so that has to be the real one.
         let real = files::resolve(&dir.path, Path::new("/")).unwrap_or_else(|_| dir.path.clone());
@@ -27,7 +27,7 @@ impl Dir {
             DirKind::Project { project } if dir.path.starts_with(project) && !real.starts_with(project) => dir.path,
             DirKind::Project { .. } | DirKind::User | DirKind::Configured | DirKind::Bundled => real,
         };
-        let single = path.is_file() || (dir.kind == DirKind::Configured && is_candidate(&path));
+        let single = path.is_file() || (dir.kind == DirKind::Configured && is_plugin(&path));
         Self { path, kind: dir.kind, single }
     }
 
@@ -68,6 +68,6 @@ impl Dir {
         let Some(entries) = folder.ok().and_then(|folder| files::list(&folder, usize::MAX).ok()) else {
             return Vec::new();
         };
-        entries.into_iter().map(|(name, _)| self.path.join(name)).filter(|path| is_candidate(path)).collect()
+        entries.into_iter().map(|(name, _)| self.path.join(name)).filter(|path| is_plugin(path)).collect()
     }
 }

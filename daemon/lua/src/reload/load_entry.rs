@@ -9,42 +9,39 @@ use toold_engine::tool::Origin;
 use toold_proto::plugin::PluginError;
 use toold_proto::tool::SourceKind;
 
-use crate::content::{Content, Digest, Trust, digest, link_outward, read_file};
-use crate::load::{Outcome, explain_manifest, load};
-use crate::manifest::Manifest;
-use crate::plugin::{Loaded, Plugin, Shared};
-use crate::registrations::Registrations;
-use crate::trouble::Sources;
-use crate::vm::MAX_SOURCE;
-use crate::watch::is_passing;
+use crate::plugin::PluginVersion;
+use crate::plugin::content::{Content, ContentDigest, ContentTrust, digest, is_plugin, link_outward, read_file, stem};
+use crate::plugin::host_resources::HostResources;
+use crate::plugin::manifest::{Manifest, explain};
+use crate::plugin::registrations::Registrations;
+use crate::plugin::state_pool::LoadedState;
+use crate::reload::load::{LoadedScript, load};
+use crate::vm::create::MAX_SOURCE;
+use crate::vm::diagnostics::SourceTexts;
 
 /// Bytes of a folder that are held when nobody has to trust them.
 const READ_AHEAD: u64 = 4 << 20;
 
 /// What a look at an entry found.
-pub(crate) enum Look {
+pub(crate) enum LoadOutcome {
     /// Nothing there that is a plugin.
     Gone,
     /// The same files as before.
     Unchanged,
     /// There, and not to be run.
-    Withheld {
-        digest: Digest,
-        manifest: Manifest,
-        why: Withheld,
-    },
+    Withheld { digest: ContentDigest, manifest: Manifest, why: WithheldReason },
     Failed {
-        digest: Option<Digest>,
+        digest: Option<ContentDigest>,
         name: String,
         manifest: Option<Manifest>,
         error: PluginError,
         name_taken: bool,
     },
     Loaded {
-        digest: Digest,
-        plugin: Arc<Plugin>,
+        digest: ContentDigest,
+        plugin: Arc<PluginVersion>,
         /// `None` when what it registers is known without.
-        loaded: Option<Box<Loaded>>,
+        loaded: Option<Box<LoadedState>>,
         registered: Box<Registrations>,
         /// The same can be registered at any time again.
         only_registered: bool,
@@ -53,48 +50,35 @@ pub(crate) enum Look {
 
 /// Why a plugin is not to be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Withheld {
+pub(crate) enum WithheldReason {
     Disabled,
-    /// Nobody has trusted it as it is now.
+    /// TrustNothing has trusted it as it is now.
     Untrusted,
 }
 
-/// How an entry is to be looked at.
-pub(crate) struct Order {
+/// ReloadMode an entry is to be looked at.
+pub(crate) struct LoadRequest {
     pub(crate) path: PathBuf,
     pub(crate) origin: Origin,
     pub(crate) scope: SourceScope,
     /// The digest of what is known; a look that finds it again stops there.
-    pub(crate) known: Option<Digest>,
+    pub(crate) known: Option<ContentDigest>,
     /// Runs the script whether or not it is known what it registers.
     pub(crate) run: bool,
     /// By the plugin's name: whether it may run.
     pub(crate) may_run: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// Who tells whether the content is trusted; `None` for a person's own folders.
-    pub(crate) trust: Option<Arc<dyn Trust>>,
-    pub(crate) shared: Arc<Shared>,
-}
-
-/// Whether a name in a plugin folder can be a plugin at all. Tests of plugins lie beside them.
-pub(crate) fn is_candidate(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
-    if is_passing(name) || name.ends_with("_test.lua") {
-        return false;
-    }
-    match path.metadata() {
-        Ok(facts) if facts.is_dir() => path.join("plugin.toml").exists() || path.join("plugin.lua").exists(),
-        Ok(facts) => facts.is_file() && name.ends_with(".lua"),
-        Err(_) => false,
-    }
+    pub(crate) trust: Option<Arc<dyn ContentTrust>>,
+    pub(crate) shared: Arc<HostResources>,
 }
 
 /// Reads an entry, and loads it when it changed. Blocks.
-pub(crate) fn look(order: Order) -> Look {
-    let path = &order.path;
-    if !is_candidate(path) {
-        return Look::Gone;
+pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
+    let path = &request.path;
+    if !is_plugin(path) {
+        return LoadOutcome::Gone;
     }
-    if let (Some(_), SourceScope::Project(project)) = (&order.trust, &order.scope) {
+    if let (Some(_), SourceScope::Project(project)) = (&request.trust, &request.scope) {
         match link_outward(path, project) {
             Ok(None) => {}
             Ok(Some(link)) => {
@@ -103,14 +87,14 @@ pub(crate) fn look(order: Order) -> Look {
                     "{link} is a link to a file that is no part of the plugin: put the file itself into the plugin's \
                      folder"
                 );
-                return Look::broken(path, &message);
+                return LoadOutcome::broken(path, &message);
             }
             Err(error) => return unreadable(path, path, &error),
         }
     }
     let is_folder = path.is_dir();
     // What has to be trusted is read once, so that what was digested is what runs.
-    let (digest, content) = match &order.trust {
+    let (digest, content) = match &request.trust {
         // A folder is read too where that costs little: its modules are then those of this version, however long
         // it is until the first call.
         None if is_folder => match Content::read_at_most(path, READ_AHEAD) {
@@ -125,11 +109,11 @@ pub(crate) fn look(order: Order) -> Look {
     };
     let digest = match digest {
         Ok(digest) => digest,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Look::Gone,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return LoadOutcome::Gone,
         Err(error) => return unreadable(path, path, &error),
     };
-    if order.known == Some(digest) {
-        return Look::Unchanged;
+    if request.known == Some(digest) {
+        return LoadOutcome::Unchanged;
     }
     let manifest = match (is_folder, &content) {
         (false, _) => Manifest::of_file(path),
@@ -142,20 +126,20 @@ pub(crate) fn look(order: Order) -> Look {
     let manifest = match manifest {
         Ok(manifest) => manifest,
         Err(error) => {
-            return Look::Failed {
+            return LoadOutcome::Failed {
                 digest: Some(digest),
                 name: stem(path),
                 manifest: None,
-                error: explain_manifest(&error),
+                error: explain(&error),
                 name_taken: false,
             };
         }
     };
-    if !(order.may_run)(&manifest.name) {
-        return Look::Withheld { digest, manifest, why: Withheld::Disabled };
+    if !(request.may_run)(&manifest.name) {
+        return LoadOutcome::Withheld { digest, manifest, why: WithheldReason::Disabled };
     }
-    if order.trust.as_ref().is_some_and(|trust| !trust.is_trusted(path, &digest)) {
-        return Look::Withheld { digest, manifest, why: Withheld::Untrusted };
+    if request.trust.as_ref().is_some_and(|trust| !trust.is_trusted(path, &digest)) {
+        return LoadOutcome::Withheld { digest, manifest, why: WithheldReason::Untrusted };
     }
     let script = match &content {
         None => read_file(&manifest.entry, MAX_SOURCE).map(Arc::from),
@@ -165,41 +149,47 @@ pub(crate) fn look(order: Order) -> Look {
         Ok(script) => script,
         Err(error) => return unreadable(path, &manifest.entry, &error),
     };
-    let sources = Sources::default();
+    let sources = SourceTexts::default();
     for (file, text) in content.iter().flat_map(|content| &content.files) {
         if file.extension().is_some_and(|ending| ending == "lua") {
             sources.add(&manifest.shown(file), file, text.clone());
         }
     }
-    let key = SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: order.scope };
-    let plugin = Arc::new(Plugin {
-        path: order.path,
-        origin: order.origin,
+    let key = SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: request.scope };
+    let plugin = Arc::new(PluginVersion {
+        path: request.path,
+        origin: request.origin,
         key,
         script,
         sources,
-        sealed: order.trust.is_some(),
-        shared: order.shared,
+        sealed: request.trust.is_some(),
+        shared: request.shared,
         manifest,
     });
-    let kept = plugin.shared.kept.as_ref();
-    if let Some(registered) = kept.filter(|_| !order.run).and_then(|kept| kept.find(&plugin, &digest))
+    let kept = plugin.shared.registration_cache.as_ref();
+    if let Some(registered) = kept.filter(|_| !request.run).and_then(|kept| kept.find(&plugin, &digest))
         && !is_refused(&plugin, &registered)
     {
-        return Look::Loaded { digest, plugin, loaded: None, registered: Box::new(registered), only_registered: true };
+        return LoadOutcome::Loaded {
+            digest,
+            plugin,
+            loaded: None,
+            registered: Box::new(registered),
+            only_registered: true,
+        };
     }
     let start = Instant::now();
     match load(&plugin) {
-        Ok(Outcome { loaded, registered, only_registered }) => {
+        Ok(LoadedScript { loaded, registered, only_registered }) => {
             let registered = Box::new(registered.as_data());
             if only_registered && let Some(kept) = kept {
                 kept.keep(&plugin, &digest, &registered);
             }
             // A thousand plugins have a few that are called. What took long is not to be done twice.
             let loaded = (!only_registered || start.elapsed() > QUICK).then(|| Box::new(loaded));
-            Look::Loaded { digest, plugin, loaded, registered, only_registered }
+            LoadOutcome::Loaded { digest, plugin, loaded, registered, only_registered }
         }
-        Err(failure) => Look::Failed {
+        Err(failure) => LoadOutcome::Failed {
             digest: Some(digest),
             name: plugin.name().to_owned(),
             manifest: Some(plugin.manifest.clone()),
@@ -213,12 +203,12 @@ pub(crate) fn look(order: Order) -> Look {
 const QUICK: Duration = Duration::from_millis(20);
 
 /// Whether a name is taken by another source: then the script runs, to say so at its own line.
-fn is_refused(plugin: &Plugin, registered: &Registrations) -> bool {
+fn is_refused(plugin: &PluginVersion, registered: &Registrations) -> bool {
     let registry = &plugin.shared.engine.registry;
     registered.tools.iter().any(|(spec, _)| registry.holder(&spec.name, &plugin.key, plugin.origin).is_some())
 }
 
-impl Look {
+impl LoadOutcome {
     /// The look itself did not come to its end.
     pub(crate) fn broken(path: &Path, message: &str) -> Self {
         let error =
@@ -227,7 +217,7 @@ impl Look {
     }
 }
 
-fn unreadable(entry: &Path, path: &Path, error: &std::io::Error) -> Look {
+fn unreadable(entry: &Path, path: &Path, error: &std::io::Error) -> LoadOutcome {
     let error = PluginError {
         message: format!("can't read {}: {error}", path.display()),
         file: Some(path.display().to_string()),
@@ -235,11 +225,5 @@ fn unreadable(entry: &Path, path: &Path, error: &std::io::Error) -> Look {
         source_line: None,
         traceback: None,
     };
-    Look::Failed { digest: None, name: stem(entry), manifest: None, error, name_taken: false }
-}
-
-/// The name that an entry has before anything is known of it.
-pub(crate) fn stem(path: &Path) -> String {
-    let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
-    name.unwrap_or_default().to_string_lossy().into_owned()
+    LoadOutcome::Failed { digest: None, name: stem(entry), manifest: None, error, name_taken: false }
 }

@@ -2,11 +2,11 @@
 //!
 //! Looking at files and running scripts is done on blocking threads, each plugin by itself, so that a
 //! bad one delays no other. What they give is committed here, several at a time when they come
-//! together: [`looks`] begins and ends looks, [`commit`] puts what they gave into service, [`show`] tells of it.
+//! together: [`scan`] begins and ends looks, [`commit`] puts what they gave into service, [`publish`] tells of it.
 
 mod commit;
-mod looks;
-mod show;
+mod publish;
+mod scan;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -24,34 +24,37 @@ use toold_engine::tool::Origin;
 use toold_proto::event::EventBody;
 use toold_proto::plugin::{Plugin as Description, PluginStatus};
 
-use crate::command::Command;
-use crate::content::Trust;
-use crate::dirs::Dir;
-use crate::host::{Arrangement, DirKind, Order as HostOrder, Reloaded};
-use crate::keeper::commit::Plan;
-use crate::plugin::{Shared, Subagent};
-use crate::service::Unit;
-use crate::unit::Look;
-use crate::watch::poll::{Polled, Poller};
-use crate::watch::silence::Silent;
-use crate::watch::{Changes, Folders, Place, Watch};
+use crate::plugin::command::SlashCommand;
+use crate::plugin::content::ContentTrust;
+use crate::plugin::host_resources::HostResources;
+use crate::plugin::registrations::SubagentSpec;
+use crate::reload::dirs::ResolvedDir;
+use crate::reload::entry::PluginEntry;
+use crate::reload::load_entry::LoadOutcome;
+use crate::reload::options::{DirKind, PluginSettings};
+use crate::reload::plugin_manager::commit::CommitPlan;
+use crate::reload::watch::changes::{PendingChanges, WatchTarget};
+use crate::reload::watch::poll::{PollResult, Poller};
+use crate::reload::watch::poll_reason::PollReasons;
+use crate::reload::watch::{FolderWatcher, Folders};
+use crate::reload::{ManagerRequest, Reloaded};
 
-/// How many plugins are loaded at once.
+/// ReloadMode many plugins are loaded at once.
 const LOADS: usize = 4;
-/// How often a place is looked at that tells nothing by itself, unless the configuration says how often.
+/// ReloadMode often a place is looked at that tells nothing by itself, unless the configuration says how often.
 const POLL: Duration = Duration::from_secs(1);
 /// Machines that serve parallelizable tools go when they were idle for so long.
-const REST: Duration = Duration::from_secs(300);
+const IDLE: Duration = Duration::from_secs(300);
 /// They are looked at no more often than this.
-const SOONEST: Duration = Duration::from_millis(50);
+const MIN_RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What others see of the plugins.
-pub(crate) struct Shown {
+pub(crate) struct PublishedState {
     pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
-    pub(crate) subagents: Arc<ArcSwap<Vec<Subagent>>>,
-    pub(crate) commands: Arc<ArcSwap<Vec<Command>>>,
+    pub(crate) subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
+    pub(crate) commands: Arc<ArcSwap<Vec<SlashCommand>>>,
     /// Folders and entries that are looked at again and again though nobody asked for that, in words for people.
-    pub(crate) unheard: Arc<ArcSwap<Vec<String>>>,
+    pub(crate) poll_notices: Arc<ArcSwap<Vec<String>>>,
     pub(crate) settled: Arc<watch::Sender<Option<u64>>>,
     pub(crate) settle_patience: Duration,
 }
@@ -60,17 +63,17 @@ pub(crate) struct Shown {
 const PROJECTS: usize = 1 << 20;
 
 /// An entry of a folder: by the folder's number, then by path. The first of a name serves.
-type UnitKey = (usize, PathBuf);
+type EntryKey = (usize, PathBuf);
 
-struct Done {
-    unit: UnitKey,
+struct FinishedLoad {
+    unit: EntryKey,
     number: u64,
-    look: Look,
+    outcome: LoadOutcome,
 }
 
 /// When a look does more than to see whether files changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum How {
+pub(crate) enum ReloadMode {
     IfChanged,
     /// Puts the plugin into service again.
     Again,
@@ -78,110 +81,110 @@ pub(crate) enum How {
     Anew,
 }
 
-enum Job {
-    Looked(Box<Done>),
-    Scanned(Vec<usize>, Vec<UnitKey>),
-    Polled(Poller, Polled),
+enum ManagerJob {
+    Looked(Box<FinishedLoad>),
+    Scanned(Vec<usize>, Vec<EntryKey>),
+    Polled(Poller, PollResult),
 }
 
-struct Reloading {
-    units: HashSet<UnitKey>,
+struct PendingReload {
+    units: HashSet<EntryKey>,
     answer: oneshot::Sender<Reloaded>,
 }
 
 /// Owns all state.
-pub(crate) struct Keeper {
-    arranged: watch::Receiver<Arrangement>,
+pub(crate) struct PluginManager {
+    newest_settings: watch::Receiver<PluginSettings>,
     /// What is in force of it.
-    arrangement: Arc<Arrangement>,
-    trust: Arc<dyn Trust>,
+    settings: Arc<PluginSettings>,
+    trust: Arc<dyn ContentTrust>,
     poll: Option<Duration>,
-    dirs: BTreeMap<usize, Dir>,
+    dirs: BTreeMap<usize, ResolvedDir>,
     folders: Arc<Folders>,
-    changes: Arc<Changes>,
+    changes: Arc<PendingChanges>,
     /// Where the system does not tell what changes.
-    silent: Arc<Silent>,
+    polled: Arc<PollReasons>,
     /// `None` while it looks.
     poller: Option<Poller>,
     poll_at: Option<Instant>,
     next_dir: usize,
-    shared: Arc<Shared>,
-    shown: Shown,
-    units: BTreeMap<UnitKey, Unit>,
-    jobs: JoinSet<Job>,
-    places: Arc<Semaphore>,
-    /// Loaded and not yet in service.
-    ready: Vec<Done>,
+    shared: Arc<HostResources>,
+    published: PublishedState,
+    entries: BTreeMap<EntryKey, PluginEntry>,
+    jobs: JoinSet<ManagerJob>,
+    load_slots: Arc<Semaphore>,
+    /// LoadedState and not yet in service.
+    ready: Vec<FinishedLoad>,
     commit_at: Option<Instant>,
     last_progress: Instant,
     /// Looks under way, and scans.
-    looking: usize,
-    scanning: usize,
-    /// How many looks there were.
-    looks: u64,
-    reloads: Vec<Reloading>,
+    running_loads: usize,
+    running_scans: usize,
+    /// ReloadMode many looks there were.
+    newest_load: u64,
+    reloads: Vec<PendingReload>,
     /// Entries that a scan found, to be watched where they are links.
-    seen: Vec<UnitKey>,
+    maybe_links: Vec<EntryKey>,
     /// Events that are told once everybody can see what they tell of.
-    news: Vec<EventBody>,
+    pending_events: Vec<EventBody>,
     /// What sources offer from now on beside tools.
     offers: Vec<(SourceKey, Origin, SourceOffer)>,
 }
 
-impl Keeper {
+impl PluginManager {
     pub(crate) fn new(
-        arranged: watch::Receiver<Arrangement>,
-        trust: Arc<dyn Trust>,
+        newest_settings: watch::Receiver<PluginSettings>,
+        trust: Arc<dyn ContentTrust>,
         poll: Option<Duration>,
-        shared: Arc<Shared>,
-        shown: Shown,
+        shared: Arc<HostResources>,
+        published: PublishedState,
     ) -> Self {
         Self {
-            arranged,
-            arrangement: Arc::default(),
+            newest_settings,
+            settings: Arc::default(),
             trust,
             poll,
             dirs: BTreeMap::new(),
             folders: Arc::default(),
             changes: Arc::default(),
-            silent: Arc::default(),
+            polled: Arc::default(),
             poller: Some(Poller::default()),
             poll_at: None,
             next_dir: PROJECTS,
             shared,
-            shown,
-            units: BTreeMap::new(),
+            published,
+            entries: BTreeMap::new(),
             jobs: JoinSet::new(),
-            places: Arc::new(Semaphore::new(LOADS)),
+            load_slots: Arc::new(Semaphore::new(LOADS)),
             ready: Vec::new(),
             commit_at: None,
             last_progress: Instant::now(),
-            looking: 0,
-            scanning: 0,
-            looks: 0,
+            running_loads: 0,
+            running_scans: 0,
+            newest_load: 0,
             reloads: Vec::new(),
-            seen: Vec::new(),
-            news: Vec::new(),
+            maybe_links: Vec::new(),
+            pending_events: Vec::new(),
             offers: Vec::new(),
         }
     }
 
-    pub(crate) async fn keep(mut self, mut inbox: mpsc::Receiver<HostOrder>, stop: CancellationToken) {
+    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<ManagerRequest>, stop: CancellationToken) {
         let changes = self.changes.clone();
         let mut watching = {
             let (folders, changes, looks) = (self.folders.clone(), changes.clone(), self.poll.is_some());
-            blocking(move || Watch::start(folders, changes, looks)).await
+            blocking(move || FolderWatcher::start(folders, changes, looks)).await
         };
         let mut events = self.shared.engine.events.subscribe(EventSelection::NoCalls, None).receiver;
-        let rests_every = self.shared.release_after.map_or(REST, |after| REST.min(after.max(SOONEST)));
-        let mut rests_at = Instant::now() + rests_every;
-        watching = self.arrange(watching).await;
+        let release_every = self.shared.release_after.map_or(IDLE, |after| IDLE.min(after.max(MIN_RELEASE_INTERVAL)));
+        let mut release_at = Instant::now() + release_every;
+        watching = self.apply_settings(watching).await;
         loop {
             let (due, next) = changes.take_due();
-            let mut maybe_links = std::mem::take(&mut self.seen);
+            let mut maybe_links = std::mem::take(&mut self.maybe_links);
             for place in due {
                 match place {
-                    Place::Dir(dir) => {
+                    WatchTarget::Dir(dir) => {
                         let Some(folder) = self.folders.load().get(&dir).cloned() else { continue };
                         watching = blocking(move || {
                             watching.follow(dir, &folder);
@@ -190,11 +193,11 @@ impl Keeper {
                         .await;
                         self.scan(vec![dir]);
                     }
-                    Place::Entry(dir, path) if self.dirs.get(&dir).is_some_and(|dir| dir.has(&path)) => {
+                    WatchTarget::Entry(dir, path) if self.dirs.get(&dir).is_some_and(|dir| dir.has(&path)) => {
                         maybe_links.push((dir, path.clone()));
-                        self.look_at((dir, path), How::IfChanged);
+                        self.start_load((dir, path), ReloadMode::IfChanged);
                     }
-                    Place::Entry(..) => {}
+                    WatchTarget::Entry(..) => {}
                 }
             }
             if !maybe_links.is_empty() {
@@ -205,52 +208,52 @@ impl Keeper {
                 .await;
                 watching = watch;
                 // It may have changed after it was looked at, and before it was watched.
-                followed.into_iter().for_each(|link| self.look_at(link, How::IfChanged));
+                followed.into_iter().for_each(|link| self.start_load(link, ReloadMode::IfChanged));
                 // What ended meanwhile is not taken yet, and no sign of silence.
                 self.last_progress = Instant::now();
             }
-            self.heed_silence(watching.silent());
+            self.update_polling(watching.polled());
             self.poll_if_due();
-            if self.commit_at.is_some_and(|at| self.looking == 0 || at <= Instant::now()) {
+            if self.commit_at.is_some_and(|at| self.running_loads == 0 || at <= Instant::now()) {
                 self.commit();
             }
             self.settle_if_done();
-            if rests_at <= Instant::now() {
-                rests_at = Instant::now() + rests_every;
-                self.units
+            if release_at <= Instant::now() {
+                release_at = Instant::now() + release_every;
+                self.entries
                     .values()
                     .filter_map(|unit| unit.serving.as_ref())
-                    .for_each(|serving| serving.version.rest(REST));
+                    .for_each(|serving| serving.version.release_idle(IDLE));
             }
             let wake_at =
-                [next, self.commit_at, self.settles_at(), self.poll_at, Some(rests_at)].into_iter().flatten().min();
+                [next, self.commit_at, self.settles_at(), self.poll_at, Some(release_at)].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(HostOrder::Reload { name, answer }) = inbox.recv() => self.reload(name, answer),
-                Ok(()) = self.arranged.changed() => watching = self.arrange(watching).await,
-                Some(job) = self.jobs.join_next() => self.take(job.expect("looking at a plugin does not panic")),
+                Some(ManagerRequest::Reload { name, answer }) = inbox.recv() => self.reload(name, answer),
+                Ok(()) = self.newest_settings.changed() => watching = self.apply_settings(watching).await,
+                Some(job) = self.jobs.join_next() => self.finish_job(job.expect("looking at a plugin does not panic")),
                 () = changes.wake.notified() => {}
-                event = events.recv() => self.heed(event),
+                event = events.recv() => self.on_event(event),
                 () = tokio::time::sleep_until(wake_at.unwrap_or_else(Instant::now).into()), if wake_at.is_some() => {}
             }
         }
         blocking(move || drop(watching)).await;
-        self.leave().await;
+        self.shut_down().await;
     }
 
     /// Does what is wanted now: folders that are no longer named go out of service, new ones are watched and looked at.
-    async fn arrange(&mut self, mut watching: Watch) -> Watch {
-        let next = Arc::new(self.arranged.borrow_and_update().clone());
-        let before = std::mem::replace(&mut self.arrangement, next.clone());
+    async fn apply_settings(&mut self, mut watching: FolderWatcher) -> FolderWatcher {
+        let next = Arc::new(self.newest_settings.borrow_and_update().clone());
+        let before = std::mem::replace(&mut self.settings, next.clone());
         self.shared.tables.store(Arc::new(next.tables.clone()));
         let mut dirs = {
-            // Links in their paths are followed.
+            // LinkTargets in their paths are followed.
             let next = next.clone();
-            blocking(move || next.dirs.iter().cloned().map(Dir::new).collect::<Vec<_>>()).await
+            blocking(move || next.dirs.iter().cloned().map(ResolvedDir::new).collect::<Vec<_>>()).await
         };
         let of_projects = dirs.extract_if(.., |dir| matches!(dir.kind, DirKind::Project { .. })).collect::<Vec<_>>();
-        let mut numbered: BTreeMap<usize, Dir> = dirs.into_iter().enumerate().collect();
+        let mut numbered: BTreeMap<usize, ResolvedDir> = dirs.into_iter().enumerate().collect();
         for dir in of_projects {
             let known = self.dirs.iter().find(|(_, known)| **known == dir).map(|(number, _)| *number);
             let number = known.unwrap_or_else(|| {
@@ -259,11 +262,11 @@ impl Keeper {
             });
             numbered.insert(number, dir);
         }
-        let only_in = |ours: &BTreeMap<usize, Dir>, others: &BTreeMap<usize, Dir>| -> Vec<usize> {
+        let only_in = |ours: &BTreeMap<usize, ResolvedDir>, others: &BTreeMap<usize, ResolvedDir>| -> Vec<usize> {
             ours.iter().filter(|(number, dir)| others.get(number) != Some(*dir)).map(|(number, _)| *number).collect()
         };
         let (gone, new) = (only_in(&self.dirs, &numbered), only_in(&numbered, &self.dirs));
-        let of = |dirs: &BTreeMap<usize, Dir>, numbers: &[usize]| -> Vec<(usize, Dir)> {
+        let of = |dirs: &BTreeMap<usize, ResolvedDir>, numbers: &[usize]| -> Vec<(usize, ResolvedDir)> {
             numbers.iter().map(|number| (*number, dirs[number].clone())).collect()
         };
         let (left, came) = (of(&self.dirs, &gone), of(&numbered, &new));
@@ -280,13 +283,13 @@ impl Keeper {
         if !new.is_empty() {
             self.scan(new);
         }
-        let stale: Vec<UnitKey> = self
-            .units
+        let stale: Vec<EntryKey> = self
+            .entries
             .iter()
             .filter(|(key, unit)| self.is_stale(key, unit, &before))
             .map(|(key, _)| key.clone())
             .collect();
-        stale.into_iter().for_each(|key| self.look_at(key, How::Again));
+        stale.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
         // It is waited for what was just begun, however long ago anything ended.
         self.last_progress = Instant::now();
         watching
@@ -294,8 +297,8 @@ impl Keeper {
 
     /// Takes what is in these folders out of service.
     fn close(&mut self, dirs: &[usize]) {
-        let mut plan = Plan::default();
-        for (key, unit) in self.units.extract_if(.., |key, _| dirs.contains(&key.0)).collect::<Vec<_>>() {
+        let mut plan = CommitPlan::default();
+        for (key, unit) in self.entries.extract_if(.., |key, _| dirs.contains(&key.0)).collect::<Vec<_>>() {
             self.retire(unit.serving, &key.1, &mut plan);
             plan.freed.push(unit.name);
         }
@@ -303,39 +306,39 @@ impl Keeper {
             return;
         }
         self.shared.engine.registry.commit(plan.changes);
-        plan.freed.iter().for_each(|name| self.look_at_shadowed(name));
-        self.show();
-        self.tell();
+        plan.freed.iter().for_each(|name| self.load_shadowed(name));
+        self.publish();
+        self.emit_events();
     }
 
     /// Whether a plugin may be another thing now, by what is wanted of it or by what it is given.
-    fn is_stale(&self, key: &UnitKey, unit: &Unit, before: &Arrangement) -> bool {
+    fn is_stale(&self, key: &EntryKey, unit: &PluginEntry, before: &PluginSettings) -> bool {
         let Some(dir) = self.dirs.get(&key.0) else { return false };
         let scope = dir.scope();
-        let table = |of: &Arrangement| of.tables.get(&scope).and_then(|tables| tables.get(&unit.name)).cloned();
-        let switched = |of: &Arrangement| {
+        let table = |of: &PluginSettings| of.tables.get(&scope).and_then(|tables| tables.get(&unit.name)).cloned();
+        let switched = |of: &PluginSettings| {
             (of.disabled.contains(&(scope.clone(), unit.name.clone())), of.enabled.contains(&unit.name))
         };
         // Whom a person trusts may have changed since it was asked for, also for a look that nobody has heard of yet.
         let is_judged = matches!(dir.kind, DirKind::Project { .. })
-            && (unit.wanted.is_some() || self.ready.iter().any(|done| done.unit == *key));
+            && (unit.pending_mode.is_some() || self.ready.iter().any(|done| done.unit == *key));
         unit.status == Some(PluginStatus::Untrusted)
             || is_judged
-            || switched(before) != switched(&self.arrangement)
-            || table(before) != table(&self.arrangement)
+            || switched(before) != switched(&self.settings)
+            || table(before) != table(&self.settings)
     }
 
     /// The host stops: nothing serves any more.
-    async fn leave(mut self) {
+    async fn shut_down(mut self) {
         while self.jobs.join_next().await.is_some() {}
-        let mut plan = Plan::default();
-        for (key, unit) in std::mem::take(&mut self.units) {
+        let mut plan = CommitPlan::default();
+        for (key, unit) in std::mem::take(&mut self.entries) {
             self.retire(unit.serving, &key.1, &mut plan);
         }
         self.shared.engine.registry.commit(plan.changes);
-        self.show();
-        self.tell();
-        if let Some(kept) = self.shared.kept.clone() {
+        self.publish();
+        self.emit_events();
+        if let Some(kept) = self.shared.registration_cache.clone() {
             blocking(move || kept.clean()).await;
         }
     }

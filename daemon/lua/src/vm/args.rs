@@ -6,7 +6,7 @@ use std::time::Duration;
 use mlua::{Function, Lua, MultiValue, Table, Value};
 use serde_json::Value as Json;
 
-use crate::convert;
+use crate::vm::convert;
 
 /// The arguments of one host function.
 pub(crate) struct Args {

@@ -1,13 +1,13 @@
 //! JSON from and to Lua: which table is an array, what is refused, and in which words.
 //!
-//! The walking itself is in [`crate::raw`].
+//! The walking itself is in [`crate::vm::raw`].
 
 use std::fmt;
 
 use mlua::{AppDataRef, Function, Lua, Table, Thread, Value as LuaValue};
 use serde_json::Value;
 
-use crate::raw::{self, Facts, MAX_DEPTH, Nulls};
+use crate::vm::raw::{self, CtxFields, MAX_DEPTH, Nulls};
 
 /// What an empty table stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,13 +26,13 @@ impl EmptyTables {
 /// A Lua value that has no JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConvertError {
-    problem: Problem,
+    problem: ConvertProblem,
     /// Fields and places from the outside in, as Lua would write them; kept short.
     path: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Problem {
+pub(crate) enum ConvertProblem {
     Depth,
     Cycle,
     Size,
@@ -42,8 +42,8 @@ pub(crate) enum Problem {
     Memory,
 }
 
-impl From<Problem> for ConvertError {
-    fn from(problem: Problem) -> Self {
+impl From<ConvertProblem> for ConvertError {
+    fn from(problem: ConvertProblem) -> Self {
         Self { problem, path: String::new() }
     }
 }
@@ -69,13 +69,13 @@ impl ConvertError {
 impl fmt::Display for ConvertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.problem {
-            Problem::Depth => write!(f, "it nests deeper than {MAX_DEPTH} levels"),
-            Problem::Cycle => f.write_str("a table contains itself"),
-            Problem::Size => f.write_str("it is larger than 64 MiB"),
-            Problem::NotFinite => f.write_str("a number is infinite or not a number"),
-            Problem::Key => f.write_str("a key is neither a string nor a number"),
-            Problem::Kind(kind) => write!(f, "{kind} has no JSON"),
-            Problem::Memory => f.write_str("not enough memory"),
+            ConvertProblem::Depth => write!(f, "it nests deeper than {MAX_DEPTH} levels"),
+            ConvertProblem::Cycle => f.write_str("a table contains itself"),
+            ConvertProblem::Size => f.write_str("it is larger than 64 MiB"),
+            ConvertProblem::NotFinite => f.write_str("a number is infinite or not a number"),
+            ConvertProblem::Key => f.write_str("a key is neither a string nor a number"),
+            ConvertProblem::Kind(kind) => write!(f, "{kind} has no JSON"),
+            ConvertProblem::Memory => f.write_str("not enough memory"),
         }?;
         // Where a table holds itself, the way to it says nothing that its first steps do not.
         if self.path.is_empty() { Ok(()) } else { write!(f, " (at {})", self.path.trim_start_matches('.')) }
@@ -83,7 +83,7 @@ impl fmt::Display for ConvertError {
 }
 
 /// What every conversion of a machine needs, so that none looks for it.
-pub(crate) struct Shapes {
+pub(crate) struct Metatables {
     /// Marks a table as an array.
     array: Table,
     /// Of `ctx` tables.
@@ -94,11 +94,11 @@ pub(crate) struct Shapes {
 pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
     let array = lua.create_table()?;
     array.raw_set("__metatable", "array")?;
-    lua.set_app_data(Shapes { array, ctx: lua.create_table()? });
+    lua.set_app_data(Metatables { array, ctx: lua.create_table()? });
     Ok(())
 }
 
-pub(crate) fn shapes(lua: &Lua) -> mlua::Result<AppDataRef<'_, Shapes>> {
+pub(crate) fn shapes(lua: &Lua) -> mlua::Result<AppDataRef<'_, Metatables>> {
     lua.app_data_ref().ok_or_else(|| mlua::Error::runtime("this machine is not prepared"))
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn to_lua_exact(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
 pub(crate) fn begin(
     lua: &Lua,
     handler: &Function,
-    facts: &Facts,
+    facts: &CtxFields,
     input: &Value,
     given: &[&Value],
 ) -> mlua::Result<Thread> {
@@ -140,7 +140,7 @@ pub(crate) fn to_schema(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertErr
 }
 
 fn pull(lua: &Lua, value: &LuaValue, empty: EmptyTables) -> Result<Value, ConvertError> {
-    let shapes = shapes(lua).map_err(|_| Problem::Memory)?;
+    let shapes = shapes(lua).map_err(|_| ConvertProblem::Memory)?;
     raw::pull(lua, value, &shapes.array, empty)
 }
 

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use mlua::Error;
+use parking_lot::Mutex;
 use toold_proto::plugin::PluginError;
 
 /// A script can raise a message of any length.
@@ -15,22 +16,18 @@ const MAX_SOURCE_LINE: usize = 200;
 
 /// The source texts that a plugin has run, by the name that messages and tracebacks call them.
 #[derive(Default)]
-pub(crate) struct Sources(Mutex<Known>);
+pub(crate) struct SourceTexts(Mutex<TextsByName>);
 
-type Known = HashMap<String, (PathBuf, Arc<[u8]>)>;
+type TextsByName = HashMap<String, (PathBuf, Arc<[u8]>)>;
 
-impl Sources {
+impl SourceTexts {
     pub(crate) fn add(&self, shown: &str, path: &Path, text: Arc<[u8]>) {
-        self.lock().insert(shown.to_owned(), (path.to_owned(), text));
+        self.0.lock().insert(shown.to_owned(), (path.to_owned(), text));
     }
 
     /// The text of that path, as it was when it was first run.
     pub(crate) fn text(&self, path: &Path) -> Option<Arc<[u8]>> {
-        self.lock().values().find(|(known, _)| known == path).map(|(_, text)| text.clone())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.0.lock().expect("no code panics while it holds this lock")
+        self.0.lock().values().find(|(known, _)| known == path).map(|(_, text)| text.clone())
     }
 
     /// Shapes what a script raised.
@@ -43,7 +40,7 @@ impl Sources {
     pub(crate) fn explain_text(&self, text: &str, traceback: Option<&str>) -> PluginError {
         let message = cut(text, MAX_MESSAGE);
         let traceback = traceback.map(own_frames).filter(|frames| !frames.is_empty());
-        let sources = self.lock();
+        let sources = self.0.lock();
         let place = place(&message, &sources)
             .or_else(|| traceback.as_deref()?.lines().find_map(|frame| place(frame.trim_start(), &sources)));
         let (file, line, source_line) = match place {
@@ -78,7 +75,7 @@ fn split(error: &Error) -> (String, Option<String>) {
 }
 
 /// `file:line:` at the start of a text, when it is a file that we know.
-fn place<'a>(text: &str, sources: &'a Known) -> Option<(&'a str, u32)> {
+fn place<'a>(text: &str, sources: &'a TextsByName) -> Option<(&'a str, u32)> {
     sources.keys().find_map(|shown| {
         let rest = text.strip_prefix(shown.as_str())?.strip_prefix(':')?;
         let digits = rest.find(|c: char| !c.is_ascii_digit())?;
@@ -125,8 +122,8 @@ pub(crate) fn explain_syntax(message: String, source: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn sources() -> Sources {
-        let sources = Sources::default();
+    fn sources() -> SourceTexts {
+        let sources = SourceTexts::default();
         sources.add("a.lua", Path::new("/p/a.lua"), Arc::from(&b"one\n  two()\n"[..]));
         sources
     }

@@ -1,8 +1,8 @@
 //! Unsafe code, of which the project has one other call, in the sandbox: the interrupt that stops a script, and the
 //! walkers that carry values between JSON and the stack of a virtual machine in one protected call.
 //!
-//! What to stop and when is decided in [`crate::brake`]; which JSON a table stands for is told in
-//! [`crate::convert`].
+//! What to stop and when is decided in [`crate::vm::interrupt`]; which JSON a table stands for is told in
+//! [`crate::vm::convert`].
 #![allow(unsafe_code, reason = "mlua's own interrupt costs three times as much, its serde conversion too")]
 
 use std::cell::Cell;
@@ -13,75 +13,75 @@ use std::time::{Duration, Instant};
 use mlua::{Function, Lua, Table, Thread, Value as LuaValue, ffi};
 use serde_json::{Map, Number, Value};
 
-use crate::brake::Brake;
-use crate::convert::{ConvertError, EmptyTables, Problem};
-use crate::stretch;
+use crate::vm::convert::{ConvertError, ConvertProblem, EmptyTables};
+use crate::vm::interrupt::ScriptInterrupt;
+use crate::vm::worker_thread;
 
-/// How long a script may keep its thread before it lets others run.
+/// ReloadMode long a script may keep its thread before it lets others run.
 const SLICE: Duration = Duration::from_millis(1);
 /// The clock is looked at once in so many safepoints.
 const SAFEPOINTS: u32 = 1_000;
 
 thread_local! {
     /// What runs on this thread now; null, or valid until `run` returns.
-    static RUNNING: Cell<*const Running<'static>> = const { Cell::new(ptr::null()) };
+    static RUNNING: Cell<*const RunningScript<'static>> = const { Cell::new(ptr::null()) };
 }
 
 /// What the interrupt needs to know of the script that it interrupts.
-struct Running<'a> {
-    brake: &'a Brake,
+struct RunningScript<'a> {
+    interrupt: &'a ScriptInterrupt,
     /// The coroutine that may give its thread away at the end of a slice; null for none.
     own: *mut ffi::lua_State,
     /// A coroutine of the script's own has stopped at the end of a slice, and nobody has taken note of it.
     handed_up: Cell<bool>,
     until_clock: Cell<u32>,
     slice_end: Cell<Option<Instant>>,
-    /// How often the thread was given away.
-    given_away: Cell<u8>,
+    /// ReloadMode often the thread was given away.
+    replacements: Cell<u8>,
 }
 
-/// Makes every safepoint of this machine look at the brake of whatever [`run`] runs.
+/// Makes every safepoint of this machine look at the interrupt of whatever [`run`] runs.
 pub(crate) fn install_interrupt(lua: &Lua) -> mlua::Result<()> {
     // SAFETY: `lua_callbacks` of a live state is valid, and nothing else in this crate sets the
     // interrupt. The closure neither panics nor raises, and leaves the stack as it was.
     unsafe { lua.exec_raw((), |state| (*ffi::lua_callbacks(state)).interrupt = Some(interrupt)) }
 }
 
-/// Runs `f` so that scripts inside it are stopped by `brake`. With `own`, that coroutine gives its
+/// Runs `f` so that scripts inside it are stopped by `interrupt`. With `own`, that coroutine gives its
 /// thread away after a slice of 1 ms, as a yield without values; then `slice_is_over`.
-pub(crate) fn run<R>(brake: &Brake, own: Option<&Thread>, f: impl FnOnce() -> R) -> Ran<R> {
-    struct Restore(*const Running<'static>);
-    impl Drop for Restore {
+pub(crate) fn run<R>(interrupt: &ScriptInterrupt, own: Option<&Thread>, f: impl FnOnce() -> R) -> RunReport<R> {
+    struct RestoreRunning(*const RunningScript<'static>);
+    impl Drop for RestoreRunning {
         fn drop(&mut self) {
             RUNNING.set(self.0);
         }
     }
-    let running = Running {
-        brake,
+    let running = RunningScript {
+        interrupt,
         own: own.map_or(ptr::null_mut(), Thread::state),
         handed_up: Cell::new(false),
         until_clock: Cell::new(SAFEPOINTS),
         slice_end: Cell::new(own.map(|_| Instant::now() + SLICE)),
-        given_away: Cell::new(0),
+        replacements: Cell::new(0),
     };
-    // The pointer outlives neither `running` nor `brake`: `restore` is dropped before both, also
+    // The pointer outlives neither `running` nor `interrupt`: `restore` is dropped before both, also
     // when `f` panics.
-    let restore = Restore(RUNNING.replace((&raw const running).cast()));
+    let restore = RestoreRunning(RUNNING.replace((&raw const running).cast()));
     let done = f();
     drop(restore);
-    Ran {
+    RunReport {
         done,
         slice_is_over: own.is_some() && running.slice_end.get().is_none(),
-        gave_thread_away: running.given_away.get() > 0,
+        replaced_thread: running.replacements.get() > 0,
     }
 }
 
 /// What came of [`run`].
-pub(crate) struct Ran<R> {
+pub(crate) struct RunReport<R> {
     pub(crate) done: R,
     pub(crate) slice_is_over: bool,
     /// It could not yield for long.
-    pub(crate) gave_thread_away: bool,
+    pub(crate) replaced_thread: bool,
 }
 
 unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
@@ -95,9 +95,9 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
     }
     // SAFETY: not null, so set by `run`, which has not returned: its frame is below this one.
     let running = unsafe { &*running };
-    if running.brake.is_set() {
+    if running.interrupt.is_set() {
         // SAFETY: the machine calls interrupts where errors may be raised.
-        unsafe { raise(state, running.brake.reason()) }
+        unsafe { raise(state, running.interrupt.reason()) }
     }
     let left = running.until_clock.get();
     if left > 0 {
@@ -105,9 +105,9 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
         return;
     }
     running.until_clock.set(SAFEPOINTS);
-    if running.brake.look() {
+    if running.interrupt.check() {
         // SAFETY: as above.
-        unsafe { raise(state, running.brake.reason()) }
+        unsafe { raise(state, running.interrupt.reason()) }
     }
     let over = running.slice_end.get().and_then(|end| Instant::now().checked_duration_since(end));
     let Some(over) = over else { return };
@@ -125,10 +125,10 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
             return;
         }
     }
-    let given_away = running.given_away.get();
-    if given_away < stretch::TRIES && over >= stretch::PATIENCE * (u32::from(given_away) + 1) {
-        running.given_away.set(given_away + 1);
-        stretch::give_thread_away();
+    let replacements = running.replacements.get();
+    if replacements < worker_thread::TRIES && over >= worker_thread::PATIENCE * (u32::from(replacements) + 1) {
+        running.replacements.set(replacements + 1);
+        worker_thread::replace_thread();
     }
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn push(lua: &Lua, json: &Value, array: &Table, nulls: Nulls) -> mlua
 }
 
 /// What a call's `ctx` says.
-pub(crate) struct Facts<'a> {
+pub(crate) struct CtxFields<'a> {
     /// Names and texts.
     pub(crate) texts: &'a [(&'static str, &'a str)],
     /// The fields of `ctx.session`.
@@ -195,7 +195,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) shared_session: Option<&'a Table>,
 }
 
-/// How many values a handler gets at most, its `ctx` included.
+/// ReloadMode many values a handler gets at most, its `ctx` included.
 const MAX_GIVEN: usize = 8;
 
 /// A coroutine that is about to run `function` with a `ctx` and then `given`, all in one protected call. `ctx` gets `meta`
@@ -209,7 +209,7 @@ const MAX_GIVEN: usize = 8;
 pub(crate) fn begin(
     lua: &Lua,
     function: &Function,
-    facts: &Facts,
+    facts: &CtxFields,
     input: &Value,
     given: &[&Value],
     array: &Table,
@@ -327,7 +327,7 @@ unsafe fn push_value(state: *mut ffi::lua_State, json: &Value, nulls: Nulls) {
     }
 }
 
-/// How many keys of a list's first object are kept at hand.
+/// ReloadMode many keys of a list's first object are kept at hand.
 const MAX_KEYS: usize = 16;
 
 /// Sets the items of the list on top, whose objects mostly have the members of the first: their keys are made once.
@@ -386,14 +386,14 @@ unsafe fn reserve(state: *mut ffi::lua_State) {
 /// # Errors
 /// A value that is no JSON, with its path; more than [`MAX_DEPTH`] levels; more than 64 MiB.
 pub(crate) fn pull(lua: &Lua, value: &LuaValue, array: &Table, empty: EmptyTables) -> Result<Value, ConvertError> {
-    let mut pulled = Err(ConvertError::from(Problem::Memory));
+    let mut pulled = Err(ConvertError::from(ConvertProblem::Memory));
     // SAFETY: slots for the deepest nesting are reserved first, and nothing after that raises:
     // `lua_type`, raw reads, `lua_rawiter`, and `lua_tolstring` of what is a string already do not
     // allocate. The result is written into a variable outside, so that nothing is lost either way.
     let ran: mlua::Result<()> = unsafe {
         lua.exec_raw((value, array), |state| {
             if ffi::lua_checkstack(state, MAX_DEPTH as c_int * 2 + 16) != 0 {
-                let mut walk = Walk {
+                let mut walk = TableWalk {
                     state,
                     array: ffi::lua_topointer(state, 2),
                     empty,
@@ -409,18 +409,18 @@ pub(crate) fn pull(lua: &Lua, value: &LuaValue, array: &Table, empty: EmptyTable
     };
     match ran {
         Ok(()) => pulled,
-        Err(_) => Err(Problem::Memory.into()),
+        Err(_) => Err(ConvertProblem::Memory.into()),
     }
 }
 
-/// How deep tables may nest.
+/// ReloadMode deep tables may nest.
 pub(crate) const MAX_DEPTH: usize = 128;
 /// About how much memory the JSON may take.
 const MAX_BYTES: usize = 64 << 20;
 /// About what one value takes, its key and its place included.
 const VALUE_BYTES: usize = 40;
 
-struct Walk {
+struct TableWalk {
     state: *mut ffi::lua_State,
     /// The identity of the metatable that marks arrays.
     array: *const c_void,
@@ -429,23 +429,23 @@ struct Walk {
     /// The tables that the walk is in, outermost first.
     path: [*const c_void; MAX_DEPTH],
     /// Of the object that was walked last, by depth: lists mostly hold objects with the same members.
-    shapes: Vec<Seen>,
-    /// Members of the objects that the walk is in, whose keys their shapes know.
+    shapes: Vec<SeenObject>,
+    /// WalkedObject of the objects that the walk is in, whose keys their shapes know.
     values: Vec<Value>,
 }
 
 /// What is known of the last object at a depth.
 #[derive(Default)]
-enum Seen {
+enum SeenObject {
     #[default]
     Nothing,
-    /// How many members it had. A shape is made when another one has as many.
+    /// ReloadMode many members it had. A shape is made when another one has as many.
     Members(usize),
-    Shape(Box<Shape>),
+    Shape(Box<ObjectShape>),
 }
 
 /// The members of an object, as the machine goes through them.
-struct Shape {
+struct ObjectShape {
     /// The machine has each text once: the same key is the same bytes, for as long as a table holds it.
     keys: Vec<*const u8>,
     names: Vec<String>,
@@ -455,12 +455,12 @@ struct Shape {
 }
 
 /// An object, and its keys as the machine has them, where another one could have the same.
-type Members = (Map<String, Value>, Option<Vec<*const [u8]>>);
+type WalkedObject = (Map<String, Value>, Option<Vec<*const [u8]>>);
 
 /// Objects with more members are not compared.
 const MAX_SHAPE: usize = 64;
 
-impl Shape {
+impl ObjectShape {
     /// `None` when a key is no UTF-8.
     ///
     /// # Safety
@@ -476,7 +476,7 @@ impl Shape {
     }
 }
 
-impl Walk {
+impl TableWalk {
     /// The value at `index`, which is positive.
     ///
     /// # Safety
@@ -493,11 +493,11 @@ impl Walk {
                 ffi::LUA_TTABLE => self.table(index, depth, empty_array),
                 ffi::LUA_TLIGHTUSERDATA if ffi::lua_touserdata(self.state, index).is_null() => Ok(Value::Null),
                 ffi::LUA_TINTEGER => Ok(Value::from(ffi::lua_tointeger64(self.state, index, ptr::null_mut()))),
-                ffi::LUA_TFUNCTION => Err(Problem::Kind("a function").into()),
-                ffi::LUA_TTHREAD => Err(Problem::Kind("a coroutine").into()),
-                ffi::LUA_TVECTOR => Err(Problem::Kind("a vector").into()),
-                ffi::LUA_TBUFFER => Err(Problem::Kind("a buffer").into()),
-                _ => Err(Problem::Kind("a userdata").into()),
+                ffi::LUA_TFUNCTION => Err(ConvertProblem::Kind("a function").into()),
+                ffi::LUA_TTHREAD => Err(ConvertProblem::Kind("a coroutine").into()),
+                ffi::LUA_TVECTOR => Err(ConvertProblem::Kind("a vector").into()),
+                ffi::LUA_TBUFFER => Err(ConvertProblem::Kind("a buffer").into()),
+                _ => Err(ConvertProblem::Kind("a userdata").into()),
             }
         }
     }
@@ -506,7 +506,7 @@ impl Walk {
     /// As for `value`; a table is at `index`.
     unsafe fn table(&mut self, index: c_int, depth: usize, empty_array: bool) -> Result<Value, ConvertError> {
         if depth == MAX_DEPTH {
-            return Err(Problem::Depth.into());
+            return Err(ConvertProblem::Depth.into());
         }
         let state = self.state;
         // SAFETY: reads only; `lua_getmetatable` pushes one value, which is popped at once.
@@ -519,7 +519,7 @@ impl Walk {
             (ffi::lua_topointer(state, index), ffi::lua_objlen(state, index), marked)
         };
         if self.path[..depth].contains(&identity) {
-            return Err(Problem::Cycle.into());
+            return Err(ConvertProblem::Cycle.into());
         }
         self.path[depth] = identity;
         // SAFETY: as promised by the caller.
@@ -628,19 +628,19 @@ impl Walk {
     /// As for `table`.
     unsafe fn object(&mut self, index: c_int, depth: usize) -> Result<Map<String, Value>, ConvertError> {
         if self.shapes.len() <= depth {
-            self.shapes.resize_with(depth + 1, Seen::default);
+            self.shapes.resize_with(depth + 1, SeenObject::default);
         }
         // SAFETY: as promised by the caller.
         unsafe {
             let count = match std::mem::take(&mut self.shapes[depth]) {
-                Seen::Shape(shape) => return self.shaped(index, depth, shape),
-                Seen::Members(count) => Some(count),
-                Seen::Nothing => None,
+                SeenObject::Shape(shape) => return self.shaped(index, depth, shape),
+                SeenObject::Members(count) => Some(count),
+                SeenObject::Nothing => None,
             };
             let (object, keys) = self.members(index, depth, 0, Vec::new())?;
-            let known = keys.as_ref().map_or(Seen::Nothing, |keys| Seen::Members(keys.len()));
-            let shape = keys.filter(|keys| count == Some(keys.len())).and_then(|keys| Shape::of(&keys, &object));
-            self.shapes[depth] = shape.map_or(known, |shape| Seen::Shape(Box::new(shape)));
+            let known = keys.as_ref().map_or(SeenObject::Nothing, |keys| SeenObject::Members(keys.len()));
+            let shape = keys.filter(|keys| count == Some(keys.len())).and_then(|keys| ObjectShape::of(&keys, &object));
+            self.shapes[depth] = shape.map_or(known, |shape| SeenObject::Shape(Box::new(shape)));
             Ok(object)
         }
     }
@@ -653,7 +653,7 @@ impl Walk {
         &mut self,
         index: c_int,
         depth: usize,
-        shape: Box<Shape>,
+        shape: Box<ObjectShape>,
     ) -> Result<Map<String, Value>, ConvertError> {
         let (base, mut next) = (self.values.len(), 0);
         loop {
@@ -676,7 +676,7 @@ impl Walk {
                     let values = self.values.drain(base..);
                     let members = shape.names.iter().cloned().zip(values).collect();
                     let (object, _) = self.members(index, depth, next, members)?;
-                    self.shapes[depth] = Seen::Members(object.len());
+                    self.shapes[depth] = SeenObject::Members(object.len());
                     return Ok(object);
                 }
                 let name = &shape.names[place];
@@ -692,7 +692,7 @@ impl Walk {
             *slot = std::mem::take(&mut self.values[base + place]);
         }
         self.values.truncate(base);
-        self.shapes[depth] = Seen::Shape(shape);
+        self.shapes[depth] = SeenObject::Shape(shape);
         Ok(object)
     }
 
@@ -707,7 +707,7 @@ impl Walk {
         depth: usize,
         mut next: c_int,
         mut members: Vec<(String, Value)>,
-    ) -> Result<Members, ConvertError> {
+    ) -> Result<WalkedObject, ConvertError> {
         let mut keys = members.is_empty().then(Vec::new);
         loop {
             // SAFETY: pushes a key and a value, or nothing at the end; both are popped.
@@ -728,7 +728,7 @@ impl Walk {
                         keys = None;
                         number(ffi::lua_tonumber(self.state, top - 1)).map(|key| key.to_string())
                     }
-                    _ => Err(Problem::Key.into()),
+                    _ => Err(ConvertProblem::Key.into()),
                 };
                 let member = match &key {
                     Ok(key) => self.value(top, depth + 1, self.empty.is_array_under(key)),
@@ -773,7 +773,7 @@ impl Walk {
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), ConvertError> {
-        self.left = self.left.checked_sub(bytes).ok_or(Problem::Size)?;
+        self.left = self.left.checked_sub(bytes).ok_or(ConvertProblem::Size)?;
         Ok(())
     }
 }
@@ -784,5 +784,5 @@ fn number(value: f64) -> Result<Value, ConvertError> {
     if value.fract() == 0.0 && value.abs() <= EXACT {
         return Ok(Value::from(value as i64));
     }
-    Number::from_f64(value).map(Value::Number).ok_or_else(|| Problem::NotFinite.into())
+    Number::from_f64(value).map(Value::Number).ok_or_else(|| ConvertProblem::NotFinite.into())
 }

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 use toold_engine::cx::Cx;
@@ -15,17 +16,17 @@ use toold_engine::need::Need;
 use toold_engine::permission::check_permission;
 use toold_engine::tool::ToolError;
 
-use crate::brake::Brake;
+use crate::vm::interrupt::ScriptInterrupt;
 
 /// One run of a script: a tool's call, a hook, a load.
-pub(crate) struct Call {
-    pub(crate) brake: Arc<Brake>,
+pub(crate) struct ScriptRun {
+    pub(crate) interrupt: Arc<ScriptInterrupt>,
     /// The engine's context; `None` while a plugin loads.
     pub(crate) cx: Option<Arc<Cx>>,
     /// The plugins between the caller and what the script touches, its own the last.
     pub(crate) chain: Arc<[String]>,
     asked: Mutex<Vec<BoxFuture<'static, ()>>>,
-    /// How many lines it has logged.
+    /// ReloadMode many lines it has logged.
     pub(crate) logged: AtomicU32,
     /// Whether its thread may be held for as long as it takes.
     owns_thread: bool,
@@ -35,48 +36,48 @@ pub(crate) struct Call {
 pub(crate) type Effects = FuturesUnordered<BoxFuture<'static, ()>>;
 
 thread_local! {
-    static CURRENT: RefCell<Option<Arc<Call>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Arc<ScriptRun>>> = const { RefCell::new(None) };
 }
 
 /// Makes `call` the current one of this thread while `f` runs.
-pub(crate) fn within<R>(call: &Arc<Call>, f: impl FnOnce() -> R) -> R {
-    struct Restore(Option<Arc<Call>>);
-    impl Drop for Restore {
+pub(crate) fn within<R>(call: &Arc<ScriptRun>, f: impl FnOnce() -> R) -> R {
+    struct RestoreCurrent(Option<Arc<ScriptRun>>);
+    impl Drop for RestoreCurrent {
         fn drop(&mut self) {
             CURRENT.with_borrow_mut(|current| *current = self.0.take());
         }
     }
-    let _restore = Restore(CURRENT.replace(Some(call.clone())));
+    let _restore = RestoreCurrent(CURRENT.replace(Some(call.clone())));
     f()
 }
 
 /// The call that the script on this thread belongs to.
-pub(crate) fn current() -> Option<Arc<Call>> {
+pub(crate) fn current() -> Option<Arc<ScriptRun>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-impl Call {
+impl ScriptRun {
     /// A tool's call.
-    pub(crate) fn new(brake: Brake, cx: Arc<Cx>) -> Arc<Self> {
+    pub(crate) fn new(interrupt: ScriptInterrupt, cx: Arc<Cx>) -> Arc<Self> {
         let chain = cx.chain.clone();
-        Self::with(brake, Some(cx), chain, false)
+        Self::with(interrupt, Some(cx), chain, false)
     }
 
     /// A hook of `plugin`, which sees the call of `cx`, or a message.
-    pub(crate) fn of_hook(brake: Brake, cx: Option<Arc<Cx>>, plugin: &str) -> Arc<Self> {
+    pub(crate) fn of_hook(interrupt: ScriptInterrupt, cx: Option<Arc<Cx>>, plugin: &str) -> Arc<Self> {
         let outer = cx.as_ref().map(|cx| cx.outer_chain.clone()).unwrap_or_default();
         let chain = outer.iter().cloned().chain([plugin.to_owned()]).collect();
-        Self::with(brake, cx, chain, false)
+        Self::with(interrupt, cx, chain, false)
     }
 
     /// A script that runs on a thread made for blocking.
-    pub(crate) fn of_load(brake: Brake) -> Arc<Self> {
-        Self::with(brake, None, Arc::new([]), true)
+    pub(crate) fn of_load(interrupt: ScriptInterrupt) -> Arc<Self> {
+        Self::with(interrupt, None, Arc::new([]), true)
     }
 
-    fn with(brake: Brake, cx: Option<Arc<Cx>>, chain: Arc<[String]>, owns_thread: bool) -> Arc<Self> {
+    fn with(interrupt: ScriptInterrupt, cx: Option<Arc<Cx>>, chain: Arc<[String]>, owns_thread: bool) -> Arc<Self> {
         Arc::new(Self {
-            brake: Arc::new(brake),
+            interrupt: Arc::new(interrupt),
             cx,
             chain,
             asked: Mutex::default(),
@@ -105,41 +106,41 @@ impl Call {
     /// Does something of the host's while the script waits. Ends early when the call must stop.
     ///
     /// # Errors
-    /// The brake's reason.
+    /// The interrupt's reason.
     pub(crate) async fn effect<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, String> {
         let (sender, receiver) = oneshot::channel();
-        let brake = self.brake.clone();
+        let interrupt = self.interrupt.clone();
         let work = async move {
             let done = tokio::select! {
                 biased;
                 done = work => Ok(done),
-                () = brake.stopped() => Err(brake.reason().to_owned()),
+                () = interrupt.stopped() => Err(interrupt.reason().to_owned()),
             };
             // Fails when the script is gone; then nobody wants it.
             let _ = sender.send(done);
         };
-        self.asked.lock().expect("no code panics while it holds this lock").push(work.boxed());
-        receiver.await.unwrap_or_else(|_| Err(self.brake.reason().to_owned()))
+        self.asked.lock().push(work.boxed());
+        receiver.await.unwrap_or_else(|_| Err(self.interrupt.reason().to_owned()))
     }
 
     /// Begins something that nobody waits for yet. It ends with the run of the script.
     pub(crate) fn begin(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.asked.lock().expect("no code panics while it holds this lock").push(work.boxed());
+        self.asked.lock().push(work.boxed());
     }
 
     /// The same where the script cannot be left: holds the thread.
     ///
     /// # Errors
-    /// The brake's reason; a thread that must not be held.
+    /// The interrupt's reason; a thread that must not be held.
     pub(crate) fn effect_blocking<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
         let stoppable = async {
             tokio::select! {
                 biased;
                 done = work => Ok(done),
-                () = self.brake.stopped() => Err(self.brake.reason().to_owned()),
+                () = self.interrupt.stopped() => Err(self.interrupt.reason().to_owned()),
             }
         };
         match Handle::try_current() {
@@ -152,7 +153,7 @@ impl Call {
     }
 
     pub(crate) fn take_effects(&self, effects: &mut Effects) {
-        let mut asked = self.asked.lock().expect("no code panics while it holds this lock");
+        let mut asked = self.asked.lock();
         effects.extend(asked.drain(..));
     }
 }
@@ -160,7 +161,7 @@ impl Call {
 /// The engine's context of the call that the script on this thread belongs to.
 ///
 /// # Errors
-/// As [`Call::cx`].
+/// As [`ScriptRun::cx`].
 pub(crate) fn current_cx() -> Result<Arc<Cx>, String> {
     match current() {
         Some(call) => call.cx().cloned(),

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use tempfile::TempDir;
-use toold_lua::author::{check, test};
+use toold_lua::reload::check::check;
+use toold_lua::reload::plugin_tests::test;
 
 use crate::world::write;
 

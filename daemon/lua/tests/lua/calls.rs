@@ -9,7 +9,7 @@ use toold_proto::permission::Answerer;
 use toold_proto::question::{QuestionEvent, ReplyQuestion};
 use toold_proto::tool::Block;
 
-use crate::world::{Heard, World, soon};
+use crate::world::{ProgressRecord, TestPlugins, soon};
 
 fn tool(body: &str) -> String {
     format!("hygge.register_tool{{name = 't', execute = function(ctx, input) {body} end}}")
@@ -22,21 +22,21 @@ fn is_text(result: &toold_proto::tool::ToolResult, text: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_gets_its_input_and_answers() {
-    let world = World::of(&tool("return 'hello ' .. input.name .. ' ' .. tostring(ctx.input == input)")).await;
+    let world = TestPlugins::of(&tool("return 'hello ' .. input.name .. ' ' .. tostring(ctx.input == input)")).await;
     is_text(&world.call("t", json!({"name": "you"})).await, "hello you true");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn scalars_are_texts() {
     for (value, text) in [("12 / 4", "3"), ("2.5", "2.5"), ("true", "true"), ("nil", ""), ("'x'", "x")] {
-        let world = World::of(&tool(&format!("return {value}"))).await;
+        let world = TestPlugins::of(&tool(&format!("return {value}"))).await;
         is_text(&world.call("t", json!({})).await, text);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_is_a_whole_result() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "return {content = {{type = 'text', text = 'a'}, 'b', {type = 'image', data = 'AA==', mime_type = 'image/png'}},
                  is_error = true, metadata = {n = 1, list = hygge.json.array{}}}",
     ))
@@ -57,7 +57,7 @@ async fn a_result_that_is_none_is_told() {
         ("return {content = 'x', metadata = {f = print}}", "a function has no JSON (at metadata.f)"),
         ("local t = {} t.t = t return {content = 'x', metadata = t}", "contains itself"),
     ] {
-        let world = World::of(&tool(body)).await;
+        let world = TestPlugins::of(&tool(body)).await;
         let result = world.call("t", json!({})).await;
         assert!(result.is_error && result.text().contains(words), "{body}: {}", result.text());
     }
@@ -65,7 +65,7 @@ async fn a_result_that_is_none_is_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lua_error_is_a_result_with_its_place() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "local function deep()\n  error('boom')\nend\nhygge.register_tool{name = 't', execute = function() deep() end}",
     )
     .await;
@@ -81,20 +81,20 @@ async fn a_lua_error_is_a_result_with_its_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_of_host_functions_name_the_plugins_line() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "\n local ok, message = pcall(hygge.json.decode, '{') \n return type(message) .. ': ' .. message",
     ))
     .await;
     let text = world.text("t", json!({})).await;
     assert!(text.starts_with("string: ") && text.contains("hygge.json.decode: EOF"), "{text}");
-    let world = World::of(&tool("\n hygge.json.decode('{')")).await;
+    let world = TestPlugins::of(&tool("\n hygge.json.decode('{')")).await;
     let result = world.call("t", json!({})).await;
     assert!(result.text().starts_with("p.lua:2: hygge.json.decode"), "{}", result.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ctx_tells_where_the_call_is() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "return table.concat({ctx.tool, ctx.session.id, ctx.session.cwd, ctx.cwd, ctx.model, type(ctx.call_id),
            tostring(ctx.cancelled()), tostring(ctx.remaining_ms() > 1000), hygge.session.id, hygge.plugin.name}, ' ')",
     ))
@@ -106,11 +106,11 @@ async fn ctx_tells_where_the_call_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_heard_in_order() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "ctx.progress('one') ctx.output('two') ctx.progress{progress = 1, total = 2, message = 'half', details = {a = 1}} return 'x'",
     ))
     .await;
-    let heard = Arc::new(Heard::default());
+    let heard = Arc::new(ProgressRecord::default());
     let mut call = world.call_of("t", json!({}));
     call.progress = vec![heard.clone()];
     world.execute(call).await.unwrap();
@@ -133,13 +133,14 @@ async fn progress_is_heard_in_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn null_arguments_are_absent() {
-    let world = World::of(&tool("return tostring(input.a) .. tostring(input.list[1] == hygge.json.null)")).await;
+    let world = TestPlugins::of(&tool("return tostring(input.a) .. tostring(input.list[1] == hygge.json.null)")).await;
     is_text(&world.call("t", json!({"a": null, "list": [null]})).await, "niltrue");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_stops_a_loop() {
-    let world = World::of(&tool("ctx.progress('on') while true do pcall(function() while true do end end) end")).await;
+    let world =
+        TestPlugins::of(&tool("ctx.progress('on') while true do pcall(function() while true do end end) end")).await;
     let call = world.call_of("t", json!({}));
     let cancel = call.cancel.clone();
     let (answer, ()) = tokio::join!(world.execute(call), async {
@@ -154,7 +155,7 @@ async fn cancel_stops_a_loop() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_stops_a_wait() {
-    let world = World::of(&tool("hygge.sleep('1h') return 'x'")).await;
+    let world = TestPlugins::of(&tool("hygge.sleep('1h') return 'x'")).await;
     let call = world.call_of("t", json!({}));
     let cancel = call.cancel.clone();
     let (answer, ()) = tokio::join!(world.execute(call), async { cancel.cancel() });
@@ -165,7 +166,7 @@ async fn cancel_stops_a_wait() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_call_tools() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{name = 'inner', execute = function(ctx, input) return 'in ' .. input.x end}
          hygge.register_tool{name = 'outer', execute = function(ctx, input)
            local result = hygge.call_tool('inner', {x = 1})
@@ -185,7 +186,7 @@ async fn tools_call_tools() {
 #[tokio::test(flavor = "multi_thread")]
 async fn parallelizable_calls_run_at_once() {
     // Each waits for the other to have come, which only works side by side.
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{name = 't', parallelizable = true, execute = function(ctx, input)
            hygge.send_message(ctx.session.id, 'assistant', 'here')
            while not hygge.call_tool('both').is_error do hygge.sleep(1) end
@@ -213,7 +214,7 @@ async fn parallelizable_calls_run_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn serial_calls_run_one_at_a_time() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "local inside = 0
          hygge.register_tool{name = 't', execute = function()
            inside = inside + 1
@@ -230,7 +231,7 @@ async fn serial_calls_run_one_at_a_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_work_everywhere() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "local function pause(x) hygge.sleep(1) return x end
          hygge.register_tool{name = 't', execute = function()
            local co = coroutine.create(function(a) local b = coroutine.yield(pause(a)) return pause(b) end)
@@ -254,7 +255,7 @@ async fn waits_work_everywhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_permission_function_tells_the_needs() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "local function t(name, permission) hygge.register_tool{name = name, permission = permission, execute = function() return 'ran' end} end
          t('net', function(input) return {category = 'network', target = input.host .. ':443', reason = 'to look'} end)
          t('none', false)
@@ -276,7 +277,7 @@ async fn a_permission_function_tells_the_needs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_see_and_change_calls() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_hook('pre_tool', {name = 'h', tools = {'t*'}, priority = 5}, function(event)
            if event.tool_input.forbidden then return {decision = 'deny', reason = 'no ' .. event.tool_name} end
            return {decision = 'modify', modified_tool_input = {x = event.tool_input.x + 1}}
@@ -292,7 +293,7 @@ async fn hooks_see_and_change_calls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_may_use_the_host() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_hook('post_tool', {tools = 't'}, function(event)
            local r = hygge.exec('echo', {'from', event.tool_name})
            local inner = hygge.call_tool('inner')
@@ -310,7 +311,7 @@ async fn hooks_may_use_the_host() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_runs_while_its_plugins_serial_tool_waits() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_hook('pre_tool', {tools = 'free'}, function() seen = true end)
          hygge.register_tool{name = 'free', parallelizable = true, execute = function() return 'free' end}
          hygge.register_tool{name = 'waits', execute = function()
@@ -330,7 +331,7 @@ async fn a_hook_runs_while_its_plugins_serial_tool_waits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_hook_ends_at_its_limit_and_the_call_goes_on() {
     for body in ["while true do pcall(function() while true do end end) end", "hygge.sleep('1h')"] {
-        let world = World::of(&format!(
+        let world = TestPlugins::of(&format!(
             "hygge.register_hook('pre_tool', {{timeout = '30ms'}}, function() {body} end)
              hygge.register_hook('pre_tool', {{mode = 'async', timeout = '30ms'}}, function() {body} end)
              hygge.register_tool{{name = 't', execute = function() return 'ran' end}}"
@@ -344,7 +345,7 @@ async fn a_slow_hook_ends_at_its_limit_and_the_call_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_run_like_tools() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_command{name = '/hello', description = 'Says hello', execute = function(ctx, input)
            ctx.progress('greeting')
            return {message = 'hello ' .. input .. ' in ' .. ctx.session.id} end}
@@ -367,7 +368,7 @@ async fn commands_run_like_tools() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_can_be_asked() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "local answer = ctx.question{question = 'Which?', options = {'red', {id = 'b', label = 'blue'}}}
          return answer and answer.id or 'none'",
     ))
@@ -401,7 +402,7 @@ async fn a_person_can_be_asked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parallelizable_calls_run_on_two_threads_at_once() {
     let world = Arc::new(
-        World::of(
+        TestPlugins::of(
             "hygge.register_tool{name = 't', parallelizable = true, timeout = '15s', execute = function(ctx, input)
                return (('x'):gsub('x', function()
                  hygge.fs.write(input.mine, '')
@@ -430,7 +431,7 @@ async fn check_slices(body: &str) {
          hygge.register_hook('post_tool', {{tools = 'tick'}}, function() ticks = (ticks or 0) + 1 hygge.plugin.done = ticks >= 5 end)
          hygge.register_tool{{name = 'tick', parallelizable = true, execute = function() return 'tick' end}}"
     );
-    let world = World::of(&script).await;
+    let world = TestPlugins::of(&script).await;
     let spin = world.execute(world.call_of("spin", json!({})));
     let ticks = async {
         for _ in 0..5 {
@@ -460,7 +461,7 @@ async fn a_loop_lets_others_run_wherever_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slices_are_not_seen_by_scripts() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "local function busy(n) local s = 0 for i = 1, n do s = s + i % 3 end return s end
          local seen = {}
          local co = coroutine.create(function(a) for i = 1, 3 do busy(2e6) a = coroutine.yield(a) end coroutine.yield() return 'end' end)

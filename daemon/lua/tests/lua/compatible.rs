@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::TestPlugins;
 
 /// Bodies of tools, and the text that they give.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -209,7 +209,7 @@ async fn programs_give_what_they_give_elsewhere() {
             "hygge.register_tool{{name = 't{number}', execute = function(ctx, input)\n{body}\nend}}\n"
         ));
     }
-    let world = World::of(&script).await;
+    let world = TestPlugins::of(&script).await;
     world.allow_all();
     let mut wrong = Vec::new();
     for (number, (body, expected)) in PROGRAMS.iter().enumerate() {
@@ -224,7 +224,7 @@ async fn programs_give_what_they_give_elsewhere() {
 /// What a plugin that is written for another host does at its top level.
 #[tokio::test(flavor = "multi_thread")]
 async fn plugins_of_other_hosts_load() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "#!/usr/bin/env lua
          local M = {}
          local config = hygge.config or {}

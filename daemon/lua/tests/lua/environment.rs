@@ -5,7 +5,7 @@ use toold_engine::asks::{AskSubscription, Replier, reply};
 use toold_engine::policy::GrantScope;
 use toold_proto::permission::{Action, Answerer, Ask, PermissionEvent, ReplyPermission, Scope};
 
-use crate::world::{World, soon};
+use crate::world::{TestPlugins, soon};
 
 const EXEC: &str = "hygge.register_tool{name = 't', permission = false, execute = function(ctx, input)
   local result = hygge.exec(input.command or 'echo', input.args or {'done'}, {env = input.env})
@@ -16,7 +16,7 @@ hygge.register_tool{name = 'line', permission = false, execute = function(ctx, i
   return file.code .. ' ' .. (file:read('*a') or '')
 end}";
 
-fn grant(world: &World, pattern: &str) {
+fn grant(world: &TestPlugins, pattern: &str) {
     let params =
         json!({"category": "shell", "pattern": pattern, "action": "allow", "scope": "session", "chain": ["p"]});
     let session = GrantScope::Session(world.session.id.clone());
@@ -30,7 +30,7 @@ async fn asked(frontend: &mut AskSubscription) -> Ask {
     }
 }
 
-fn allow(world: &World, ask: &Ask, pattern: Option<String>) {
+fn allow(world: &TestPlugins, ask: &Ask, pattern: Option<String>) {
     let by = Answerer { client: Some("person".into()), connection: 7 };
     let replier = Replier { by, widest: Scope::Always, session: None };
     let wanted = ReplyPermission {
@@ -46,7 +46,7 @@ fn allow(world: &World, ask: &Ask, pattern: Option<String>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_for_a_command_does_not_cover_variables() {
-    let world = World::of(EXEC).await;
+    let world = TestPlugins::of(EXEC).await;
     grant(&world, "echo done");
     assert_eq!(world.text("t", json!({})).await, "0 done\n");
     for (env, target) in [
@@ -68,7 +68,7 @@ async fn a_grant_for_a_command_does_not_cover_variables() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_person_sees_the_variables_and_their_grant_covers_no_others() {
-    let world = World::of(EXEC).await;
+    let world = TestPlugins::of(EXEC).await;
     grant(&world, "echo done");
     let mut frontend = world.engine.asks.subscribe(true, None);
     let env = json!({"env": {"GIT_EXTERNAL_DIFF": "a b"}});
@@ -90,7 +90,7 @@ async fn the_person_sees_the_variables_and_their_grant_covers_no_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn variables_that_change_nothing_need_no_permission() {
-    let world = World::of(EXEC).await;
+    let world = TestPlugins::of(EXEC).await;
     grant(&world, "echo done");
     // The program gets this one anyway, and that one never.
     let path = std::env::var("PATH").unwrap();
@@ -100,7 +100,7 @@ async fn variables_that_change_nothing_need_no_permission() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_name_of_a_variable_is_refused() {
-    let world = World::of(EXEC).await;
+    let world = TestPlugins::of(EXEC).await;
     world.allow_all();
     for name in ["A-B", "1A", "A B", "A=B", "", "A;echo", "BASH_FUNC_ls%%"] {
         let result = world.call("t", json!({"env": {name: "x"}})).await;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::hostile::programs::BODIES;
-use crate::hostile::programs::Ends::{self, AtLimit, Somehow, Well, With};
-use crate::world::World;
+use crate::hostile::programs::BodyEnding::{self, AtLimit, Somehow, Well, With};
+use crate::world::TestPlugins;
 
-impl Ends {
+impl BodyEnding {
     /// Those that must not reach their limit get time enough on the slowest machine.
     fn limit_ms(self) -> u64 {
         match self {
@@ -38,10 +38,10 @@ async fn hostile_programs_end_their_own_call_only() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), BODIES.len(), wrong.join("\n"));
 }
 
-async fn run(what: &'static str, body: &'static str, ends: Ends) -> Option<String> {
+async fn run(what: &'static str, body: &'static str, ends: BodyEnding) -> Option<String> {
     static PLACES: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(4);
     let _place = PLACES.acquire().await.unwrap();
-    let world = World::of(&format!(
+    let world = TestPlugins::of(&format!(
         "hygge.register_tool{{name = 'hostile', timeout = {}, execute = function(ctx, input) {body} end}}
          hygge.register_tool{{name = 'next', execute = function() local t = {{}} for i = 1, 1000 do t[i] = ('x'):rep(i) end return 'works' end}}",
         ends.limit_ms()
@@ -65,7 +65,7 @@ async fn run(what: &'static str, body: &'static str, ends: Ends) -> Option<Strin
         return Some(format!("{what}: the next call gave {}", next.text()));
     }
     // What stopped because of its memory or its time leaves none behind but what it put into globals.
-    let left = world.host.machines().memory_bytes;
+    let left = world.host.lua_usage().memory_bytes;
     let is_state = what.contains("globals");
     if (timed_out || text.contains("not enough memory")) && !is_state && left > MEMORY_BACK {
         return Some(format!("{what}: {left} bytes are left of it"));
@@ -123,7 +123,7 @@ async fn check_loads(scripts: &[(&str, &str, &str)], limit: Duration) {
         scripts.iter().map(|(name, script, _)| (format!("{name}.lua"), *script)).collect();
     files.push(("good.lua".into(), "hygge.register_tool{name = 'good', execute = function() return 'works' end}"));
     let files: Vec<(&str, &str)> = files.iter().map(|(name, script)| (name.as_str(), *script)).collect();
-    let world = World::with(&files, |options| {
+    let world = TestPlugins::with(&files, |options| {
         options.load_limit = limit;
     })
     .await;

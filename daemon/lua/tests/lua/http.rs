@@ -9,16 +9,16 @@ use toold_host::http::Http;
 use toold_host::http::guard::Guard;
 use toold_proto::permission::Verdict;
 
-use crate::world::World;
+use crate::world::TestPlugins;
 
 /// Answers each connection with what `answer` makes of its request, and keeps the requests.
-struct Server {
+struct ScriptedServer {
     url: String,
     requests: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Server {
+impl ScriptedServer {
     async fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -42,7 +42,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -78,18 +78,18 @@ const FETCH: &str =
    return hygge.http.get(input.url .. '/get').body .. hygge.http.post(input.url .. '/post', {b = 1}).body end}";
 
 /// A plugin that may reach this machine.
-async fn world() -> World {
-    let local = |options: &mut toold_lua::host::PluginHostOptions| {
+async fn world() -> TestPlugins {
+    let local = |options: &mut toold_lua::reload::options::PluginHostOptions| {
         options.http = Arc::new(Http::new(Guard::parse(&["127.0.0.1".to_owned()]).unwrap()));
     };
-    World::with(&[("p.lua", FETCH)], local).await
+    TestPlugins::with(&[("p.lua", FETCH)], local).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_sent_and_its_answer_read() {
     let world = world().await;
     world.allow_all();
-    let server = Server::start(|_| answer("201 Created", "X-A: 1\r\nx-a: 2\r\n", "made")).await;
+    let server = ScriptedServer::start(|_| answer("201 Created", "X-A: 1\r\nx-a: 2\r\n", "made")).await;
     let url = format!("{}/x?y=1", server.url);
     let request =
         json!({"url": url, "method": "put", "headers": {"X-Token": "t", "x-list": ["a", "b"]}, "json": {"n": 1}});
@@ -117,7 +117,7 @@ async fn a_request_is_sent_and_its_answer_read() {
 async fn only_reading_requests_are_kept() {
     let world = world().await;
     world.allow_all();
-    let server = Server::start(|_| answer("200 OK", "", "x")).await;
+    let server = ScriptedServer::start(|_| answer("200 OK", "", "x")).await;
     for (method, times) in [("GET", 1), ("POST", 3)] {
         for _ in 0..2 {
             world.call("fetch", json!({"url": server.url, "method": method})).await;
@@ -129,9 +129,9 @@ async fn only_reading_requests_are_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_host_needs_leave_and_redirects_too() {
     let world = world().await;
-    let target = Server::start(|_| answer("200 OK", "", "secret")).await;
+    let target = ScriptedServer::start(|_| answer("200 OK", "", "secret")).await;
     let to = target.url.clone();
-    let server = Server::start(move |_| answer("302 Found", &format!("location: {to}/there\r\n"), "")).await;
+    let server = ScriptedServer::start(move |_| answer("302 Found", &format!("location: {to}/there\r\n"), "")).await;
     let refused = world.call("fetch", json!({"url": server.url})).await;
     assert!(refused.is_error && refused.text().contains("network 127.0.0.1:"), "{}", refused.text());
     assert!(server.requests().is_empty());
@@ -147,7 +147,7 @@ async fn each_host_needs_leave_and_redirects_too() {
     assert_eq!(world.text("fetch", json!({"url": server.url})).await, "secret");
 }
 
-fn grant(world: &World, pattern: &str) {
+fn grant(world: &TestPlugins, pattern: &str) {
     let params = serde_json::from_value(
         json!({"category": "network", "pattern": pattern, "action": Verdict::Allow, "scope": "session", "chain": ["p"]}),
     )
@@ -158,7 +158,7 @@ fn grant(world: &World, pattern: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn private_addresses_and_bad_requests_are_refused() {
-    let world = World::new(&[
+    let world = TestPlugins::new(&[
         ("p.lua", FETCH),
         ("held/plugin.toml", "api = 'toold'\n[capabilities]\ntools = true"),
         ("held/plugin.lua", "hygge.register_tool{name = 'held', permission = false, execute = function() hygge.http.get('http://x.org') end}"),

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::TestPlugins;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loop_ends_with_its_time() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{name = 't', timeout = 50, execute = function() while true do pcall(function() while true do end end) end end}
          hygge.register_tool{name = 'ok', execute = function() return 'fine' end}",
     )
@@ -21,7 +21,7 @@ async fn a_loop_ends_with_its_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hunger_ends_its_own_call_only() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{name = 't', timeout = 5000, execute = function() return #('a'):rep(1e9) end}
          hygge.register_tool{name = 'hoard', timeout = 5000, execute = function() keep = {} for i = 1, 1e9 do keep[i] = table.create(1000, i) end end}
          hygge.register_tool{name = 'ok', execute = function() return tostring(keep) end}",
@@ -36,7 +36,7 @@ async fn hunger_ends_its_own_call_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_never_loads_delays_no_other() {
-    let world = World::with(
+    let world = TestPlugins::with(
         &[
             ("a.lua", "while true do pcall(function() while true do end end) end"),
             ("b.lua", "local s = ('a'):rep(1e9)"),

@@ -18,7 +18,7 @@ use toold_proto::plugin::PluginStatus;
 use toold_proto::question::{QuestionEvent, ReplyQuestion};
 use toold_proto::tool::Block;
 
-use crate::world::{World, soon};
+use crate::world::{TestPlugins, soon};
 
 const NOTES: &str = r#"
 local notes = {a = "first", b = "second"}
@@ -59,14 +59,14 @@ hygge.register_prompt{
 }
 "#;
 
-async fn text_of(world: &World, uri: &str) -> Result<Vec<Value>, OfferError> {
+async fn text_of(world: &TestPlugins, uri: &str) -> Result<Vec<Value>, OfferError> {
     let contents = soon(read(&world.engine, uri, world.call_of("", json!({})))).await?;
     Ok(contents.iter().map(|content| serde_json::to_value(content).unwrap()).collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resources_are_read_and_their_variables_completed() {
-    let world = World::of(NOTES).await;
+    let world = TestPlugins::of(NOTES).await;
     let listed = world.engine.offers.resources(Path::new("/"));
     let addresses: Vec<&str> = listed.iter().map(|resource| resource.address.as_str()).collect();
     assert_eq!(addresses, ["notes://all", "notes://one/{id}"]);
@@ -99,7 +99,7 @@ async fn resources_are_read_and_their_variables_completed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn prompts_are_rendered_and_their_arguments_completed() {
-    let world = World::of(NOTES).await;
+    let world = TestPlugins::of(NOTES).await;
     let listed = world.engine.offers.prompts(Path::new("/"));
     assert_eq!(
         json!(listed[0].arguments),
@@ -130,8 +130,8 @@ async fn prompts_are_rendered_and_their_arguments_completed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_offered_follows_the_file() {
-    let world = World::of(NOTES).await;
-    let kinds = |world: &World| -> Vec<&'static str> {
+    let world = TestPlugins::of(NOTES).await;
+    let kinds = |world: &TestPlugins| -> Vec<&'static str> {
         let events = world.engine.events.subscribe_from_start(EventSelection::All).replay;
         events.iter().map(|event| event.body.kind()).filter(|kind| kind.contains("s.changed")).collect()
     };
@@ -162,7 +162,7 @@ async fn mistakes_of_offers_name_the_field() {
             "this plugin has registered the prompt x already",
         ),
     ] {
-        let world = World::new(&[("p.lua", script)]).await;
+        let world = TestPlugins::new(&[("p.lua", script)]).await;
         let plugin = world.plugin("p");
         assert_eq!(plugin.status, PluginStatus::Failed, "{script}");
         let message = plugin.error.unwrap().message;
@@ -172,7 +172,7 @@ async fn mistakes_of_offers_name_the_field() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn results_carry_pictures_sound_and_structure() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{name = 'media', execute = function() return {content = {
            'look', {type = 'image', data = 'AAE=', mime_type = 'image/png'},
            {type = 'audio', data = 'AAE=', mime_type = 'audio/wav'},
@@ -201,7 +201,7 @@ async fn results_carry_pictures_sound_and_structure() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_call_logs_is_an_event_of_its_session() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.log('info', 'loading')
          hygge.register_tool{name = 't', execute = function()
            hygge.log('warning', 'careful', {n = 1}) print('a', 1)
@@ -224,7 +224,7 @@ async fn what_a_call_logs_is_an_event_of_its_session() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_fills_in_a_form() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{name = 't', execute = function(ctx)
            local answer = ctx.elicit{message = 'Who?', schema = {properties = {name = {type = 'string'}}, required = {'name'}}}
            return answer.action .. ' ' .. (answer.content and answer.content.name or '-') end}
@@ -280,7 +280,7 @@ impl Sampler for Echo {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_asked_where_the_client_has_one() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{name = 't', execute = function(ctx, input)
            local answer = ctx.sample(input.ask)
            return answer.content .. ' ' .. answer.model .. ' ' .. answer.role .. ' ' .. answer.stop_reason end}",

@@ -18,7 +18,7 @@ use toold_proto::permission::{Action, Answerer, PermissionEvent, ReplyPermission
 use toold_proto::session::Mode;
 use toold_proto::tool::Category;
 
-use crate::world::{World, write};
+use crate::world::{TestPlugins, write};
 
 /// One of the two worlds of a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ enum Side {
 use Side::{A, B};
 
 /// A pair of worlds.
-struct Case {
+struct LuaCase {
     name: &'static str,
     /// The paths that calls try beside the usual ones.
     paths: &'static [&'static str],
@@ -106,8 +106,8 @@ fn secret(side: Side) -> &'static str {
     }
 }
 
-const CASES: &[Case] = &[
-    Case {
+const CASES: &[LuaCase] = &[
+    LuaCase {
         name: "the content of a secret",
         paths: &[".env", "src/../.env"],
         make: |work, side| {
@@ -117,7 +117,7 @@ const CASES: &[Case] = &[
         denied: None,
         only_default: false,
     },
-    Case {
+    LuaCase {
         name: "whether a secret exists",
         paths: &[".env", "src/.env.local", "keys/server.pem", "id_rsa"],
         make: |work, side| {
@@ -130,7 +130,7 @@ const CASES: &[Case] = &[
         denied: None,
         only_default: false,
     },
-    Case {
+    LuaCase {
         name: "whether excluded files exist",
         paths: &["private", "private/notes", "a.secret", "src/b.secret"],
         make: |work, side| {
@@ -146,7 +146,7 @@ const CASES: &[Case] = &[
         denied: None,
         only_default: false,
     },
-    Case {
+    LuaCase {
         name: "the names in an excluded folder",
         paths: &["private", "private/TOKEN", "private/deep/b"],
         make: |work, side| {
@@ -156,14 +156,14 @@ const CASES: &[Case] = &[
         denied: None,
         only_default: false,
     },
-    Case {
+    LuaCase {
         name: "the content of files that a rule denies",
         paths: &["denied", "denied/file"],
         make: |work, side| write(&work.join("denied/file"), secret(side)),
         denied: Some("denied/**"),
         only_default: false,
     },
-    Case {
+    LuaCase {
         name: "whether files that a rule denies exist",
         paths: &["denied", "denied/file", "denied/deep/x"],
         make: |work, side| {
@@ -175,7 +175,7 @@ const CASES: &[Case] = &[
         denied: Some("denied/**"),
         only_default: true,
     },
-    Case {
+    LuaCase {
         name: "whether there is something outside",
         paths: &["../outside", "../outside/file", "TOP/outside/file", "TOP/outside/deep/../file", "../outside/file/.."],
         make: |work, side| {
@@ -187,7 +187,7 @@ const CASES: &[Case] = &[
         denied: None,
         only_default: false,
     },
-    Case {
+    LuaCase {
         name: "whether it is a file or a folder outside",
         paths: &["../outside", "TOP/outside/x"],
         make: |work, side| match side {
@@ -197,7 +197,7 @@ const CASES: &[Case] = &[
         denied: None,
         only_default: false,
     },
-    Case {
+    LuaCase {
         name: "where a link outside leads",
         paths: &[
             "../outside/link",
@@ -224,7 +224,7 @@ const CASES: &[Case] = &[
         denied: None,
         only_default: false,
     },
-    Case {
+    LuaCase {
         name: "whether there is a link outside",
         paths: &["../outside/x", "TOP/outside/x/y", "TOP/outside/x/../../work/ok", "TOP/outside/x/../file"],
         make: |work, side| {
@@ -237,7 +237,7 @@ const CASES: &[Case] = &[
         denied: None,
         only_default: false,
     },
-    Case {
+    LuaCase {
         name: "where links in a folder that a rule denies lead",
         paths: &["denied/link", "denied/link/file", "denied/ring/x"],
         make: |work, side| {
@@ -255,7 +255,7 @@ const CASES: &[Case] = &[
         denied: Some("denied/**"),
         only_default: true,
     },
-    Case {
+    LuaCase {
         name: "a link to a secret that stands for a file of rules",
         paths: &["src", "src/main.lua"],
         make: |work, side| {
@@ -275,7 +275,7 @@ fn common(work: &Path) {
     fs::create_dir(work.join("src/deep")).unwrap();
 }
 
-fn rule(world: &World, category: Category, pattern: &str, action: Verdict) {
+fn rule(world: &TestPlugins, category: Category, pattern: &str, action: Verdict) {
     let mut policy = Policy::clone(&world.engine.policy.load());
     policy.rules.push(Rule {
         category,
@@ -305,14 +305,14 @@ fn set_times(folder: &Path) {
 
 /// The frontends that can answer asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
+enum OracleQuestion {
     Nobody,
     /// A person who denies everything.
     Denier,
 }
 
 /// Answers each ask with `action`, and keeps the targets that were asked for.
-fn person(world: &World, action: Action) -> (Arc<Mutex<Vec<String>>>, tokio::task::JoinHandle<()>) {
+fn person(world: &TestPlugins, action: Action) -> (Arc<Mutex<Vec<String>>>, tokio::task::JoinHandle<()>) {
     let kept = Arc::<Mutex<Vec<String>>>::default();
     let (engine, keeping) = (Arc::clone(&world.engine), kept.clone());
     let mut asks = engine.asks.subscribe(true, None);
@@ -336,8 +336,8 @@ fn person(world: &World, action: Action) -> (Arc<Mutex<Vec<String>>>, tokio::tas
 }
 
 /// What each call is answered, by its name.
-async fn answers(case: &Case, side: Side, mode: Mode, asked: Asked) -> Vec<(String, String)> {
-    let world = World::of(&plugin()).await;
+async fn answers(case: &LuaCase, side: Side, mode: Mode, asked: OracleQuestion) -> Vec<(String, String)> {
+    let world = TestPlugins::of(&plugin()).await;
     let work = world.work().to_owned();
     common(&work);
     (case.make)(&work, side);
@@ -349,7 +349,7 @@ async fn answers(case: &Case, side: Side, mode: Mode, asked: Asked) -> Vec<(Stri
     if let Some(denied) = case.denied {
         rule(&world, Category::FileRead, &format!("{}/{denied}", work.display()), Verdict::Deny);
     }
-    let denier = (asked == Asked::Denier).then(|| person(&world, Action::Deny));
+    let denier = (asked == OracleQuestion::Denier).then(|| person(&world, Action::Deny));
     let top = work.parent().unwrap().to_str().unwrap().to_owned();
     let mut answers = Vec::new();
     let usual = [".", "none", "src"];
@@ -385,9 +385,11 @@ async fn files_that_may_not_be_read_make_no_difference_to_a_plugin() {
     let mut pairs = 0;
     let mut different = Vec::new();
     for case in CASES {
-        for (mode, asked) in
-            [(Mode::Default, Asked::Nobody), (Mode::Default, Asked::Denier), (Mode::AcceptEdits, Asked::Nobody)]
-        {
+        for (mode, asked) in [
+            (Mode::Default, OracleQuestion::Nobody),
+            (Mode::Default, OracleQuestion::Denier),
+            (Mode::AcceptEdits, OracleQuestion::Nobody),
+        ] {
             if case.only_default && mode != Mode::Default {
                 continue;
             }
@@ -408,7 +410,7 @@ async fn files_that_may_not_be_read_make_no_difference_to_a_plugin() {
 /// The comparison sees differences where there are any.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_may_be_read_make_a_difference_to_a_plugin() {
-    let case = Case {
+    let case = LuaCase {
         name: "a file and a folder that may be read",
         paths: &["notes", "folder"],
         make: |work, side| {
@@ -421,8 +423,10 @@ async fn files_that_may_be_read_make_a_difference_to_a_plugin() {
         denied: None,
         only_default: true,
     };
-    let (a, b) =
-        (answers(&case, A, Mode::Default, Asked::Nobody).await, answers(&case, B, Mode::Default, Asked::Nobody).await);
+    let (a, b) = (
+        answers(&case, A, Mode::Default, OracleQuestion::Nobody).await,
+        answers(&case, B, Mode::Default, OracleQuestion::Nobody).await,
+    );
     let different: Vec<&str> = a.iter().zip(&b).filter(|(a, b)| a != b).map(|((call, _), _)| call.as_str()).collect();
     for call in [
         "fs.read notes",
@@ -441,7 +445,7 @@ async fn files_that_may_be_read_make_a_difference_to_a_plugin() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_outside_is_followed_when_both_its_ends_are_allowed() {
-    let world = World::of(&plugin()).await;
+    let world = TestPlugins::of(&plugin()).await;
     write(&world.work().join("../outside/file"), "far");
     write(&world.work().join("../elsewhere/file"), "content");
     symlink("../elsewhere", world.work().join("../outside/link")).unwrap();
@@ -474,14 +478,14 @@ async fn a_plugin_sees_all_of_its_own_folder() {
          local loading = names()
          hygge.register_tool{name = 't', permission = false, execute = function() return loading .. '|' .. names() end}";
     let files = [("f/plugin.lua", script), ("f/.env", "A=b"), ("f/.aiexclude", "data\n"), ("f/data", "d")];
-    let world = World::new(&files).await;
+    let world = TestPlugins::new(&files).await;
     let all = ".aiexclude .env data plugin.lua";
     assert_eq!(world.text("t", json!({})).await, format!("{all}|{all}"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_may_not_be_read_gets_no_name_under_which_it_may() {
-    let world = World::of(&plugin()).await;
+    let world = TestPlugins::of(&plugin()).await;
     write(&world.work().join("denied/file"), "TOKEN=abc");
     rule(&world, Category::FileRead, &format!("{}/denied/**", world.work().display()), Verdict::Deny);
     world.session.set_mode(Mode::AcceptEdits);
@@ -493,7 +497,7 @@ async fn a_file_that_may_not_be_read_gets_no_name_under_which_it_may() {
 /// Some file systems make a folder larger for each name in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_has_no_size() {
-    let world = World::of(&plugin()).await;
+    let world = TestPlugins::of(&plugin()).await;
     let member = 1 + MEMBERS.iter().position(|(member, _)| *member == "fs.stat").unwrap();
     let text = world.text("t", json!({"member": member, "path": "."})).await;
     assert!(text.contains("\"size\":0") && text.contains("\"type\":\"directory\""), "{text}");

@@ -9,38 +9,38 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 use toold_engine::registry::SourceScope;
-use toold_lua::content::{Content, Digest, Trust};
-use toold_lua::host::{DirKind, PluginDir};
+use toold_lua::plugin::content::{Content, ContentDigest, ContentTrust};
+use toold_lua::reload::options::{DirKind, PluginDir};
 use toold_proto::plugin::PluginStatus;
 
-use crate::world::{World, soon, write};
+use crate::world::{TestPlugins, soon, write};
 
 /// A person who trusts what is named here, as it was then.
 #[derive(Default)]
-struct Person(Mutex<HashSet<(PathBuf, Digest)>>);
+struct TrustingPerson(Mutex<HashSet<(PathBuf, ContentDigest)>>);
 
-impl Person {
+impl TrustingPerson {
     fn trusts(&self, plugin: &Path) {
         let digest = Content::read(plugin).unwrap().digest;
         self.0.lock().unwrap().insert((plugin.to_owned(), digest));
     }
 }
 
-impl Trust for Person {
-    fn is_trusted(&self, plugin: &Path, digest: &Digest) -> bool {
+impl ContentTrust for TrustingPerson {
+    fn is_trusted(&self, plugin: &Path, digest: &ContentDigest) -> bool {
         self.0.lock().unwrap().contains(&(plugin.to_owned(), *digest))
     }
 }
 
 /// Is asked for the first time, and says what it thinks of that only when it is told to.
 struct Hesitant {
-    person: Person,
+    person: TrustingPerson,
     asked: Mutex<Option<Sender<()>>>,
     go_on: Mutex<Receiver<()>>,
 }
 
-impl Trust for Hesitant {
-    fn is_trusted(&self, plugin: &Path, digest: &Digest) -> bool {
+impl ContentTrust for Hesitant {
+    fn is_trusted(&self, plugin: &Path, digest: &ContentDigest) -> bool {
         let trusted = self.person.is_trusted(plugin, digest);
         if let Some(asked) = self.asked.lock().unwrap().take() {
             asked.send(()).unwrap();
@@ -57,13 +57,13 @@ fn says(tool: &str, text: &str) -> String {
     )
 }
 
-struct Project {
-    world: World,
-    person: Arc<Person>,
+struct ProjectFolder {
+    world: TestPlugins,
+    person: Arc<TrustingPerson>,
     root: PathBuf,
 }
 
-impl Project {
+impl ProjectFolder {
     /// A user's plugins, and a project's, in `.toold/plugins`.
     async fn new(users: &[(&str, &str)], files: &[(&str, &str)]) -> Self {
         Self::with(users, files, |_| ()).await
@@ -71,9 +71,9 @@ impl Project {
 
     /// The same, with what `change` makes before the daemon looks there.
     async fn with(users: &[(&str, &str)], files: &[(&str, &str)], change: impl FnOnce(&Self)) -> Self {
-        let person = Arc::<Person>::default();
+        let person = Arc::<TrustingPerson>::default();
         let trust = person.clone();
-        let world = World::with(users, |options| options.trust = trust).await;
+        let world = TestPlugins::with(users, |options| options.trust = trust).await;
         let root = world.work().to_owned();
         let project = Self { world, person, root };
         for (name, text) in files {
@@ -90,8 +90,8 @@ impl Project {
 
     async fn open(&self) {
         let (path, project) = (self.root.join(".toold/plugins"), self.root.clone());
-        self.world.host.arrange(|arrangement| {
-            arrangement.dirs.push(PluginDir { path, kind: DirKind::Project { project } });
+        self.world.host.update_settings(|settings| {
+            settings.dirs.push(PluginDir { path, kind: DirKind::Project { project } });
         });
         soon(self.world.host.settled()).await;
     }
@@ -99,7 +99,7 @@ impl Project {
     /// A person looks at what is there now, and trusts it.
     async fn trust(&self, name: &str) {
         self.person.trusts(&self.plugin(name));
-        self.world.host.arrange(|_| ());
+        self.world.host.update_settings(|_| ());
         soon(self.world.host.settled()).await;
     }
 
@@ -115,7 +115,7 @@ impl Project {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_untrusted_plugin_is_listed_and_does_not_run() {
     let loud = "error('it runs')";
-    let project = Project::new(&[], &[("p.lua", loud)]).await;
+    let project = ProjectFolder::new(&[], &[("p.lua", loud)]).await;
     let plugin = project.world.plugin("p");
     assert_eq!((plugin.status, plugin.error), (PluginStatus::Untrusted, None));
     assert_eq!(plugin.project, Some(project.root.display().to_string()));
@@ -124,19 +124,22 @@ async fn an_untrusted_plugin_is_listed_and_does_not_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_trusted_while_it_is_looked_at_for_the_first_time_serves() {
     let ((asks, asked), (goes_on, go_on)) = (channel(), channel());
-    let hesitant =
-        Arc::new(Hesitant { person: Person::default(), asked: Mutex::new(Some(asks)), go_on: Mutex::new(go_on) });
+    let hesitant = Arc::new(Hesitant {
+        person: TrustingPerson::default(),
+        asked: Mutex::new(Some(asks)),
+        go_on: Mutex::new(go_on),
+    });
     let trust = hesitant.clone();
-    let world = World::with(&[], |options| options.trust = trust).await;
+    let world = TestPlugins::with(&[], |options| options.trust = trust).await;
     let project = world.work().to_owned();
     let path = project.join(".toold/plugins");
     write(&path.join("p.lua"), &says("t", "v1"));
     let plugin = path.join("p.lua");
-    world.host.arrange(|arrangement| arrangement.dirs.push(PluginDir { path, kind: DirKind::Project { project } }));
+    world.host.update_settings(|settings| settings.dirs.push(PluginDir { path, kind: DirKind::Project { project } }));
     tokio::task::spawn_blocking(move || asked.recv().unwrap()).await.unwrap();
     hesitant.person.trusts(&plugin);
-    world.host.arrange(|_| ());
-    // Once this is answered, the arrangement has been or is next.
+    world.host.update_settings(|_| ());
+    // Once this is answered, the settings has been or is next.
     assert!(world.host.reload(Some("nothing")).await.is_err());
     goes_on.send(()).unwrap();
     soon(world.host.settled()).await;
@@ -147,7 +150,7 @@ async fn what_is_trusted_while_it_is_looked_at_for_the_first_time_serves() {
 async fn a_trusted_plugin_serves_sessions_of_its_project_alone() {
     let hook = "hygge.register_hook('pre_tool', function() return {decision = 'deny', reason = 'mine'} end)\n";
     let script = says("here", "yes") + hook;
-    let project = Project::new(&[("u.lua", &says("other", "x"))], &[("p.lua", &script)]).await;
+    let project = ProjectFolder::new(&[("u.lua", &says("other", "x"))], &[("p.lua", &script)]).await;
     project.trust("p.lua").await;
     assert_eq!(project.status("p"), PluginStatus::Loaded);
     assert!(project.sees(&project.root, "here") && !project.sees(Path::new("/elsewhere"), "here"));
@@ -160,7 +163,7 @@ async fn a_trusted_plugin_serves_sessions_of_its_project_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_waits_for_a_person_while_the_trusted_version_serves() {
-    let project = Project::new(&[], &[("p.lua", &says("t", "v1"))]).await;
+    let project = ProjectFolder::new(&[], &[("p.lua", &says("t", "v1"))]).await;
     project.trust("p.lua").await;
     write(&project.plugin("p.lua"), &says("t", "v2"));
     project.world.until(|_| project.status("p") == PluginStatus::Untrusted).await;
@@ -175,7 +178,7 @@ async fn a_module_that_changed_is_not_run_by_the_version_that_was_trusted() {
     let main = "hygge.register_tool{name = 't', permission = false, execute = function(ctx, input) \
                 return require(input.module) end}\n";
     let files = [("p/plugin.lua", main), ("p/m.lua", "return 'trusted'"), ("p/n.lua", "return 'also'")];
-    let project = Project::new(&[], &files).await;
+    let project = ProjectFolder::new(&[], &files).await;
     project.trust("p").await;
     write(&project.plugin("p/m.lua"), "return 'another'");
     write(&project.plugin("p/new.lua"), "return 'new'");
@@ -192,7 +195,7 @@ async fn names_belong_to_the_user_before_the_project() {
     let users: Vec<(&str, &str)> = users.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let files = [("same.lua", says("theirs", "project")), ("c.lua", says("taken", "project"))];
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    let project = Project::new(&users, &files).await;
+    let project = ProjectFolder::new(&users, &files).await;
     for name in ["same.lua", "c.lua"] {
         project.trust(name).await;
     }
@@ -210,9 +213,9 @@ async fn names_belong_to_the_user_before_the_project() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_is_no_longer_wanted_goes_out_of_service() {
-    let project = Project::new(&[], &[("p.lua", &says("t", "v1"))]).await;
+    let project = ProjectFolder::new(&[], &[("p.lua", &says("t", "v1"))]).await;
     project.trust("p.lua").await;
-    project.world.host.arrange(|arrangement| arrangement.dirs.truncate(1));
+    project.world.host.update_settings(|settings| settings.dirs.truncate(1));
     soon(project.world.host.settled()).await;
     assert!(!project.sees(&project.root, "t") && project.world.host.list().is_empty());
     project.open().await;
@@ -223,12 +226,12 @@ async fn a_folder_that_is_no_longer_wanted_goes_out_of_service() {
 async fn a_switch_and_a_table_count_at_once_and_are_the_projects_own() {
     let script = "hygge.register_tool{name = hygge.config.tool or 'plain', permission = false, \
                   execute = function() return '' end}\n";
-    let project = Project::new(&[], &[("p.lua", script)]).await;
+    let project = ProjectFolder::new(&[], &[("p.lua", script)]).await;
     project.trust("p.lua").await;
     let scope = SourceScope::Project(project.root.clone());
     let table = |tool: &str| Map::from_iter([("p".to_owned(), json!({"tool": tool}) as Value)]);
-    let arrange = async |change: &dyn Fn(&mut toold_lua::host::Arrangement)| {
-        project.world.host.arrange(change);
+    let arrange = async |change: &dyn Fn(&mut toold_lua::reload::options::PluginSettings)| {
+        project.world.host.update_settings(change);
         soon(project.world.host.settled()).await;
     };
     arrange(&|all| _ = all.tables.insert(SourceScope::Global, table("users"))).await;
@@ -245,13 +248,13 @@ async fn a_switch_and_a_table_count_at_once_and_are_the_projects_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_one_name_the_users_comes_first_then_the_bundled_then_the_projects() {
-    let project = Project::new(&[("p.lua", &says("users", "x"))], &[("p.lua", &says("projects", "x"))]).await;
+    let project = ProjectFolder::new(&[("p.lua", &says("users", "x"))], &[("p.lua", &says("projects", "x"))]).await;
     project.trust("p.lua").await;
     let shipped = project.world.root.path().join("shipped");
     write(&shipped.join("p.lua"), &says("shipped", "x"));
-    project.world.host.arrange(|arrangement| {
-        arrangement.dirs.push(PluginDir { path: shipped, kind: DirKind::Bundled });
-        arrangement.enabled.insert("p".to_owned());
+    project.world.host.update_settings(|settings| {
+        settings.dirs.push(PluginDir { path: shipped, kind: DirKind::Bundled });
+        settings.enabled.insert("p".to_owned());
     });
     soon(project.world.host.settled()).await;
     let tools = || {
@@ -262,7 +265,7 @@ async fn of_one_name_the_users_comes_first_then_the_bundled_then_the_projects() 
     assert_eq!(tools(), ["users"]);
     fs::remove_file(project.world.plugins.join("p.lua")).unwrap();
     project.world.until(|_| tools() == ["shipped"]).await;
-    project.world.host.arrange(|arrangement| _ = arrangement.enabled.remove("p"));
+    project.world.host.update_settings(|settings| _ = settings.enabled.remove("p"));
     project.world.until(|_| tools() == ["projects"]).await;
 }
 
@@ -271,7 +274,7 @@ async fn of_one_name_the_users_comes_first_then_the_bundled_then_the_projects() 
 async fn links_out_of_a_projects_plugin_are_not_followed() {
     let mut lists = Vec::new();
     for secret in ["TOKEN=abc = = x", "name = \"other\""] {
-        let project = Project::with(&[], &[("f/plugin.lua", ""), ("g/lib.lua", "")], |project| {
+        let project = ProjectFolder::with(&[], &[("f/plugin.lua", ""), ("g/lib.lua", "")], |project| {
             write(&project.root.join("../secret"), secret);
             symlink("../../../../secret", project.plugin("f/plugin.toml")).unwrap();
             symlink("../../../../secret", project.plugin("g/plugin.lua")).unwrap();
@@ -295,7 +298,7 @@ async fn links_out_of_a_projects_plugin_are_not_followed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_projects_plugin_folder_that_is_a_link_out_of_it_has_no_plugins() {
-    let project = Project::with(&[], &[], |project| {
+    let project = ProjectFolder::with(&[], &[], |project| {
         write(&project.root.join("../private/p.lua"), &says("p", "x"));
         fs::create_dir(project.root.join(".toold")).unwrap();
         symlink("../../private", project.root.join(".toold/plugins")).unwrap();
@@ -306,7 +309,7 @@ async fn a_projects_plugin_folder_that_is_a_link_out_of_it_has_no_plugins() {
 #[tokio::test(flavor = "multi_thread")]
 async fn links_within_a_project_and_within_its_plugin_are_followed() {
     let files = [("f/plugin.lua", "require('linked')"), ("f/lib.lua", &says("f", "x"))];
-    let project = Project::with(&[], &files, |project| {
+    let project = ProjectFolder::with(&[], &files, |project| {
         write(&project.root.join("tools/p.lua"), &says("p", "y"));
         symlink("lib.lua", project.plugin("f/linked.lua")).unwrap();
         symlink("../../tools/p.lua", project.plugin("p.lua")).unwrap();

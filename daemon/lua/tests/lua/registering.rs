@@ -3,11 +3,11 @@
 use serde_json::json;
 use toold_proto::plugin::PluginStatus;
 
-use crate::world::World;
+use crate::world::TestPlugins;
 
 /// Loads a plugin that must fail, and gives its error.
 async fn error_of(script: &str) -> toold_proto::plugin::PluginError {
-    let world = World::new(&[("p.lua", script)]).await;
+    let world = TestPlugins::new(&[("p.lua", script)]).await;
     let plugin = world.plugin("p");
     assert_eq!(plugin.status, PluginStatus::Failed, "{script}");
     assert_eq!(world.tools(), [""; 0], "a failed load leaves nothing behind");
@@ -16,7 +16,7 @@ async fn error_of(script: &str) -> toold_proto::plugin::PluginError {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_field_arrives() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{
            name = 'weather', label = 'Weather', description = 'Tells the weather',
            input_schema = {type = 'object', properties = {city = {type = 'string', enum = {}}}, required = {}},
@@ -68,7 +68,7 @@ async fn mistakes_name_the_field_and_what_was_expected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_tool_of_one_name_raises_and_can_be_caught() {
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{name = 't', execute = function() return 1 end}
          local ok, message = pcall(hygge.register_tool, {name = 't', execute = function() return 2 end})
          hygge.register_tool{name = 'said', execute = function() return tostring(ok) .. ' ' .. message end}",
@@ -81,7 +81,8 @@ async fn a_second_tool_of_one_name_raises_and_can_be_caught() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_of_another_plugin_keeps_its_name() {
-    let world = World::new(&[("a.lua", "hygge.register_tool{name = 't', execute = function() return 'a' end}")]).await;
+    let world =
+        TestPlugins::new(&[("a.lua", "hygge.register_tool{name = 't', execute = function() return 'a' end}")]).await;
     world.write("b.lua", "hygge.register_tool{name = 't', execute = function() return 'b' end}");
     let failed = world.until_failed("b").await;
     let message = failed.error.unwrap().message;
@@ -110,7 +111,7 @@ async fn errors_at_load_leave_nothing_behind() {
 async fn the_world_is_out_of_reach_while_a_plugin_loads() {
     let error = error_of("\nhygge.call_tool('t')").await;
     assert!(error.message.contains("inside a handler only"), "{}", error.message);
-    let world = World::of(
+    let world = TestPlugins::of(
         "hygge.register_tool{name = 't', execute = function() hygge.register_tool{name = 'u', execute = print} end}",
     )
     .await;
@@ -120,7 +121,7 @@ async fn the_world_is_out_of_reach_while_a_plugin_loads() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_have_manifests() {
-    let world = World::new(&[
+    let world = TestPlugins::new(&[
         ("git/plugin.toml", "name = 'git-tools'\nversion = '1.2'\ndescription = 'Git'\nentrypoint = 'main.lua'\n"),
         (
             "git/main.lua",

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toold_proto::plugin::PluginStatus;
 
-use crate::world::World;
+use crate::world::TestPlugins;
 
 fn greet(version: &str) -> String {
     format!(
@@ -17,7 +17,7 @@ fn greet(version: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_way_of_saving_is_one_reload() {
-    let world = World::new(&[("g.lua", &greet("v0"))]).await;
+    let world = TestPlugins::new(&[("g.lua", &greet("v0"))]).await;
     let path = world.plugins.join("g.lua");
     let beside = world.plugins.join(".g.lua.tmp");
     let backup = world.plugins.join("g.lua~");
@@ -55,7 +55,7 @@ async fn every_way_of_saving_is_one_reload() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_come_move_and_go() {
-    let world = World::new(&[]).await;
+    let world = TestPlugins::new(&[]).await;
     assert_eq!(world.tools(), [""; 0]);
     world.write("g.lua", &greet("v1"));
     world.until(|world| world.tools() == ["greet"]).await;
@@ -69,7 +69,7 @@ async fn files_come_move_and_go() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_save_keeps_the_last_good_version() {
-    let world = World::new(&[("g.lua", &greet("v1"))]).await;
+    let world = TestPlugins::new(&[("g.lua", &greet("v1"))]).await;
     world.write("g.lua", "local x = 1\nlocal y = )\n");
     let failed = world.until_failed("g").await;
     let error = failed.error.unwrap();
@@ -97,7 +97,7 @@ async fn calls_end_on_the_version_that_they_began_on() {
             "hygge.register_tool{{name = 'still', description = '{answer}', parallelizable = true, execute = function() return '{answer}' end}}"
         )
     };
-    let world = World::new(&[("g.lua", &script("old")), ("s.lua", &still("yes"))]).await;
+    let world = TestPlugins::new(&[("g.lua", &script("old")), ("s.lua", &still("yes"))]).await;
     let change = async {
         world.write("g.lua", &script("new"));
         world.until_described("wait", "new").await;
@@ -111,7 +111,7 @@ async fn calls_end_on_the_version_that_they_began_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unchanged_files_are_not_loaded_again() {
-    let world = World::new(&[
+    let world = TestPlugins::new(&[
         ("g.lua", &greet("v1")),
         ("h.lua", "hygge.register_tool{name = 'h', description = '1', execute = print}"),
     ])
@@ -125,7 +125,7 @@ async fn unchanged_files_are_not_loaded_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_changes_at_once_are_few_revisions() {
-    let world = World::new(&[]).await;
+    let world = TestPlugins::new(&[]).await;
     let aside = world.root.path().join("aside");
     fs::rename(&world.plugins, &aside).unwrap();
     for n in 0..100 {
@@ -144,7 +144,7 @@ async fn many_changes_at_once_are_few_revisions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_folder_itself_may_come_and_go() {
-    let world = World::new(&[("g.lua", &greet("v1"))]).await;
+    let world = TestPlugins::new(&[("g.lua", &greet("v1"))]).await;
     fs::remove_dir_all(&world.plugins).unwrap();
     world.until(|world| world.tools().is_empty()).await;
     fs::create_dir(&world.plugins).unwrap();
@@ -162,7 +162,7 @@ async fn the_folder_itself_may_come_and_go() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn any_file_of_a_folder_counts() {
-    let world = World::new(&[
+    let world = TestPlugins::new(&[
         ("f/plugin.lua", "hygge.register_tool{name = 'f', description = '1', execute = print}"),
         ("f/lib/x.lua", "return 1"),
     ])
@@ -177,7 +177,7 @@ async fn any_file_of_a_folder_counts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_plugins_of_one_name_the_first_serves() {
-    let world = World::new(&[
+    let world = TestPlugins::new(&[
         ("a/plugin.toml", "name = 'same'"),
         ("a/plugin.lua", "hygge.register_tool{name = 'a', execute = print}"),
         ("b/plugin.toml", "name = 'same'"),
@@ -192,7 +192,7 @@ async fn of_two_plugins_of_one_name_the_first_serves() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reload_loads_what_has_not_changed() {
-    let world = World::new(&[("g.lua", &greet("v1"))]).await;
+    let world = TestPlugins::new(&[("g.lua", &greet("v1"))]).await;
     let before = world.revision();
     let list = world.host.reload(Some("g")).await.unwrap();
     assert_eq!(list[0].status, PluginStatus::Loaded);
@@ -225,7 +225,7 @@ async fn calls_and_saves_at_once() {
     };
     let files: Vec<(String, String)> = (0..plugins).map(|n| (format!("p{n}.lua"), script(n, 0))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let world = World::new(&files).await;
+    let world = TestPlugins::new(&files).await;
     let saving = async {
         for version in 1..=rounds {
             for plugin in 0..plugins {
@@ -278,7 +278,7 @@ fn assert_few(revisions: u64, took: Duration) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkout_of_two_hundred_is_few_revisions() {
-    let world = World::new(&[]).await;
+    let world = TestPlugins::new(&[]).await;
     let tool = |n: usize, version: &str| {
         format!("hygge.register_tool{{name = 't{n}', description = '{version}', execute = print}}")
     };
@@ -287,7 +287,7 @@ async fn a_checkout_of_two_hundred_is_few_revisions() {
         for n in 0..200 {
             world.write(&format!("p{n}.lua"), &tool(n, version));
         }
-        let described = |world: &World, version: &str| {
+        let described = |world: &TestPlugins, version: &str| {
             let snapshot = world.engine.registry.snapshot();
             snapshot.global().iter().filter(|tool| tool.spec().description == version).count()
         };
@@ -299,7 +299,7 @@ async fn a_checkout_of_two_hundred_is_few_revisions() {
 /// Git writes each file in place, and removes those that the other branch does not have.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkout_by_git_is_few_revisions_and_ends_as_the_branch_is() {
-    let world = World::new(&[]).await;
+    let world = TestPlugins::new(&[]).await;
     let git = |args: &[&str]| {
         let output = std::process::Command::new("git")
             .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
@@ -326,7 +326,7 @@ async fn a_checkout_by_git_is_few_revisions_and_ends_as_the_branch_is() {
         git(&["add", "."]);
         git(&["commit", "--quiet", "--message", branch]);
     }
-    let is_at = |world: &World, branch: &str, first: usize| {
+    let is_at = |world: &TestPlugins, branch: &str, first: usize| {
         let snapshot = world.engine.registry.snapshot();
         let mut names: Vec<String> = (first..first + 200).map(|n| format!("t{n}")).collect();
         names.sort();
@@ -347,7 +347,7 @@ async fn a_checkout_by_git_is_few_revisions_and_ends_as_the_branch_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn linked_plugins_load_and_follow_their_files() {
-    let world = World::new(&[]).await;
+    let world = TestPlugins::new(&[]).await;
     let elsewhere = world.root.path().canonicalize().unwrap().join("elsewhere");
     crate::world::write(&elsewhere.join("g.lua"), &greet("v1"));
     crate::world::write(
@@ -369,7 +369,7 @@ async fn linked_plugins_load_and_follow_their_files() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_stops_leaves_nothing() {
     let files = [("g.lua", &*greet("v1")), ("l.lua", "while true do end")];
-    let world = World::with(&files, |options| options.settle_patience = Duration::from_millis(10)).await;
+    let world = TestPlugins::with(&files, |options| options.settle_patience = Duration::from_millis(10)).await;
     world.until(|world| world.tools() == ["greet"]).await;
     world.host.stop().await;
     assert_eq!(world.tools(), [""; 0]);
@@ -379,7 +379,7 @@ async fn a_host_that_stops_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_system_without_events_is_looked_at() {
     let poll = std::time::Duration::from_millis(10);
-    let world = World::with(&[("p.lua", &greet("one"))], |options| options.poll = Some(poll)).await;
+    let world = TestPlugins::with(&[("p.lua", &greet("one"))], |options| options.poll = Some(poll)).await;
     world.write("p.lua", &greet("two, which is longer"));
     world.until_described("greet", "two, which is longer").await;
     world.write("q/plugin.lua", "hygge.register_tool{name = 'other', description = require('text'), execute = print}");

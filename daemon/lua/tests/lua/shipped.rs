@@ -7,14 +7,14 @@ use std::process::Command;
 use serde_json::{Value, json};
 use toold_engine::offers::{read, render};
 
-use crate::world::{World, write};
+use crate::world::{TestPlugins, write};
 
 fn shipped() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins")
 }
 
 /// A world with one of the shipped plugins in its plugin folder.
-async fn with_shipped(name: &str) -> World {
+async fn with_shipped(name: &str) -> TestPlugins {
     let root = shipped();
     let mut files = Vec::new();
     if root.join(name).is_dir() {
@@ -27,13 +27,13 @@ async fn with_shipped(name: &str) -> World {
         files.push((name.to_owned(), std::fs::read_to_string(root.join(name)).unwrap()));
     }
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let world = World::new(&files).await;
+    let world = TestPlugins::new(&files).await;
     let problems: Vec<_> = world.host.list().iter().filter_map(|plugin| plugin.error.clone()).collect();
     assert_eq!(problems, []);
     world
 }
 
-fn git(world: &World, args: &[&str]) {
+fn git(world: &TestPlugins, args: &[&str]) {
     let output = Command::new("git")
         .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"])
         .args(args)
@@ -146,14 +146,14 @@ async fn todo_finder_finds_comments_only() {
 }
 
 /// One example of the guide: its text, and what is written below it.
-struct Example {
+struct GuideExample {
     line: usize,
     text: String,
     /// A file of tests for it.
     tests: Option<String>,
 }
 
-fn examples() -> Vec<Example> {
+fn examples() -> Vec<GuideExample> {
     let guide = std::fs::read_to_string(shipped().join("README.md")).unwrap();
     let mut examples = Vec::new();
     let mut lines = guide.lines().enumerate();
@@ -164,7 +164,7 @@ fn examples() -> Vec<Example> {
         let text: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
         let text = text.join("\n");
         match line {
-            "```lua" => examples.push(Example { line: number + 1, text, tests: None }),
+            "```lua" => examples.push(GuideExample { line: number + 1, text, tests: None }),
             "```lua test" => examples.last_mut().unwrap().tests = Some(text),
             other => panic!("{other} at line {} of the guide is run by nothing", number + 1),
         }
@@ -178,13 +178,13 @@ async fn every_example_of_the_guide_does_what_it_says() {
     assert!(examples.len() >= 7);
     for example in examples {
         let at = format!("plugins/README.md:{}", example.line);
-        let world = World::new(&[("example.lua", &example.text)]).await;
+        let world = TestPlugins::new(&[("example.lua", &example.text)]).await;
         assert_eq!(world.plugin("example").error, None, "{at}");
         if let Some(tests) = &example.tests {
             let folder = tempfile::TempDir::new().unwrap();
             write(&folder.path().join("example.lua"), &example.text);
             write(&folder.path().join("example_test.lua"), tests);
-            let report = toold_lua::author::test(&folder.path().join("example.lua")).await.unwrap();
+            let report = toold_lua::reload::plugin_tests::test(&folder.path().join("example.lua")).await.unwrap();
             assert!(report.failed() == 0 && report.passed() > 0, "{at}: {report:#?}");
         }
         let mut answer = String::new();
@@ -232,7 +232,7 @@ async fn the_stubs_name_exactly_what_the_host_has() {
     }
     let (described, in_tests): (BTreeSet<String>, BTreeSet<String>) =
         described.into_iter().partition(|name| name.starts_with("hygge.") || name.starts_with("ctx."));
-    let testing = include_str!("../../src/testing.lua");
+    let testing = include_str!("../../src/api/testing.lua");
     let (mut has, mut is_fake) = (BTreeSet::new(), false);
     for line in testing.lines() {
         is_fake = line == "fake = {" || (is_fake && line != "}");
@@ -249,7 +249,7 @@ async fn the_stubs_name_exactly_what_the_host_has() {
         }
     }
     assert_eq!(in_tests, has);
-    let world = World::new(&[
+    let world = TestPlugins::new(&[
         ("list/plugin.toml", "name = 'list'\nversion = '1'"),
         ("list/plugin.lua",
         "local names = {}

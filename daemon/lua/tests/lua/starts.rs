@@ -6,15 +6,15 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toold_engine::events::EventSelection;
-use toold_lua::registrations::KeptRegistrations;
+use toold_lua::plugin::registration_cache::RegistrationCache;
 use toold_proto::plugin::PluginStatus;
 
-use crate::world::{World, soon, write};
+use crate::world::{TestPlugins, soon, write};
 
 /// A folder that outlives the worlds that keep registrations there.
-struct Kept(TempDir);
+struct CacheDir(TempDir);
 
-impl Kept {
+impl CacheDir {
     fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
@@ -29,16 +29,16 @@ impl Kept {
     }
 
     /// A start of the daemon; all of them look at one plugin folder.
-    async fn start(&self, build: &str) -> World {
+    async fn start(&self, build: &str) -> TestPlugins {
         self.start_with(build, Value::Null).await
     }
 
-    async fn start_with(&self, build: &str, config: Value) -> World {
+    async fn start_with(&self, build: &str, config: Value) -> TestPlugins {
         let plugins = self.0.path().join("plugins");
         std::fs::create_dir_all(&plugins).unwrap();
-        World::with(&[], |options| {
+        TestPlugins::with(&[], |options| {
             options.dirs[0].path = plugins;
-            options.registrations = Some(KeptRegistrations { dir: self.dir(), build: build.to_owned() });
+            options.registrations = Some(RegistrationCache { dir: self.dir(), build: build.to_owned() });
             if !config.is_null() {
                 options.config.insert("p".into(), config);
             }
@@ -68,7 +68,7 @@ hygge.register_prompt{name = "pr", arguments = {{name = "a", required = true}}, 
 "#;
 
 /// All that clients see of the plugins.
-fn seen(world: &World) -> Value {
+fn seen(world: &TestPlugins) -> Value {
     let snapshot = world.engine.registry.snapshot();
     let tools: Vec<_> = snapshot.global().iter().map(|tool| json!(tool.spec().describe())).collect();
     let hooks = world.engine.hooks.snapshot();
@@ -86,7 +86,7 @@ fn seen(world: &World) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_later_start_shows_the_same_without_running_the_script() {
-    let kept = Kept::new();
+    let kept = CacheDir::new();
     kept.write("p.lua", ALL);
     let first = kept.start("1").await;
     let all = seen(&first);
@@ -116,13 +116,13 @@ async fn a_later_start_shows_the_same_without_running_the_script() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_file_build_or_configuration_is_loaded_anew() {
-    let kept = Kept::new();
+    let kept = CacheDir::new();
     let script = |word: &str| {
         format!(
             "hygge.register_tool{{name = 't', description = '{word} ' .. tostring(hygge.config.word), execute = print}}"
         )
     };
-    let described = async |world: World| {
+    let described = async |world: TestPlugins| {
         let text = world.engine.registry.snapshot().global().find("t").unwrap().spec().description.clone();
         world.host.stop().await;
         text
@@ -170,7 +170,7 @@ async fn a_script_that_does_more_than_register_runs_at_each_start() {
         "coroutine.wrap(function() hygge.now() end)()",
         "pcall(hygge.register_tool, {name = 'taken', execute = print})",
     ] {
-        let kept = Kept::new();
+        let kept = CacheDir::new();
         kept.write(
             "a.lua",
             "hygge.register_tool{name = 'taken', description = tostring(math.random()), execute = print}",
@@ -183,7 +183,7 @@ async fn a_script_that_does_more_than_register_runs_at_each_start() {
         let count = if more.contains("taken") { 1 } else { 0 };
         assert_eq!(kept.files().len(), count, "{more}");
     }
-    let kept = Kept::new();
+    let kept = CacheDir::new();
     kept.write("p.lua", &format!("local f = os.time\n{tool}\nlocal t = {{os.time == f, math.random == math.random}}"));
     kept.start("1").await;
     assert_eq!(kept.files().len(), 1, "to look at a function is not to call it");
@@ -191,7 +191,7 @@ async fn a_script_that_does_more_than_register_runs_at_each_start() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_is_taken_since_is_told_with_its_line() {
-    let kept = Kept::new();
+    let kept = CacheDir::new();
     kept.write("p.lua", "\nhygge.register_tool{name = 't', execute = print}");
     kept.start("1").await.host.stop().await;
     kept.write("a.lua", "hygge.register_tool{name = 't', execute = print}");
@@ -205,7 +205,7 @@ async fn a_name_that_is_taken_since_is_told_with_its_line() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_is_that_of_its_version() {
-    let kept = Kept::new();
+    let kept = CacheDir::new();
     kept.write(
         "p/plugin.lua",
         "local m = require('m') hygge.register_tool{name = 't', execute = function() return m end}",
@@ -225,7 +225,7 @@ async fn a_module_is_that_of_its_version() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nothing_has_used_for_long_is_removed() {
-    let kept = Kept::new();
+    let kept = CacheDir::new();
     kept.write("p.lua", "hygge.register_tool{name = 't', execute = print}");
     kept.start("1").await.host.stop().await;
     let old = kept.dir().join("0123.json");

@@ -6,7 +6,7 @@ use toold_engine::execute::execute_tool;
 use toold_proto::permission::Answerer;
 use toold_proto::question::{QuestionEvent, ReplyQuestion};
 
-use crate::world::{World, soon};
+use crate::world::{TestPlugins, soon};
 
 /// Counts in a global, wherever it is called from.
 fn counter(version: &str) -> String {
@@ -23,7 +23,7 @@ fn counter(version: &str) -> String {
 }
 
 /// What the tool, the hook, the command and the prompt say, one after another.
-async fn counted(world: &World) -> Vec<String> {
+async fn counted(world: &TestPlugins) -> Vec<String> {
     let command = world.host.commands()[0].tool.clone();
     let commanded = soon(execute_tool(&world.engine, command, world.call_of("command", json!({})))).await.unwrap();
     let rendered = toold_engine::offers::render(&world.engine, "prompt", Map::new(), world.call_of("", json!({})));
@@ -37,7 +37,7 @@ async fn counted(world: &World) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_hooks_commands_and_prompts_share_the_plugins_state_and_a_reload_replaces_it_whole() {
-    let world = World::new(&[("p.lua", &counter("one"))]).await;
+    let world = TestPlugins::new(&[("p.lua", &counter("one"))]).await;
     assert_eq!(counted(&world).await, ["one tool 2", "one hook 3", "one command 1", "one prompt 4"]);
     assert_eq!(counted(&world).await, ["one tool 6", "one hook 7", "one command 5", "one prompt 8"]);
     // The event comes when all of the new version serves.
@@ -66,7 +66,7 @@ const WAITS: &str = "
 #[tokio::test(flavor = "multi_thread")]
 async fn while_a_serial_tool_waits_for_a_person_hooks_commands_and_other_calls_run() {
     let elsewhere = "hygge.register_tool{name = 'elsewhere', execute = function() return 'elsewhere' end}";
-    let world = World::new(&[("p.lua", WAITS), ("q.lua", elsewhere)]).await;
+    let world = TestPlugins::new(&[("p.lua", WAITS), ("q.lua", elsewhere)]).await;
     let mut questions = world.engine.questions.subscribe(None);
     let meanwhile = async {
         let request = loop {

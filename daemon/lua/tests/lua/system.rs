@@ -6,10 +6,10 @@ use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toold_lua::store::Store;
+use toold_lua::plugin::store::KeyValueStore;
 use toold_proto::plugin::PluginStatus;
 
-use crate::world::{World, write};
+use crate::world::{TestPlugins, write};
 
 fn tool(body: &str) -> String {
     format!("hygge.register_tool{{name = 't', execute = function(ctx, input) {body} end}}")
@@ -17,7 +17,7 @@ fn tool(body: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exec_gives_output_and_code() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "local r = hygge.exec('sh', {'-c', 'cat; echo err >&2; echo $X $PWD; exit 3'}, {stdin = 'in ', env = {X = 'y'}})
          return table.concat({r.stdout, r.stderr, r.code, tostring(r.timed_out)}, '|')",
     ))
@@ -29,7 +29,8 @@ async fn exec_gives_output_and_code() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exec_passes_words_as_they_are() {
-    let world = World::of(&tool("return hygge.exec('printf', {'%s|', 'a b', '$HOME', '; echo x', 7}).stdout")).await;
+    let world =
+        TestPlugins::of(&tool("return hygge.exec('printf', {'%s|', 'a b', '$HOME', '; echo x', 7}).stdout")).await;
     world.allow_all();
     assert_eq!(world.text("t", json!({})).await, "a b|$HOME|; echo x|7|");
 }
@@ -37,7 +38,8 @@ async fn exec_passes_words_as_they_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_program_does_not_run() {
     let world =
-        World::of(&tool("local r = hygge.exec('touch', {'made'}) return r.code .. ' ' .. r.stderr .. r.stdout")).await;
+        TestPlugins::of(&tool("local r = hygge.exec('touch', {'made'}) return r.code .. ' ' .. r.stderr .. r.stdout"))
+            .await;
     let text = world.text("t", json!({})).await;
     assert!(text.starts_with("1 not allowed: shell touch made"), "{text}");
     assert!(!world.work().join("made").exists());
@@ -46,7 +48,8 @@ async fn a_refused_program_does_not_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_none_raises() {
     let world =
-        World::of(&tool("\n local ok, err = pcall(hygge.exec, 'no-such-program') return tostring(ok) .. err")).await;
+        TestPlugins::of(&tool("\n local ok, err = pcall(hygge.exec, 'no-such-program') return tostring(ok) .. err"))
+            .await;
     world.allow_all();
     let text = world.text("t", json!({})).await;
     assert!(text.contains("false") && text.contains("no program no-such-program"), "{text}");
@@ -54,7 +57,7 @@ async fn a_program_that_is_none_raises() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exec_ends_at_its_own_limit() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "local r = hygge.exec('sleep', {'1000'}, {timeout = '20ms'}) return tostring(r.timed_out) .. r.code",
     ))
     .await;
@@ -64,7 +67,7 @@ async fn exec_ends_at_its_own_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_is_heard_as_it_comes() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "local heard = {}
          local r = hygge.exec('sh', {'-c', 'echo one; read x < go; echo two >&2'}, {on_output = function(stream, text)
            heard[#heard + 1] = stream .. ':' .. text
@@ -83,7 +86,8 @@ async fn output_is_heard_as_it_comes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pipes_and_devices_are_not_written() {
-    let world = World::of(&tool("return tostring(select(2, pcall(hygge.fs[input.what], input.path, 'x')))")).await;
+    let world =
+        TestPlugins::of(&tool("return tostring(select(2, pcall(hygge.fs[input.what], input.path, 'x')))")).await;
     world.allow_all();
     let status = std::process::Command::new("mkfifo").arg(world.work().join("pipe")).status().unwrap();
     assert!(status.success());
@@ -97,7 +101,7 @@ async fn pipes_and_devices_are_not_written() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_read_and_written_where_the_session_is() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "local fs = hygge.fs
          fs.mkdir('d/e') fs.write('d/a.txt', 'one') fs.append('d/a.txt', ' two') fs.write('d/e/b.lua', '')
          local names = {}
@@ -117,7 +121,7 @@ async fn files_are_read_and_written_where_the_session_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_outside_need_leave() {
-    let world = World::of(&tool("return select(2, pcall(hygge.fs[input.what], input.path, 'x'))")).await;
+    let world = TestPlugins::of(&tool("return select(2, pcall(hygge.fs[input.what], input.path, 'x'))")).await;
     write(&world.root.path().join("outside.txt"), "secret");
     write(&world.work().join("inside.txt"), "open");
     symlink(world.root.path().join("outside.txt"), world.work().join("link")).unwrap();
@@ -133,7 +137,7 @@ async fn files_outside_need_leave() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn io_works_as_lua_knows_it() {
-    let world = World::of(&tool(
+    let world = TestPlugins::of(&tool(
         "local out = {}
          local f = assert(io.open('x.txt', 'w')) f:write('1 2\\n', 'three', 4, '\\nlast') f:close()
          for line in io.lines('x.txt') do out[#out + 1] = line end
@@ -161,7 +165,7 @@ async fn io_works_as_lua_knows_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_reads_its_own_folder_and_no_other() {
-    let world = World::new(&[
+    let world = TestPlugins::new(&[
         ("f/plugin.lua", "local own = io.open(hygge.plugin.dir .. '/data.txt'):read('*a')
           local relative = hygge.fs.read('data.txt')
           local other, message = io.open('/etc/hostname')
@@ -176,7 +180,7 @@ async fn a_plugin_reads_its_own_folder_and_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn modules_come_from_the_plugins_folder_only() {
-    let world = World::new(&[
+    let world = TestPlugins::new(&[
         ("f/plugin.lua", "local a, b, c = require('a'), require('util.b'), require('c')
           assert(require('a') == a)
           local _, out = pcall(require, 'outside')
@@ -204,7 +208,8 @@ async fn modules_come_from_the_plugins_folder_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_in_a_module_is_told_with_its_file() {
     let world =
-        World::new(&[("f/plugin.lua", "require('broken')"), ("f/broken.lua", "local x = 1\nlocal y = = 2\n")]).await;
+        TestPlugins::new(&[("f/plugin.lua", "require('broken')"), ("f/broken.lua", "local x = 1\nlocal y = = 2\n")])
+            .await;
     let error = world.plugin("f").error.unwrap();
     assert_eq!(error.file, Some(world.plugins.join("f/broken.lua").display().to_string()));
     assert_eq!((error.line, error.source_line.as_deref()), (Some(2), Some("local y = = 2")));
@@ -214,7 +219,7 @@ async fn an_error_in_a_module_is_told_with_its_file() {
 #[derive(Default)]
 struct MemoryStore(Mutex<BTreeMap<(String, String), Value>>);
 
-impl Store for MemoryStore {
+impl KeyValueStore for MemoryStore {
     fn get(&self, plugin: &str, key: &str) -> Result<Option<Value>, String> {
         Ok(self.0.lock().unwrap().get(&(plugin.to_owned(), key.to_owned())).cloned())
     }
@@ -244,17 +249,18 @@ async fn the_store_keeps_values_for_each_plugin() {
     };
     let store = Arc::<MemoryStore>::default();
     let world =
-        World::with(&[("a.lua", &script("a")), ("b.lua", &script("b"))], |options| options.store = Some(store)).await;
+        TestPlugins::with(&[("a.lua", &script("a")), ("b.lua", &script("b"))], |options| options.store = Some(store))
+            .await;
     assert_eq!(world.text("a", json!({})).await, "1{\"list\":[],\"x\":1}n,ttruenil");
     assert!(world.text("a", json!({})).await.starts_with('2'));
     assert!(world.text("b", json!({})).await.starts_with('1'));
-    let none = World::of(&tool("hygge.store.get('x')")).await;
+    let none = TestPlugins::of(&tool("hygge.store.get('x')")).await;
     assert!(none.call("t", json!({})).await.text().contains("keeps nothing for plugins"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn config_is_a_plain_table() {
-    let world = World::with(
+    let world = TestPlugins::with(
         &[(
             "p.lua",
             &tool("return hygge.config.city .. #hygge.config.list .. tostring(next(hygge.config.none or {}))"),
@@ -269,7 +275,7 @@ async fn config_is_a_plain_table() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn capabilities_bind() {
-    let world = World::new(&[
+    let world = TestPlugins::new(&[
         ("f/plugin.toml", "api = 'toold'\n[capabilities]\ntools = true\n"),
         (
             "f/plugin.lua",

@@ -15,7 +15,8 @@ use toold_engine::execute::execute;
 use toold_engine::progress::ProgressSink;
 use toold_engine::session::{NewSession, Session, SessionFilter};
 use toold_host::environment::Environment;
-use toold_lua::host::{DirKind, PluginDir, PluginHost, PluginHostOptions};
+use toold_lua::reload::PluginHost;
+use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions};
 use toold_proto::call::Progress;
 use toold_proto::plugin::{Plugin, PluginStatus};
 use toold_proto::tool::{SessionId, ToolResult};
@@ -23,7 +24,7 @@ use toold_proto::tool::{SessionId, ToolResult};
 /// Nothing in a test takes so long; what does has hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) struct World {
+pub(crate) struct TestPlugins {
     pub(crate) engine: Arc<Engine>,
     pub(crate) host: PluginHost,
     pub(crate) session: Arc<Session>,
@@ -32,7 +33,7 @@ pub(crate) struct World {
     pub(crate) root: TempDir,
 }
 
-impl World {
+impl TestPlugins {
     /// With these files in the plugin folder, loaded.
     pub(crate) async fn new(files: &[(&str, &str)]) -> Self {
         Self::with(files, |_| {}).await
@@ -190,9 +191,9 @@ pub(crate) fn write(path: &Path, text: &str) {
 
 /// Keeps what a call tells.
 #[derive(Default)]
-pub(crate) struct Heard(pub(crate) Mutex<Vec<Progress>>);
+pub(crate) struct ProgressRecord(pub(crate) Mutex<Vec<Progress>>);
 
-impl ProgressSink for Heard {
+impl ProgressSink for ProgressRecord {
     fn send(&self, _: u64, progress: &Progress) {
         self.0.lock().unwrap().push(progress.clone());
     }

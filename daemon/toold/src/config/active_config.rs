@@ -367,8 +367,8 @@ impl State {
         self.engine.policy_changed();
         let trusted: Vec<(PathBuf, Option<Arc<ProjectFile>>)> =
             projects.iter().map(|(project, open)| (project.clone(), open.trusted.clone())).collect();
-        let arrangement = crate::config::plugins::arrangement(&self.options, &loaded, &self.store, &trusted);
-        self.plugins.arrange(|now| *now = arrangement);
+        let settings = crate::config::plugins::settings(&self.options, &loaded, &self.store, &trusted);
+        self.plugins.update_settings(|now| *now = settings);
         self.active_config.changes.send_modify(|changes| *changes += 1);
     }
 }

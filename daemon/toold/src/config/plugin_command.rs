@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use toold_lua::author::{self, Report, TestReport};
+use toold_lua::reload::check::{self, CheckReport};
+use toold_lua::reload::plugin_tests::{self, TestReport};
 use toold_proto::plugin::PluginError;
 
 /// Loads a plugin and prints what it registers and what is wrong with it. True when nothing is.
@@ -12,7 +13,7 @@ use toold_proto::plugin::PluginError;
 /// # Errors
 /// When the file cannot be read or stdout is gone.
 pub fn check(path: &Path) -> anyhow::Result<bool> {
-    let report = author::check(path).with_context(|| format!("can't check {}", path.display()))?;
+    let report = check::check(path).with_context(|| format!("can't check {}", path.display()))?;
     print_report(&report, &mut io::stdout().lock())?;
     Ok(report.is_good())
 }
@@ -22,12 +23,12 @@ pub fn check(path: &Path) -> anyhow::Result<bool> {
 /// # Errors
 /// When there is nothing to read, or stdout is gone.
 pub async fn test(path: &Path) -> anyhow::Result<bool> {
-    let report = author::test(path).await.with_context(|| format!("can't test {}", path.display()))?;
+    let report = plugin_tests::test(path).await.with_context(|| format!("can't test {}", path.display()))?;
     print_tests(&report, &mut io::stdout().lock())?;
     Ok(report.failed() == 0)
 }
 
-fn print_report(report: &Report, out: &mut impl Write) -> io::Result<()> {
+fn print_report(report: &CheckReport, out: &mut impl Write) -> io::Result<()> {
     let version = report.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     writeln!(out, "plugin {}{version}", report.name)?;
     if let Some(capabilities) = &report.capabilities {

@@ -11,9 +11,10 @@ use toold_engine::Engine;
 use toold_engine::registry::SourceScope;
 use toold_host::http::Http;
 use toold_host::sandbox::Sandbox;
-use toold_lua::content::{Digest, Trust};
-use toold_lua::host::{Arrangement, DirKind, PluginDir, PluginHost, PluginHostOptions};
-use toold_lua::registrations::KeptRegistrations;
+use toold_lua::plugin::content::{ContentDigest, ContentTrust};
+use toold_lua::plugin::registration_cache::RegistrationCache;
+use toold_lua::reload::PluginHost;
+use toold_lua::reload::options::{DirKind, PluginDir, PluginHostOptions, PluginSettings};
 use toold_store::trust::{Switch, TrustKind};
 use toold_store::{Store, StoreError};
 
@@ -22,7 +23,7 @@ use crate::config::project::ProjectFile;
 use crate::config::{Loaded, PluginsConfig, expand_home};
 use crate::daemon::Options;
 
-/// Starts the host; what it loads is [`arrangement`]'s to say.
+/// Starts the host; what it loads is [`settings`]'s to say.
 pub fn start(
     options: &Options,
     loaded: &Loaded,
@@ -35,7 +36,7 @@ pub fn start(
     if let Err(error) = bundled::lay_out(&options.places) {
         tracing::warn!(%error, "the bundled plugins can't be laid out");
     }
-    let now = arrangement(options, loaded, store, &[]);
+    let now = settings(options, loaded, store, &[]);
     let mut host = PluginHostOptions::new(engine.clone(), now.dirs);
     host.memory = loaded.config.limits.vm_memory_mib << 20;
     host.disabled =
@@ -57,12 +58,12 @@ pub fn start(
 }
 
 /// What is to be loaded: by the user's configuration, by those of projects, and by what persons switched.
-pub fn arrangement(
+pub fn settings(
     options: &Options,
     loaded: &Loaded,
     store: &Store,
     projects: &[(PathBuf, Option<Arc<ProjectFile>>)],
-) -> Arrangement {
+) -> PluginSettings {
     let plugins = &loaded.config.plugins;
     let mut dirs = folders(options, loaded);
     let shipped = bundled::folder(&options.places);
@@ -96,7 +97,7 @@ pub fn arrangement(
             false => _ = disabled.insert((scope, plugin)),
         }
     }
-    Arrangement { dirs, tables, disabled, enabled }
+    PluginSettings { dirs, tables, disabled, enabled }
 }
 
 /// Where the user's plugins are looked for, first to last; not where the bundled ones lie.
@@ -139,8 +140,8 @@ fn tables_of(plugins: &PluginsConfig) -> Map<String, Value> {
 /// What persons trust, as the database has it.
 struct StoredTrust(Arc<Store>);
 
-impl Trust for StoredTrust {
-    fn is_trusted(&self, plugin: &Path, digest: &Digest) -> bool {
+impl ContentTrust for StoredTrust {
+    fn is_trusted(&self, plugin: &Path, digest: &ContentDigest) -> bool {
         match self.0.trusted(plugin, TrustKind::Plugin) {
             Ok(trusted) => trusted.is_some_and(|trusted| trusted.digest == digest.to_hex().as_str()),
             Err(error) => {
@@ -152,16 +153,16 @@ impl Trust for StoredTrust {
 }
 
 /// Where it is kept what plugins registered. Another build of the daemon may understand their scripts otherwise.
-fn registrations(options: &Options) -> KeptRegistrations {
+fn registrations(options: &Options) -> RegistrationCache {
     let program = std::env::current_exe().and_then(|path| path.metadata());
     let facts = program.map(|facts| (facts.len(), facts.modified().ok()));
-    KeptRegistrations { dir: options.places.registrations(), build: format!("{} {facts:?}", env!("CARGO_PKG_VERSION")) }
+    RegistrationCache { dir: options.places.registrations(), build: format!("{} {facts:?}", env!("CARGO_PKG_VERSION")) }
 }
 
 /// The daemon's store, as the Lua host knows it.
 struct PluginStore(Arc<Store>);
 
-impl toold_lua::store::Store for PluginStore {
+impl toold_lua::plugin::store::KeyValueStore for PluginStore {
     fn get(&self, plugin: &str, key: &str) -> Result<Option<Value>, String> {
         self.0.plugin_value(plugin, key).map_err(words)
     }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use toold_engine::time::rfc3339;
 use toold_host::files::resolve;
-use toold_lua::content::{Content, is_plugin};
+use toold_lua::plugin::content::{Content, is_plugin};
 use toold_proto::plugin::{ContentFile, TrustItem, TrustReport, TrustedBy, TrustedKind};
 use toold_store::trust::{TrustKind, Trusted};
 

@@ -6,7 +6,7 @@ use toold_builtins::agents::AgentOrigin;
 use toold_engine::execute::execute_tool;
 use toold_engine::registry::SourceScope;
 use toold_engine::session::Session;
-use toold_lua::command::Command;
+use toold_lua::plugin::command::SlashCommand;
 use toold_proto::call::Execute;
 use toold_proto::command::{CommandInfo, CommandList, RunCommand, SubagentInfo, SubagentList};
 use toold_proto::method::{CommandsList, CommandsRun, SubagentsList};
@@ -51,7 +51,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     })
 }
 
-pub(super) fn command_info(command: &Command) -> CommandInfo {
+pub(super) fn command_info(command: &SlashCommand) -> CommandInfo {
     CommandInfo { name: command.name.clone(), description: command.description.clone(), plugin: command.plugin.clone() }
 }
 

@@ -159,7 +159,7 @@ pub(crate) fn status(state: &State) -> DaemonStatus {
         latency: engine.latencies.recent(),
         latency_window_s: latency::WINDOW.as_secs(),
         plugins,
-        lua: state.plugins.machines(),
+        lua: state.plugins.lua_usage(),
         memory_bytes: process_statistics::resident_bytes(),
         message_memory: MessageMemory {
             taken_bytes: state.limits().parsed.taken(),
@@ -169,7 +169,7 @@ pub(crate) fn status(state: &State) -> DaemonStatus {
         open_files: process_statistics::open_files(),
         open_files_limit: process_statistics::open_files_limit(),
         problems: (state.config_problems().into_iter().chain(store.problems.iter().cloned()).chain(not_on_http))
-            .chain(state.plugins.unheard().iter().cloned())
+            .chain(state.plugins.poll_notices().iter().cloned())
             .collect(),
         store: Some(store),
     }

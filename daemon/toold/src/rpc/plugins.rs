@@ -4,9 +4,9 @@ use std::path::Path;
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_engine::events::EventSelection;
-use toold_lua::author;
-use toold_lua::content::Content;
-use toold_lua::host::UnknownPlugin;
+use toold_lua::plugin::content::Content;
+use toold_lua::reload::UnknownPlugin;
+use toold_lua::reload::check;
 use toold_proto::method::{
     PluginsDisable, PluginsEnable, PluginsList, PluginsLogs, PluginsReload, PluginsShow, PluginsTrust,
 };
@@ -83,7 +83,7 @@ async fn show(request: Request, named: NamePlugin) -> Result<PluginDetails, Erro
         let path = Path::new(&path);
         // What cannot be read is told with the plugin.
         let files = Content::read(path).map(|content| files_of(&content)).unwrap_or_default();
-        (files, author::capabilities(path), of_project.then(|| state.plugin_trusted_by(path)).flatten())
+        (files, check::capabilities(path), of_project.then(|| state.plugin_trusted_by(path)).flatten())
     })
     .await?;
     let source = |source: &Source| source.kind == SourceKind::Plugin && source.name == plugin.name;

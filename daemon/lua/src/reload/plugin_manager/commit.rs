@@ -12,17 +12,18 @@ use toold_engine::tool::Origin;
 use toold_proto::event::EventBody;
 use toold_proto::plugin::{PluginError, PluginStatus};
 
-use crate::dirs::Dir;
-use crate::keeper::{Done, How, Keeper, UnitKey};
-use crate::service::{Put, Serving, Unit};
-use crate::unit::{Look, Withheld};
+use crate::plugin::prepared::PreparedPlugin;
+use crate::reload::dirs::ResolvedDir;
+use crate::reload::entry::{PluginEntry, ServingPlugin};
+use crate::reload::load_entry::{LoadOutcome, WithheldReason};
+use crate::reload::plugin_manager::{EntryKey, FinishedLoad, PluginManager, ReloadMode};
 
 /// The changes of one revision.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct CommitPlan {
     pub(super) changes: Vec<RegistryChange>,
     /// Which change puts which plugin into service.
-    puts: Vec<(usize, UnitKey, Put)>,
+    puts: Vec<(usize, EntryKey, PreparedPlugin)>,
     /// Names of plugins that somebody else may have now.
     pub(super) freed: Vec<String>,
 }
@@ -31,24 +32,24 @@ fn plain_error(message: String) -> PluginError {
     PluginError { message, file: None, line: None, source_line: None, traceback: None }
 }
 
-impl Keeper {
+impl PluginManager {
     /// Puts all that is ready into service as one revision.
     pub(super) fn commit(&mut self) {
         self.commit_at = None;
         let mut ready = std::mem::take(&mut self.ready);
         // Its file changed again since: what was read of it may be half of a save.
-        ready.retain(|done| self.units.get(&done.unit).is_some_and(|unit| unit.looks == done.number));
+        ready.retain(|done| self.entries.get(&done.unit).is_some_and(|unit| unit.newest_load == done.number));
         // Where two plugins want one tool, the earlier folder has it, then the earlier name.
         ready.sort_by(|a, b| a.unit.cmp(&b.unit));
-        let looked: Vec<UnitKey> = ready.iter().map(|done| done.unit.clone()).collect();
-        let mut plan = Plan::default();
+        let looked: Vec<EntryKey> = ready.iter().map(|done| done.unit.clone()).collect();
+        let mut plan = CommitPlan::default();
         for done in ready {
             self.plan(done, &mut plan);
         }
         let answers = self.shared.engine.registry.commit(plan.changes);
-        for (place, unit, put) in plan.puts {
+        for (place, unit, prepared) in plan.puts {
             match &answers[place] {
-                Ok(()) => self.serve(&unit, put),
+                Ok(()) => self.serve(&unit, prepared),
                 Err(taken) => {
                     let error = plain_error(taken.to_string());
                     self.fail(&unit, error, true);
@@ -56,55 +57,55 @@ impl Keeper {
             }
         }
         for name in plan.freed {
-            self.look_at_shadowed(&name);
+            self.load_shadowed(&name);
         }
-        self.show();
-        self.tell();
+        self.publish();
+        self.emit_events();
         self.answer_reloads(&looked);
     }
 
-    fn plan(&mut self, done: Done, plan: &mut Plan) {
-        let Done { unit: key, look, .. } = done;
-        match look {
-            Look::Unchanged => {}
-            Look::Gone => {
-                if let Some(unit) = self.units.remove(&key) {
+    fn plan(&mut self, done: FinishedLoad, plan: &mut CommitPlan) {
+        let FinishedLoad { unit: key, outcome, .. } = done;
+        match outcome {
+            LoadOutcome::Unchanged => {}
+            LoadOutcome::Gone => {
+                if let Some(unit) = self.entries.remove(&key) {
                     self.retire(unit.serving, &key.1, plan);
                     plan.freed.push(unit.name);
                 }
             }
-            Look::Withheld { digest, manifest, why } => {
-                let Some(unit) = self.units.get_mut(&key) else { return };
+            LoadOutcome::Withheld { digest, manifest, why } => {
+                let Some(unit) = self.entries.get_mut(&key) else { return };
                 if unit.serving.is_none() {
                     unit.name = manifest.name.clone();
                 }
                 unit.learn(Some(digest), Some(manifest));
                 unit.error = None;
                 match why {
-                    Withheld::Disabled => {
+                    WithheldReason::Disabled => {
                         unit.status = Some(PluginStatus::Disabled);
                         let serving = unit.serving.take();
                         plan.freed.push(unit.name.clone());
                         self.retire(serving, &key.1, plan);
                     }
                     // The version that was trusted last serves on.
-                    Withheld::Untrusted => {
+                    WithheldReason::Untrusted => {
                         unit.status = Some(PluginStatus::Untrusted);
                         let (plugin, path) = (unit.name.clone(), key.1.display().to_string());
-                        self.news.push(EventBody::PluginUntrusted { plugin, path });
+                        self.pending_events.push(EventBody::PluginUntrusted { plugin, path });
                     }
                 }
             }
-            Look::Failed { digest, name, manifest, error, name_taken } => {
-                let Some(unit) = self.units.get_mut(&key) else { return };
+            LoadOutcome::Failed { digest, name, manifest, error, name_taken } => {
+                let Some(unit) = self.entries.get_mut(&key) else { return };
                 unit.learn(digest, manifest);
                 if unit.serving.is_none() {
                     unit.name = name;
                 }
                 self.fail(&key, error, name_taken);
             }
-            Look::Loaded { digest, plugin, loaded, registered, only_registered } => {
-                let Some(unit) = self.units.get_mut(&key) else { return };
+            LoadOutcome::Loaded { digest, plugin, loaded, registered, only_registered } => {
+                let Some(unit) = self.entries.get_mut(&key) else { return };
                 let name_before = std::mem::replace(&mut unit.name, plugin.name().to_owned());
                 unit.learn(Some(digest), Some(plugin.manifest.clone()));
                 if name_before != plugin.name() {
@@ -113,51 +114,52 @@ impl Keeper {
                 if self.is_shadowed(&key) {
                     return self.shadow(&key, plan);
                 }
-                let put = Put::new(plugin, loaded.map(|loaded| *loaded), *registered, only_registered);
-                let unit = self.units.get(&key);
-                if let Some(old) = unit.and_then(|unit| unit.serving.as_ref()).filter(|old| old.key != put.key) {
+                let prepared = PreparedPlugin::new(plugin, loaded.map(|loaded| *loaded), *registered, only_registered);
+                let unit = self.entries.get(&key);
+                if let Some(old) = unit.and_then(|unit| unit.serving.as_ref()).filter(|old| old.key != prepared.key) {
                     plan.changes.push(RegistryChange::Remove { key: old.key.clone() });
                 }
-                let later: Vec<UnitKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
+                let later: Vec<EntryKey> = self.rivals(&key).filter(|rival| **rival > key).cloned().collect();
                 later.iter().for_each(|rival| self.shadow(rival, plan));
-                let (key_of, origin, tools) = (put.key.clone(), put.version.plugin.origin, put.tools.clone());
-                plan.puts.push((plan.changes.len(), key, put));
+                let (key_of, origin, tools) =
+                    (prepared.key.clone(), prepared.version.plugin.origin, prepared.tools.clone());
+                plan.puts.push((plan.changes.len(), key, prepared));
                 plan.changes.push(RegistryChange::Put { key: key_of, origin, tools });
             }
         }
     }
 
-    fn serve(&mut self, key: &UnitKey, put: Put) {
-        let Some(unit) = self.units.get_mut(key) else { return };
-        let plugin = &put.version.plugin;
-        let tools: Vec<String> = put.tools.iter().map(|tool| tool.spec().name.to_string()).collect();
-        self.shared.engine.hooks.replace(&put.key, put.hooks);
-        self.offers.push((put.key.clone(), plugin.origin, put.offer));
+    fn serve(&mut self, key: &EntryKey, prepared: PreparedPlugin) {
+        let Some(unit) = self.entries.get_mut(key) else { return };
+        let plugin = &prepared.version.plugin;
+        let tools: Vec<String> = prepared.tools.iter().map(|tool| tool.spec().name.to_string()).collect();
+        self.shared.engine.hooks.replace(&prepared.key, prepared.hooks);
+        self.offers.push((prepared.key.clone(), plugin.origin, prepared.offer));
         tracing::info!(plugin = plugin.name(), path = %plugin.path.display(), tools = tools.len(), "plugin loaded");
-        self.news.push(EventBody::PluginLoaded {
+        self.pending_events.push(EventBody::PluginLoaded {
             plugin: plugin.name().to_owned(),
             path: plugin.path.display().to_string(),
             tools: tools.clone(),
         });
         (unit.status, unit.error, unit.name_taken) = (Some(PluginStatus::Loaded), None, false);
-        unit.serving = Some(Serving {
-            key: put.key,
+        unit.serving = Some(ServingPlugin {
+            key: prepared.key,
             tools,
-            subagents: put.subagents,
-            commands: put.commands,
+            subagents: prepared.subagents,
+            commands: prepared.commands,
             loaded_at: SystemTime::now(),
-            version: put.version,
+            version: prepared.version,
         });
     }
 
     /// The version in service stays there.
-    fn fail(&mut self, key: &UnitKey, error: PluginError, name_taken: bool) {
-        let Some(unit) = self.units.get_mut(key) else { return };
+    fn fail(&mut self, key: &EntryKey, error: PluginError, name_taken: bool) {
+        let Some(unit) = self.entries.get_mut(key) else { return };
         tracing::warn!(
             plugin = unit.name, path = %key.1.display(), file = error.file, line = error.line,
             source_line = error.source_line, "plugin failed to load: {}", error.message
         );
-        self.news.push(EventBody::PluginFailed {
+        self.pending_events.push(EventBody::PluginFailed {
             plugin: unit.name.clone(),
             path: key.1.display().to_string(),
             error: error.clone(),
@@ -166,33 +168,33 @@ impl Keeper {
     }
 
     /// Takes what served out of service.
-    pub(super) fn retire(&mut self, serving: Option<Serving>, path: &Path, plan: &mut Plan) {
+    pub(super) fn retire(&mut self, serving: Option<ServingPlugin>, path: &Path, plan: &mut CommitPlan) {
         let Some(serving) = serving else { return };
         self.shared.engine.hooks.replace(&serving.key, Vec::new());
         self.offers.push((serving.key.clone(), Origin::UserPlugin, SourceOffer::default()));
         tracing::info!(plugin = serving.key.name, path = %path.display(), "plugin unloaded");
-        self.news
+        self.pending_events
             .push(EventBody::PluginUnloaded { plugin: serving.key.name.clone(), path: path.display().to_string() });
         plan.changes.push(RegistryChange::Remove { key: serving.key });
     }
 
-    fn shadow(&mut self, key: &UnitKey, plan: &mut Plan) {
-        let Some(unit) = self.units.get_mut(key) else { return };
+    fn shadow(&mut self, key: &EntryKey, plan: &mut CommitPlan) {
+        let Some(unit) = self.entries.get_mut(key) else { return };
         (unit.status, unit.error) = (Some(PluginStatus::Shadowed), None);
         let serving = unit.serving.take();
         self.retire(serving, &key.1, plan);
     }
 
-    fn is_shadowed(&self, key: &UnitKey) -> bool {
+    fn is_shadowed(&self, key: &EntryKey) -> bool {
         self.rivals(key).any(|rival| rival < key)
     }
 
     /// Other entries that some session would see under the same name, and that may run.
-    fn rivals<'a>(&'a self, key: &'a UnitKey) -> impl Iterator<Item = &'a UnitKey> {
-        let name = self.units.get(key).map(|unit| unit.name.as_str());
-        let scope_of = |key: &UnitKey| self.dirs.get(&key.0).map_or(SourceScope::Global, Dir::scope);
+    fn rivals<'a>(&'a self, key: &'a EntryKey) -> impl Iterator<Item = &'a EntryKey> {
+        let name = self.entries.get(key).map(|unit| unit.name.as_str());
+        let scope_of = |key: &EntryKey| self.dirs.get(&key.0).map_or(SourceScope::Global, ResolvedDir::scope);
         let scope = scope_of(key);
-        self.units.iter().filter_map(move |(other, unit)| {
+        self.entries.iter().filter_map(move |(other, unit)| {
             let others = scope_of(other);
             let overlaps = others == SourceScope::Global || scope == SourceScope::Global || others == scope;
             let withheld = matches!(unit.status, Some(PluginStatus::Disabled | PluginStatus::Untrusted));
@@ -202,23 +204,23 @@ impl Keeper {
     }
 
     /// A name is free: whoever was kept from it gets its turn.
-    pub(super) fn look_at_shadowed(&mut self, name: &str) {
-        let waiting = |unit: &Unit| unit.status == Some(PluginStatus::Shadowed) && unit.name == name;
-        let keys: Vec<UnitKey> =
-            self.units.iter().filter(|(_, unit)| waiting(unit)).map(|(key, _)| key.clone()).collect();
-        keys.into_iter().for_each(|key| self.look_at(key, How::Again));
+    pub(super) fn load_shadowed(&mut self, name: &str) {
+        let waiting = |unit: &PluginEntry| unit.status == Some(PluginStatus::Shadowed) && unit.name == name;
+        let keys: Vec<EntryKey> =
+            self.entries.iter().filter(|(_, unit)| waiting(unit)).map(|(key, _)| key.clone()).collect();
+        keys.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
     }
 
     /// Plugins that failed because of a tool's name are tried again when names are free.
-    pub(super) fn heed(&mut self, event: Result<Arc<Emitted>, broadcast::error::RecvError>) {
+    pub(super) fn on_event(&mut self, event: Result<Arc<Emitted>, broadcast::error::RecvError>) {
         let freed = match event {
             Ok(emitted) => matches!(&emitted.body, EventBody::ToolsChanged { removed, .. } if !removed.is_empty()),
             Err(_) => true,
         };
         if freed {
-            let keys: Vec<UnitKey> =
-                self.units.iter().filter(|(_, unit)| unit.name_taken).map(|(key, _)| key.clone()).collect();
-            keys.into_iter().for_each(|key| self.look_at(key, How::Again));
+            let keys: Vec<EntryKey> =
+                self.entries.iter().filter(|(_, unit)| unit.name_taken).map(|(key, _)| key.clone()).collect();
+            keys.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::host::DirKind;
-use crate::keeper::{Keeper, UnitKey};
-use crate::service::Unit;
+use crate::reload::entry::PluginEntry;
+use crate::reload::options::DirKind;
+use crate::reload::plugin_manager::{EntryKey, PluginManager};
 
-impl Keeper {
-    pub(super) fn show(&self) {
-        let mut units: Vec<(&UnitKey, &Unit)> = self.units.iter().collect();
+impl PluginManager {
+    pub(super) fn publish(&self) {
+        let mut units: Vec<(&EntryKey, &PluginEntry)> = self.entries.iter().collect();
         units.sort_by(|(a, x), (b, y)| (a.0, &x.name, &a.1).cmp(&(b.0, &y.name, &b.1)));
         let described = units.iter().filter_map(|(key, unit)| {
             let (project, bundled) = match self.dirs.get(&key.0).map(|dir| &dir.kind) {
@@ -20,29 +20,29 @@ impl Keeper {
             unit.describe(&key.1, project, bundled)
         });
         let described = described.collect();
-        self.shown.described.store(Arc::new(described));
+        self.published.described.store(Arc::new(described));
         let serving = || units.iter().filter_map(|(_, unit)| unit.serving.as_ref());
-        self.shown.subagents.store(Arc::new(serving().flat_map(|serving| serving.subagents.clone()).collect()));
-        self.shown.commands.store(Arc::new(serving().flat_map(|serving| serving.commands.clone()).collect()));
+        self.published.subagents.store(Arc::new(serving().flat_map(|serving| serving.subagents.clone()).collect()));
+        self.published.commands.store(Arc::new(serving().flat_map(|serving| serving.commands.clone()).collect()));
     }
 
-    pub(super) fn tell(&mut self) {
+    pub(super) fn emit_events(&mut self) {
         self.shared.engine.offers.commit(std::mem::take(&mut self.offers));
-        self.news.drain(..).for_each(|what| self.shared.engine.events.emit(what));
+        self.pending_events.drain(..).for_each(|body| self.shared.engine.events.emit(body));
     }
 
     pub(super) fn settles_at(&self) -> Option<Instant> {
-        (self.scanning == 0 && self.shown.settled.borrow().is_none())
-            .then(|| self.last_progress + self.shown.settle_patience)
+        (self.running_scans == 0 && self.published.settled.borrow().is_none())
+            .then(|| self.last_progress + self.published.settle_patience)
     }
 
     pub(super) fn settle_if_done(&self) {
-        let all_done = self.looking == 0 && self.ready.is_empty();
+        let all_done = self.running_loads == 0 && self.ready.is_empty();
         if self.settles_at().is_some_and(|at| all_done || at <= Instant::now()) {
             // Whoever arranges holds the other side of this lock, so that what was just asked for is not passed over.
-            let newest = self.arranged.borrow();
+            let newest = self.newest_settings.borrow();
             if !newest.has_changed() {
-                self.shown.settled.send_replace(Some(self.shared.engine.events.next()));
+                self.published.settled.send_replace(Some(self.shared.engine.events.next()));
             }
         }
     }

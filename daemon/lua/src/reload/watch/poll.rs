@@ -6,29 +6,29 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::content::files_of;
-use crate::dirs::Dir;
+use crate::plugin::content::files_of;
+use crate::reload::dirs::ResolvedDir;
 
 /// What was written so lately may change again without its times showing it, where clocks are coarse.
 const FRESH: Duration = Duration::from_secs(3);
 
 /// An entry of a folder, by the folder's number.
-type Key = (usize, PathBuf);
+type PollKey = (usize, PathBuf);
 
 /// What was seen at the last look.
 #[derive(Default)]
 pub(crate) struct Poller {
-    seen: BTreeMap<Key, Seen>,
+    seen: BTreeMap<PollKey, PolledEntry>,
 }
 
-struct Seen {
+struct PolledEntry {
     /// `None` when there is nothing.
-    stamp: Option<Stamp>,
-    state: State,
+    stamp: Option<PollStamp>,
+    state: PollState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PollState {
     /// It was another one at the look before: it may be half of a save.
     Moving,
     /// It was told, and is told once more when its times can be relied on.
@@ -36,53 +36,53 @@ enum State {
     Still,
 }
 
-struct Stamp {
+struct PollStamp {
     digest: u64,
     newest: Option<SystemTime>,
 }
 
 /// What a look found.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Polled {
+pub(crate) struct PollResult {
     /// What changed, and is as it was a moment ago.
-    pub(crate) changed: Vec<Key>,
+    pub(crate) changed: Vec<PollKey>,
     /// Something else changed: whoever looks again soon knows whether it is whole.
     pub(crate) moving: bool,
 }
 
 impl Poller {
     /// Looks at all entries of folders, and at some of others. What was never seen counts as changed. Blocks.
-    pub(crate) fn poll(&mut self, dirs: &[(usize, Dir)], others: &[Key], now: SystemTime) -> Polled {
+    pub(crate) fn poll(&mut self, dirs: &[(usize, ResolvedDir)], others: &[PollKey], now: SystemTime) -> PollResult {
         let in_dirs = dirs.iter().flat_map(|(number, dir)| dir.entries().into_iter().map(|path| (*number, path)));
-        let found: BTreeSet<Key> = in_dirs.chain(others.iter().cloned()).collect();
+        let found: BTreeSet<PollKey> = in_dirs.chain(others.iter().cloned()).collect();
         self.seen.retain(|key, _| dirs.iter().any(|(number, _)| *number == key.0) || others.contains(key));
-        let mut keys: Vec<Key> = self.seen.keys().filter(|key| !found.contains(*key)).cloned().collect();
+        let mut keys: Vec<PollKey> = self.seen.keys().filter(|key| !found.contains(*key)).cloned().collect();
         keys.extend(found.iter().cloned());
-        let mut polled = Polled::default();
+        let mut polled = PollResult::default();
         for key in keys {
-            let stamp = found.contains(&key).then(|| Stamp::of(&key.1)).flatten();
+            let stamp = found.contains(&key).then(|| PollStamp::of(&key.1)).flatten();
             let is_fresh = stamp.as_ref().is_some_and(|stamp| stamp.is_fresh(now));
             let digest = stamp.as_ref().map(|stamp| stamp.digest);
             let before = self.seen.get(&key).filter(|seen| seen.stamp.as_ref().map(|stamp| stamp.digest) == digest);
             let state = match before.map(|seen| seen.state) {
-                None => State::Moving,
-                Some(State::Moving) if is_fresh => State::Fresh,
-                Some(State::Fresh) if is_fresh => continue,
-                Some(State::Moving | State::Fresh) => State::Still,
-                Some(State::Still) => continue,
+                None => PollState::Moving,
+                Some(PollState::Moving) if is_fresh => PollState::Fresh,
+                Some(PollState::Fresh) if is_fresh => continue,
+                Some(PollState::Moving | PollState::Fresh) => PollState::Still,
+                Some(PollState::Still) => continue,
             };
-            self.seen.insert(key.clone(), Seen { stamp, state });
+            self.seen.insert(key.clone(), PolledEntry { stamp, state });
             match state {
-                State::Moving => polled.moving = true,
-                State::Fresh | State::Still => polled.changed.push(key),
+                PollState::Moving => polled.moving = true,
+                PollState::Fresh | PollState::Still => polled.changed.push(key),
             }
         }
-        self.seen.retain(|_, seen| seen.stamp.is_some() || seen.state == State::Moving);
+        self.seen.retain(|_, seen| seen.stamp.is_some() || seen.state == PollState::Moving);
         polled
     }
 }
 
-impl Stamp {
+impl PollStamp {
     /// Of sizes and times; file systems that are looked at need not have lasting numbers for files.
     fn of(path: &Path) -> Option<Self> {
         if !path.exists() {
@@ -114,15 +114,15 @@ impl Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{DirKind, PluginDir};
+    use crate::reload::options::{DirKind, PluginDir};
 
-    struct World {
+    struct PollWorld {
         root: tempfile::TempDir,
         poller: Poller,
         now: SystemTime,
     }
 
-    impl World {
+    impl PollWorld {
         fn new() -> Self {
             Self { root: tempfile::tempdir().unwrap(), poller: Poller::default(), now: SystemTime::now() }
         }
@@ -138,16 +138,16 @@ mod tests {
 
         #[track_caller]
         fn check(&mut self, changed: &[&str], moving: bool) {
-            let dir = Dir::new(PluginDir { path: self.path(""), kind: DirKind::User });
+            let dir = ResolvedDir::new(PluginDir { path: self.path(""), kind: DirKind::User });
             let polled = self.poller.poll(&[(0, dir)], &[], self.now);
             let changed = changed.iter().map(|name| (0, self.path(name))).collect();
-            assert_eq!(polled, Polled { changed, moving });
+            assert_eq!(polled, PollResult { changed, moving });
         }
     }
 
     #[test]
     fn what_changed_is_told_when_it_is_as_it_was_a_moment_ago() {
-        let mut world = World::new();
+        let mut world = PollWorld::new();
         world.write("a.lua", "1");
         world.now += FRESH * 2;
         world.check(&[], true);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_was_written_just_now_is_told_once_more() {
-        let mut world = World::new();
+        let mut world = PollWorld::new();
         world.write("f/plugin.lua", "1");
         world.check(&[], true);
         world.check(&["f"], false);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_file_as_old_as_the_one_before_is_a_change() {
-        let mut world = World::new();
+        let mut world = PollWorld::new();
         world.write("a.lua", "old");
         world.now += FRESH * 2;
         world.check(&[], true);

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use toold_host::file_systems;
 
-use crate::watch::Place;
+use crate::reload::watch::changes::WatchTarget;
 
 /// Why a place has to be looked at again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Silence {
+pub(crate) enum PollReason {
     /// The configuration wants it.
     Asked,
     /// The system gives no events at all.
@@ -24,15 +24,15 @@ pub(crate) enum Silence {
 }
 
 /// All such places.
-pub(crate) type Silent = BTreeMap<Place, Silence>;
+pub(crate) type PollReasons = BTreeMap<WatchTarget, PollReason>;
 
-impl Silence {
+impl PollReason {
     pub(crate) fn of_file_system(path: &Path) -> Option<Self> {
         file_systems::silent(path).map(Self::FileSystem)
     }
 }
 
-impl fmt::Display for Silence {
+impl fmt::Display for PollReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Asked => out.write_str("the configuration says so"),

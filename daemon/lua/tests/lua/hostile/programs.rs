@@ -2,7 +2,7 @@
 
 /// How a program must end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Ends {
+pub(crate) enum BodyEnding {
     /// Stopped at its limit.
     AtLimit,
     /// With an error of its own that has these words.
@@ -13,10 +13,10 @@ pub(crate) enum Ends {
     Well,
 }
 
-use Ends::{AtLimit, Somehow, Well, With};
+use BodyEnding::{AtLimit, Somehow, Well, With};
 
 /// What each tries, how, and how it must end.
-pub(crate) const BODIES: &[(&str, &str, Ends)] = &[
+pub(crate) const BODIES: &[(&str, &str, BodyEnding)] = &[
     ("endless loop", "while true do end", AtLimit),
     ("long for", "for i = 1, 1e18 do end", AtLimit),
     ("repeat", "repeat until false", AtLimit),

@@ -1,0 +1,59 @@
+//! What all plugins of a host share.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::registry::SourceScope;
+use toold_host::environment::Environment;
+use toold_host::http::Http;
+use toold_host::sandbox::Sandbox;
+use toold_proto::plugin::PluginError;
+
+use crate::plugin::PluginVersion;
+use crate::plugin::registration_cache::RegistrationCache;
+use crate::plugin::state_pool::LoadedState;
+use crate::plugin::store::KeyValueStore;
+use crate::vm::create::HostChunks;
+use crate::vm::lua_state::LuaUsage;
+use crate::vm::watchdog::Watchdog;
+
+/// ConfigTables of configurations: the user's are for plugins that all see, a project's for its own.
+pub(crate) type ConfigTables = HashMap<SourceScope, Map<String, Value>>;
+
+/// What all plugins of a host share.
+pub(crate) struct HostResources {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) watchdog: Watchdog,
+    pub(crate) host_chunks: HostChunks,
+    /// Bytes for each machine, unless a manifest says otherwise.
+    pub(crate) memory: usize,
+    pub(crate) load_limit: Duration,
+    /// ReloadMode many machines may run calls of one plugin at once.
+    pub(crate) lua_states: usize,
+    /// After so long without a call, a plugin that did nothing but register has no machine; `None`: it keeps one.
+    pub(crate) release_after: Option<Duration>,
+    /// The `[plugins.<name>]` tables of the configurations. Replaced as a whole.
+    pub(crate) tables: ArcSwap<ConfigTables>,
+    pub(crate) profile_dir: PathBuf,
+    pub(crate) store: Option<Arc<dyn KeyValueStore>>,
+    /// What programs get, and `os.getenv` tells.
+    pub(crate) environment: Environment,
+    pub(crate) http: Arc<Http>,
+    /// What confines the programs that scripts run.
+    pub(crate) sandbox: Arc<Sandbox>,
+    /// Where registrations are kept; `None` when they are not.
+    pub(crate) registration_cache: Option<RegistrationCache>,
+    /// What the machines use.
+    pub(crate) usage: Arc<LuaUsage>,
+    /// Runs a plugin's script in a new Lua state. Blocks for `load_limit` at most. A function, since loading knows the
+    /// API, which knows plugins.
+    pub(crate) load: fn(&Arc<PluginVersion>) -> Result<LoadedState, PluginError>,
+    /// Fires when the host stops.
+    pub(crate) stop: CancellationToken,
+}

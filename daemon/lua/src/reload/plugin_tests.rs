@@ -1,0 +1,162 @@
+//! Running the tests of a plugin, without a daemon.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use toold_engine::Engine;
+use toold_engine::call::Principal;
+use toold_engine::execute::execute;
+use toold_engine::tool::Origin;
+use toold_proto::plugin::PluginError;
+use toold_proto::session::Mode;
+
+use crate::plugin::PluginVersion;
+use crate::plugin::prepared::PreparedPlugin;
+use crate::reload::load::{LoadOptions, LoadedScript, load_with};
+use crate::reload::standalone::{LOAD_LIMIT, call_in, plain, plugin_at, session_in, shared};
+
+/// What the tests of a plugin said.
+#[derive(Clone, Debug, Default)]
+pub struct TestReport {
+    pub files: Vec<TestFile>,
+}
+
+#[derive(Clone, Debug)]
+pub struct TestFile {
+    pub path: PathBuf,
+    pub cases: Vec<TestCase>,
+    /// Why the file, or the plugin, did not run.
+    pub error: Option<PluginError>,
+}
+
+#[derive(Clone, Debug)]
+pub struct TestCase {
+    /// The words of its `describe`s and its `it`.
+    pub name: String,
+    /// `None` when it passed.
+    pub error: Option<PluginError>,
+}
+
+impl TestReport {
+    pub fn passed(&self) -> usize {
+        self.cases().filter(|case| case.error.is_none()).count()
+    }
+
+    /// Cases that failed, and files that did not run.
+    pub fn failed(&self) -> usize {
+        self.cases().filter(|case| case.error.is_some()).count()
+            + self.files.iter().filter(|file| file.error.is_some()).count()
+    }
+
+    fn cases(&self) -> impl Iterator<Item = &TestCase> {
+        self.files.iter().flat_map(|file| &file.cases)
+    }
+}
+
+const TEST_LIMIT: Duration = Duration::from_secs(120);
+
+/// The tool that runs a file of tests, while it does.
+const RUNNER: &str = "run_the_tests_of_this_plugin";
+
+/// Runs the tests of a plugin: of `x.lua` those in `x_test.lua` beside it, of a folder all its
+/// `*_test.lua`. Each file gets the plugin anew, an empty folder as its session's, and no programs but
+/// those that it fakes.
+///
+/// # Errors
+/// The system has no thread for the watchdog, or no place for the folder.
+pub async fn test(path: &Path) -> std::io::Result<TestReport> {
+    let mut report = TestReport::default();
+    for file in tests_of(path)? {
+        let outcome = test_file(path, &file).await?;
+        let (cases, error) = match outcome {
+            Ok(cases) => (cases, None),
+            Err(error) => (Vec::new(), Some(*error)),
+        };
+        report.files.push(TestFile { path: file, cases, error });
+    }
+    Ok(report)
+}
+
+fn tests_of(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let beside = path.with_file_name(format!("{stem}_test.lua"));
+        return Ok(if beside.is_file() { vec![beside] } else { Vec::new() });
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?.path();
+        if entry.to_string_lossy().ends_with("_test.lua") {
+            files.push(entry);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+async fn test_file(path: &Path, file: &Path) -> std::io::Result<Result<Vec<TestCase>, Box<PluginError>>> {
+    let folder = Scratch::new()?;
+    let engine = Arc::new(Engine::new("test"));
+    let plugin = match plugin_at(path, shared(engine.clone(), LOAD_LIMIT)?) {
+        Ok(plugin) => plugin,
+        Err(error) => return Ok(Err(error)),
+    };
+    let extra = LoadOptions { lenient: false, tests: Some((RUNNER, file.to_owned())) };
+    let loading = {
+        let plugin = plugin.clone();
+        tokio::task::spawn_blocking(move || load_with(&plugin, &extra).0)
+    };
+    let LoadedScript { loaded, registered, .. } = match loading.await.map_err(std::io::Error::other)? {
+        Ok(loaded) => loaded,
+        Err(failure) => return Ok(Err(Box::new(failure.error))),
+    };
+    let prepared = PreparedPlugin::new(plugin.clone(), Some(loaded), registered.as_data(), false);
+    engine.hooks.replace(&prepared.key, prepared.hooks);
+    if let Err(taken) = engine.registry.put(prepared.key, Origin::UserPlugin, prepared.tools) {
+        return Ok(Err(Box::new(plain(taken.to_string()))));
+    }
+    let session = session_in("test", &folder.0, Mode::Yolo);
+    let call = call_in(session, Principal::Person, RUNNER.to_owned(), TEST_LIMIT);
+    Ok(match execute(&engine, call).await {
+        Ok(result) if !result.is_error => Ok(cases(&plugin, result.structured.as_ref())),
+        Ok(result) => {
+            let traceback = result.metadata.get("traceback").and_then(Value::as_str);
+            Err(Box::new(plugin.sources.explain_text(&result.text(), traceback)))
+        }
+        Err(error) => Err(Box::new(plain(error.to_string()))),
+    })
+}
+
+fn cases(plugin: &PluginVersion, structured: Option<&Value>) -> Vec<TestCase> {
+    let list = structured.and_then(|value| value["cases"].as_array()).cloned().unwrap_or_default();
+    let case = |value: &Value| TestCase {
+        name: value["name"].as_str().unwrap_or_default().to_owned(),
+        error: (value["ok"] != true).then(|| {
+            plugin.sources.explain_text(value["message"].as_str().unwrap_or("?"), value["traceback"].as_str())
+        }),
+    };
+    list.iter().map(case).collect()
+}
+
+/// A folder of the test's own, gone with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("toold-plugin-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        path.canonicalize().map(Self)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's temporary folder's to clean.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,116 @@
+//! A plugin without a daemon around it: to check it, and to run its tests.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use toold_engine::Engine;
+use toold_engine::call::{Call, Caller, Principal};
+use toold_engine::registry::{SourceKey, SourceScope};
+use toold_engine::session::{NewSession, Session, SessionFilter};
+use toold_engine::tool::Origin;
+use toold_host::environment::Environment;
+use toold_host::http::Http;
+use toold_host::http::guard::Guard;
+use toold_proto::plugin::PluginError;
+use toold_proto::session::Mode;
+use toold_proto::tool::{SessionId, SourceKind};
+
+use crate::plugin::PluginVersion;
+use crate::plugin::host_resources::HostResources;
+use crate::plugin::manifest::{Manifest, explain};
+use crate::reload::load;
+use crate::vm::create::HostChunks;
+use crate::vm::watchdog::Watchdog;
+
+const MEMORY: usize = 64 << 20;
+
+pub(crate) const LOAD_LIMIT: Duration = Duration::from_secs(5);
+
+/// A session with nobody at it, for what runs apart from the daemon.
+pub(crate) fn session_in(id: &str, folder: &Path, mode: Mode) -> Session {
+    let session = Session::new(NewSession {
+        id: SessionId::parse(id).expect("letters are an id"),
+        cwd: folder.to_owned(),
+        roots: Vec::new(),
+        project: folder.to_owned(),
+        client: None,
+        model: None,
+        env: Default::default(),
+        filter: SessionFilter::default(),
+        workspace: None,
+    });
+    session.set_mode(mode);
+    session
+}
+
+/// A call without arguments that nobody hears of.
+pub(crate) fn call_in(session: Session, principal: Principal, name: String, limit: Duration) -> Call {
+    Call {
+        name,
+        arguments: Value::Object(Map::new()),
+        call_id: None,
+        session: Arc::new(session),
+        cwd: None,
+        timeout: Some(limit),
+        no_cache: true,
+        caller: Arc::new(Caller { connection: 0, principal, in_flight: Arc::new(AtomicUsize::new(0)) }),
+        progress: Vec::new(),
+        cancel: CancellationToken::new(),
+        chain: Arc::new([]),
+        depth: 0,
+        holds_lane: false,
+    }
+}
+
+/// What a plugin needs of a host, with little in it.
+///
+/// # Errors
+/// The system has no thread for the watchdog.
+pub(crate) fn shared(engine: Arc<Engine>, load_limit: Duration) -> std::io::Result<Arc<HostResources>> {
+    Ok(Arc::new(HostResources {
+        engine,
+        watchdog: Watchdog::start()?,
+        host_chunks: HostChunks::default(),
+        memory: MEMORY,
+        load_limit,
+        lua_states: 1,
+        release_after: None,
+        tables: Default::default(),
+        profile_dir: PathBuf::new(),
+        store: None,
+        environment: Environment::default(),
+        http: Arc::new(Http::new(Guard::default())),
+        sandbox: Arc::default(),
+        registration_cache: None,
+        usage: Arc::default(),
+        load: load::load_again,
+        stop: CancellationToken::new(),
+    }))
+}
+
+pub(crate) fn plugin_at(path: &Path, shared: Arc<HostResources>) -> Result<Arc<PluginVersion>, Box<PluginError>> {
+    let real = path.canonicalize().map_err(|error| Box::new(plain(format!("{}: {error}", path.display()))))?;
+    let manifest = if real.is_dir() { Manifest::of_folder(&real) } else { Manifest::of_file(&real) };
+    let manifest = manifest.map_err(|error| Box::new(explain(&error)))?;
+    let entry = manifest.entry.display();
+    let script =
+        std::fs::read(&manifest.entry).map_err(|error| Box::new(plain(format!("can't read {entry}: {error}"))))?;
+    Ok(Arc::new(PluginVersion {
+        key: SourceKey { kind: SourceKind::Plugin, name: manifest.name.clone(), scope: SourceScope::Global },
+        path: real,
+        origin: Origin::UserPlugin,
+        script: script.into(),
+        sources: Default::default(),
+        sealed: false,
+        shared,
+        manifest,
+    }))
+}
+
+pub(crate) fn plain(message: String) -> PluginError {
+    PluginError { message, file: None, line: None, source_line: None, traceback: None }
+}
