@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/crates.svg"
 # The tests depend on everything.
 LEFT_OUT = {"toold-tests"}
-WIDTH, BOX_WIDTH, BOX_HEIGHT, ROW_HEIGHT, MARGIN = 860, 150, 46, 92, 14
+WIDTH, BOX_WIDTH, BOX_HEIGHT, ROW_HEIGHT, MARGIN = 860, 140, 46, 96, 14
+# Where a line passes through a row; no crate has such a name.
+GAP, GAP_WIDTH = "| ", 16
 
 STYLE = """
   text { font: 13px ui-sans-serif, system-ui, sans-serif; fill: #1f2328; text-anchor: middle; }
@@ -71,69 +73,94 @@ def without_shortcuts(uses: dict[str, set[str]]) -> dict[str, set[str]]:
     }
 
 
-def rows(uses: dict[str, set[str]]) -> list[list[str]]:
-    """Rows from the bottom up: a crate stands one above the highest that it depends on."""
+def rows(uses: dict[str, set[str]]) -> tuple[list[list[str]], list[list[str]]]:
+    """Rows from the bottom up, and lines. A crate stands one row above the highest that it depends on. A line that is
+    longer than a row passes through a gap in each row between, which has a place there as a crate has."""
 
     def height(name: str) -> int:
         return 1 + max((height(used) for used in uses[name]), default=-1)
 
     rows: list[list[str]] = [[] for _ in range(1 + max(map(height, uses)))]
+    lines = []
     for name in sorted(uses):
         rows[height(name)].append(name)
-    return rows
+        for used in sorted(uses[name]):
+            between = range(height(name) - 1, height(used), -1)
+            line = [name, *(f"{GAP}{name} {used} {level}" for level in between), used]
+            for gap, level in zip(line[1:-1], between):
+                rows[level].append(gap)
+            lines.append(line)
+    return rows, lines
 
 
-def place(rows: list[list[str]], uses: dict[str, set[str]]) -> dict[str, tuple[float, float]]:
-    """The middle of each box. Crates of a row are ordered so that lines are short and seldom cross."""
-    users = {name: {user for user, used in uses.items() if name in used} for name in uses}
-    x = {name: (index + 0.5) / len(row) for row in rows for index, name in enumerate(row)}
-    for round in range(24):
-        neighbours = uses if round % 2 == 0 else users
-        for row in rows if round % 2 == 0 else reversed(rows):
-            wanted = {name: sum(x[n] for n in neighbours[name]) / len(neighbours[name]) if neighbours[name] else x[name]
-                      for name in row}
-            for index, name in enumerate(sorted(row, key=lambda name: (round_to(wanted[name]), name))):
-                x[name] = (index + 0.5) / len(row)
-    height = len(rows) * ROW_HEIGHT
-    return {
-        name: (round_to(x[name] * WIDTH, 1), height - MARGIN - BOX_HEIGHT / 2 - level * ROW_HEIGHT)
-        for level, row in enumerate(rows)
-        for name in row
-    }
+def place(rows: list[list[str]], lines: list[list[str]]) -> dict[str, float]:
+    """The middle of each crate and gap. They are ordered so that lines are short and seldom cross."""
+    above: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
+    for line in lines:
+        for user, used in zip(line, line[1:]):
+            below.setdefault(user, []).append(used)
+            above.setdefault(used, []).append(user)
 
+    x: dict[str, float] = {}
 
-def round_to(value: float, digits: int = 6) -> float:
-    """The same on every machine."""
-    return round(value, digits)
+    def spread(row: list[str]) -> None:
+        widths = [GAP_WIDTH if name.startswith(GAP) else BOX_WIDTH for name in row]
+        space = (WIDTH - sum(widths)) / len(row)
+        left = space / 2
+        for name, width in zip(row, widths):
+            x[name] = round(left + width / 2, 1)
+            left += width + space
+
+    for row in rows:
+        spread(row)
+    for turn in range(24):
+        neighbours = below if turn % 2 == 0 else above
+        for row in rows if turn % 2 == 0 else reversed(rows):
+            wanted = {}
+            for name in row:
+                near = [x[other] for other in neighbours.get(name, [])] or [x[name]]
+                wanted[name] = round(sum(near) / len(near), 3)
+            row.sort(key=lambda name: (wanted[name], name))
+            spread(row)
+    return x
 
 
 def draw() -> str:
     folders, uses = crates()
-    lines = without_shortcuts(uses)
-    levels = rows(uses)
-    at = place(levels, lines)
-    height = len(levels) * ROW_HEIGHT - (ROW_HEIGHT - BOX_HEIGHT) + 2 * MARGIN
-    shift = height - len(levels) * ROW_HEIGHT
+    levels, lines = rows(without_shortcuts(uses))
+    x = place(levels, lines)
+    height = (len(levels) - 1) * ROW_HEIGHT + BOX_HEIGHT + 2 * MARGIN
+    y = {
+        name: height - MARGIN - BOX_HEIGHT / 2 - level * ROW_HEIGHT for level, row in enumerate(levels) for name in row
+    }
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img">',
         "<title>The crates of toold: each stands above those that it depends on</title>",
         f"<style>{STYLE}</style>",
     ]
-    for user in sorted(lines):
-        for used in sorted(lines[user]):
-            (x1, y1), (x2, y2) = at[user], at[used]
-            y1, y2 = y1 + shift + BOX_HEIGHT / 2, y2 + shift - BOX_HEIGHT / 2 - 6
-            bend = (y2 - y1) / 2
-            out.append(f'<path d="M{x1:g} {y1:g}C{x1:g} {y1 + bend:g} {x2:g} {y2 - bend:g} {x2:g} {y2:g}"/>')
-            out.append(f'<path class="head" d="M{x2 - 4:g} {y2 - 1:g}h8l-4 7z"/>')
-    for name in sorted(at):
-        (x, y), folder = at[name], folders[name]
+    for line in lines:
+        at = y[line[0]] + BOX_HEIGHT / 2
+        path = f"M{x[line[0]]:g} {at:g}"
+        for before, name in zip(line, line[1:]):
+            is_gap = name.startswith(GAP)
+            top = y[name] - BOX_HEIGHT / 2 - (0 if is_gap else 6)
+            bend = (top - at) / 2
+            path += f"C{x[before]:g} {at + bend:g} {x[name]:g} {top - bend:g} {x[name]:g} {top:g}"
+            at = top
+            if is_gap:
+                at += BOX_HEIGHT
+                path += f"V{at:g}"
+        out.append(f'<path d="{path}"/>')
+        out.append(f'<path class="head" d="M{x[line[-1]] - 4:g} {at - 1:g}h8l-4 7z"/>')
+    for name in sorted(folders):
+        folder = folders[name]
         kind = "client" if folder.startswith("clients") else "shared" if folder.startswith("proto") else "daemon"
-        left, top = x - BOX_WIDTH / 2, y + shift - BOX_HEIGHT / 2
+        left, top = x[name] - BOX_WIDTH / 2, y[name] - BOX_HEIGHT / 2
         out.append(
             f'<g class="{kind}"><rect x="{left:g}" y="{top:g}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}"/>'
-            f'<text x="{x:g}" y="{top + 20:g}">{escape(name)}</text>'
-            f'<text class="folder" x="{x:g}" y="{top + 36:g}">{escape(folder)}</text></g>'
+            f'<text x="{x[name]:g}" y="{top + 20:g}">{escape(name)}</text>'
+            f'<text class="folder" x="{x[name]:g}" y="{top + 36:g}">{escape(folder)}</text></g>'
         )
     return "\n".join([*out, "</svg>"]) + "\n"
 

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""Records the moving picture of the README: a real session of the real programs in tmux, as an SVG that plays itself.
+
+    docs/record.py --bin FOLDER [--out docs/demo.svg]
+
+FOLDER has toold and toolctl. Needs tmux and git. The session works in a home folder of its own, and stops the daemon that
+it started.
+
+The screen is read ten times a second. Each screen that differs from the one before is a frame; each line that differs from
+all others is stored once. A style sheet shows one frame after the other, and no script runs, so the picture plays where
+images may not run scripts. Readers who asked their system for less motion see the last frame.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from html import escape
+from pathlib import Path
+
+COLUMNS, ROWS = 84, 17
+# In seconds: how often the screen is read, how long nothing may change in the picture, how long its end stays, and the
+# longest wait for a text.
+STEP, LONGEST, END, PATIENCE = 0.1, 1.6, 4.0, 60.0
+# In pixels.
+CELL, LINE, MARGIN, BAR = 8.4, 18, 14, 26
+
+PLUGIN = """hygge.register_tool{
+  name = "count", description = "Counts to a number", permission = false,
+  input_schema = {type = "object", properties = {to = {type = "integer"}}},
+  execute = function(ctx, input)
+    for i = 1, input.to do
+      ctx.progress{message = "counting", progress = i, total = input.to}
+      hygge.sleep("400ms")
+    end
+    return "counted to " .. input.to
+  end,
+}
+"""
+
+# The colours of the terminal, in the order of their numbers: on a light and on a dark page.
+NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"]
+LIGHT = ["#24292f", "#cf222e", "#116329", "#7d4e00", "#0969da", "#8250df", "#1b7c83", "#57606a"]
+DARK = ["#6e7681", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#c9d1d9"]
+
+
+class Session:
+    """A shell in tmux, with folders and a daemon of its own."""
+
+    def __init__(self, bin: Path) -> None:
+        # Short: a socket's path must be.
+        self.root = Path(tempfile.mkdtemp(prefix="toold-record-")).resolve()
+        self.home, self.work = self.root / "you", self.root / "you/shop"
+        self.work.mkdir(parents=True)
+        (self.root / "run").mkdir(mode=0o700)
+        self.socket = self.root / "run/toold.sock"
+        self.environment = {
+            "HOME": str(self.home),
+            "PATH": f"{bin}:{os.environ['PATH']}",
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "SHELL": "/bin/sh",
+            "PS1": "$ ",
+            "ENV": "",
+            "TOOLD_SOCKET": str(self.socket),
+        }
+        self.frames: list[tuple[float, str]] = []
+        self.recorded = threading.Event()
+
+    def run(self, *command: str | Path, check: bool = True) -> str:
+        done = subprocess.run(command, env=self.environment, cwd=self.work, capture_output=True, text=True)
+        if check and done.returncode != 0:
+            raise SystemExit(f"{command}: {done.stderr}")
+        return done.stdout
+
+    def tmux(self, *arguments: str) -> str:
+        return self.run("tmux", "-S", self.root / "tmux", "-f", "/dev/null", *arguments)
+
+    def start(self) -> None:
+        self.tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), "exec bash --norc --noprofile")
+        self.tmux("set-option", "-g", "status", "off")
+        self.wait_for(r"^\$")
+        threading.Thread(target=self.record, daemon=True).start()
+
+    def screen(self) -> str:
+        return self.tmux("capture-pane", "-p")
+
+    def wait_for(self, pattern: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not re.search(pattern, self.screen(), re.MULTILINE):
+            if time.monotonic() > end:
+                raise SystemExit(f"the terminal never showed {pattern!r}, but:\n{self.screen()}")
+            time.sleep(0.03)
+
+    def wait_until_pushed(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while "main" not in self.run("git", "ls-remote", "origin", check=False):
+            if time.monotonic() > end:
+                raise SystemExit("the agent's push never came")
+            time.sleep(0.1)
+
+    def type(self, text: str) -> None:
+        """As fast as a person who knows what to type."""
+        for letter in text:
+            self.tmux("send-keys", "-l", letter)
+            time.sleep(0.035)
+        time.sleep(0.3)
+        self.tmux("send-keys", "Enter")
+
+    def clear(self) -> None:
+        self.tmux("send-keys", "C-l")
+        time.sleep(0.2)
+
+    def record(self) -> None:
+        while not self.recorded.is_set():
+            try:
+                seen = self.tmux("capture-pane", "-p", "-e", ";", "display-message", "-p", "#{cursor_x} #{cursor_y} #{cursor_flag}")
+            except SystemExit:
+                return  # The session is over.
+            if not self.frames or self.frames[-1][1] != seen:
+                self.frames.append((time.monotonic(), seen))
+            time.sleep(STEP)
+
+    def end(self) -> None:
+        self.recorded.set()
+        time.sleep(2 * STEP)
+        self.run("tmux", "-S", self.root / "tmux", "kill-server", check=False)
+        self.run("toolctl", "--no-start", "stop", check=False)
+        shutil.rmtree(self.root)
+
+
+class Agent:
+    """A client that acts for a model."""
+
+    def __init__(self, session: Session) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(session.socket))
+        self.last = 0
+        self.send("session.open", {"cwd": str(session.work), "role": "agent", "client": {"name": "claude", "version": "1"}})
+
+    def send(self, method: str, params: dict) -> None:
+        self.last += 1
+        message = {"jsonrpc": "2.0", "id": self.last, "method": method, "params": params}
+        self.socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def call(self, name: str, arguments: dict) -> None:
+        self.send("tools.execute", {"name": name, "arguments": arguments})
+
+
+def play(session: Session) -> None:
+    """What the picture shows."""
+    (session.work / "count.lua").write_text(PLUGIN)
+    for command in (
+        "git init -q -b main . && git init -q --bare ../origin.git && git remote add origin ../origin.git",
+        "git -c user.name=you -c user.email=you@example.com commit -q --allow-empty -m 'Sell tea'",
+    ):
+        session.run("sh", "-c", command)
+    session.run("toolctl", "status")
+    session.start()
+    session.type("cat count.lua")
+    session.wait_for(r"^}\n\$")
+    time.sleep(1.5)
+    session.type("cp count.lua ~/.config/toold/plugins/    # saved: every client has the tool")
+    session.wait_for(r"has the tool\s*\n\$")
+    time.sleep(0.8)
+    session.type("toolctl call count to=4")
+    session.wait_for("counted to 4")
+    time.sleep(1.5)
+    session.clear()
+    session.type("toolctl approve    # an agent wants to push")
+    session.wait_for(r"approve.*\n\S")
+    time.sleep(0.8)
+    agent = Agent(session)
+    agent.call("bash", {"command": "git push -q origin main"})
+    session.wait_for("git push -q")
+    time.sleep(1.6)
+    session.tmux("send-keys", "y")
+    session.wait_until_pushed()
+    time.sleep(1.0)
+    session.tmux("send-keys", "Escape")
+    session.wait_for(r"^\$\s*\Z")
+    session.type("git log --oneline origin/main")
+    session.wait_for(r"Sell tea$")
+    time.sleep(0.5)
+
+
+# A piece of a line: where it starts, its text, its classes.
+Piece = tuple[int, str, str]
+
+
+def pieces(line: str, state: dict[str, str]) -> list[Piece]:
+    """A line's text by colours. The state goes on in the next line, as on a terminal."""
+    found: list[Piece] = []
+    column = 0
+    for text, codes in re.findall(r"([^\x1b]*)(?:\x1b\[([0-9;]*)m)?", line):
+        classes = " ".join(filter(None, (state["colour"], state["weight"])))
+        # Blanks are not drawn, and what follows them has a place of its own.
+        for word in re.finditer(r"\S+(?: \S+)*", text):
+            found.append((column + word.start(), word[0], classes))
+        column += len(text)
+        for code in codes.split(";") if codes is not None else []:
+            if code in ("", "0"):
+                state.update(colour="", weight="")
+            elif code in ("1", "2"):
+                state["weight"] = "b" if code == "1" else "d"
+            elif code == "22":
+                state["weight"] = ""
+            elif code == "39":
+                state["colour"] = ""
+            elif re.fullmatch("[39][0-7]", code):
+                state["colour"] = f"c{code[1]}"
+    return found
+
+
+def draw(frames: list[tuple[float, str]], home: str) -> str:
+    """The frames as one picture that plays itself."""
+    width, height = round(COLUMNS * CELL + 2 * MARGIN), ROWS * LINE + 2 * MARGIN + BAR
+    lines: dict[tuple[Piece, ...], int] = {}
+    film: list[str] = []
+    starts: list[float] = []
+    at = 0.0
+    for index, (begin, seen) in enumerate(frames):
+        following = frames[index + 1][0] if index + 1 < len(frames) else begin + END
+        *screen, cursor = seen.replace(home, "/home/you").rstrip("\n").split("\n")
+        state = {"colour": "", "weight": ""}
+        used = []
+        for row, line in enumerate(screen):
+            if drawn := tuple(pieces(line, state)):
+                number = lines.setdefault(drawn, len(lines))
+                used.append(f'<use href="#l{number}" y="{row * LINE}"/>')
+        x, y, visible = map(int, cursor.split())
+        if visible:
+            used.append(f'<rect class="cursor" x="{x * CELL:.1f}" y="{y * LINE + 2}" width="{CELL}" height="{LINE - 3}"/>')
+        film.append(f'<g transform="translate(0 {index * height})">{"".join(used)}</g>')
+        starts.append(at)
+        at += min(following - begin, LONGEST) if index + 1 < len(frames) else END
+    keys = "".join(
+        f"{100 * start / at:.3f}%{{transform:translateY({-index * height}px)}}" for index, start in enumerate(starts)
+    )
+    last = -(len(frames) - 1) * height
+    texts = []
+    for drawn, number in lines.items():
+        spans = "".join(
+            f'<tspan x="{column * CELL:.1f}" textLength="{len(text) * CELL:.1f}"'
+            + (f' class="{classes}"' if classes else "")
+            + f">{escape(text)}</tspan>"
+            for column, text, classes in drawn
+        )
+        texts.append(f'<text id="l{number}" y="{LINE - 5}">{spans}</text>')
+
+    def colours(values: list[str]) -> str:
+        return "".join(f".c{number}{{fill:{value}}}" for number, value in enumerate(values))
+
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
+<title>A terminal: a plugin is saved, its tool is called with progress, and an agent's git push is approved</title>
+<style>
+text{{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#24292f;white-space:pre}}
+.page{{fill:#f6f8fa;stroke:#d1d9e0}}.cursor{{fill:#24292f;opacity:.45}}.b{{font-weight:700}}.d{{opacity:.6}}
+{colours(LIGHT)}
+@media (prefers-color-scheme:dark){{text{{fill:#e6edf3}}.page{{fill:#0d1117;stroke:#3d444d}}.cursor{{fill:#e6edf3}}
+{colours(DARK)}}}
+.film{{animation:play {at:.1f}s step-end infinite}}
+@keyframes play{{{keys}}}
+@media (prefers-reduced-motion:reduce){{.film{{animation:none;transform:translateY({last}px)}}}}
+</style>
+<defs>
+{chr(10).join(texts)}
+<clipPath id="screen"><rect width="{width - 2 * MARGIN}" height="{ROWS * LINE}"/></clipPath>
+</defs>
+<rect class="page" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8"/>
+<g><circle cx="20" cy="18" r="5.5" fill="#ff5f57"/><circle cx="38" cy="18" r="5.5" fill="#febc2e"/><circle cx="56" cy="18" r="5.5" fill="#28c840"/></g>
+<g transform="translate({MARGIN} {MARGIN + BAR})" clip-path="url(#screen)"><g class="film">
+{chr(10).join(film)}
+</g></g>
+</svg>
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=Path, required=True, help="the folder of toold and toolctl")
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "demo.svg")
+    options = parser.parse_args()
+    session = Session(options.bin.resolve())
+    try:
+        (session.home / ".config/toold/plugins").mkdir(parents=True)
+        play(session)
+    finally:
+        session.end()
+    options.out.write_text(draw(session.frames, str(session.home)))
+
+
+if __name__ == "__main__":
+    main()
