@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -68,10 +69,9 @@ class Session:
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
             "SHELL": "/bin/sh",
-            "PS1": "$ ",
-            "ENV": "",
             "TOOLD_SOCKET": str(self.socket),
         }
+        self.daemon: int | None = None
         self.frames: list[tuple[float, str]] = []
         self.recorded = threading.Event()
 
@@ -85,7 +85,7 @@ class Session:
         return self.run("tmux", "-S", self.root / "tmux", "-f", "/dev/null", *arguments)
 
     def start(self) -> None:
-        self.tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), "exec bash --norc --noprofile")
+        self.tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), "exec env PS1='$ ' bash --norc --noprofile")
         self.tmux("set-option", "-g", "status", "off")
         self.wait_for(r"^\$")
         threading.Thread(target=self.record, daemon=True).start()
@@ -133,7 +133,11 @@ class Session:
         self.recorded.set()
         time.sleep(2 * STEP)
         self.run("tmux", "-S", self.root / "tmux", "kill-server", check=False)
-        self.run("toolctl", "--no-start", "stop", check=False)
+        if self.daemon:
+            # A program that acts for a model, as this one does, may not stop a daemon by a request.
+            os.kill(self.daemon, signal.SIGTERM)
+            while Path(f"/proc/{self.daemon}").exists():
+                time.sleep(0.05)
         shutil.rmtree(self.root)
 
 
@@ -163,7 +167,7 @@ def play(session: Session) -> None:
         "git -c user.name=you -c user.email=you@example.com commit -q --allow-empty -m 'Sell tea'",
     ):
         session.run("sh", "-c", command)
-    session.run("toolctl", "status")
+    session.daemon = json.loads(session.run("toolctl", "status", "--json"))["pid"]
     session.start()
     session.type("cat count.lua")
     session.wait_for(r"^}\n\$")

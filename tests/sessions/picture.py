@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes the picture of `toolctl` that the README shows: a real screen, in tmux, beside an agent that works.
+"""Takes the picture of `toolctl` in the README: a real screen in tmux, while an agent works.
 
     picture.py --bin FOLDER --out FILE.svg
 
@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -60,11 +61,11 @@ def until(what, ask):
         if found := ask():
             return found
         time.sleep(0.05)
-    raise SystemExit(f"did not come: {what}")
+    raise SystemExit(f"waited {PATIENCE:.0f} s in vain for {what}")
 
 
 class Agent:
-    """One frontend that acts for a model."""
+    """A client that acts for a model."""
 
     def __init__(self, path: Path, cwd: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -92,7 +93,7 @@ def take(bin: Path, out: Path) -> None:
     (work / "a.txt").write_text("here\n")
     environment = {"HOME": str(home), "PATH": f"{bin}:{os.environ['PATH']}", "TERM": "xterm-256color", "LANG": "C.UTF-8",
                    "COLORTERM": "truecolor", "SHELL": "/bin/sh"}
-    # One place for the socket, whatever this machine says.
+    # Whatever XDG_RUNTIME_DIR says.
     environment["TOOLD_SOCKET"] = str(root / "toold.sock")
 
     def run(*command, check=True):
@@ -102,9 +103,10 @@ def take(bin: Path, out: Path) -> None:
     def tmux(*arguments):
         return run("tmux", "-S", root / "tmux", "-f", "/dev/null", *arguments)
 
+    daemon = None
     try:
-        run("toolctl", "status")
-        # There is nobody to ask before there is a screen.
+        daemon = json.loads(run("toolctl", "status", "--json"))["pid"]
+        # Before there is a screen, nobody can be asked.
         tmux("new-session", "-d", "-x", str(WIDTH), "-y", str(HEIGHT), "toolctl")
         until("the tools", lambda: "web_search" in tmux("capture-pane", "-p"))
         tmux("send-keys", "BTab")
@@ -117,9 +119,12 @@ def take(bin: Path, out: Path) -> None:
         screen = tmux("capture-pane", "-p", "-e").rstrip("\n")
     finally:
         run("tmux", "-S", root / "tmux", "kill-server", check=False)
-        run("toolctl", "stop", check=False)
+        if daemon:
+            # A program that acts for a model, as this one does, may not stop a daemon by a request.
+            os.kill(daemon, signal.SIGTERM)
+            until("the end of the daemon", lambda: not Path(f"/proc/{daemon}").exists())
         shutil.rmtree(root)
-    # Where it was taken is of no interest; what stands right of it stays where it is.
+    # Hide where the picture was taken, and keep the text to the right of the path in its column.
     gone = " " * (len(str(root)) - len("/home"))
     screen = re.sub(rf"{root}(\S*)", rf"/home\1{gone}", screen)
     with open(os.devnull, "w") as nowhere:

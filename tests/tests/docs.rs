@@ -1,11 +1,12 @@
-//! What the documents tell people to type, typed: the README's commands print what it says they print, every command of
-//! every document is understood, and every configuration is right.
+//! Documents are right: a terminal shows what the README says, every command of every document is understood, and every
+//! configuration is valid.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use toold_tests::{Setup, toolctl, toold, until};
 
@@ -54,7 +55,7 @@ fn blocks(document: &Path) -> Vec<Block> {
     found
 }
 
-/// A command of a console block and what comes after it: its input, or what it prints.
+/// The commands of a console block, each with the text after it: its input or its output.
 fn commands(block: &Block) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for line in block.text.lines() {
@@ -70,31 +71,121 @@ fn commands(block: &Block) -> Vec<(String, String)> {
     found
 }
 
-/// A shell with this person's own folders and nothing else, and both programs in its path.
-fn shell(setup: &Setup, line: &str) -> Command {
+/// What an interactive shell shows when it waits for a command.
+const PROMPT: &str = "$ ";
+
+/// A command in the folders of this setup and nothing else, with both programs in its path.
+fn command(setup: &Setup, program: &str) -> Command {
     let bin = |program: &Path| program.parent().unwrap().to_str().unwrap().to_owned();
     let path = [bin(toold()), bin(toolctl()), std::env::var("PATH").unwrap_or_default()].join(":");
-    let mut command = Command::new("bash");
+    let mut command = Command::new(program);
     command
-        .args(["--norc", "--noprofile", "-c", line])
         .env_clear()
         .env("PATH", path)
         .env("HOME", setup.path("home"))
         .env("LC_ALL", "C.UTF-8")
         .env("NO_COLOR", "1")
-        .current_dir(setup.path("work"));
+        .env("TERM", "xterm-256color")
+        .stdin(Stdio::null())
+        .current_dir(setup.path("home/work"));
     command
 }
 
-/// Without what is of one run: the time, the process, the home folder, the ids.
+fn shell(setup: &Setup, line: &str) -> Command {
+    let mut command = command(setup, "bash");
+    command.args(["--norc", "--noprofile", "-c", line]);
+    command
+}
+
+/// The daemon of the first command. It does not outlive a test that fails.
+struct ServedDaemon(Child);
+
+impl Drop for ServedDaemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An interactive shell in tmux.
+struct Screen<'a> {
+    setup: &'a Setup,
+    /// One for each screen: a server that is ending takes no new session.
+    socket: PathBuf,
+}
+
+impl<'a> Screen<'a> {
+    fn open(setup: &'a Setup, name: &str) -> Self {
+        let screen = Self { setup, socket: setup.path(name) };
+        let shell = format!("exec env PS1='{PROMPT}' bash --norc --noprofile");
+        screen.tmux(&["new-session", "-d", "-x", "200", "-y", "100", &shell]);
+        until("the shell waits for a command", || (screen.text() == PROMPT.trim_end()).then_some(()));
+        screen
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let mut tmux = command(self.setup, "tmux");
+        tmux.arg("-S").arg(&self.socket).args(["-f", "/dev/null"]).args(arguments);
+        let output = tmux.output().expect("tmux is installed");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Everything on the screen, without the blanks at the ends of lines.
+    fn text(&self) -> String {
+        let text = self.tmux(&["capture-pane", "-p"]);
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    }
+
+    fn press(&self, key: &str) {
+        self.tmux(&["send-keys", key]);
+    }
+
+    fn type_text(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+    }
+
+    /// Types a command and waits for its end. A permission prompt is answered as the README says.
+    fn run(&self, line: &str, input: Option<&str>) {
+        let prompts = || self.text().lines().filter(|line| line.starts_with(PROMPT.trim_end())).count();
+        let before = prompts();
+        let mut pressed: Option<Instant> = None;
+        self.type_text(line);
+        self.press("Enter");
+        if let Some(input) = input {
+            self.type_text(input);
+            self.press("C-d");
+        }
+        until(&format!("{line} ends"), || {
+            let text = self.text();
+            // A key that comes before the prompt reads keys is lost, so it is pressed again.
+            let waits_for_key = text.lines().any(|line| line.starts_with("? ")) && !text.contains("allowed");
+            if waits_for_key && pressed.is_none_or(|at| at.elapsed() > Duration::from_secs(2)) {
+                pressed = Some(Instant::now());
+                self.press("a");
+            }
+            (text.ends_with(&format!("\n{}", PROMPT.trim_end())) && prompts() > before).then_some(())
+        });
+    }
+}
+
+impl Drop for Screen<'_> {
+    fn drop(&mut self) {
+        let mut tmux = command(self.setup, "tmux");
+        let _ = tmux.arg("-S").arg(&self.socket).arg("kill-server").output();
+    }
+}
+
+/// Without the time, the process, the home folder and the ids, which differ from run to run.
 fn without_the_run(setup: &Setup, text: &str) -> String {
     let mut text = text.replace(setup.path("home").to_str().unwrap(), "/home/you");
     for (pattern, instead) in [
         (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d+Z", "TIME"),
         (r"pid=\d+", "pid=PID"),
-        (r"grant_[0-9a-f]+_\d+", "GRANT"),
+        (GRANT, "GRANT"),
         (r"\b[0-9a-f]{7}\b", "COMMIT"),
-        // A terminal's columns end in blanks.
+        (r"(?m)^\d+(\.\d+)? m?s$", "DURATION"),
+        // A table's columns end in blanks.
         (r"(?m)[ \t]+$", ""),
     ] {
         text = regex::Regex::new(pattern).unwrap().replace_all(&text, instead).into_owned();
@@ -102,9 +193,12 @@ fn without_the_run(setup: &Setup, text: &str) -> String {
     text
 }
 
+const GRANT: &str = r"grant_[0-9a-f]+_\d+";
+
 #[test]
 fn commands_of_the_readme_print_what_it_says() {
     let setup = Setup::new();
+    fs::create_dir(setup.path("home/work")).unwrap();
     let prepare =
         "git init -q . && git -c user.name=you -c user.email=you@example.com commit -q --allow-empty -m First";
     assert!(shell(&setup, prepare).status().unwrap().success());
@@ -114,41 +208,46 @@ fn commands_of_the_readme_print_what_it_says() {
     let (build, first_line) = commands(consoles[0]).remove(0);
     let serve =
         build.strip_prefix("cargo build --release && target/release/").expect("the first command builds and runs");
-    let mut daemon = shell(&setup, &format!("exec {serve}")).stderr(Stdio::piped()).spawn().unwrap();
-    let mut log = BufReader::new(daemon.stderr.take().unwrap());
+    let mut daemon = ServedDaemon(shell(&setup, &format!("exec {serve}")).stderr(Stdio::piped()).spawn().unwrap());
+    let mut log = BufReader::new(daemon.0.stderr.take().unwrap());
     let mut line = String::new();
     log.read_line(&mut line).unwrap();
     assert_eq!(without_the_run(&setup, &line), without_the_run(&setup, &first_line));
 
-    for block in &consoles[1..] {
-        for (command, after) in commands(block) {
-            if command == ".ci/test" {
-                assert!(repository().join(command).is_file());
-                continue;
-            }
-            // What follows `cat >` is typed into it.
-            let typed = command.starts_with("cat > ");
-            let mut child =
-                shell(&setup, &format!("{command} 2>&1")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-            let mut input = child.stdin.take().unwrap();
-            if typed {
-                input.write_all(after.as_bytes()).unwrap();
-            }
-            drop(input);
-            let printed = child.wait_with_output().unwrap().stdout;
-            let printed = without_the_run(&setup, &String::from_utf8(printed).unwrap());
-            let expected = if typed { String::new() } else { without_the_run(&setup, &after) };
-            assert_eq!(printed, expected, "{}: $ {command}", block.place);
-            if typed {
-                // A person is slower than the daemon's watch.
-                let loaded = || shell(&setup, "toolctl schema count").output().unwrap().status.success();
-                until("the plugin is loaded", || loaded().then_some(()));
+    let grant = regex::Regex::new(GRANT).unwrap();
+    let mut last_grant = None;
+    for (index, block) in consoles.iter().enumerate().skip(1) {
+        if block.text.trim() == "$ .ci/test" {
+            assert!(repository().join(".ci/test").is_file());
+            continue;
+        }
+        let screen = Screen::open(&setup, &format!("tmux-{index}"));
+        for (line, after) in commands(block) {
+            // The grant that this run made has another id.
+            let line = match &last_grant {
+                Some(id) => grant.replace(&line, String::as_str(id)).into_owned(),
+                None => line,
+            };
+            // The text after `cat >` is typed into it.
+            let is_typed = line.starts_with("cat > ");
+            screen.run(&line, is_typed.then_some(after.as_str()));
+            last_grant = grant.find(&screen.text()).map(|found| found.as_str().to_owned()).or(last_grant);
+            // A reader is slower than the daemon's watch.
+            let is_loaded = || shell(&setup, "toolctl schema count").output().unwrap().status.success();
+            if is_typed {
+                until("the plugin is loaded", || is_loaded().then_some(()));
+            } else if line.starts_with("rm ") {
+                until("the plugin is unloaded", || (!is_loaded()).then_some(()));
             }
         }
+        let shown = screen.text();
+        let shown = shown.strip_suffix(PROMPT.trim_end()).unwrap();
+        let (shown, expected) = (without_the_run(&setup, shown), without_the_run(&setup, &block.text));
+        assert_eq!(shown, expected, "{}", block.place);
     }
 
     assert!(shell(&setup, "toolctl stop").status().unwrap().success());
-    assert!(daemon.wait().unwrap().success());
+    assert!(daemon.0.wait().unwrap().success());
 }
 
 /// The words of a line that are one command's: up to what only a shell understands.
@@ -194,10 +293,10 @@ fn commands_of_all_documents_are_understood() {
             let program = if words[0] == "toold" { toold() } else { toolctl() };
             // What reads its arguments only to print how to use them, says of any that it does not know. A value may be
             // missing, or a name in capitals that stands for one.
-            let told = Command::new(program).args(&words[1..]).arg("--help").output().unwrap();
-            let told = String::from_utf8_lossy(&told.stderr).into_owned();
-            if told.contains("unrecognized subcommand") || told.contains("unexpected argument") {
-                wrong.push(format!("{}: {line}\n{told}", document.display()));
+            let printed = Command::new(program).args(&words[1..]).arg("--help").output().unwrap();
+            let printed = String::from_utf8_lossy(&printed.stderr).into_owned();
+            if printed.contains("unrecognized subcommand") || printed.contains("unexpected argument") {
+                wrong.push(format!("{}: {line}\n{printed}", document.display()));
             }
         }
     }
@@ -229,8 +328,8 @@ fn configurations_of_all_documents_are_right() {
                 .unwrap();
             seen += 1;
             if !checked.status.success() {
-                let told = [checked.stdout, checked.stderr].concat();
-                wrong.push(format!("{}: {}", block.place, String::from_utf8_lossy(&told)));
+                let printed = [checked.stdout, checked.stderr].concat();
+                wrong.push(format!("{}: {}", block.place, String::from_utf8_lossy(&printed)));
             }
         }
     }
