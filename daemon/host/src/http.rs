@@ -27,7 +27,7 @@ use crate::http::cache::{CacheLookup, CachedResponse, HttpCache, ResponseHead};
 use crate::http::client::Clients;
 use crate::http::guard::Guard;
 use crate::http::request::HttpRequest;
-use crate::http::resolve::{Lookup, ResolveError, SystemLookup};
+use crate::http::resolve::{AddressLookup, ResolveError, SystemLookup};
 use crate::http::target::HostPort;
 
 /// For connections that are not made on behalf of a tool: trusts whom the system trusts. Blocks for a moment.
@@ -164,7 +164,7 @@ impl Http {
     }
 
     /// With another way from names to addresses.
-    pub fn with_lookup(guard: Guard, lookup: Arc<dyn Lookup>) -> Self {
+    pub fn with_lookup(guard: Guard, lookup: Arc<dyn AddressLookup>) -> Self {
         let user_agent = concat!("toold/", env!("CARGO_PKG_VERSION")).to_owned();
         Self { clients: Arc::new(Clients::new(lookup, guard, user_agent)), cache: HttpCache::default() }
     }

@@ -10,7 +10,7 @@ use rustls::crypto::CryptoProvider;
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::guard::Guard;
-use super::resolve::{GuardedResolver, Lookup};
+use super::resolve::{AddressLookup, GuardedResolver};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Of one answer's headers, in all, and how many.
@@ -21,7 +21,7 @@ const MAX_CLIENTS: usize = 16;
 
 /// One client for each port: a resolver is told a name only, and what may be reached depends on the port.
 pub(super) struct Clients {
-    lookup: Arc<dyn Lookup>,
+    lookup: Arc<dyn AddressLookup>,
     user_agent: String,
     made: Mutex<Made>,
 }
@@ -34,7 +34,7 @@ struct Made {
 }
 
 impl Clients {
-    pub(super) fn new(lookup: Arc<dyn Lookup>, guard: Guard, user_agent: String) -> Self {
+    pub(super) fn new(lookup: Arc<dyn AddressLookup>, guard: Guard, user_agent: String) -> Self {
         let made = Made { guard: Arc::new(guard), tls: None, by_port: HashMap::new() };
         Self { lookup, user_agent, made: Mutex::new(made) }
     }

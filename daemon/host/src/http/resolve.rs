@@ -12,14 +12,14 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use super::guard::Guard;
 
 /// Asks for the addresses of a name.
-pub trait Lookup: Send + Sync + 'static {
+pub trait AddressLookup: Send + Sync + 'static {
     fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
 /// Asks as every program of the system does.
 pub struct SystemLookup;
 
-impl Lookup for SystemLookup {
+impl AddressLookup for SystemLookup {
     fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((host, 0)).await?;
@@ -39,7 +39,7 @@ pub(super) enum ResolveError {
 
 /// For the connections of one port.
 pub(super) struct GuardedResolver {
-    pub(super) lookup: Arc<dyn Lookup>,
+    pub(super) lookup: Arc<dyn AddressLookup>,
     pub(super) guard: Arc<Guard>,
     pub(super) port: u16,
 }

@@ -14,7 +14,7 @@ use toold_engine::need::Need;
 use toold_engine::tool::ToolError;
 use toold_host::http::guard::Guard;
 use toold_host::http::request::HttpRequest;
-use toold_host::http::resolve::Lookup;
+use toold_host::http::resolve::AddressLookup;
 use toold_host::http::{BodyEnding, Http, HttpError, HttpLimits, HttpResponse, Requester};
 
 use crate::server::{ScriptedServer, ServerStep, answer, ok, redirect};
@@ -52,7 +52,7 @@ struct TestNames {
     lookups: AtomicUsize,
 }
 
-impl Lookup for TestNames {
+impl AddressLookup for TestNames {
     fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         let turn = self.lookups.fetch_add(1, Ordering::SeqCst);
         let found = self.known.iter().find(|(name, _)| *name == host).map(|(_, addresses)| addresses.clone());
