@@ -37,6 +37,8 @@ pub(crate) fn diff(old: Option<&str>, new: &str, name: &str) -> Diff {
         let cut = text.len() - end;
         text.truncate(end);
         text.push_str(&format!("[... {cut} bytes of the diff cut]\n"));
+        // Diffs are kept with asks and in the audit: without this, so is the memory of the whole.
+        text.shrink_to_fit();
     }
     Diff { text, added, removed }
 }

@@ -181,7 +181,7 @@ const LOUD: &str = r#"
 hygge.register_tool{name = "shout", description = "Tells much", parallelizable = true, input_schema = {type = "object"},
   execute = function(ctx)
     local long = string.rep("x", 4 * 1024 * 1024)
-    for _ = 1, 20 do
+    for _ = 1, 10 do
       hygge.log("info", "loud", {long = long})
       ctx.progress(long)
     end
@@ -201,7 +201,7 @@ fn what_plugins_tell_has_a_bound_for_those_who_do_not_read() {
     let before = peak(&daemon);
     // Once: then its connection has so much to read that it is not read from any more.
     let shouted = deaf.request("tools.execute", json!({"name": "shout", "progress": true}));
-    for _ in 1..=20 {
+    for _ in 1..=10 {
         wire.tool("shout", json!({}));
     }
     let cost = peak(&daemon) - before;
@@ -211,7 +211,7 @@ fn what_plugins_tell_has_a_bound_for_those_who_do_not_read() {
     until("all of it is read", || {
         let last = deaf.request("daemon.ping", json!({}));
         deaf.answer(last);
-        let outboxes = wire.result("daemon.status", json!({}))["outboxes"].take();
+        let outboxes = wire.result("daemon.status", json!({}))["queues"]["outboxes"].take();
         (outboxes["long_bytes"] == 0 && outboxes["messages"] == 0).then_some(())
     });
 }

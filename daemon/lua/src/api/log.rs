@@ -120,10 +120,10 @@ fn small(fields: Json) -> Json {
     if text.len() > MAX_TEXT { Json::String(short(text)) } else { fields }
 }
 
-fn short(mut text: String) -> String {
-    if text.len() > MAX_TEXT {
-        text.truncate(text.floor_char_boundary(MAX_TEXT));
-        text.push_str(" [cut]");
+/// Copies the part that stays: a truncated `String` keeps the memory of the whole one.
+fn short(text: String) -> String {
+    match text.len() <= MAX_TEXT {
+        true => text,
+        false => format!("{} [cut]", &text[..text.floor_char_boundary(MAX_TEXT)]),
     }
-    text
 }
