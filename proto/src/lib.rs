@@ -19,11 +19,12 @@ pub mod offer;
 pub mod openrpc;
 pub mod permission;
 pub mod plugin;
+pub mod plugin_log;
 pub mod prompt;
 pub mod provide;
 pub mod question;
 pub mod remote;
-mod schema;
+pub mod schema;
 pub mod session;
 pub mod shell;
 pub mod skill;
@@ -33,8 +34,6 @@ pub mod tool;
 pub mod upgrade;
 pub mod weight;
 pub mod workspace;
-
-pub use schema::schema_of;
 
 /// The revision of the native dialect that is spoken here.
 pub const PROTOCOL: u32 = 2;

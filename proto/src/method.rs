@@ -25,15 +25,13 @@ use crate::permission::{
     CheckPermission, CheckedPermission, GrantInfo, GrantPermission, PendingAsks, PermissionEvent, PermissionList,
     ReplyPermission, RevokePermission, SetMode, SubscribePrompts,
 };
-use crate::plugin::{
-    ListPlugins, LogsOfPlugin, NamePlugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins,
-    TrustReport,
-};
+use crate::plugin::{ListPlugins, NamePlugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins, TrustReport};
+use crate::plugin_log::{LogsOfPlugin, PluginLogs};
 use crate::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPrompt};
 use crate::provide::{CallInfo, CallList, GetCall, Invocation, ListCalls, Provide, ProvideProgress, ProvideResult};
 use crate::question::{QuestionEvent, ReplyQuestion};
 use crate::remote::{ReconnectRemote, RemoteList};
-use crate::schema_of;
+use crate::schema::schema_of;
 use crate::session::{CloseSession, ClosedSession, OpenSession, OpenedSession, SessionList};
 use crate::shell::{AttachShell, KillShell, KilledShell, ListShells, ResizeShell, ShellList, ShellOutput, WriteShell};
 use crate::skill::{GetSkill, MemoryList, OfSession, SkillList, SkillText, TodoList};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::call::{CallProgress, CancelRequest};
 use crate::error;
 use crate::method::{Described, describe_all};
-use crate::schema_of;
+use crate::schema::schema_of;
 
 /// The document, for the methods that `served` says the daemon has.
 pub fn document(version: &str, served: impl Fn(&str) -> bool) -> Value {

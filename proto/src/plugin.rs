@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::CommandInfo;
 use crate::config::ConfigEntry;
-use crate::event::Event;
 use crate::hook::HookInfo;
 use crate::permission::RuleInfo;
 use crate::tool::Tool;
@@ -133,24 +132,6 @@ pub struct PluginDetails {
     /// Who trusted which content of a project's plugin; absent when nobody did, and for plugins outside of projects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<TrustedBy>,
-}
-
-/// Params of `plugins.logs`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LogsOfPlugin {
-    /// Absent for all plugins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-}
-
-/// Answer of `plugins.logs`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PluginLogs {
-    /// Events of the kinds `log`, `notice`, `message` and `plugin.*` that are still buffered; the oldest first.
-    pub events: Vec<Event>,
-    /// The newest event of any kind; `events.subscribe {since}` continues after it.
-    pub seq: u64,
-    pub epoch: String,
 }
 
 /// A file of a plugin.

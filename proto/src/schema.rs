@@ -54,12 +54,12 @@ mod tests {
     fn optional_fields_lose_their_null() {
         #[derive(JsonSchema)]
         #[allow(dead_code, reason = "only its schema is used")]
-        struct Input {
+        struct SchemaInput {
             /// Where.
             path: String,
             limit: Option<u32>,
         }
-        let schema = schema_of::<Input>();
+        let schema = schema_of::<SchemaInput>();
         assert_eq!(
             schema,
             serde_json::json!({

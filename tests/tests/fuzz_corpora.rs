@@ -12,10 +12,10 @@ type Target = fn(&[u8]);
 /// Each fuzz target with the function that it calls.
 const TARGETS: &[(&str, Target)] = &[
     ("shell_line", toold_host::shell_grammar::fuzz_one),
-    ("pattern", toold_engine::policy::fuzz_one),
+    ("pattern", toold_engine::policy::fuzz::fuzz_one),
     ("config", toold::config::fuzz::fuzz_user),
     ("project_config", toold::config::fuzz::fuzz_project),
-    ("model_text", toold_adapters::fuzz_one),
+    ("model_text", toold_adapters::fuzz::fuzz_one),
     ("frames", toold_tests::fuzz::frames),
     ("stream", toold_tests::fuzz::stream),
     ("methods", toold_tests::fuzz::methods),

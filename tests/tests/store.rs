@@ -6,8 +6,8 @@ use std::process::Stdio;
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
+use toold_engine::policy::grants::{Grant, GrantScope};
 use toold_engine::policy::pattern::Pattern;
-use toold_engine::policy::{Grant, GrantScope};
 use toold_proto::permission::Action;
 use toold_proto::tool::Category;
 use toold_store::Store;

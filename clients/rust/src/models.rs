@@ -1,6 +1,7 @@
 //! Between a model and the daemon, for programs that talk to the model themselves.
 
-use toold_adapters::parse::{Known, Parser};
+use toold_adapters::parse::CallParser;
+use toold_adapters::parse::known::KnownTools;
 use toold_proto::call::ListTools;
 use toold_proto::method::ToolsList;
 
@@ -12,10 +13,10 @@ impl Client {
     ///
     /// # Errors
     /// As any request.
-    pub async fn parser(&self, names: Option<&[String]>) -> Result<Parser, ClientError> {
-        let Some(names) = names else { return Ok(Parser::new(Known::any())) };
+    pub async fn parser(&self, names: Option<&[String]>) -> Result<CallParser, ClientError> {
+        let Some(names) = names else { return Ok(CallParser::new(KnownTools::any())) };
         let params = ListTools { names: Some(names.to_vec()), ..ListTools::default() };
         let tools = self.call::<ToolsList>(params).await?.tools.unwrap_or_default();
-        Ok(Parser::new(Known::listed(names, &tools)))
+        Ok(CallParser::new(KnownTools::listed(names, &tools)))
     }
 }

@@ -67,7 +67,7 @@ pub(crate) fn make_described<B: Builtin>(toolkit: &Arc<Toolkit>, description: St
 }
 
 fn spec<B: Builtin>() -> ToolSpec {
-    let mut schema = toold_proto::schema_of::<B::Input>();
+    let mut schema = toold_proto::schema::schema_of::<B::Input>();
     if let Some(object) = schema.as_object_mut() {
         // The tool's own description says more.
         object.remove("description");

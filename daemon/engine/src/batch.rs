@@ -10,19 +10,19 @@ use crate::Engine;
 use crate::call::{Call, CallError};
 use crate::execute::{WaitingCall, execute, skip};
 
-type CallAnswer = Result<ToolResult, CallError>;
+type BatchAnswer = Result<ToolResult, CallError>;
 
 /// Runs calls of one session as `strategy` says. One call's failure, panic or cancel leaves the others.
 ///
 /// An interrupt of the session lets what runs end and skips the units that have not begun: each of their
 /// calls answers that it was skipped.
-pub async fn execute_batch(engine: &Arc<Engine>, calls: Vec<Call>, strategy: Strategy) -> Vec<CallAnswer> {
+pub async fn execute_batch(engine: &Arc<Engine>, calls: Vec<Call>, strategy: Strategy) -> Vec<BatchAnswer> {
     let Some(session) = calls.first().map(|call| call.session.clone()) else { return Vec::new() };
     let units = units(engine, &calls, strategy);
     let begun = *session.interrupts.borrow();
     let mut calls: Vec<Option<(Call, WaitingCall)>> =
         calls.into_iter().map(|call| Some((call, WaitingCall::enter(&session)))).collect();
-    let mut answers: Vec<Option<CallAnswer>> = calls.iter().map(|_| None).collect();
+    let mut answers: Vec<Option<BatchAnswer>> = calls.iter().map(|_| None).collect();
     for unit in units {
         let interrupted = *session.interrupts.borrow() != begun;
         let running = unit.iter().map(|&place| {

@@ -1,9 +1,10 @@
 //! All that a tool gets of the house it runs in.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use toold_proto::call::{Progress, Stream};
 use toold_proto::provide::{CallInfo, CallState};
@@ -104,22 +105,22 @@ impl Cx {
     /// The result depends on this file: once it is another one, the result is not served again. To be
     /// stamped before the file is read.
     pub fn depends_on(&self, stamp: FileStamp) {
-        self.notes().depends.stamp(stamp);
+        self.notes.lock().depends.stamp(stamp);
     }
 
     /// Whether stamps are wanted at all.
     pub fn wants_stamps(&self) -> bool {
-        !self.notes().depends.is_private()
+        !self.notes.lock().depends.is_private()
     }
 
     /// The result depends on something that nobody can check, such as what a folder holds: it is not kept.
     pub fn do_not_keep(&self) {
-        self.notes().depends.keep_private();
+        self.notes.lock().depends.keep_private();
     }
 
     /// The result is for calls of this session only.
     pub fn depends_on_session(&self) {
-        self.notes().depends.session(&self.session.id);
+        self.notes.lock().depends.session(&self.session.id);
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -129,7 +130,7 @@ impl Cx {
     /// True when the call's time is over: then a tool should return what it has, with `timed_out`
     /// in its metadata.
     pub fn timed_out(&self) -> bool {
-        self.notes().timed_out
+        self.notes.lock().timed_out
     }
 
     pub fn output(&self, stream: Stream, text: impl Into<String>) {
@@ -148,32 +149,32 @@ impl Cx {
     pub(crate) fn start_noting(&self, needs: &[Need]) {
         let mut depends = Dependencies::default();
         needs.iter().for_each(|need| depends.need(&self.tool, self.origin, need, &self.outer_chain, true));
-        self.notes().depends = depends;
+        self.notes.lock().depends = depends;
     }
 
     pub(crate) fn note_need(&self, need: &Need, chain: &[String], allowed: bool) {
-        self.notes().depends.need(&self.tool, self.origin, need, chain, allowed);
+        self.notes.lock().depends.need(&self.tool, self.origin, need, chain, allowed);
     }
 
     pub(crate) fn with_dependencies<T>(&self, read: impl FnOnce(&Dependencies) -> T) -> T {
-        read(&self.notes().depends)
+        read(&self.notes.lock().depends)
     }
 
     pub(crate) fn dependencies(&self) -> Dependencies {
-        self.notes().depends.clone()
+        self.notes.lock().depends.clone()
     }
 
     pub(crate) fn join_dependencies(&self, other: Dependencies) {
-        self.notes().depends.join(other);
+        self.notes.lock().depends.join(other);
     }
 
     pub(crate) fn set_timed_out(&self) {
-        self.notes().timed_out = true;
+        self.notes.lock().timed_out = true;
         self.cancel.cancel();
     }
 
     pub(crate) fn record(&self, need: &Need, verdict: &'static str, rule: String) {
-        self.notes().decisions.push(DecisionRecord {
+        self.notes.lock().decisions.push(DecisionRecord {
             category: need.category.as_str().into(),
             target: need.target.clone(),
             verdict: verdict.into(),
@@ -182,28 +183,24 @@ impl Cx {
     }
 
     pub(crate) fn take_decisions(&self) -> Vec<DecisionRecord> {
-        std::mem::take(&mut self.notes().decisions)
+        std::mem::take(&mut self.notes.lock().decisions)
     }
 
     pub(crate) fn remember_once(&self, need: &Need, chain: &[String]) {
-        self.notes().granted_once.push((need.clone(), chain.to_vec()));
+        self.notes.lock().granted_once.push((need.clone(), chain.to_vec()));
     }
 
     pub(crate) fn was_granted_once(&self, need: &Need, chain: &[String]) -> bool {
-        self.notes().granted_once.iter().any(|(granted, by)| granted == need && by == chain)
+        self.notes.lock().granted_once.iter().any(|(granted, by)| granted == need && by == chain)
     }
 
     /// The files that the command names as operands are approved with it.
     pub(crate) fn approve_command(&self, target: &str) {
-        self.notes().approved_commands.push(target.to_owned());
+        self.notes.lock().approved_commands.push(target.to_owned());
     }
 
     pub(crate) fn is_approved_command(&self, target: &str) -> bool {
-        self.notes().approved_commands.iter().any(|approved| approved == target)
-    }
-
-    fn notes(&self) -> MutexGuard<'_, CallNotes> {
-        self.notes.lock().expect("no code panics while it holds this lock")
+        self.notes.lock().approved_commands.iter().any(|approved| approved == target)
     }
 }
 

@@ -1,9 +1,10 @@
 //! A time limit that stands still while a person is asked, and while the machine sleeps.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -82,8 +83,8 @@ impl Deadline {
     }
 
     /// The state, with what the process stood still meanwhile added to the time.
-    fn lock(&self) -> std::sync::MutexGuard<'_, DeadlineState> {
-        let mut state = self.state.lock().expect("no code panics while it holds this lock");
+    fn lock(&self) -> parking_lot::MutexGuard<'_, DeadlineState> {
+        let mut state = self.state.lock();
         let stood_still = stood_still();
         if state.paused.is_none() {
             let more = stood_still.saturating_sub(state.stood_still);
@@ -113,7 +114,7 @@ fn stood_still() -> Duration {
     let now = millis(START.get_or_init(std::time::Instant::now).elapsed());
     if now.saturating_sub(LOOKED.load(Ordering::Acquire)) > millis(FRESH) {
         // One adds the gap, before the others can take it for time that was there.
-        let _looking = LOOKING.lock().expect("no code panics while it holds this lock");
+        let _looking = LOOKING.lock();
         let gap = now.saturating_sub(LOOKED.load(Ordering::Acquire));
         if gap > millis(GAP) {
             SUM.fetch_add(gap - millis(LOOK_EVERY), Ordering::Relaxed);

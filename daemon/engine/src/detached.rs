@@ -1,9 +1,10 @@
 //! Calls that outlive whoever made them: how they ended is kept with their session for a while.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use toold_proto::tool::{CallId, ToolResult};
 
 use crate::cache::{content_bytes, json_bytes};
@@ -71,7 +72,7 @@ struct RetainedCall {
 impl RetainedCalls {
     fn keep(&self, ended: FinishedCall) {
         let bytes = ended.answer.as_ref().map_or(0, bytes);
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         let mut all = bytes + kept.iter().map(|kept| kept.bytes).sum::<usize>();
         while kept.len() >= MAX_KEPT || all > MAX_BYTES {
             let Some(oldest) = kept.pop_front() else { break };
@@ -81,13 +82,9 @@ impl RetainedCalls {
     }
 
     fn list(&self) -> Vec<FinishedCall> {
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         kept.retain(|kept| kept.at.elapsed() < RETENTION);
         kept.iter().map(|kept| kept.ended.clone()).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<RetainedCall>> {
-        self.0.lock().expect("no code panics while it holds this lock")
     }
 }
 

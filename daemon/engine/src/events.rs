@@ -1,10 +1,11 @@
 //! Events: numbered, bounded, replayed to whoever asks.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use toold_proto::call::Progress;
@@ -87,7 +88,7 @@ impl Events {
     /// Texts of a large event are shortened, and progress goes without its content.
     pub fn emit(&self, body: EventBody) {
         let body = bounded(body);
-        let mut ring = self.ring.lock().expect("no code panics while it holds this lock");
+        let mut ring = self.ring.lock();
         let emitted = Arc::new(Emitted { seq: ring.next, at: SystemTime::now(), body });
         ring.next += 1;
         if ring.held.len() == RING {
@@ -109,7 +110,7 @@ impl Events {
     /// Subscribes, with a replay of what is held after `since`. The replay has the events of calls too, whatever is
     /// heard later.
     pub fn subscribe(&self, hears: EventSelection, since: Option<u64>) -> Subscribed {
-        let ring = self.ring.lock().expect("no code panics while it holds this lock");
+        let ring = self.ring.lock();
         let receiver = self.sender(hears).subscribe();
         let Some(since) = since else {
             return Subscribed { replay: Vec::new(), missed: 0, receiver };
@@ -125,7 +126,7 @@ impl Events {
 
     /// Everything that is held, as for a subscriber of another epoch.
     pub fn subscribe_from_start(&self, hears: EventSelection) -> Subscribed {
-        let ring = self.ring.lock().expect("no code panics while it holds this lock");
+        let ring = self.ring.lock();
         Subscribed {
             replay: ring.held.iter().cloned().collect(),
             missed: ring.held.front().map_or(0, |first| first.seq),
@@ -135,7 +136,7 @@ impl Events {
 
     /// The number of the event that comes next.
     pub fn next(&self) -> u64 {
-        self.ring.lock().expect("no code panics while it holds this lock").next
+        self.ring.lock().next
     }
 
     /// Counts events that a slow subscriber has lost.

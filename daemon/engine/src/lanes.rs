@@ -1,9 +1,10 @@
 //! Places to run in: the serial lane of a session, and the limits on calls in flight.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// Lets one serial call of a session run at a time. Those that wait have their turns by connection, each
@@ -24,7 +25,7 @@ pub struct LaneGuard(Option<Lane>);
 impl Lane {
     /// The lane, if nobody has it.
     pub fn try_take(&self) -> Option<LaneGuard> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let free = !std::mem::replace(&mut waiting.held, true);
         free.then(|| LaneGuard(Some(self.clone())))
     }
@@ -33,7 +34,7 @@ impl Lane {
     pub async fn take(&self, connection: u64) -> LaneGuard {
         loop {
             let turn = {
-                let mut waiting = self.lock();
+                let mut waiting = self.0.lock();
                 if !std::mem::replace(&mut waiting.held, true) {
                     return LaneGuard(Some(self.clone()));
                 }
@@ -44,10 +45,6 @@ impl Lane {
                 return guard;
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LaneQueue> {
-        self.0.lock().expect("no code panics while it holds this lock")
     }
 }
 
@@ -77,7 +74,7 @@ impl Drop for LaneGuard {
         let Some(lane) = self.0.take() else { return };
         loop {
             let next = {
-                let mut waiting = lane.lock();
+                let mut waiting = lane.0.lock();
                 let next = waiting.next();
                 waiting.held = next.is_some();
                 next

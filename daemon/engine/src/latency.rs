@@ -1,10 +1,12 @@
 //! How long tools take: spread over the last minutes for people, counted since the start for programs.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
+use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 use toold_proto::daemon::ToolLatency;
 use toold_proto::event::Outcome;
 use toold_proto::tool::ToolName;
@@ -54,9 +56,13 @@ struct Slice {
     calls: u64,
     errors: u64,
     max: Duration,
-    /// Runs by how long they took; allocated at the first.
-    spread: Vec<u32>,
+    /// Microseconds of its runs; allocated at the first.
+    spread: Option<Spread>,
 }
+
+/// Runs by how long they took. One significant digit tells a time to one part in sixteen and grows with the longest run
+/// to at most 4 KiB (2 KiB for runs of an hour), so a tool takes less than 24 KiB and all of them some megabytes.
+type Spread = Histogram<u32>;
 
 /// Runs since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -103,7 +109,7 @@ impl Latencies {
     }
 
     fn recent_at(&self, at: Duration) -> Vec<ToolLatency> {
-        self.all().iter().filter_map(|(name, tool)| lock(&tool.times).recent(name, number(at))).collect()
+        self.all().iter().filter_map(|(name, tool)| tool.times.lock().recent(name, number(at))).collect()
     }
 
     /// All tools that were ever called, by name.
@@ -111,7 +117,7 @@ impl Latencies {
         let total = |(name, tool): (String, Arc<ToolTimings>)| {
             let counted = OUTCOMES.iter().zip(&tool.outcomes).map(|(outcome, n)| (*outcome, n.load(Ordering::Relaxed)));
             let outcomes: Vec<_> = counted.filter(|(_, n)| *n > 0).collect();
-            let total = lock(&tool.times).total.clone();
+            let total = tool.times.lock().total.clone();
             (!outcomes.is_empty()).then_some(ToolTotal { tool: name, outcomes, total })
         };
         self.all().into_iter().filter_map(total).collect()
@@ -128,7 +134,7 @@ impl Latencies {
 impl ToolTimings {
     fn count(&self, at: Duration, outcome: Outcome, ran: Option<Duration>) {
         self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
-        let mut times = lock(&self.times);
+        let mut times = self.times.lock();
         if let Some(ran) = ran {
             times.total.count(ran);
         }
@@ -145,26 +151,27 @@ impl TimingWindow {
     fn slice(&mut self, number: u64) -> &mut Slice {
         let slice = &mut self.slices[(number % SLICES as u64) as usize];
         if slice.number != number {
-            let mut spread = std::mem::take(&mut slice.spread);
-            spread.fill(0);
+            let mut spread = slice.spread.take();
+            spread.iter_mut().for_each(Spread::clear);
             *slice = Slice { number, spread, ..Slice::default() };
         }
         slice
     }
 
     fn recent(&self, name: &str, now: u64) -> Option<ToolLatency> {
-        let mut spread = vec![0_u64; BUCKETS];
+        let mut spread = new_spread();
         let mut sum = ToolLatency { tool: name.to_owned(), ..ToolLatency::default() };
-        let mut max = Duration::ZERO;
         for slice in self.slices.iter().filter(|slice| slice.number > 0 && slice.number + SLICES as u64 > now) {
             sum.calls += slice.calls;
             sum.errors += slice.errors;
-            max = max.max(slice.max);
-            spread.iter_mut().zip(&slice.spread).for_each(|(sum, n)| *sum += u64::from(*n));
+            sum.max_us = sum.max_us.max(micros(slice.max));
+            if let Some(of_slice) = &slice.spread {
+                spread.add(of_slice).expect("a histogram that grows takes any other");
+            }
         }
-        sum.runs = spread.iter().sum();
-        let at = |share: f64| micros(percentile(&spread, sum.runs, share).min(max));
-        (sum.p50_us, sum.p90_us, sum.p99_us, sum.max_us) = (at(0.5), at(0.9), at(0.99), micros(max));
+        sum.runs = spread.len();
+        let at = |quantile| spread.median_equivalent(spread.value_at_quantile(quantile)).min(sum.max_us);
+        (sum.p50_us, sum.p90_us, sum.p99_us) = (at(0.5), at(0.9), at(0.99));
         (sum.calls > 0).then_some(sum)
     }
 }
@@ -175,11 +182,8 @@ impl Slice {
         self.errors += u64::from(outcome != Outcome::Ok);
         let Some(ran) = ran else { return };
         self.max = self.max.max(ran);
-        if self.spread.is_empty() {
-            self.spread = vec![0; BUCKETS];
-        }
-        let place = &mut self.spread[bucket(ran)];
-        *place = place.saturating_add(1);
+        let spread = self.spread.get_or_insert_with(new_spread);
+        spread.record(micros(ran)).expect("a histogram that grows takes any number");
     }
 }
 
@@ -192,56 +196,13 @@ impl Total {
     }
 }
 
+fn new_spread() -> Spread {
+    Spread::new(1).expect("histograms have one to five significant digits")
+}
+
 fn micros(time: Duration) -> u64 {
     // Rounded up: what ran took some time.
     time.as_nanos().div_ceil(1_000) as u64
-}
-
-/// Buckets within each doubling: a time is known to one part in sixteen.
-const PER_OCTAVE: u64 = 8;
-/// Times below 2^10 ns are one bucket, as are those from 2^42 ns (73 minutes) on.
-const FIRST_OCTAVE: u32 = 10;
-const LAST_OCTAVE: u32 = 41;
-const BUCKETS: usize = ((LAST_OCTAVE - FIRST_OCTAVE + 1) as u64 * PER_OCTAVE) as usize + 2;
-
-fn bucket(time: Duration) -> usize {
-    let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let octave = nanos.max(1).ilog2();
-    if octave < FIRST_OCTAVE {
-        return 0;
-    }
-    if octave > LAST_OCTAVE {
-        return BUCKETS - 1;
-    }
-    // The three bits below the first.
-    let part = (nanos >> (octave - PER_OCTAVE.ilog2())) % PER_OCTAVE;
-    1 + (u64::from(octave - FIRST_OCTAVE) * PER_OCTAVE + part) as usize
-}
-
-/// The middle of a bucket.
-fn middle(bucket: usize) -> Duration {
-    if bucket == 0 {
-        return Duration::from_nanos(1 << (FIRST_OCTAVE - 1));
-    }
-    let place = bucket as u64 - 1;
-    let (octave, part) = (u64::from(FIRST_OCTAVE) + place / PER_OCTAVE, place % PER_OCTAVE);
-    let eighth = 1 << (octave - u64::from(PER_OCTAVE.ilog2()));
-    Duration::from_nanos((1 << octave) + part * eighth + eighth / 2)
-}
-
-/// The time that this share of all runs took no longer than.
-fn percentile(spread: &[u64], runs: u64, share: f64) -> Duration {
-    let wanted = (runs as f64 * share).ceil() as u64;
-    let mut seen = 0;
-    let found = spread.iter().position(|n| {
-        seen += n;
-        seen >= wanted && seen > 0
-    });
-    found.map_or(Duration::ZERO, middle)
-}
-
-fn lock(times: &Mutex<TimingWindow>) -> MutexGuard<'_, TimingWindow> {
-    times.lock().expect("no code panics while it holds this lock")
 }
 
 #[cfg(test)]
@@ -254,15 +215,6 @@ mod tests {
 
     fn minutes(n: u64) -> Duration {
         SLICE * n as u32
-    }
-
-    #[test]
-    fn a_bucket_is_near_what_is_counted_in_it() {
-        for nanos in (11..41).flat_map(|octave| [1_u64 << octave, (1 << octave) + 12_345, (1 << (octave + 1)) - 1]) {
-            let shown = middle(bucket(Duration::from_nanos(nanos))).as_nanos() as f64;
-            assert!((shown / nanos as f64 - 1.0).abs() <= 1.0 / 15.0, "{nanos} ns is shown as {shown} ns");
-        }
-        assert_eq!((bucket(Duration::ZERO), bucket(Duration::MAX)), (0, BUCKETS - 1));
     }
 
     #[test]

@@ -7,9 +7,10 @@ pub mod template;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use toold_proto::event::EventBody;
@@ -116,7 +117,7 @@ impl Offers {
     /// Each source has exactly this from now on; an empty offer takes it away. Emits `resources.changed` and
     /// `prompts.changed`, each once and only where something of its kind came, went or was replaced.
     pub fn commit(&self, changes: Vec<(SourceKey, Origin, SourceOffer)>) {
-        let mut written = self.writers.lock().expect("no code panics while it holds this lock");
+        let mut written = self.writers.lock();
         let (mut resources, mut prompts) = (false, false);
         for (key, origin, offer) in changes {
             let before = written.sources.remove(&key);

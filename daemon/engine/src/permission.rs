@@ -13,10 +13,11 @@ use crate::asks::AskAnswer;
 use crate::cx::Cx;
 use crate::decision::decide_need;
 use crate::need::Need;
+use crate::policy::grants::{Grant, GrantScope};
 use crate::policy::pattern::Pattern;
 use crate::policy::rules::{RulePlace, absolute_pattern};
 use crate::policy::targets::is_plugin_name;
-use crate::policy::{Grant, GrantScope, makes_temporary, of_approved_command};
+use crate::policy::{makes_temporary, of_approved_command};
 use crate::tool::{Denial, ToolError};
 
 /// Decides one need of a call, asking a person where the policy says so.

@@ -2,19 +2,16 @@
 //!
 //! [`decide`] is the whole of it. Asking a person is [`crate::asks`]; both fail closed.
 
-mod fuzz;
-mod grants;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
+pub mod grants;
+pub mod path_set;
 pub mod pattern;
-mod places;
 pub mod protected_writes;
 pub mod rules;
 mod secrets;
 pub mod suggest;
 pub mod targets;
-
-pub use fuzz::fuzz_one;
-pub use grants::{Grant, GrantScope, GrantStore, Grants};
-pub use places::PathSet;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -26,8 +23,9 @@ use toold_proto::session::Mode;
 use toold_proto::tool::{Category, SessionId, ToolName};
 
 use crate::need::Need;
+use crate::policy::grants::Grant;
+use crate::policy::path_set::{PathSet, in_one_form, is_at_or_below, is_in_one_form};
 use crate::policy::pattern::{Pattern, check_tool_glob};
-use crate::policy::places::{in_one_form, is_at_or_below, is_in_one_form};
 use crate::policy::protected_writes::ProtectedWrite;
 use crate::tool::Origin;
 

@@ -43,7 +43,7 @@ const MAX_TEXT: usize = 64 * 1024;
 /// Numbers a call's progress and keeps the ends of its output, for when its time is over.
 pub struct ProgressLog {
     seq: AtomicU64,
-    told: std::sync::Mutex<ProgressState>,
+    state: parking_lot::Mutex<ProgressState>,
 }
 
 #[derive(Default)]
@@ -56,20 +56,20 @@ impl ProgressLog {
     pub fn new(sinks: Vec<Arc<dyn ProgressSink>>) -> Self {
         Self {
             seq: AtomicU64::new(0),
-            told: std::sync::Mutex::new(ProgressState { sinks, ..ProgressState::default() }),
+            state: parking_lot::Mutex::new(ProgressState { sinks, ..ProgressState::default() }),
         }
     }
 
     /// One more who hears what is told from now on; gives what was written before.
     pub(crate) fn add_sink(&self, sink: Arc<dyn ProgressSink>) -> String {
-        let mut told = self.told.lock().expect("no code panics while it holds this lock");
-        told.sinks.push(sink);
-        told.output.to_text()
+        let mut state = self.state.lock();
+        state.sinks.push(sink);
+        state.output.to_text()
     }
 
     pub(crate) fn remove_sink(&self, sink: &Arc<dyn ProgressSink>) {
-        let mut told = self.told.lock().expect("no code panics while it holds this lock");
-        told.sinks.retain(|known| !std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(sink)));
+        let mut state = self.state.lock();
+        state.sinks.retain(|known| !std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(sink)));
     }
 
     /// Long texts are cut: a client that reads slowly would have many of them waiting.
@@ -83,13 +83,13 @@ impl ProgressLog {
         {
             *text = shorter;
         }
-        let mut told = self.told.lock().expect("no code panics while it holds this lock");
+        let mut state = self.state.lock();
         if let Progress::Output { text, .. } = &progress {
-            told.output.push(text);
+            state.output.push(text);
         }
         // Numbered and sent under the lock, or two threads could send in another order than they number.
         let seq = self.seq.fetch_add(1, Ordering::Relaxed);
-        for sink in &told.sinks {
+        for sink in &state.sinks {
             sink.send(seq, &progress);
         }
     }
@@ -104,7 +104,7 @@ impl ProgressLog {
 
     /// What the call wrote so far, its middle cut out when it is long.
     pub fn output_so_far(&self) -> String {
-        self.told.lock().expect("no code panics while it holds this lock").output.to_text()
+        self.state.lock().output.to_text()
     }
 }
 

@@ -5,9 +5,10 @@
 //! are the two kinds.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use toold_proto::event::EventBody;
@@ -125,7 +126,7 @@ impl<P: PromptKind> Prompts<P> {
     /// From now on the subscriber hears of all that is pending and all that comes. While it lives it counts
     /// as somebody who can answer what it sees, if it can.
     pub fn subscribe(&self, can_answer: bool, sees: PromptScope) -> PromptSubscription<P> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let id = state.next;
         state.next += 1;
         state.subscribers.insert(id, PromptSubscriber { can_answer, sees, told: BTreeMap::new() });
@@ -137,12 +138,12 @@ impl<P: PromptKind> Prompts<P> {
 
     /// Whether a prompt of this call would find somebody.
     pub(crate) fn can_be_answered(&self, cx: &Cx) -> bool {
-        self.shared.lock().can_be_answered(&cx.session.id, &cx.caller)
+        self.shared.state.lock().can_be_answered(&cx.session.id, &cx.caller)
     }
 
     /// What waits for an answer, the oldest first.
     pub fn pending(&self) -> Vec<P> {
-        self.shared.lock().pending.values().map(|pending| pending.prompt.clone()).collect()
+        self.shared.state.lock().pending.values().map(|pending| pending.prompt.clone()).collect()
     }
 
     /// Enters a call's prompt, or joins the one of this key; `None` when nobody could answer it.
@@ -154,7 +155,7 @@ impl<P: PromptKind> Prompts<P> {
         make: impl FnOnce(u64) -> P,
     ) -> Option<PromptWaiter<P>> {
         let (call, caller) = (&cx.call_id, &cx.caller);
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if !state.can_be_answered(&cx.session.id, caller) {
             return None;
         }
@@ -189,7 +190,7 @@ impl<P: PromptKind> Prompts<P> {
 
     /// Takes a prompt, so that no other answer can be given; `None` when it is gone or taken.
     pub(crate) fn claim(&self, is_it: impl Fn(&P) -> bool) -> Option<(u64, P)> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let (id, pending) = state.pending.iter_mut().find(|(_, pending)| is_it(&pending.prompt) && !pending.claimed)?;
         pending.claimed = true;
         Some((*id, pending.prompt.clone()))
@@ -197,7 +198,7 @@ impl<P: PromptKind> Prompts<P> {
 
     /// Gives back what was claimed: the answer could not be carried out.
     pub(crate) fn release(&self, id: u64) {
-        if let Some(pending) = self.shared.lock().pending.get_mut(&id) {
+        if let Some(pending) = self.shared.state.lock().pending.get_mut(&id) {
             pending.claimed = false;
         }
     }
@@ -209,12 +210,8 @@ impl<P: PromptKind> Prompts<P> {
 }
 
 impl<P: PromptKind> SharedPrompts<P> {
-    fn lock(&self) -> MutexGuard<'_, PromptsState<P>> {
-        self.state.lock().expect("no code panics while it holds this lock")
-    }
-
     fn resolve(&self, id: u64, outcome: P::Outcome) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(pending) = state.pending.remove(&id) else { return false };
         for subscriber in state.subscribers.values_mut() {
             if let Some(told) = subscriber.told.get_mut(&id) {
@@ -269,7 +266,7 @@ impl<P: PromptKind> PromptSubscription<P> {
 
     /// The next that it was not told yet, if there is any.
     pub fn try_next(&mut self) -> Option<PromptEvent<P>> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let PromptsState { pending, subscribers, .. } = &mut *state;
         let own = subscribers.get_mut(&self.id)?;
         let ended = own.told.iter().find(|(_, outcome)| outcome.is_some()).map(|(id, _)| *id);
@@ -285,7 +282,7 @@ impl<P: PromptKind> PromptSubscription<P> {
 
 impl<P: PromptKind> Drop for PromptSubscription<P> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.subscribers.remove(&self.id);
         state.see_who_is_there();
         drop(state);
@@ -329,7 +326,7 @@ impl<P: PromptKind> PromptWaiter<P> {
     }
 
     fn ends(&self) -> Option<(Instant, Option<Instant>)> {
-        self.shared.lock().pending.get(&self.id).map(|pending| (pending.expires, pending.alone))
+        self.shared.state.lock().pending.get(&self.id).map(|pending| (pending.expires, pending.alone))
     }
 
     /// Ends the prompt for all that wait for it; gives how it ended, which somebody else may have decided.
@@ -340,7 +337,7 @@ impl<P: PromptKind> PromptWaiter<P> {
 
     /// Ends the prompt if nobody else waits for it.
     pub(crate) fn resolve_if_last(&self, outcome: P::Outcome) {
-        if self.shared.lock().pending.get(&self.id).is_some_and(|pending| pending.waiting.len() == 1) {
+        if self.shared.state.lock().pending.get(&self.id).is_some_and(|pending| pending.waiting.len() == 1) {
             self.shared.resolve(self.id, outcome);
         }
     }
@@ -348,7 +345,7 @@ impl<P: PromptKind> PromptWaiter<P> {
 
 impl<P: PromptKind> Drop for PromptWaiter<P> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let Some(pending) = state.pending.get_mut(&self.id) else { return };
         if let Some(at) = pending.waiting.iter().position(|(call, _)| *call == self.call) {
             pending.waiting.remove(at);

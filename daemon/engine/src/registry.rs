@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use toold_proto::event::EventBody;
 use toold_proto::tool::{Source, SourceKind, ToolName};
 
@@ -100,7 +101,7 @@ impl Registry {
     /// Makes several changes as one revision, each whole or not at all. The answers are in the order
     /// of the changes. A later change sees the earlier ones.
     pub fn commit(&self, changes: Vec<RegistryChange>) -> Vec<Result<(), NameTaken>> {
-        let mut sources = self.sources.lock().expect("no code panics while it holds this lock");
+        let mut sources = self.sources.lock();
         let before = self.snapshot.load_full();
         let revision = before.revision + 1;
         let answers = changes.into_iter().map(|change| apply(&mut sources, change, revision)).collect();
@@ -126,7 +127,7 @@ impl Registry {
 
     /// Who would refuse this name to a source, if anybody: for an early word to a plugin's author.
     pub fn holder(&self, name: &ToolName, key: &SourceKey, origin: Origin) -> Option<Source> {
-        let sources = self.sources.lock().expect("no code panics while it holds this lock");
+        let sources = self.sources.lock();
         holder(&sources, name, key, origin)
     }
 }

@@ -3,9 +3,10 @@
 //! A connection whose client can ask a model lends its [`Sampler`]; see [`Samplers::register`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 use toold_proto::offer::{PromptMessage, Speaker};
@@ -74,19 +75,15 @@ pub struct SamplerRegistration {
 impl Samplers {
     /// Calls whose [`Caller`](crate::call::Caller) is this connection can sample until the answer is dropped.
     pub fn register(&self, connection: u64, sampler: Arc<dyn Sampler>) -> SamplerRegistration {
-        lock(&self.0).insert(connection, sampler);
+        self.0.lock().insert(connection, sampler);
         SamplerRegistration { samplers: self.0.clone(), connection }
     }
 }
 
 impl Drop for SamplerRegistration {
     fn drop(&mut self) {
-        lock(&self.samplers).remove(&self.connection);
+        self.samplers.lock().remove(&self.connection);
     }
-}
-
-fn lock(samplers: &Mutex<HashMap<u64, Arc<dyn Sampler>>>) -> MutexGuard<'_, HashMap<u64, Arc<dyn Sampler>>> {
-    samplers.lock().expect("no code panics while it holds this lock")
 }
 
 /// Asks the model of the call's own frontend. The call's deadline stands still meanwhile, and its caller hears
@@ -120,7 +117,7 @@ impl Cx {
 }
 
 fn sampler(cx: &Cx, otherwise: &str) -> Result<Arc<dyn Sampler>, ToolError> {
-    let sampler = lock(&cx.engine.samplers.0).get(&cx.caller.connection).cloned();
+    let sampler = cx.engine.samplers.0.lock().get(&cx.caller.connection).cloned();
     sampler.ok_or_else(|| ToolError::Failed(otherwise.to_owned()))
 }
 

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use dashmap::DashMap;
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toold_proto::provide::CallInfo;
@@ -201,12 +202,12 @@ impl Session {
                 Hold::Tool(starter) => &starter.session,
             }
         }
-        *session.mode.lock().expect("no code panics while it holds this lock")
+        *session.mode.lock()
     }
 
     /// Counts only for a session that nothing holds.
     pub fn set_mode(&self, mode: Mode) {
-        *self.mode.lock().expect("no code panics while it holds this lock") = mode;
+        *self.mode.lock() = mode;
     }
 
     pub fn hold(&self) -> &Hold {
@@ -226,15 +227,13 @@ impl Session {
 
     /// Files and folders below the folder for temporary files that did not exist when the session was permitted to make them.
     pub fn made(&self) -> Vec<PathBuf> {
-        self.topmost().made.lock().map(|made| made.clone()).unwrap_or_default()
+        self.topmost().made.lock().clone()
     }
 
     /// This file below the folder for temporary files will be made.
     pub(crate) fn note_made(&self, path: &Path) {
-        if let Ok(mut made) = self.topmost().made.lock()
-            && made.len() < MAX_MADE
-            && !made.iter().any(|before| path.starts_with(before))
-        {
+        let mut made = self.topmost().made.lock();
+        if made.len() < MAX_MADE && !made.iter().any(|before| path.starts_with(before)) {
             made.push(path.to_owned());
         }
     }
@@ -310,21 +309,21 @@ impl Session {
 
     /// What a tool keeps for this session; made on first use.
     pub fn slot<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        let mut slots = self.slots.lock().expect("no code panics while it holds this lock");
+        let mut slots = self.slots.lock();
         let slot = slots.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
         slot.downcast().expect("a slot holds the type that it is keyed by")
     }
 
     /// The same, if it is there.
     pub fn slot_if_any<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let slots = self.slots.lock().expect("no code panics while it holds this lock");
+        let slots = self.slots.lock();
         let slot = slots.get(&TypeId::of::<T>())?.clone();
         Some(slot.downcast().expect("a slot holds the type that it is keyed by"))
     }
 
     /// Enters a call. `None` when one of that id is in flight.
     pub(crate) fn enter(self: &Arc<Self>, id: &CallId, call: Arc<dyn CallInFlight>) -> Option<InFlightGuard> {
-        let mut calls = self.calls.lock().expect("no code panics while it holds this lock");
+        let mut calls = self.calls.lock();
         if calls.contains_key(id) {
             return None;
         }
@@ -334,24 +333,24 @@ impl Session {
 
     /// Cancels a call; false when none of that id is in flight.
     pub fn cancel(&self, id: &CallId) -> bool {
-        let calls = self.calls.lock().expect("no code panics while it holds this lock");
+        let calls = self.calls.lock();
         calls.get(id).map(|call| call.cancel()).is_some()
     }
 
     /// Its calls in flight, in no order.
     pub fn calls(&self) -> Vec<Arc<dyn CallInFlight>> {
-        let calls = self.calls.lock().expect("no code panics while it holds this lock");
+        let calls = self.calls.lock();
         calls.values().cloned().collect()
     }
 
     /// The call of this id, if it is in flight.
     pub fn call(&self, id: &CallId) -> Option<Arc<dyn CallInFlight>> {
-        self.calls.lock().expect("no code panics while it holds this lock").get(id).cloned()
+        self.calls.lock().get(id).cloned()
     }
 
     /// Cancels every call in flight; gives how many.
     pub fn cancel_all(&self) -> u64 {
-        let calls = self.calls.lock().expect("no code panics while it holds this lock");
+        let calls = self.calls.lock();
         calls.values().for_each(|call| call.cancel());
         calls.len() as u64
     }
@@ -373,7 +372,7 @@ impl Session {
     }
 
     fn note_use(&self) {
-        *self.last_use.lock().expect("no code panics while it holds this lock") = Instant::now();
+        *self.last_use.lock() = Instant::now();
     }
 
     /// How long nobody has used it: the machine's sleep does not count.
@@ -382,7 +381,7 @@ impl Session {
     }
 
     fn last_use(&self) -> Instant {
-        *self.last_use.lock().expect("no code panics while it holds this lock")
+        *self.last_use.lock()
     }
 
     pub fn describe(&self) -> SessionInfo {
@@ -396,7 +395,7 @@ impl Session {
             client: self.client.clone(),
             connections: self.connections.load(Ordering::Relaxed),
             opened_at: crate::time::rfc3339(self.opened_at),
-            calls: self.calls.lock().expect("no code panics while it holds this lock").len() as u64,
+            calls: self.calls.lock().len() as u64,
         }
     }
 }
@@ -409,7 +408,7 @@ pub struct InFlightGuard {
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.session.calls.lock().expect("no code panics while it holds this lock").remove(&self.id);
+        self.session.calls.lock().remove(&self.id);
         self.session.note_use();
     }
 }

@@ -5,8 +5,9 @@
 //! [`check_permission`](crate::permission::check_permission) asks once, before the first call that needs the folder.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use toold_proto::session::WorkspaceState;
 
 /// What the daemon knows of folders that people chose, for one client.
@@ -32,7 +33,7 @@ pub struct Workspace {
     pub(crate) gate: Arc<dyn WorkspaceGate>,
     /// False when the client named no folder that counts as one: then the session's `cwd` is none of its folders.
     pub(crate) has_folder: bool,
-    state: Mutex<WorkspaceFolders>,
+    pub(crate) folders: Mutex<WorkspaceFolders>,
 }
 
 /// A folder of a session.
@@ -59,15 +60,11 @@ impl Workspace {
         let (open, pending): (Vec<WorkspaceFolder>, _) =
             folders.into_iter().partition(|folder| gate.is_open(&folder.real));
         let open = open.into_iter().map(|folder| folder.real).collect();
-        Self { gate, has_folder, state: Mutex::new(WorkspaceFolders { open, pending, refused: false }) }
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, WorkspaceFolders> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { gate, has_folder, folders: Mutex::new(WorkspaceFolders { open, pending, refused: false }) }
     }
 
     pub fn state(&self) -> WorkspaceState {
-        match (self.has_folder, self.lock().pending.is_empty()) {
+        match (self.has_folder, self.folders.lock().pending.is_empty()) {
             (false, _) => WorkspaceState::None,
             (true, true) => WorkspaceState::Open,
             (true, false) => WorkspaceState::Pending,
@@ -77,26 +74,26 @@ impl Workspace {
     /// Whether a path lies in a folder that waits for a person's approval.
     pub(crate) fn holds_back(&self, path: &Path) -> bool {
         let holds = |folder: &WorkspaceFolder| path.starts_with(&folder.real) || path.starts_with(&folder.named);
-        self.lock().pending.iter().any(holds)
+        self.folders.lock().pending.iter().any(holds)
     }
 
     /// The folders that are open, and those that every client may use when this one named none.
     pub(crate) fn open_folders(&self) -> Vec<PathBuf> {
-        if self.has_folder { self.lock().open.clone() } else { self.gate.open_to_all() }
+        if self.has_folder { self.folders.lock().open.clone() } else { self.gate.open_to_all() }
     }
 
     /// Looks again which folders a person has opened since. Gives those that are still closed.
     pub(crate) fn refresh(&self) -> Vec<PathBuf> {
-        let pending: Vec<PathBuf> = self.lock().pending.iter().map(|folder| folder.real.clone()).collect();
+        let pending: Vec<PathBuf> = self.folders.lock().pending.iter().map(|folder| folder.real.clone()).collect();
         // Not under the lock: this may read the file system.
         let opened: Vec<PathBuf> = pending.into_iter().filter(|folder| self.gate.is_open(folder)).collect();
         self.open(&opened);
-        self.lock().pending.iter().map(|folder| folder.real.clone()).collect()
+        self.folders.lock().pending.iter().map(|folder| folder.real.clone()).collect()
     }
 
     /// A text with the names that the client knows in place of where they lead.
     pub(crate) fn as_named(&self, text: &str) -> String {
-        let state = self.lock();
+        let state = self.folders.lock();
         let linked =
             state.pending.iter().filter(|folder| folder.real != folder.named && folder.real.parent().is_some());
         let names = linked.map(|folder| (folder.real.display().to_string(), folder.named.display().to_string()));
@@ -104,7 +101,7 @@ impl Workspace {
     }
 
     pub(crate) fn open(&self, folders: &[PathBuf]) {
-        let mut state = self.lock();
+        let mut state = self.folders.lock();
         let (opened, pending): (Vec<WorkspaceFolder>, _) =
             std::mem::take(&mut state.pending).into_iter().partition(|folder| folders.contains(&folder.real));
         state.open.extend(opened.into_iter().map(|folder| folder.real));

@@ -24,17 +24,17 @@ use toold_proto::tool::{Annotations, SessionId, Source, SourceKind, ToolName};
 /// Writes down when its calls start and end, and ends as its input says.
 struct Recorder {
     spec: ToolSpec,
-    log: Arc<Mutex<Vec<Step>>>,
+    log: Arc<Mutex<Vec<BatchStep>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum BatchStep {
     Start(usize),
     End(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum CallEnd {
     Fine,
     Error,
     Panic,
@@ -54,11 +54,11 @@ impl Callable for Recorder {
     fn call<'a>(&'a self, input: Value, cx: &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         async move {
             let place = input["place"].as_u64().unwrap() as usize;
-            self.log.lock().unwrap().push(Step::Start(place));
+            self.log.lock().unwrap().push(BatchStep::Start(place));
             for _ in 0..input["yields"].as_u64().unwrap() {
                 tokio::task::yield_now().await;
             }
-            self.log.lock().unwrap().push(Step::End(place));
+            self.log.lock().unwrap().push(BatchStep::End(place));
             match input["end"].as_str().unwrap() {
                 "Error" => Err(ToolError::Failed("bad news".into())),
                 "Panic" => panic!("on purpose"),
@@ -78,7 +78,7 @@ impl Callable for Recorder {
     }
 }
 
-fn recorder(name: &str, parallelizable: bool, log: &Arc<Mutex<Vec<Step>>>) -> Arc<dyn Callable> {
+fn recorder(name: &str, parallelizable: bool, log: &Arc<Mutex<Vec<BatchStep>>>) -> Arc<dyn Callable> {
     Arc::new(Recorder {
         spec: ToolSpec {
             name: ToolName::parse(name).unwrap(),
@@ -103,16 +103,16 @@ fn recorder(name: &str, parallelizable: bool, log: &Arc<Mutex<Vec<Step>>>) -> Ar
 struct Planned {
     parallelizable: bool,
     yields: u8,
-    end: End,
+    end: CallEnd,
 }
 
 fn planned() -> impl Strategy<Value = Planned> {
     let end = prop_oneof![
-        6 => Just(End::Fine),
-        1 => Just(End::Error),
-        1 => Just(End::Panic),
-        1 => Just(End::Interrupt),
-        1 => Just(End::Cancelled),
+        6 => Just(CallEnd::Fine),
+        1 => Just(CallEnd::Error),
+        1 => Just(CallEnd::Panic),
+        1 => Just(CallEnd::Interrupt),
+        1 => Just(CallEnd::Cancelled),
     ];
     (any::<bool>(), 0u8..4, end).prop_map(|(parallelizable, yields, end)| Planned { parallelizable, yields, end })
 }
@@ -136,7 +136,10 @@ fn model_units(plan: &[Planned], order: Order) -> Vec<Vec<usize>> {
     }
 }
 
-fn run(plan: &[Planned], order: Order) -> (Vec<Result<toold_proto::tool::ToolResult, CallError>>, Vec<Step>, Engine) {
+fn run(
+    plan: &[Planned],
+    order: Order,
+) -> (Vec<Result<toold_proto::tool::ToolResult, CallError>>, Vec<BatchStep>, Engine) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let engine = Arc::new(Engine::new("test"));
     let key = SourceKey { kind: SourceKind::Builtin, name: "test".into(), scope: SourceScope::Global };
@@ -194,17 +197,17 @@ proptest! {
         let _ = std::panic::take_hook();
 
         prop_assert_eq!(answers.len(), plan.len());
-        let at = |step: Step| steps.iter().position(|other| *other == step);
-        let ran = |place: usize| at(Step::Start(place)).is_some();
+        let at = |step: BatchStep| steps.iter().position(|other| *other == step);
+        let ran = |place: usize| at(BatchStep::Start(place)).is_some();
 
         // Each call's answer is that of its own end, or says that it was skipped.
         for (place, (planned, answer)) in plan.iter().zip(&answers).enumerate() {
             match (ran(place), planned.end, answer) {
                 (false, _, Ok(result)) => prop_assert!(result.is_error && result.metadata["skipped"] == true),
-                (true, End::Fine | End::Interrupt, Ok(result)) => prop_assert!(!result.is_error),
-                (true, End::Error, Ok(result)) => prop_assert_eq!(result.text(), "bad news"),
-                (true, End::Panic, Err(CallError::Failed(words))) => prop_assert!(words.contains("on purpose")),
-                (true, End::Cancelled, Err(CallError::Cancelled)) => {}
+                (true, CallEnd::Fine | CallEnd::Interrupt, Ok(result)) => prop_assert!(!result.is_error),
+                (true, CallEnd::Error, Ok(result)) => prop_assert_eq!(result.text(), "bad news"),
+                (true, CallEnd::Panic, Err(CallError::Failed(words))) => prop_assert!(words.contains("on purpose")),
+                (true, CallEnd::Cancelled, Err(CallError::Cancelled)) => {}
                 (ran, end, answer) => prop_assert!(false, "{place}: ran {ran}, {end:?}, {answer:?}"),
             }
         }
@@ -214,8 +217,8 @@ proptest! {
         let mut interrupted = false;
         let mut last_end = None;
         for unit in &units {
-            let starts: Vec<usize> = unit.iter().filter_map(|place| at(Step::Start(*place))).collect();
-            let ends: Vec<usize> = unit.iter().filter_map(|place| at(Step::End(*place))).collect();
+            let starts: Vec<usize> = unit.iter().filter_map(|place| at(BatchStep::Start(*place))).collect();
+            let ends: Vec<usize> = unit.iter().filter_map(|place| at(BatchStep::End(*place))).collect();
             prop_assert_eq!(starts.len(), ends.len());
             if interrupted {
                 prop_assert!(starts.is_empty());
@@ -224,7 +227,7 @@ proptest! {
                 prop_assert!(last < *first);
             }
             last_end = ends.iter().max().copied().or(last_end);
-            interrupted |= unit.iter().any(|place| ran(*place) && plan[*place].end == End::Interrupt);
+            interrupted |= unit.iter().any(|place| ran(*place) && plan[*place].end == CallEnd::Interrupt);
         }
 
         // Without an interrupt everything runs.
@@ -236,13 +239,13 @@ proptest! {
         let mut open = None;
         for step in &steps {
             match step {
-                Step::Start(place) if !plan[*place].parallelizable => {
+                BatchStep::Start(place) if !plan[*place].parallelizable => {
                     prop_assert_eq!(open.replace(*place), None);
                 }
-                Step::End(place) if !plan[*place].parallelizable => {
+                BatchStep::End(place) if !plan[*place].parallelizable => {
                     prop_assert_eq!(open.take(), Some(*place));
                 }
-                Step::Start(_) | Step::End(_) => {}
+                BatchStep::Start(_) | BatchStep::End(_) => {}
             }
         }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
-use toold_engine::policy::{Grant, GrantScope, GrantStore};
+use toold_engine::policy::grants::{Grant, GrantScope, GrantStore};
 
 use crate::columns::from_time;
 use crate::refusals::DatabaseView;

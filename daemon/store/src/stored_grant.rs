@@ -2,8 +2,8 @@
 
 use rusqlite::Row;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toold_engine::policy::grants::{Grant, GrantScope};
 use toold_engine::policy::pattern::Pattern;
-use toold_engine::policy::{Grant, GrantScope};
 use toold_proto::permission::Action;
 use toold_proto::tool::{Category, SessionId};
 

@@ -2,19 +2,20 @@
 
 use serde_json::Value;
 
-use crate::parse::{Known, Parser, collect, parse};
+use crate::parse::collect::collect;
+use crate::parse::known::KnownTools;
+use crate::parse::{CallParser, parse};
 
 /// Reads the bytes as text and panics when an invariant is broken: reading does not panic, a
 /// stream gives what the whole gives, and every call is made of what literally stands in the text.
 ///
 /// The first byte chooses where the stream is cut.
-#[doc(hidden)]
 pub fn fuzz_one(data: &[u8]) {
     let cut = usize::from(data.first().copied().unwrap_or(1)) % 7 + 1;
     let text = String::from_utf8_lossy(data.get(1..).unwrap_or_default());
     let whole = parse(&text, None);
 
-    let mut parser = Parser::new(Known::any());
+    let mut parser = CallParser::new(KnownTools::any());
     let mut pieces = Vec::new();
     let chars: Vec<char> = text.chars().collect();
     for chunk in chars.chunks(cut) {

@@ -7,11 +7,8 @@
 //! - [`parse`]: the calls in such a model's answer, whole or as a stream.
 
 pub mod families;
-mod fuzz;
+#[cfg(feature = "fuzzing")]
+pub mod fuzz;
 pub mod parse;
 pub mod prompt;
 pub mod providers;
-mod raw_value;
-
-#[doc(hidden)]
-pub use fuzz::fuzz_one;

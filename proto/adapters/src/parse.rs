@@ -1,4 +1,4 @@
-//! From a model's answer to calls: [`parse`] for a whole text, [`Parser`] for a stream.
+//! From a model's answer to calls: [`parse`] for a whole text, [`CallParser`] for a stream.
 //!
 //! Three layers, each fed one character at a time, so that chunks cannot matter:
 //! `thinking.rs` takes thinking out, `scan.rs` tells calls from text, `families/` read the calls.
@@ -7,31 +7,32 @@
 //! No call is made that is not certain: what cannot be read is an error in words, fit to be sent
 //! back to the model.
 
-mod collect;
+pub mod collect;
 mod families;
-mod known;
+pub mod known;
 pub(crate) mod lenient_json;
 mod markers;
+pub(crate) mod raw_value;
 mod scan;
 mod shape;
 mod thinking;
 
 use toold_proto::prompt::{ParsedCall, ParsedPrompt};
 
-pub use collect::collect;
-pub use known::Known;
+use collect::collect;
+use known::KnownTools;
 
 use scan::Scanner;
-use thinking::{Open, Tag, TagMatcher, Verdict};
+use thinking::{OpenThinking, Tag, TagMatcher, TagVerdict};
 
 /// Reads a whole answer. With `known_tools`, calls of other names become errors.
 pub fn parse(text: &str, known_tools: Option<&[String]>) -> ParsedPrompt {
-    parse_with(text, known_tools.map_or_else(Known::any, Known::names))
+    parse_with(text, known_tools.map_or_else(KnownTools::any, KnownTools::names))
 }
 
-/// As [`parse`]; [`Known::tools`] also tells strings from numbers by the tools' schemas.
-pub fn parse_with(text: &str, known: Known) -> ParsedPrompt {
-    let mut parser = Parser::new(known);
+/// As [`parse`]; [`KnownTools::tools`] also tells strings from numbers by the tools' schemas.
+pub fn parse_with(text: &str, known: KnownTools) -> ParsedPrompt {
+    let mut parser = CallParser::new(known);
     let mut pieces = parser.push(text);
     pieces.extend(parser.finish());
     collect(pieces)
@@ -39,7 +40,7 @@ pub fn parse_with(text: &str, known: Known) -> ParsedPrompt {
 
 /// What a stream has been found to hold, in the order in which it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
+pub enum ParsedPiece {
     /// Neither a call nor thinking. One text may come in several pieces.
     Text(String),
     Thinking(String),
@@ -48,35 +49,35 @@ pub enum Piece {
     Error(String),
     /// All that came before this piece was thinking, and here it is: a close tag stood without
     /// its open tag, as with models whose template opens the thinking. Comes at most once.
-    /// [`Parser::inside_thinking`] avoids it where that is known beforehand.
+    /// [`CallParser::inside_thinking`] avoids it where that is known beforehand.
     WasThinking(String),
 }
 
 /// Reads an answer as it comes in. [`collect`](collect()) of its pieces is what [`parse`](parse()) gives for the
 /// whole text, wherever the chunks were cut.
 #[derive(Debug)]
-pub struct Parser {
+pub struct CallParser {
     scanner: Scanner,
     tag: TagMatcher,
-    thinking: Option<Open>,
+    thinking: Option<OpenThinking>,
     /// Everything so far, until thinking has been seen.
     before: Option<String>,
     /// Some thinking has been handed out.
     thought: bool,
     /// What is still to be read, the last first.
-    stack: Vec<Next>,
+    stack: Vec<NextPiece>,
     steps: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Next {
+struct NextPiece {
     c: char,
     /// A `<` that is known to begin no tag of thinking.
     plain: bool,
 }
 
-impl Parser {
-    pub fn new(known: Known) -> Self {
+impl CallParser {
+    pub fn new(known: KnownTools) -> Self {
         Self {
             scanner: Scanner::new(known),
             tag: TagMatcher::default(),
@@ -89,31 +90,31 @@ impl Parser {
     }
 
     /// For a model whose template has opened the thinking: the text begins within it.
-    pub fn inside_thinking(known: Known) -> Self {
-        Self { thinking: Some(Open { sort: None, depth: 1 }), before: None, ..Self::new(known) }
+    pub fn inside_thinking(known: KnownTools) -> Self {
+        Self { thinking: Some(OpenThinking { sort: None, depth: 1 }), before: None, ..Self::new(known) }
     }
 
     /// What the chunk makes certain. Calls come when their block is closed.
-    pub fn push(&mut self, chunk: &str) -> Vec<Piece> {
+    pub fn push(&mut self, chunk: &str) -> Vec<ParsedPiece> {
         let mut out = Vec::new();
         for c in chunk.chars() {
             if let Some(before) = &mut self.before {
                 before.push(c);
             }
-            self.stack.push(Next { c, plain: false });
+            self.stack.push(NextPiece { c, plain: false });
             self.drain(&mut out);
         }
         out
     }
 
     /// The text has ended: what was waiting for more of it.
-    pub fn finish(mut self) -> Vec<Piece> {
+    pub fn finish(mut self) -> Vec<ParsedPiece> {
         let mut out = Vec::new();
         self.end(&mut out);
         out
     }
 
-    fn end(&mut self, out: &mut Vec<Piece>) {
+    fn end(&mut self, out: &mut Vec<ParsedPiece>) {
         let held = self.tag.take();
         match self.thinking {
             Some(_) => self.think(&held, out),
@@ -123,7 +124,7 @@ impl Parser {
         self.scanner.finish(out);
     }
 
-    fn drain(&mut self, out: &mut Vec<Piece>) {
+    fn drain(&mut self, out: &mut Vec<ParsedPiece>) {
         while let Some(next) = self.stack.pop() {
             self.steps += 1;
             if self.thinking.is_some() {
@@ -134,31 +135,31 @@ impl Parser {
         }
     }
 
-    fn read(&mut self, next: Next, out: &mut Vec<Piece>) {
+    fn read(&mut self, next: NextPiece, out: &mut Vec<ParsedPiece>) {
         if self.tag.is_idle() && (next.plain || self.scanner.in_string()) {
             let again = self.scanner.push(next.c, out);
             return self.again(&again);
         }
         match self.tag.push(next.c) {
-            Verdict::Partial => {}
-            Verdict::None(held) if held.is_empty() => {
+            TagVerdict::Partial => {}
+            TagVerdict::None(held) if held.is_empty() => {
                 let again = self.scanner.push(next.c, out);
                 self.again(&again);
             }
-            Verdict::None(held) => {
+            TagVerdict::None(held) => {
                 self.stack.push(next);
                 self.again_plain(&held);
             }
-            Verdict::Tag(Tag::Close(_), text) => match self.before.take() {
+            TagVerdict::Tag(Tag::Close(_), text) => match self.before.take() {
                 Some(before) => self.reclassify(&before, out),
                 None => self.again_plain(&text),
             },
-            Verdict::Tag(tag, _) => {
+            TagVerdict::Tag(tag, _) => {
                 self.before = None;
                 let again = self.scanner.part(out);
                 self.again(&again);
                 if let Tag::Open(sort) = tag {
-                    self.thinking = Some(Open { sort: Some(sort), depth: 1 });
+                    self.thinking = Some(OpenThinking { sort: Some(sort), depth: 1 });
                     if self.thought {
                         self.think("\n", out);
                     }
@@ -167,15 +168,15 @@ impl Parser {
         }
     }
 
-    fn read_thinking(&mut self, c: char, out: &mut Vec<Piece>) {
+    fn read_thinking(&mut self, c: char, out: &mut Vec<ParsedPiece>) {
         match self.tag.push(c) {
-            Verdict::Partial => {}
-            Verdict::None(held) if held.is_empty() => self.think(c.encode_utf8(&mut [0; 4]), out),
-            Verdict::None(held) => {
+            TagVerdict::Partial => {}
+            TagVerdict::None(held) if held.is_empty() => self.think(c.encode_utf8(&mut [0; 4]), out),
+            TagVerdict::None(held) => {
                 self.think(&held, out);
                 self.read_thinking(c, out);
             }
-            Verdict::Tag(tag, text) => {
+            TagVerdict::Tag(tag, text) => {
                 if self.thinking.as_mut().is_some_and(|open| open.meets(tag)) {
                     self.thinking = None;
                 } else {
@@ -185,29 +186,29 @@ impl Parser {
         }
     }
 
-    fn think(&mut self, text: &str, out: &mut Vec<Piece>) {
+    fn think(&mut self, text: &str, out: &mut Vec<ParsedPiece>) {
         self.thought |= !text.is_empty();
         match out.last_mut() {
             _ if text.is_empty() => {}
-            Some(Piece::Thinking(last)) => last.push_str(text),
-            _ => out.push(Piece::Thinking(text.to_owned())),
+            Some(ParsedPiece::Thinking(last)) => last.push_str(text),
+            _ => out.push(ParsedPiece::Thinking(text.to_owned())),
         }
     }
 
     /// A close tag has come without an open one: `before` ends with it, but for what is yet to be
     /// read again.
-    fn reclassify(&mut self, before: &str, out: &mut Vec<Piece>) {
+    fn reclassify(&mut self, before: &str, out: &mut Vec<ParsedPiece>) {
         let waiting: usize = self.stack.iter().map(|next| next.c.len_utf8()).sum();
         let read = &before[..before.len() - waiting];
         let thinking = &read[..read.rfind('<').unwrap_or(0)];
         self.thought = !thinking.is_empty();
         self.scanner.forget();
         out.clear();
-        out.push(Piece::WasThinking(thinking.to_owned()));
+        out.push(ParsedPiece::WasThinking(thinking.to_owned()));
     }
 
     fn again(&mut self, text: &str) {
-        self.stack.extend(text.chars().rev().map(|c| Next { c, plain: false }));
+        self.stack.extend(text.chars().rev().map(|c| NextPiece { c, plain: false }));
     }
 
     /// For what begins with a `<` that is no tag of thinking.
@@ -222,7 +223,7 @@ impl Parser {
 /// How often a character was looked at while this text was read.
 #[doc(hidden)]
 pub fn steps(text: &str) -> u64 {
-    let mut parser = Parser::new(Known::any());
+    let mut parser = CallParser::new(KnownTools::any());
     parser.push(text);
     parser.end(&mut Vec::new());
     parser.steps

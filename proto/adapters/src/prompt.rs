@@ -2,15 +2,14 @@
 //!
 //! How each family writes a call is in `prompt/calls.rs`; what reads them is [`crate::parse`].
 
-mod calls;
+pub mod calls;
 
 use serde_json::{Map, Value, json};
 use toold_proto::prompt::{Detail, ParsedCall};
 use toold_proto::tool::Tool;
 
 use crate::families::Family;
-
-pub use calls::render_calls;
+use crate::prompt::calls::render_calls;
 
 /// The text for a system prompt. Empty without tools. The same tools in the same order give the
 /// same bytes.

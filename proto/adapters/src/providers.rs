@@ -36,15 +36,15 @@ pub struct MalformedCall {
 
 /// What became of one call.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct ProviderAnswer<'a> {
     /// As the provider gave it.
     pub call_id: Option<&'a str>,
     pub name: &'a str,
-    pub outcome: Outcome<'a>,
+    pub outcome: AnswerOutcome<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Outcome<'a> {
+pub enum AnswerOutcome<'a> {
     Result(&'a ToolResult),
     /// The call was refused or never ran; in words for the model.
     Error(&'a str),
@@ -67,7 +67,7 @@ pub fn tools_as(format: ToolFormat, tools: &[Tool]) -> Value {
 /// The calls in a provider's blocks, in their order: of the array that holds them, of the message
 /// that holds that array, or of a single block. Blocks that are no calls are passed over.
 pub fn calls_in(format: ToolFormat, blocks: &Value) -> Vec<Result<ProviderCall, MalformedCall>> {
-    let (holders, read): (&[&str], fn(&Value) -> Read) = match format {
+    let (holders, read): (&[&str], fn(&Value) -> ParsedBlock) = match format {
         ToolFormat::Native => (&["calls"], native_call),
         ToolFormat::Anthropic => (&["content"], anthropic::call),
         ToolFormat::Openai => (&["tool_calls"], openai::call),
@@ -87,7 +87,7 @@ pub fn calls_in(format: ToolFormat, blocks: &Value) -> Vec<Result<ProviderCall, 
 
 /// The blocks that the provider takes as results, one for each answer and in their order.
 /// Chat completions take no images there: see `openai.rs` for what follows the results then.
-pub fn results_as(format: ToolFormat, answers: &[Answer<'_>]) -> Value {
+pub fn results_as(format: ToolFormat, answers: &[ProviderAnswer<'_>]) -> Value {
     match format {
         ToolFormat::Native => answers.iter().map(native_result).collect(),
         ToolFormat::Anthropic => answers.iter().map(anthropic::result).collect(),
@@ -99,9 +99,9 @@ pub fn results_as(format: ToolFormat, answers: &[Answer<'_>]) -> Value {
 }
 
 /// What a block holds; `None` when it is no call.
-type Read = Option<Result<ProviderCall, MalformedCall>>;
+type ParsedBlock = Option<Result<ProviderCall, MalformedCall>>;
 
-impl<'a> Outcome<'a> {
+impl<'a> AnswerOutcome<'a> {
     fn is_error(self) -> bool {
         match self {
             Self::Result(result) => result.is_error,
@@ -117,18 +117,18 @@ impl<'a> Outcome<'a> {
     }
 }
 
-fn native_call(block: &Value) -> Read {
+fn native_call(block: &Value) -> ParsedBlock {
     Some(assemble(block.get("call_id"), block.get("name"), object(block.get("arguments"))))
 }
 
-fn native_result(answer: &Answer<'_>) -> Value {
+fn native_result(answer: &ProviderAnswer<'_>) -> Value {
     let mut item = Map::new();
     if let Some(id) = answer.call_id {
         item.insert("call_id".to_owned(), id.into());
     }
     match answer.outcome {
-        Outcome::Result(result) => item.insert("result".to_owned(), json!(result)),
-        Outcome::Error(words) => item.insert("error".to_owned(), json!({"message": words})),
+        AnswerOutcome::Result(result) => item.insert("result".to_owned(), json!(result)),
+        AnswerOutcome::Error(words) => item.insert("error".to_owned(), json!({"message": words})),
     };
     Value::Object(item)
 }
@@ -155,7 +155,7 @@ fn assemble(
     }
 }
 
-fn malformed(reason: &str) -> Read {
+fn malformed(reason: &str) -> ParsedBlock {
     Some(Err(MalformedCall { call_id: None, name: None, reason: reason.to_owned() }))
 }
 
@@ -199,7 +199,7 @@ fn in_words(block: &Block) -> String {
 }
 
 /// All blocks as one text, for providers that take nothing else.
-fn all_in_words(answer: &Answer<'_>, take: impl Fn(&Block) -> bool) -> String {
+fn all_in_words(answer: &ProviderAnswer<'_>, take: impl Fn(&Block) -> bool) -> String {
     let blocks = answer.outcome.blocks();
     let texts: Vec<String> = blocks.iter().filter(|block| take(block)).map(in_words).collect();
     texts.join("\n")

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
-use toold_adapters::providers::{Answer, Outcome, calls_in, results_as};
+use toold_adapters::providers::{AnswerOutcome, ProviderAnswer, calls_in, results_as};
 use toold_proto::call::ToolFormat;
 use toold_proto::tool::{Block, CallId, ToolResult};
 
@@ -23,7 +23,7 @@ fn image() -> Block {
 }
 
 fn one(format: ToolFormat, result: &ToolResult) -> String {
-    let answer = Answer { call_id: Some("c1"), name: "read", outcome: Outcome::Result(result) };
+    let answer = ProviderAnswer { call_id: Some("c1"), name: "read", outcome: AnswerOutcome::Result(result) };
     results_as(format, &[answer]).to_string()
 }
 
@@ -188,7 +188,8 @@ fn errors_are_marked_as_each_provider_marks_them() {
 
 #[test]
 fn an_error_without_a_result_is_one_too() {
-    let answer = Answer { call_id: Some("c1"), name: "read", outcome: Outcome::Error("denied by a rule") };
+    let answer =
+        ProviderAnswer { call_id: Some("c1"), name: "read", outcome: AnswerOutcome::Error("denied by a rule") };
     let shown = |format| results_as(format, &[answer]).to_string();
     assert_snapshot!(shown(ToolFormat::Native), @r#"[{"call_id":"c1","error":{"message":"denied by a rule"}}]"#);
     assert_snapshot!(shown(ToolFormat::Anthropic), @r#"[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"denied by a rule"}],"is_error":true}]"#);
@@ -244,8 +245,8 @@ fn many_results_keep_their_order() {
     let (first, second) = (result(vec![image()], false), result(vec![Block::text("b")], false));
     for format in ALL {
         let answers = [
-            Answer { call_id: Some("c1"), name: "one", outcome: Outcome::Result(&first) },
-            Answer { call_id: Some("c2"), name: "two", outcome: Outcome::Result(&second) },
+            ProviderAnswer { call_id: Some("c1"), name: "one", outcome: AnswerOutcome::Result(&first) },
+            ProviderAnswer { call_id: Some("c2"), name: "two", outcome: AnswerOutcome::Result(&second) },
         ];
         let results = results_as(format, &answers);
         let length = if format == ToolFormat::Openai { 3 } else { 2 };
@@ -259,6 +260,6 @@ fn many_results_keep_their_order() {
 
 #[test]
 fn a_gemini_call_without_an_id_gets_a_response_without_one() {
-    let answer = Answer { call_id: None, name: "now", outcome: Outcome::Error("no") };
+    let answer = ProviderAnswer { call_id: None, name: "now", outcome: AnswerOutcome::Error("no") };
     assert_snapshot!(results_as(ToolFormat::Gemini, &[answer]), @r#"[{"functionResponse":{"name":"now","response":{"error":"no"}}}]"#);
 }

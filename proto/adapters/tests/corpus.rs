@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use toold_adapters::fuzz_one;
+use toold_adapters::fuzz::fuzz_one;
 use toold_adapters::parse::{parse, steps};
 
 fn corpus() -> Vec<(String, String)> {

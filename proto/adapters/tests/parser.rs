@@ -4,7 +4,9 @@
 //! `thinking=` and `errors=` (their number), each only if there is some.
 
 use serde_json::json;
-use toold_adapters::parse::{Known, Parser, collect, parse, parse_with};
+use toold_adapters::parse::collect::collect;
+use toold_adapters::parse::known::KnownTools;
+use toold_adapters::parse::{CallParser, parse, parse_with};
 use toold_proto::prompt::ParsedPrompt;
 use toold_proto::tool::{Annotations, Source, SourceKind, Tool, ToolName};
 
@@ -465,7 +467,7 @@ fn check(cases: Cases) {
     for (text, expected) in cases {
         let whole = parse(text, None);
         assert_eq!(show(&whole), *expected, "{text}\n{:?}", whole.errors);
-        let mut parser = Parser::new(Known::any());
+        let mut parser = CallParser::new(KnownTools::any());
         let mut pieces: Vec<_> = text.chars().flat_map(|c| parser.push(c.encode_utf8(&mut [0; 4]))).collect();
         pieces.extend(parser.finish());
         assert_eq!(collect(pieces), whole, "one character at a time: {text}");
@@ -642,7 +644,7 @@ fn schemas_tell_strings_from_numbers() {
     };
     let read = |key: &str, value: &str| {
         let text = format!("<function=w><parameter={key}>\n{value}\n</parameter></function>");
-        show(&parse_with(&text, Known::tools(std::slice::from_ref(&tool))))
+        show(&parse_with(&text, KnownTools::tools(std::slice::from_ref(&tool))))
     };
     assert_eq!(read("s", r#"{"a": 1}"#), r#"w{"s":"{\"a\": 1}"}"#);
     assert_eq!(read("s", "5"), r#"w{"s":"5"}"#);
@@ -656,7 +658,7 @@ fn schemas_tell_strings_from_numbers() {
 
 #[test]
 fn a_parser_may_begin_inside_of_thinking() {
-    let mut parser = Parser::inside_thinking(Known::any());
+    let mut parser = CallParser::inside_thinking(KnownTools::any());
     let mut pieces =
         parser.push(r#"hm <tool_call>{"name":"rm"}</tool_call></thinking><tool_call>{"name":"f"}</tool_call>"#);
     pieces.extend(parser.finish());
@@ -665,11 +667,11 @@ fn a_parser_may_begin_inside_of_thinking() {
 
 #[test]
 fn a_stream_hands_out_a_call_as_soon_as_its_block_is_closed() {
-    use toold_adapters::parse::Piece;
-    let mut parser = Parser::new(Known::any());
-    assert_eq!(parser.push("Now <tool"), [Piece::Text("Now ".to_owned())]);
+    use toold_adapters::parse::ParsedPiece;
+    let mut parser = CallParser::new(KnownTools::any());
+    assert_eq!(parser.push("Now <tool"), [ParsedPiece::Text("Now ".to_owned())]);
     assert_eq!(parser.push("_call>{\"name\":\"f\"}</tool_call"), []);
-    assert!(matches!(parser.push(">").as_slice(), [Piece::Call(call)] if call.name == "f"));
-    assert_eq!(parser.push(" on"), [Piece::Text(" on".to_owned())]);
+    assert!(matches!(parser.push(">").as_slice(), [ParsedPiece::Call(call)] if call.name == "f"));
+    assert_eq!(parser.push(" on"), [ParsedPiece::Text(" on".to_owned())]);
     assert_eq!(parser.finish(), []);
 }

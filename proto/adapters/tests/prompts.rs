@@ -4,7 +4,8 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use toold_adapters::families::Family;
 use toold_adapters::parse::parse;
-use toold_adapters::prompt::{render_calls, render_prompt};
+use toold_adapters::prompt::calls::render_calls;
+use toold_adapters::prompt::render_prompt;
 use toold_proto::prompt::{Detail, ParsedCall};
 use toold_proto::tool::{Annotations, Source, SourceKind, Tool, ToolName};
 

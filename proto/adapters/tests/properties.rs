@@ -3,9 +3,11 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use toold_adapters::families::Family;
-use toold_adapters::fuzz_one;
-use toold_adapters::parse::{Known, Parser, collect, parse, steps};
-use toold_adapters::prompt::render_calls;
+use toold_adapters::fuzz::fuzz_one;
+use toold_adapters::parse::collect::collect;
+use toold_adapters::parse::known::KnownTools;
+use toold_adapters::parse::{CallParser, parse, steps};
+use toold_adapters::prompt::calls::render_calls;
 use toold_proto::prompt::ParsedCall;
 
 /// What parsers have stumbled over, to be put together at random.
@@ -136,7 +138,7 @@ fn call() -> impl Strategy<Value = ParsedCall> {
 }
 
 fn streamed(text: &str, cut: usize) -> toold_proto::prompt::ParsedPrompt {
-    let mut parser = Parser::new(Known::any());
+    let mut parser = CallParser::new(KnownTools::any());
     let (head, tail) = text.split_at(cut);
     let mut pieces = parser.push(head);
     pieces.extend(parser.push(tail));

@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 
 use anyhow::Context;
 use clap::Args;
-use toold_adapters::parse::collect;
+use toold_adapters::parse::collect::collect;
 use toold_proto::prompt::ParsedPrompt;
 
 use crate::connection;

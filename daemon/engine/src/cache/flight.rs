@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::cache::{CacheKey, CachedOutcome};
@@ -47,7 +48,7 @@ pub(crate) struct Leading {
 impl Flights {
     /// The first call with a key leads.
     pub(crate) fn join(self: &Arc<Self>, key: &CacheKey, cx: &Arc<Cx>) -> FlightRole {
-        match self.lock().entry(key.clone()) {
+        match self.0.lock().entry(key.clone()) {
             Entry::Occupied(flight) => FlightRole::Follows(flight.get().clone()),
             Entry::Vacant(place) => {
                 let (sender, phase) = watch::channel(FlightPhase::Waits);
@@ -55,10 +56,6 @@ impl Flights {
                 FlightRole::Leads(Leading { flights: self.clone(), key: key.clone(), phase: sender })
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<CacheKey, Flight>> {
-        self.0.lock().expect("no code panics while it holds this lock")
     }
 }
 
@@ -86,6 +83,6 @@ impl Leading {
 
 impl Drop for Leading {
     fn drop(&mut self) {
-        self.flights.lock().remove(&self.key);
+        self.flights.0.lock().remove(&self.key);
     }
 }

@@ -27,7 +27,7 @@ struct RunClock {
 pub(super) struct CallRecord {
     cx: Arc<Cx>,
     input_bytes: u64,
-    clock: std::sync::Mutex<RunClock>,
+    clock: parking_lot::Mutex<RunClock>,
     closed: bool,
     /// The call's id is free again when its books are closed.
     _in_flight: InFlightGuard,
@@ -44,16 +44,16 @@ impl CallRecord {
         });
         tracing::debug!(target: TARGET, call = %cx.call_id, session = %cx.session.id, tool = %cx.tool, "call started");
         let input_bytes = if engine.audit.is_some() { json_length(arguments) } else { 0 };
-        Self { cx: cx.clone(), input_bytes, clock: std::sync::Mutex::default(), closed: false, _in_flight: in_flight }
+        Self { cx: cx.clone(), input_bytes, clock: parking_lot::Mutex::default(), closed: false, _in_flight: in_flight }
     }
 
     pub(super) fn clock_starts(&self) {
-        self.clock.lock().expect("no code panics while it holds this lock").began = Some(Instant::now());
+        self.clock.lock().began = Some(Instant::now());
     }
 
     /// Gives how long the tool ran; `None` when it did not.
     pub(super) fn clock_stops(&self) -> Option<Duration> {
-        let mut clock = self.clock.lock().expect("no code panics while it holds this lock");
+        let mut clock = self.clock.lock();
         if let Some(began) = clock.began.take() {
             clock.ran = Some(began.elapsed());
         }

@@ -45,7 +45,7 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
     }
     let ask = Need { workspace: true, ..Need::new(Category::FileRead, first.to_string_lossy()) };
     let ask = ask.because(reason(&folders, workspace.gate.client()));
-    if workspace.lock().refused {
+    if workspace.folders.lock().refused {
         let words = as_named(&refused(&folders));
         return refuse(cx, &told, "workspace refused".to_owned(), words).map(|()| false);
     }
@@ -62,7 +62,7 @@ pub(super) async fn approve_folders(cx: &Cx, need: &Need, decision: &Decision) -
         }
         AskAnswer::Denied { rule, message } => {
             if rule.starts_with(asks::ANSWER) {
-                workspace.lock().refused = true;
+                workspace.folders.lock().refused = true;
             }
             refuse(cx, &told, rule, as_named(&message)).map(|()| false)
         }

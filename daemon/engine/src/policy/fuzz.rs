@@ -10,7 +10,6 @@ use crate::policy::suggest::{exact_pattern, suggestions};
 /// does not match that need, or more than it.
 ///
 /// The first byte chooses the category; a NUL parts the pattern from what it is held against.
-#[doc(hidden)]
 pub fn fuzz_one(data: &[u8]) {
     let [kind, rest @ ..] = data else { return };
     let category = Category::ALL[usize::from(*kind) % Category::ALL.len()];

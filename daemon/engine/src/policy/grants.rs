@@ -1,10 +1,11 @@
 //! Remembered permissions.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use toold_proto::permission::{Action, GrantInfo, Scope};
 use toold_proto::tool::{Category, SessionId};
 
@@ -140,7 +141,7 @@ impl Grants {
     /// # Errors
     /// The store refused it; it does not hold.
     pub fn add(&self, grant: Grant) -> Result<(), String> {
-        let _one = self.changing.lock().expect("no code panics while it holds this lock");
+        let _one = self.changing.lock();
         if let Some(store) = self.store.get() {
             store.add(&grant)?;
         }
@@ -156,7 +157,7 @@ impl Grants {
     /// # Errors
     /// The store refused it; the grant still holds.
     pub fn remove(&self, id: &str) -> Result<Option<Grant>, String> {
-        let _one = self.changing.lock().expect("no code panics while it holds this lock");
+        let _one = self.changing.lock();
         let held = self.all.load();
         let Some(grant) = held.iter().find(|grant| grant.id == id).cloned() else { return Ok(None) };
         if let Some(store) = self.store.get() {
@@ -168,7 +169,7 @@ impl Grants {
 
     /// Forgets what was granted for a session that is closed. Gives whether there was anything.
     pub fn forget_session(&self, session: &SessionId) -> bool {
-        let _one = self.changing.lock().expect("no code panics while it holds this lock");
+        let _one = self.changing.lock();
         let held = self.all.load();
         let (gone, kept): (Vec<Grant>, Vec<Grant>) =
             held.iter().cloned().partition(|grant| grant.scope == GrantScope::Session(session.clone()));

@@ -4,10 +4,11 @@ use std::time::{Duration, SystemTime};
 use super::rules::{RuleConfig, RulePlace};
 use super::*;
 use crate::need::Word;
+use crate::policy::grants::{GrantScope, GrantStore, Grants};
 
 /// One row of a table: what there is, and what is needed.
 #[derive(Clone)]
-struct Case {
+struct PolicyCase {
     policy: Policy,
     grants: Vec<Grant>,
     mode: Mode,
@@ -19,8 +20,8 @@ struct Case {
 
 const PROJECT: &str = "/home/u/proj";
 
-fn case() -> Case {
-    Case {
+fn case() -> PolicyCase {
+    PolicyCase {
         policy: Policy { home: Some("/home/u".into()), ..Policy::default() },
         grants: Vec::new(),
         mode: Mode::Default,
@@ -31,7 +32,7 @@ fn case() -> Case {
     }
 }
 
-impl Case {
+impl PolicyCase {
     fn rule(self, category: &str, pattern: &str, action: &str) -> Self {
         self.rule_of(category, pattern, action, |_, _| {})
     }
@@ -303,7 +304,7 @@ fn rules_hold_for_their_tools_and_folders() {
     let case = case().rule_of("shell", "ls", "allow", narrow);
     case.gives(&shell("ls"), Allow, "config.toml:1");
     case.clone().cwd("/home/u/proj2").gives(&shell("ls"), Ask, "default");
-    Case { tool: "other", ..case.clone() }.gives(&shell("ls"), Ask, "default");
+    PolicyCase { tool: "other", ..case.clone() }.gives(&shell("ls"), Ask, "default");
     let info = &case.policy.describe_rules(None)[0];
     assert_eq!((info.tools.as_deref(), info.cwd.as_deref()), (Some(&["ba*".to_owned()][..]), Some("/home/u/proj")));
 }

@@ -12,8 +12,8 @@ use toold_engine::call::{Call, CallError};
 use toold_engine::execute::execute;
 use toold_engine::need::Need;
 use toold_engine::permission::{grant, revoke};
+use toold_engine::policy::grants::{Grant, GrantScope, GrantStore};
 use toold_engine::policy::pattern::Pattern;
-use toold_engine::policy::{Grant, GrantScope, GrantStore};
 use toold_engine::tool::ToolOutput;
 use toold_proto::call::Progress;
 use toold_proto::permission::{
@@ -22,7 +22,7 @@ use toold_proto::permission::{
 use toold_proto::session::Mode;
 use toold_proto::tool::{CallId, Category};
 
-use crate::test_engine::{Answer, Fake, Kept, TestEngine, session, settle, shell};
+use crate::test_engine::{CallAnswer, Fake, Recorded, TestEngine, session, settle, shell};
 
 /// `bash {line}` needs that line; `write {diff}` needs to write a file; `late {line}` asks while it runs.
 pub(crate) fn fixture() -> TestEngine {
@@ -74,7 +74,7 @@ impl TestEngine {
         self.engine.asks.subscribe(true, None)
     }
 
-    fn begin(&self, name: &str, arguments: Value) -> JoinHandle<Answer> {
+    fn begin(&self, name: &str, arguments: Value) -> JoinHandle<CallAnswer> {
         self.start(self.prepare(name, arguments))
     }
 
@@ -87,7 +87,7 @@ impl TestEngine {
     }
 
     /// The result of a call that must not ask anybody.
-    async fn unasked(&self, name: &str, arguments: Value) -> Answer {
+    async fn unasked(&self, name: &str, arguments: Value) -> CallAnswer {
         let before = self.engine.asks.pending().len();
         let call = self.begin(name, arguments);
         settle().await;
@@ -111,13 +111,13 @@ async fn next_end(frontend: &mut AskSubscription) -> Resolved {
 }
 
 #[track_caller]
-fn ran(answer: Answer) {
+fn ran(answer: CallAnswer) {
     let result = answer.unwrap();
     assert!(!result.is_error, "{}", result.text());
 }
 
 #[track_caller]
-fn was_denied(answer: Answer, words: &str) {
+fn was_denied(answer: CallAnswer, words: &str) {
     let result = answer.unwrap();
     assert!(result.is_error && result.text().contains(words), "{words:?} is not in {:?}", result.text());
     assert!(result.metadata.contains_key("permission"));
@@ -400,7 +400,7 @@ async fn when_the_last_frontend_leaves_the_ask_waits_ten_seconds_for_another() {
 async fn the_deadline_stands_still_and_the_caller_hears_that_it_waits() {
     let fixture = fixture();
     let mut frontend = fixture.frontend();
-    let heard = Arc::new(Kept::default());
+    let heard = Arc::new(Recorded::default());
     let call = Call {
         timeout: Some(Duration::from_secs(1)),
         progress: vec![heard.clone()],

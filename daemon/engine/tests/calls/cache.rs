@@ -22,7 +22,7 @@ use toold_engine::tool::{ToolError, ToolOutput};
 use toold_proto::call::Progress;
 use toold_proto::tool::{Category, SourceKind};
 
-use crate::test_engine::{Answer, Fake, Kept, TestEngine, session, settle};
+use crate::test_engine::{CallAnswer, Fake, Recorded, TestEngine, session, settle};
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -106,7 +106,7 @@ fn on_paper(tools: Vec<Fake>) -> (TestEngine, Arc<Paper>) {
 
 /// Text and whether it had been there.
 #[track_caller]
-fn told(answer: Answer) -> (String, bool) {
+fn told(answer: CallAnswer) -> (String, bool) {
     let result = answer.unwrap();
     (result.text(), result.cached)
 }
@@ -119,7 +119,7 @@ fn kept(run: usize) -> (String, bool) {
     (format!("run {run}"), true)
 }
 
-async fn run(fixture: &TestEngine, call: Call) -> Answer {
+async fn run(fixture: &TestEngine, call: Call) -> CallAnswer {
     fixture.start(call).await.unwrap()
 }
 
@@ -525,7 +525,7 @@ async fn all_hear_what_the_one_that_runs_tells() {
     let fixture = TestEngine::new(vec![look]);
     let leader = fixture.start(fixture.prepare("look", json!({})));
     settle().await;
-    let ears = Arc::new(Kept::default());
+    let ears = Arc::new(Recorded::default());
     let follower = fixture.start(Call { progress: vec![ears.clone()], ..fixture.prepare("look", json!({})) });
     settle().await;
     gate.add_permits(1);
@@ -562,7 +562,7 @@ async fn what_the_one_that_runs_may_read_is_heard_by_those_who_may_too() {
     other.set_mode(toold_proto::session::Mode::Yolo);
     let leader = fixture.start(Call { session: other, ..fixture.prepare("look", json!({})) });
     settle().await;
-    let ears = Arc::new(Kept::default());
+    let ears = Arc::new(Recorded::default());
     let follower = fixture.start(Call { progress: vec![ears.clone()], ..fixture.prepare("look", json!({})) });
     settle().await;
     gate.add_permits(2);

@@ -16,16 +16,16 @@ use toold_engine::tool::ToolOutput;
 use toold_proto::hook::HookDecision;
 use toold_proto::tool::SourceKind;
 
-use crate::test_engine::{Answer, Fake, TestEngine};
+use crate::test_engine::{CallAnswer, Fake, TestEngine};
 
 type Says = Arc<dyn Fn(HookInput) -> BoxFuture<'static, Result<HookAnswer, String>> + Send + Sync>;
 
-struct Told {
+struct FakeHook {
     spec: HookSpec,
     says: Says,
 }
 
-impl Hook for Told {
+impl Hook for FakeHook {
     fn spec(&self) -> &HookSpec {
         &self.spec
     }
@@ -42,7 +42,7 @@ fn key(name: &str) -> SourceKey {
 fn hook(
     event: HookEvent,
     says: impl Fn(HookInput) -> BoxFuture<'static, Result<HookAnswer, String>> + Send + Sync + 'static,
-) -> Told {
+) -> FakeHook {
     let spec = HookSpec {
         name: "guard".into(),
         source: key("plug"),
@@ -53,21 +53,21 @@ fn hook(
         fail_closed: false,
         tools: None,
     };
-    Told { spec, says: Arc::new(says) }
+    FakeHook { spec, says: Arc::new(says) }
 }
 
 /// One that says the same each time.
-fn saying(event: HookEvent, answer: HookAnswer) -> Told {
+fn saying(event: HookEvent, answer: HookAnswer) -> FakeHook {
     hook(event, move |_| std::future::ready(Ok(answer.clone())).boxed())
 }
 
-fn closed(mut hook: Told) -> Told {
+fn closed(mut hook: FakeHook) -> FakeHook {
     hook.spec.fail_closed = true;
     hook
 }
 
 /// The answer of an echoing tool that takes `{n: integer}`.
-async fn with(hooks: Vec<Told>) -> (TestEngine, Answer) {
+async fn with(hooks: Vec<FakeHook>) -> (TestEngine, CallAnswer) {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let echo = Fake::new("echo")
         .spec(|spec| spec.input = Schema::compile_input(schema).unwrap())
@@ -80,7 +80,7 @@ async fn with(hooks: Vec<Told>) -> (TestEngine, Answer) {
     (fixture, answer)
 }
 
-async fn text_with(hooks: Vec<Told>) -> String {
+async fn text_with(hooks: Vec<FakeHook>) -> String {
     with(hooks).await.1.unwrap().text()
 }
 
@@ -131,7 +131,7 @@ async fn a_hook_can_change_or_withhold_the_result() {
     assert!(result.is_error && result.text().contains("withheld") && !result.text().contains("{\"n\""));
 }
 
-fn failing(event: HookEvent) -> Vec<Told> {
+fn failing(event: HookEvent) -> Vec<FakeHook> {
     let error = hook(event, |_| std::future::ready(Err("broken".to_owned())).boxed());
     let slow = hook(event, |_| {
         async {

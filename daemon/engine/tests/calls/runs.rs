@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::call::{Call, CallError, Caller, Principal};
 use toold_engine::lanes::CallLimits;
 use toold_engine::permission::{grant, revoke};
-use toold_engine::policy::GrantScope;
+use toold_engine::policy::grants::GrantScope;
 use toold_engine::schema::Schema;
 use toold_engine::spool::Spool;
 use toold_engine::tool::{ToolError, ToolOutput};
@@ -21,12 +21,12 @@ use toold_proto::call::{Progress, Stream};
 use toold_proto::event::{EventBody, Outcome};
 use toold_proto::tool::{CallId, SessionId, SourceKind};
 
-use crate::test_engine::{Answer, Fake, Kept, TestEngine, settle, shell};
+use crate::test_engine::{CallAnswer, Fake, Recorded, TestEngine, settle, shell};
 
 /// Says that it is gone when it is dropped.
-struct Gone(Arc<AtomicBool>);
+struct DropFlag(Arc<AtomicBool>);
 
-impl Drop for Gone {
+impl Drop for DropFlag {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -36,7 +36,7 @@ impl Drop for Gone {
 fn deaf(name: &str, gone: &Arc<AtomicBool>) -> Fake {
     let gone = gone.clone();
     Fake::new(name).run(move |_, _| {
-        let gone = Gone(gone.clone());
+        let gone = DropFlag(gone.clone());
         async move {
             let _gone = gone;
             std::future::pending().await
@@ -328,7 +328,7 @@ async fn the_wait_for_the_lane_is_told_bounded_and_not_part_of_the_time() {
     fixture.engine.registry.put(key, toold_engine::tool::Origin::Builtin, vec![Arc::new(long)]).unwrap();
     let first = fixture.start(fixture.prepare("long", json!({"s": 100})));
     settle().await;
-    let heard = Arc::new(Kept::default());
+    let heard = Arc::new(Recorded::default());
     let second = Call { progress: vec![heard.clone()], ..with_timeout(fixture.prepare("t", json!({"s": 1})), 2) };
     let result = fixture.start(second).await.unwrap().unwrap();
     assert_eq!((result.text().as_str(), result.duration_ms), ("done", 1000));
@@ -537,7 +537,7 @@ async fn progress_is_numbered_without_gaps() {
         .boxed()
     });
     let fixture = TestEngine::new(vec![fake]);
-    let heard: Arc<Kept<(u64, Progress)>> = Arc::default();
+    let heard: Arc<Recorded<(u64, Progress)>> = Arc::default();
     let call = Call { progress: vec![heard.clone()], ..fixture.prepare("t", json!({})) };
     fixture.start(call).await.unwrap().unwrap();
     let heard: Vec<u64> = heard.0.lock().unwrap().iter().map(|(seq, _)| *seq).collect();
@@ -561,7 +561,7 @@ async fn random_ends_leave_nothing_open() {
     let gone = Arc::new(AtomicBool::new(false));
     let wake = Arc::new(Notify::new());
     let fixture = TestEngine::new(vec![slow("slow"), slow("serial").serial(), deaf("deaf", &gone).serial()]);
-    let mut calls: Vec<(CancellationToken, tokio::task::JoinHandle<Answer>)> = Vec::new();
+    let mut calls: Vec<(CancellationToken, tokio::task::JoinHandle<CallAnswer>)> = Vec::new();
     for n in 0..60u64 {
         let name = ["slow", "serial", "deaf"][(n % 3) as usize];
         let call = with_timeout(fixture.prepare(name, json!({"s": n % 7})), 1 + n % 5);

@@ -11,7 +11,7 @@ use crate::asks::{answer, bash, fixture};
 use crate::test_engine::settle;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum SceneStep {
     Call(u8),
     Cancel(u8),
     Come(u8),
@@ -21,15 +21,15 @@ enum Step {
     Wait(u8),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = SceneStep> {
     prop_oneof![
-        (0u8..4).prop_map(Step::Call),
-        (0u8..8).prop_map(Step::Cancel),
-        (0u8..3).prop_map(Step::Come),
-        (0u8..3).prop_map(Step::Go),
-        (0u8..3).prop_map(Step::Read),
-        (0u8..3, any::<bool>(), 0u8..3).prop_map(|(who, yes, scope)| Step::Reply(who, yes, scope)),
-        (0u8..15).prop_map(Step::Wait),
+        (0u8..4).prop_map(SceneStep::Call),
+        (0u8..8).prop_map(SceneStep::Cancel),
+        (0u8..3).prop_map(SceneStep::Come),
+        (0u8..3).prop_map(SceneStep::Go),
+        (0u8..3).prop_map(SceneStep::Read),
+        (0u8..3, any::<bool>(), 0u8..3).prop_map(|(who, yes, scope)| SceneStep::Reply(who, yes, scope)),
+        (0u8..15).prop_map(SceneStep::Wait),
     ]
 }
 
@@ -58,35 +58,35 @@ impl Frontend {
     }
 }
 
-async fn play(steps: Vec<Step>) {
+async fn play(steps: Vec<SceneStep>) {
     let fixture = fixture();
     let mut frontends: [Frontend; 3] = Default::default();
     let mut calls = Vec::new();
     for step in steps {
         match step {
-            Step::Call(line) => {
+            SceneStep::Call(line) => {
                 let call = fixture.prepare("bash", bash(&format!("do {line}")));
                 calls.push((call.cancel.clone(), fixture.start(call)));
             }
-            Step::Cancel(which) => {
+            SceneStep::Cancel(which) => {
                 if let Some((cancel, _)) = calls.get(usize::from(which)) {
                     cancel.cancel();
                 }
             }
-            Step::Come(who) => {
+            SceneStep::Come(who) => {
                 let frontend = &mut frontends[usize::from(who)];
                 *frontend = Frontend { subscription: Some(fixture.frontend()), shown: Vec::new() };
             }
-            Step::Go(who) => frontends[usize::from(who)] = Frontend::default(),
-            Step::Read(who) => frontends[usize::from(who)].read(),
-            Step::Reply(who, yes, scope) => {
+            SceneStep::Go(who) => frontends[usize::from(who)] = Frontend::default(),
+            SceneStep::Read(who) => frontends[usize::from(who)].read(),
+            SceneStep::Reply(who, yes, scope) => {
                 if let Some(ask) = frontends[usize::from(who)].shown.first() {
                     let scope = [Scope::Once, Scope::Session, Scope::Always][usize::from(scope)];
                     let action = if yes { Action::Allow } else { Action::Deny };
                     let _ = fixture.reply(ReplyPermission { scope: Some(scope), ..answer(ask, action) });
                 }
             }
-            Step::Wait(seconds) => sleep(Duration::from_secs(seconds.into())).await,
+            SceneStep::Wait(seconds) => sleep(Duration::from_secs(seconds.into())).await,
         }
         settle().await;
         // After all is read, every frontend shows what is pending and nothing else.

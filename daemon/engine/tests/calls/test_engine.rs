@@ -24,14 +24,14 @@ use toold_proto::call::Progress;
 use toold_proto::event::EventBody;
 use toold_proto::tool::{Annotations, CallId, Category, SessionId, Source, SourceKind, ToolName, ToolResult};
 
-pub(crate) type Answer = Result<ToolResult, CallError>;
-type Needs = Box<dyn Fn(&Value) -> Vec<Need> + Send + Sync>;
+pub(crate) type CallAnswer = Result<ToolResult, CallError>;
+type FakeNeeds = Box<dyn Fn(&Value) -> Vec<Need> + Send + Sync>;
 type Run = Box<dyn for<'a> Fn(Value, &'a Cx) -> BoxFuture<'a, Result<ToolOutput, ToolError>> + Send + Sync>;
 
 /// A tool that needs and does what it is told.
 pub(crate) struct Fake {
     pub(crate) spec: ToolSpec,
-    needs: Needs,
+    needs: FakeNeeds,
     run: Run,
 }
 
@@ -98,21 +98,21 @@ impl Callable for Fake {
 }
 
 /// Keeps what it is told.
-pub(crate) struct Kept<T>(pub(crate) Mutex<Vec<T>>);
+pub(crate) struct Recorded<T>(pub(crate) Mutex<Vec<T>>);
 
-impl<T> Default for Kept<T> {
+impl<T> Default for Recorded<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl AuditLog for Kept<AuditRow> {
+impl AuditLog for Recorded<AuditRow> {
     fn record(&self, row: AuditRow) {
         self.0.lock().unwrap().push(row);
     }
 }
 
-impl ProgressSink for Kept<(u64, Progress)> {
+impl ProgressSink for Recorded<(u64, Progress)> {
     fn send(&self, seq: u64, progress: &Progress) {
         self.0.lock().unwrap().push((seq, progress.clone()));
     }
@@ -122,7 +122,7 @@ pub(crate) struct TestEngine {
     pub(crate) engine: Arc<Engine>,
     pub(crate) session: Arc<Session>,
     pub(crate) caller: Arc<Caller>,
-    pub(crate) audit: Arc<Kept<AuditRow>>,
+    pub(crate) audit: Arc<Recorded<AuditRow>>,
 }
 
 impl TestEngine {
@@ -131,7 +131,7 @@ impl TestEngine {
     }
 
     pub(crate) fn with(tools: Vec<Fake>, change: impl FnOnce(&mut Engine)) -> Self {
-        let audit = Arc::new(Kept::default());
+        let audit = Arc::new(Recorded::default());
         let mut engine = Engine::new("0123456789abcdef");
         engine.audit = Some(audit.clone());
         change(&mut engine);
@@ -170,12 +170,12 @@ impl TestEngine {
         Call { call_id: Some(CallId::parse(id).unwrap()), ..self.prepare(name, arguments) }
     }
 
-    pub(crate) async fn call(&self, name: &str, arguments: Value) -> Answer {
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> CallAnswer {
         execute(&self.engine, self.prepare(name, arguments)).await
     }
 
     /// Runs a call beside the test.
-    pub(crate) fn start(&self, call: Call) -> tokio::task::JoinHandle<Answer> {
+    pub(crate) fn start(&self, call: Call) -> tokio::task::JoinHandle<CallAnswer> {
         let engine = self.engine.clone();
         tokio::spawn(async move { execute(&engine, call).await })
     }

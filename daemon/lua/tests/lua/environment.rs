@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toold_engine::asks::{AskSubscription, Replier, reply};
-use toold_engine::policy::GrantScope;
+use toold_engine::policy::grants::GrantScope;
 use toold_proto::permission::{Action, Answerer, Ask, PermissionEvent, ReplyPermission, Scope};
 
 use crate::world::{TestPlugins, soon};

@@ -152,7 +152,7 @@ fn grant(world: &TestPlugins, pattern: &str) {
         json!({"category": "network", "pattern": pattern, "action": Verdict::Allow, "scope": "session", "chain": ["p"]}),
     )
     .unwrap();
-    let session = toold_engine::policy::GrantScope::Session(world.session.id.clone());
+    let session = toold_engine::policy::grants::GrantScope::Session(world.session.id.clone());
     toold_engine::permission::grant(&world.engine, &params, session, None).unwrap();
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use rusqlite::Connection;
 use serde_json::json;
 use toold_engine::audit::AuditLog;
-use toold_engine::policy::{GrantScope, GrantStore};
+use toold_engine::policy::grants::{GrantScope, GrantStore};
 use toold_proto::audit::AuditQuery;
 use toold_proto::permission::Action;
 use toold_store::{Store, StoreError};

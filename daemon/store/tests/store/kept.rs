@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
 use serde_json::json;
-use toold_engine::policy::{Grant, GrantScope};
+use toold_engine::policy::grants::{Grant, GrantScope};
 use toold_proto::permission::Action;
 use toold_proto::session::Mode;
 use toold_store::trust::{Switch, TrustKind, Trusted};

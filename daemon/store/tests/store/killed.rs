@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rusqlite::Connection;
 use serde_json::json;
 use toold_engine::audit::AuditLog;
-use toold_engine::policy::GrantScope;
+use toold_engine::policy::grants::GrantScope;
 use toold_proto::audit::AuditQuery;
 use toold_store::Store;
 

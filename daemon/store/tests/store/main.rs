@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use toold_engine::audit::{AuditRow, DecisionRecord};
+use toold_engine::policy::grants::{Grant, GrantScope};
 use toold_engine::policy::pattern::Pattern;
-use toold_engine::policy::{Grant, GrantScope};
 use toold_proto::event::Outcome;
 use toold_proto::permission::Action;
 use toold_proto::session::{ClientInfo, Mode, ToolFilter};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use toold_engine::policy::{Grant, GrantScope, GrantStore};
+use toold_engine::policy::grants::{Grant, GrantScope, GrantStore};
 use toold_proto::permission::Action;
 use toold_store::Store;
 

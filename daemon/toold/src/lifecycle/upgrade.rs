@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use toold_engine::asks::workspace_command;
-use toold_engine::policy::Grant;
+use toold_engine::policy::grants::Grant;
 use toold_proto::permission::{Action, Verdict};
 use toold_proto::tool::{Category, SessionId};
 use toold_proto::upgrade::{UpgradeChange, UpgradeKind};

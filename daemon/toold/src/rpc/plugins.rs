@@ -11,9 +11,9 @@ use toold_proto::method::{
     PluginsDisable, PluginsEnable, PluginsList, PluginsLogs, PluginsReload, PluginsShow, PluginsTrust,
 };
 use toold_proto::plugin::{
-    ListPlugins, LogsOfPlugin, NamePlugin, Plugin, PluginDetails, PluginList, PluginLogs, ReloadPlugins, TrustPlugins,
-    TrustReport,
+    ListPlugins, NamePlugin, Plugin, PluginDetails, PluginList, ReloadPlugins, TrustPlugins, TrustReport,
 };
+use toold_proto::plugin_log::{LogsOfPlugin, PluginLogs};
 use toold_proto::tool::{Source, SourceKind};
 use toold_store::trust::Switch;
 

@@ -2,7 +2,8 @@
 
 use jsonrpsee::types::ErrorObjectOwned;
 use toold_adapters::families::Family;
-use toold_adapters::parse::{Known, parse, parse_with};
+use toold_adapters::parse::known::KnownTools;
+use toold_adapters::parse::{parse, parse_with};
 use toold_adapters::prompt::render_prompt;
 use toold_engine::session::Session;
 use toold_proto::method::{PromptParse, PromptRender};
@@ -23,7 +24,7 @@ async fn read(request: Request, asked: ParsePrompt) -> Result<ParsedPrompt, Erro
     request.state.plugins.settled().await;
     // The schemas say which arguments are strings where a model's syntax does not.
     let tools = view(&request, &session, |name| names.iter().any(|known| known == name));
-    Ok(parse_with(&asked.text, Known::listed(&names, &tools)))
+    Ok(parse_with(&asked.text, KnownTools::listed(&names, &tools)))
 }
 
 async fn render(request: Request, asked: RenderPrompt) -> Result<RenderedPrompt, ErrorObjectOwned> {

@@ -179,23 +179,23 @@ async fn provider_batch(request: &Request, batch: Batch) -> Result<BatchAnswer, 
     let mut answered = answers.iter();
     let refused: Vec<String> =
         blocks.iter().map(|block| block.as_ref().err().map_or_else(String::new, ToString::to_string)).collect();
-    let shown: Vec<provider::Answer> = blocks
+    let shown: Vec<provider::ProviderAnswer> = blocks
         .iter()
         .zip(&refused)
         .map(|(block, refused)| match block {
-            Ok(call) => provider::Answer {
+            Ok(call) => provider::ProviderAnswer {
                 call_id: call.call_id.as_ref().map(CallId::as_str),
                 name: &call.name,
                 outcome: match answered.next() {
-                    Some(Ok(result)) => provider::Outcome::Result(result),
-                    Some(Err(words)) => provider::Outcome::Error(words),
-                    None => provider::Outcome::Error("the call was not run"),
+                    Some(Ok(result)) => provider::AnswerOutcome::Result(result),
+                    Some(Err(words)) => provider::AnswerOutcome::Error(words),
+                    None => provider::AnswerOutcome::Error("the call was not run"),
                 },
             },
-            Err(call) => provider::Answer {
+            Err(call) => provider::ProviderAnswer {
                 call_id: call.call_id.as_ref().map(CallId::as_str),
                 name: call.name.as_deref().unwrap_or_default(),
-                outcome: provider::Outcome::Error(refused),
+                outcome: provider::AnswerOutcome::Error(refused),
             },
         })
         .collect();

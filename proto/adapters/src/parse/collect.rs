@@ -2,28 +2,28 @@
 
 use toold_proto::prompt::ParsedPrompt;
 
-use super::Piece;
+use super::ParsedPiece;
 
 /// The whole that the pieces of one text make. White space around text and thinking is left out,
 /// and so is a code fence that held nothing but calls.
-pub fn collect(pieces: impl IntoIterator<Item = Piece>) -> ParsedPrompt {
+pub fn collect(pieces: impl IntoIterator<Item = ParsedPiece>) -> ParsedPrompt {
     let mut whole = ParsedPrompt::default();
     let mut text = String::new();
     // Where in the text calls stood.
     let mut places: Vec<usize> = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Text(piece) => text.push_str(&piece),
-            Piece::Thinking(piece) => whole.thinking.push_str(&piece),
-            Piece::Call(call) => {
+            ParsedPiece::Text(piece) => text.push_str(&piece),
+            ParsedPiece::Thinking(piece) => whole.thinking.push_str(&piece),
+            ParsedPiece::Call(call) => {
                 whole.calls.push(call);
                 places.push(text.len());
             }
-            Piece::Error(error) => {
+            ParsedPiece::Error(error) => {
                 whole.errors.push(error);
                 places.push(text.len());
             }
-            Piece::WasThinking(thinking) => {
+            ParsedPiece::WasThinking(thinking) => {
                 whole = ParsedPrompt { thinking, ..ParsedPrompt::default() };
                 text.clear();
                 places.clear();

@@ -11,20 +11,20 @@ pub(crate) mod pythonic;
 pub(crate) mod tags;
 
 use super::markers::Mark;
-use super::shape::Found;
+use super::shape::FoundCall;
 
-pub(crate) type Calls = Vec<Result<Found, String>>;
+pub(crate) type ParsedCalls = Vec<Result<FoundCall, String>>;
 
 /// What a block makes of a character.
 #[derive(Debug)]
 pub(crate) enum Flow {
     More,
     /// The block ends here.
-    Done(Calls),
+    Done(ParsedCalls),
     /// The block has ended before these characters, which are text or begin something else.
-    DoneBefore(Calls, String),
+    DoneBefore(ParsedCalls, String),
     /// The block has ended because another begins with this mark, whose text comes with it.
-    DoneAt(Calls, Mark, &'static str),
+    DoneAt(ParsedCalls, Mark, &'static str),
     /// The block cannot be read. `held` is the end of it that has not been taken for data, so
     /// that a close tag in it is not overlooked.
     Fail {
@@ -43,14 +43,14 @@ impl Flow {
 
 /// A block that has begun.
 #[derive(Debug)]
-pub(crate) enum Block {
+pub(crate) enum CallBlock {
     Tags(tags::Tags),
     Function(function_tag::Function),
     ToolCalls(mistral::ToolCalls),
     Python(pythonic::Tagged),
 }
 
-impl Block {
+impl CallBlock {
     /// `None` for marks that open nothing.
     pub(crate) fn opened_by(mark: Mark) -> Option<Self> {
         match mark {
@@ -97,7 +97,7 @@ impl Block {
     /// # Errors
     ///
     /// In words, when the text ends in the middle of a call.
-    pub(crate) fn finish(self) -> Result<Calls, String> {
+    pub(crate) fn finish(self) -> Result<ParsedCalls, String> {
         match self {
             Self::Tags(block) => block.finish(),
             Self::Function(block) => block.finish(),

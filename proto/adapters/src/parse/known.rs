@@ -7,17 +7,17 @@ use toold_proto::prompt::ParsedCall;
 use toold_proto::tool::Tool;
 
 use super::lenient_json::excerpt;
-use super::shape::{Arguments, Found};
-use crate::raw_value;
+use super::shape::{FoundCall, RawArguments};
+use crate::parse::raw_value;
 
 /// The tools that a model may call. Calls of others become errors that name some there are.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownTools {
     /// `None`: any name will do. The schema is that of the tool's arguments.
     tools: Option<BTreeMap<String, Option<Value>>>,
 }
 
-impl Known {
+impl KnownTools {
     /// Any name will do.
     pub fn any() -> Self {
         Self::default()
@@ -27,14 +27,14 @@ impl Known {
         Self { tools: Some(names.iter().map(|name| (name.clone(), None)).collect()) }
     }
 
-    /// As [`Known::names`]; the schemas also say which arguments are strings where a model's
+    /// As [`KnownTools::names`]; the schemas also say which arguments are strings where a model's
     /// syntax does not (`<parameter=KEY>`).
     pub fn tools(tools: &[Tool]) -> Self {
         let pairs = tools.iter().map(|tool| (tool.name.as_str().to_owned(), Some(tool.input_schema.clone())));
         Self { tools: Some(pairs.collect()) }
     }
 
-    /// As [`Known::names`], with the schemas of those names that stand among the tools too.
+    /// As [`KnownTools::names`], with the schemas of those names that stand among the tools too.
     pub fn listed(names: &[String], tools: &[Tool]) -> Self {
         let schema =
             |name: &String| tools.iter().find(|tool| tool.name.as_str() == name).map(|tool| tool.input_schema.clone());
@@ -53,13 +53,13 @@ impl Known {
     /// # Errors
     ///
     /// In words, when there is no such tool or an argument does not fit its type.
-    pub(crate) fn admit(&self, found: Found) -> Result<ParsedCall, String> {
+    pub(crate) fn admit(&self, found: FoundCall) -> Result<ParsedCall, String> {
         if !self.has(&found.name) {
             return Err(self.unknown(&found.name));
         }
         let arguments = match found.arguments {
-            Arguments::Object(map) => map,
-            Arguments::Raw(pairs) => self.typed(&found.name, pairs)?,
+            RawArguments::Object(map) => map,
+            RawArguments::Raw(pairs) => self.typed(&found.name, pairs)?,
         };
         Ok(ParsedCall { name: found.name, arguments: Value::Object(arguments) })
     }

@@ -17,14 +17,14 @@ pub(crate) const STRING_MARKS: [&str; 2] = ["<|\"|>", "<escape>"];
 /// A line of Python's calls must be told from prose within the line, so what could run on over
 /// many lines is not taken there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum JsonDialect {
     Json,
     /// No comments, no line breaks within strings.
     Python,
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum JsonStep {
     More,
     Done(Value),
     Fail(String),
@@ -32,10 +32,10 @@ pub(crate) enum Step {
 
 /// Reads one object, list or `(...)`, whose opening bracket is the first character it is given.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    dialect: Dialect,
+pub(crate) struct JsonReader {
+    dialect: JsonDialect,
     frames: Vec<Frame>,
-    state: State,
+    state: JsonState,
     /// The characters that `Fail` was about, when it was about more than the last.
     rejected: String,
 }
@@ -47,7 +47,7 @@ enum Frame {
 }
 
 #[derive(Debug)]
-enum State {
+enum JsonState {
     Start,
     /// A value must come; in a list its end may come instead when `end` says so.
     Value {
@@ -60,7 +60,7 @@ enum State {
     BareKey(String),
     AfterKey,
     AfterValue,
-    Text(Text),
+    Text(JsonString),
     /// A number or a word such as `true`.
     Word(String),
     /// The beginning of one of [`STRING_MARKS`].
@@ -70,7 +70,7 @@ enum State {
     },
     Comment {
         kind: Comment,
-        then: Box<State>,
+        then: Box<JsonState>,
     },
 }
 
@@ -85,7 +85,7 @@ enum Comment {
 }
 
 #[derive(Debug)]
-struct Text {
+struct JsonString {
     out: String,
     key: bool,
     quote: Quote,
@@ -121,14 +121,14 @@ enum Escape {
     },
 }
 
-impl Reader {
-    pub(crate) fn new(dialect: Dialect) -> Self {
-        Self { dialect, frames: Vec::new(), state: State::Start, rejected: String::new() }
+impl JsonReader {
+    pub(crate) fn new(dialect: JsonDialect) -> Self {
+        Self { dialect, frames: Vec::new(), state: JsonState::Start, rejected: String::new() }
     }
 
     /// Whether the next character is data, whatever it looks like.
     pub(crate) fn in_string(&self) -> bool {
-        matches!(self.state, State::Text(_))
+        matches!(self.state, JsonState::Text(_))
     }
 
     /// What has not been taken when the reader failed at `c`: it may begin a close tag.
@@ -137,158 +137,160 @@ impl Reader {
     }
 
     /// Not to be called again after `Done` or `Fail`.
-    pub(crate) fn push(&mut self, c: char) -> Step {
-        match std::mem::replace(&mut self.state, State::AfterValue) {
-            State::Start => self.open(c),
-            State::Value { end } => self.value(c, end),
-            State::Key { end } => self.key(c, end),
-            State::BareKey(mut key) => {
+    pub(crate) fn push(&mut self, c: char) -> JsonStep {
+        match std::mem::replace(&mut self.state, JsonState::AfterValue) {
+            JsonState::Start => self.open(c),
+            JsonState::Value { end } => self.value(c, end),
+            JsonState::Key { end } => self.key(c, end),
+            JsonState::BareKey(mut key) => {
                 if is_key_char(c) {
                     key.push(c);
-                    return self.more(State::BareKey(key));
+                    return self.more(JsonState::BareKey(key));
                 }
                 match self.take_key(key) {
                     Ok(()) => self.after_key(c),
-                    Err(reason) => Step::Fail(reason),
+                    Err(reason) => JsonStep::Fail(reason),
                 }
             }
-            State::AfterKey => self.after_key(c),
-            State::AfterValue => self.after_value(c),
-            State::Text(text) => self.text(text, c),
-            State::Word(mut word) => {
+            JsonState::AfterKey => self.after_key(c),
+            JsonState::AfterValue => self.after_value(c),
+            JsonState::Text(text) => self.text(text, c),
+            JsonState::Word(mut word) => {
                 if c.is_alphanumeric() || matches!(c, '_' | '+' | '-' | '.') {
                     word.push(c);
-                    return self.more(State::Word(word));
+                    return self.more(JsonState::Word(word));
                 }
                 match word_value(&word) {
                     Ok(value) => match self.take_value(value) {
-                        Step::More => self.push(c),
+                        JsonStep::More => self.push(c),
                         other => other,
                     },
-                    Err(reason) => Step::Fail(reason),
+                    Err(reason) => JsonStep::Fail(reason),
                 }
             }
-            State::Mark { mut seen, key } => {
+            JsonState::Mark { mut seen, key } => {
                 seen.push(c);
                 if let Some(mark) = STRING_MARKS.into_iter().find(|mark| **mark == *seen) {
                     let quote = Quote::Mark { mark, seen: 0 };
-                    return self.more(State::Text(Text { out: String::new(), key, quote }));
+                    return self.more(JsonState::Text(JsonString { out: String::new(), key, quote }));
                 }
                 if STRING_MARKS.into_iter().any(|mark| mark.starts_with(&seen)) {
-                    return self.more(State::Mark { seen, key });
+                    return self.more(JsonState::Mark { seen, key });
                 }
                 let reason = format!("{seen:?} stands where a value or a key was expected");
                 self.rejected = seen;
-                Step::Fail(reason)
+                JsonStep::Fail(reason)
             }
-            State::Comment { kind, then } => self.comment(kind, then, c),
+            JsonState::Comment { kind, then } => self.comment(kind, then, c),
         }
     }
 
-    fn more(&mut self, state: State) -> Step {
+    fn more(&mut self, state: JsonState) -> JsonStep {
         self.state = state;
-        Step::More
+        JsonStep::More
     }
 
-    fn open(&mut self, c: char) -> Step {
+    fn open(&mut self, c: char) -> JsonStep {
         if self.frames.len() == MAX_DEPTH {
-            return Step::Fail(format!("it is nested deeper than {MAX_DEPTH} levels"));
+            return JsonStep::Fail(format!("it is nested deeper than {MAX_DEPTH} levels"));
         }
         match c {
             '[' => {
                 self.frames.push(Frame::List(Vec::new()));
-                self.more(State::Value { end: true })
+                self.more(JsonState::Value { end: true })
             }
             _ => {
                 self.frames.push(Frame::Object { map: Map::new(), key: String::new(), round: c == '(' });
-                self.more(State::Key { end: true })
+                self.more(JsonState::Key { end: true })
             }
         }
     }
 
-    fn value(&mut self, c: char, end: bool) -> Step {
+    fn value(&mut self, c: char, end: bool) -> JsonStep {
         match c {
             '{' | '[' => self.open(c),
             ']' if end && matches!(self.frames.last(), Some(Frame::List(_))) => self.close(),
-            '<' => self.more(State::Mark { seen: "<".to_owned(), key: false }),
-            '"' | '\'' => self.more(State::Text(Text::plain(c, false))),
-            _ if c.is_whitespace() => self.more(State::Value { end }),
-            _ if c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '.') => self.more(State::Word(c.to_string())),
-            _ => self.comment_or(c, State::Value { end }, "a value was expected"),
+            '<' => self.more(JsonState::Mark { seen: "<".to_owned(), key: false }),
+            '"' | '\'' => self.more(JsonState::Text(JsonString::plain(c, false))),
+            _ if c.is_whitespace() => self.more(JsonState::Value { end }),
+            _ if c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '.') => self.more(JsonState::Word(c.to_string())),
+            _ => self.comment_or(c, JsonState::Value { end }, "a value was expected"),
         }
     }
 
-    fn key(&mut self, c: char, end: bool) -> Step {
+    fn key(&mut self, c: char, end: bool) -> JsonStep {
         let round = matches!(self.frames.last(), Some(Frame::Object { round: true, .. }));
         match c {
             '}' if end && !round => self.close(),
             ')' if end && round => self.close(),
-            '<' => self.more(State::Mark { seen: "<".to_owned(), key: true }),
-            '"' | '\'' => self.more(State::Text(Text::plain(c, true))),
-            _ if c.is_whitespace() => self.more(State::Key { end }),
-            _ if is_key_char(c) => self.more(State::BareKey(c.to_string())),
-            _ => self.comment_or(c, State::Key { end }, "a key was expected"),
+            '<' => self.more(JsonState::Mark { seen: "<".to_owned(), key: true }),
+            '"' | '\'' => self.more(JsonState::Text(JsonString::plain(c, true))),
+            _ if c.is_whitespace() => self.more(JsonState::Key { end }),
+            _ if is_key_char(c) => self.more(JsonState::BareKey(c.to_string())),
+            _ => self.comment_or(c, JsonState::Key { end }, "a key was expected"),
         }
     }
 
-    fn after_key(&mut self, c: char) -> Step {
+    fn after_key(&mut self, c: char) -> JsonStep {
         let separator = if matches!(self.frames.last(), Some(Frame::Object { round: true, .. })) { '=' } else { ':' };
         match c {
-            _ if c == separator => self.more(State::Value { end: false }),
-            _ if c.is_whitespace() => self.more(State::AfterKey),
-            _ => self.comment_or(c, State::AfterKey, &format!("`{separator}` was expected after a key")),
+            _ if c == separator => self.more(JsonState::Value { end: false }),
+            _ if c.is_whitespace() => self.more(JsonState::AfterKey),
+            _ => self.comment_or(c, JsonState::AfterKey, &format!("`{separator}` was expected after a key")),
         }
     }
 
-    fn after_value(&mut self, c: char) -> Step {
+    fn after_value(&mut self, c: char) -> JsonStep {
         match (c, self.frames.last()) {
-            (',', Some(Frame::List(_))) => self.more(State::Value { end: true }),
-            (',', Some(Frame::Object { .. })) => self.more(State::Key { end: true }),
+            (',', Some(Frame::List(_))) => self.more(JsonState::Value { end: true }),
+            (',', Some(Frame::Object { .. })) => self.more(JsonState::Key { end: true }),
             (']', Some(Frame::List(_)))
             | ('}', Some(Frame::Object { round: false, .. }))
             | (')', Some(Frame::Object { round: true, .. })) => self.close(),
-            _ if c.is_whitespace() => self.more(State::AfterValue),
-            (_, Some(Frame::List(_))) => self.comment_or(c, State::AfterValue, "`,` or `]` was expected"),
+            _ if c.is_whitespace() => self.more(JsonState::AfterValue),
+            (_, Some(Frame::List(_))) => self.comment_or(c, JsonState::AfterValue, "`,` or `]` was expected"),
             (_, Some(Frame::Object { round: true, .. })) => {
-                self.comment_or(c, State::AfterValue, "`,` or `)` was expected")
+                self.comment_or(c, JsonState::AfterValue, "`,` or `)` was expected")
             }
-            (_, Some(Frame::Object { .. }) | None) => self.comment_or(c, State::AfterValue, "`,` or `}` was expected"),
+            (_, Some(Frame::Object { .. }) | None) => {
+                self.comment_or(c, JsonState::AfterValue, "`,` or `}` was expected")
+            }
         }
     }
 
-    fn comment_or(&mut self, c: char, then: State, expected: &str) -> Step {
+    fn comment_or(&mut self, c: char, then: JsonState, expected: &str) -> JsonStep {
         let kind = match c {
             '/' => Comment::Slash,
             '#' => Comment::Line,
-            _ => return Step::Fail(format!("{c:?} stands where {expected}")),
+            _ => return JsonStep::Fail(format!("{c:?} stands where {expected}")),
         };
-        if self.dialect == Dialect::Python {
-            return Step::Fail(format!("{c:?} stands where {expected}"));
+        if self.dialect == JsonDialect::Python {
+            return JsonStep::Fail(format!("{c:?} stands where {expected}"));
         }
-        self.more(State::Comment { kind, then: Box::new(then) })
+        self.more(JsonState::Comment { kind, then: Box::new(then) })
     }
 
-    fn comment(&mut self, kind: Comment, then: Box<State>, c: char) -> Step {
+    fn comment(&mut self, kind: Comment, then: Box<JsonState>, c: char) -> JsonStep {
         let kind = match (kind, c) {
             (Comment::Slash, '/') => Comment::Line,
             (Comment::Slash, '*') => Comment::Block { star: false },
-            (Comment::Slash, _) => return Step::Fail("a lone `/` stands outside of a string".to_owned()),
+            (Comment::Slash, _) => return JsonStep::Fail("a lone `/` stands outside of a string".to_owned()),
             (Comment::Line, '\n') | (Comment::Block { star: true }, '/') => return self.more(*then),
             (Comment::Line, _) => Comment::Line,
             (Comment::Block { .. }, _) => Comment::Block { star: c == '*' },
         };
-        self.more(State::Comment { kind, then })
+        self.more(JsonState::Comment { kind, then })
     }
 
-    fn text(&mut self, mut text: Text, c: char) -> Step {
+    fn text(&mut self, mut text: JsonString, c: char) -> JsonStep {
         match text.push(c, self.dialect) {
-            Ok(false) => self.more(State::Text(text)),
+            Ok(false) => self.more(JsonState::Text(text)),
             Ok(true) if text.key => match self.take_key(text.out) {
-                Ok(()) => self.more(State::AfterKey),
-                Err(reason) => Step::Fail(reason),
+                Ok(()) => self.more(JsonState::AfterKey),
+                Err(reason) => JsonStep::Fail(reason),
             },
             Ok(true) => self.take_value(Value::String(text.out)),
-            Err(reason) => Step::Fail(reason),
+            Err(reason) => JsonStep::Fail(reason),
         }
     }
 
@@ -302,18 +304,18 @@ impl Reader {
         Ok(())
     }
 
-    fn take_value(&mut self, value: Value) -> Step {
+    fn take_value(&mut self, value: Value) -> JsonStep {
         match self.frames.last_mut() {
-            None => return Step::Done(value),
+            None => return JsonStep::Done(value),
             Some(Frame::List(items)) => items.push(value),
             Some(Frame::Object { map, key, .. }) => {
                 map.insert(std::mem::take(key), value);
             }
         }
-        self.more(State::AfterValue)
+        self.more(JsonState::AfterValue)
     }
 
-    fn close(&mut self) -> Step {
+    fn close(&mut self) -> JsonStep {
         let value = match self.frames.pop() {
             Some(Frame::List(items)) => Value::Array(items),
             Some(Frame::Object { map, .. }) => Value::Object(map),
@@ -323,13 +325,13 @@ impl Reader {
     }
 }
 
-impl Text {
+impl JsonString {
     fn plain(quote: char, key: bool) -> Self {
         Self { out: String::new(), key, quote: Quote::Plain { quote, escape: Escape::None } }
     }
 
     /// Whether the string has ended.
-    fn push(&mut self, c: char, dialect: Dialect) -> Result<bool, String> {
+    fn push(&mut self, c: char, dialect: JsonDialect) -> Result<bool, String> {
         let (quote, escape) = match &mut self.quote {
             Quote::Plain { quote, escape } => (*quote, escape),
             Quote::Mark { mark, seen } => {
@@ -343,13 +345,13 @@ impl Text {
                 if *seen == 0 {
                     self.out.push(c);
                 }
-                return if dialect == Dialect::Python && c == '\n' { Err(line_break()) } else { Ok(false) };
+                return if dialect == JsonDialect::Python && c == '\n' { Err(line_break()) } else { Ok(false) };
             }
         };
         match std::mem::replace(escape, Escape::None) {
             Escape::None if c == quote => return Ok(true),
             Escape::None if c == '\\' => *escape = Escape::Backslash,
-            Escape::None if c == '\n' && dialect == Dialect::Python => return Err(line_break()),
+            Escape::None if c == '\n' && dialect == JsonDialect::Python => return Err(line_break()),
             Escape::None => self.out.push(c),
             Escape::Backslash if c == 'u' => *escape = Escape::Unicode { digits: 0, value: 0, high: None },
             Escape::Backslash => self.out.push(match c {
@@ -449,13 +451,13 @@ pub(crate) fn read(text: &str) -> Result<Value, String> {
     if !text.starts_with(['{', '[']) {
         return Err(format!("`{}` is no JSON object", excerpt(text)));
     }
-    let mut reader = Reader::new(Dialect::Json);
+    let mut reader = JsonReader::new(JsonDialect::Json);
     let mut chars = text.chars();
     for c in chars.by_ref() {
         match reader.push(c) {
-            Step::More => {}
-            Step::Fail(reason) => return Err(reason),
-            Step::Done(value) => {
+            JsonStep::More => {}
+            JsonStep::Fail(reason) => return Err(reason),
+            JsonStep::Done(value) => {
                 let rest = chars.as_str();
                 return match rest.is_empty() {
                     true => Ok(value),

@@ -4,44 +4,44 @@
 //! looks like a call in it is not made: it may stand in a string that could not be read. Without
 //! such a tag the rest of the text is skipped. What is skipped and never closed stays text.
 
-use super::Piece;
-use super::families::pythonic::List;
-use super::families::{Block, Calls, Flow};
-use super::known::Known;
+use super::ParsedPiece;
+use super::families::pythonic::PythonList;
+use super::families::{CallBlock, Flow, ParsedCalls};
+use super::known::KnownTools;
 use super::lenient_json::excerpt;
 use super::markers::{Mark, Match, Matcher};
 
 #[derive(Debug)]
 pub(crate) struct Scanner {
-    known: Known,
-    state: State,
+    known: KnownTools,
+    state: ScanState,
     /// Nothing but white space stands between here and the beginning of the line.
     blank: bool,
 }
 
 #[derive(Debug)]
-enum State {
+enum ScanState {
     Text {
         matcher: Matcher,
         /// What is held began a line.
         begins_line: bool,
     },
-    Line(Line),
+    Line(ProseLine),
     Prose(Prose),
     Block {
-        block: Block,
+        block: CallBlock,
         raw: String,
     },
-    Broken(Broken),
+    Broken(BrokenBlock),
 }
 
 /// A line that may be Python's list of calls. If it is not, it is text.
 #[derive(Debug, Default)]
-struct Line {
-    list: List,
+struct ProseLine {
+    list: PythonList,
     raw: String,
     /// The list is complete; only white space may follow on its line, or a mark.
-    calls: Option<Calls>,
+    calls: Option<ParsedCalls>,
     matcher: Matcher,
 }
 
@@ -56,7 +56,7 @@ struct Prose {
 }
 
 #[derive(Debug)]
-struct Broken {
+struct BrokenBlock {
     reason: String,
     tags: Option<(Mark, Mark)>,
     depth: usize,
@@ -65,42 +65,42 @@ struct Broken {
 }
 
 impl Scanner {
-    pub(crate) fn new(known: Known) -> Self {
-        Self { known, state: State::text(), blank: true }
+    pub(crate) fn new(known: KnownTools) -> Self {
+        Self { known, state: ScanState::text(), blank: true }
     }
 
     /// Whether the next character is data, whatever it looks like.
     pub(crate) fn in_string(&self) -> bool {
         match &self.state {
-            State::Line(line) => line.list.in_string(),
-            State::Block { block, .. } => block.in_string(),
-            State::Text { .. } | State::Prose(_) | State::Broken(_) => false,
+            ScanState::Line(line) => line.list.in_string(),
+            ScanState::Block { block, .. } => block.in_string(),
+            ScanState::Text { .. } | ScanState::Prose(_) | ScanState::Broken(_) => false,
         }
     }
 
     /// Something was taken out here: what stands before and after it must not grow together.
-    pub(crate) fn part(&mut self, out: &mut Vec<Piece>) -> String {
+    pub(crate) fn part(&mut self, out: &mut Vec<ParsedPiece>) -> String {
         match &mut self.state {
-            State::Text { matcher, .. } => {
+            ScanState::Text { matcher, .. } => {
                 let held = matcher.take();
                 self.text(&held, out);
                 String::new()
             }
-            State::Prose(_) => String::new(),
-            State::Line(_) | State::Block { .. } | State::Broken(_) => self.push(' ', out),
+            ScanState::Prose(_) => String::new(),
+            ScanState::Line(_) | ScanState::Block { .. } | ScanState::Broken(_) => self.push(' ', out),
         }
     }
 
     /// As if nothing had been read.
     pub(crate) fn forget(&mut self) {
-        self.state = State::text();
+        self.state = ScanState::text();
         self.blank = true;
     }
 
     /// Answers what is to be read again.
-    pub(crate) fn push(&mut self, c: char, out: &mut Vec<Piece>) -> String {
+    pub(crate) fn push(&mut self, c: char, out: &mut Vec<ParsedPiece>) -> String {
         match &mut self.state {
-            State::Text { matcher, begins_line } => {
+            ScanState::Text { matcher, begins_line } => {
                 if matcher.is_idle() {
                     *begins_line = self.blank;
                 }
@@ -112,7 +112,7 @@ impl Scanner {
                         String::new()
                     }
                     Match::None(held) if *begins_line && held.starts_with('[') => {
-                        self.state = State::Line(Line { raw: "[".to_owned(), ..Line::default() });
+                        self.state = ScanState::Line(ProseLine { raw: "[".to_owned(), ..ProseLine::default() });
                         // Of the mark's characters only the last can be no part of a name.
                         held[1..].chars().for_each(|c| {
                             self.push(c, out);
@@ -125,7 +125,7 @@ impl Scanner {
                     }
                 }
             }
-            State::Line(line) => match line.push(c) {
+            ScanState::Line(line) => match line.push(c) {
                 LineStep::More => String::new(),
                 LineStep::Calls(calls, rest) if self.any_known(&calls) => {
                     self.close(calls, "[", out);
@@ -136,7 +136,7 @@ impl Scanner {
                     rest
                 }
             },
-            State::Prose(prose) => {
+            ScanState::Prose(prose) => {
                 if c == '\n' {
                     self.end_prose(out);
                 } else {
@@ -145,12 +145,12 @@ impl Scanner {
                 self.text(c.encode_utf8(&mut [0; 4]), out);
                 String::new()
             }
-            State::Block { block, raw } => {
+            ScanState::Block { block, raw } => {
                 raw.push(c);
                 let flow = block.push(c);
                 self.follow(flow, c, out)
             }
-            State::Broken(broken) => {
+            ScanState::Broken(broken) => {
                 broken.raw.push(c);
                 if broken.skip(c) {
                     self.close_broken(out);
@@ -161,49 +161,51 @@ impl Scanner {
     }
 
     /// The text ends here.
-    pub(crate) fn finish(&mut self, out: &mut Vec<Piece>) {
-        match std::mem::replace(&mut self.state, State::text()) {
-            State::Text { mut matcher, .. } => self.text(&matcher.take(), out),
-            State::Line(Line { calls: Some(calls), matcher, .. }) if matcher.is_idle() && self.any_known(&calls) => {
+    pub(crate) fn finish(&mut self, out: &mut Vec<ParsedPiece>) {
+        match std::mem::replace(&mut self.state, ScanState::text()) {
+            ScanState::Text { mut matcher, .. } => self.text(&matcher.take(), out),
+            ScanState::Line(ProseLine { calls: Some(calls), matcher, .. })
+                if matcher.is_idle() && self.any_known(&calls) =>
+            {
                 self.close(calls, "[", out);
             }
-            State::Line(line) => {
-                self.state = State::Line(line);
+            ScanState::Line(line) => {
+                self.state = ScanState::Line(line);
                 self.give_up_line(0, out);
                 self.end_prose(out);
             }
-            State::Prose(prose) => {
-                self.state = State::Prose(prose);
+            ScanState::Prose(prose) => {
+                self.state = ScanState::Prose(prose);
                 self.end_prose(out);
             }
-            State::Block { block, raw } if block.is_mentioned() => self.text(&raw, out),
-            State::Block { block, raw } => match block.finish() {
+            ScanState::Block { block, raw } if block.is_mentioned() => self.text(&raw, out),
+            ScanState::Block { block, raw } => match block.finish() {
                 Ok(calls) => self.close(calls, &raw, out),
                 Err(reason) => {
                     out.push(refused(&raw, &reason));
                     self.text(&raw, out);
                 }
             },
-            State::Broken(broken) => {
+            ScanState::Broken(broken) => {
                 out.push(refused(&broken.raw, &broken.reason));
                 self.text(&broken.raw, out);
             }
         }
     }
 
-    fn open(&mut self, mark: Mark, text: &str, out: &mut Vec<Piece>) -> String {
-        match Block::opened_by(mark) {
-            Some(block) => self.state = State::Block { block, raw: text.to_owned() },
+    fn open(&mut self, mark: Mark, text: &str, out: &mut Vec<ParsedPiece>) -> String {
+        match CallBlock::opened_by(mark) {
+            Some(block) => self.state = ScanState::Block { block, raw: text.to_owned() },
             None => self.text(text, out),
         }
         String::new()
     }
 
-    fn follow(&mut self, flow: Flow, c: char, out: &mut Vec<Piece>) -> String {
+    fn follow(&mut self, flow: Flow, c: char, out: &mut Vec<ParsedPiece>) -> String {
         if matches!(flow, Flow::More) {
             return String::new();
         }
-        let State::Block { block, mut raw } = std::mem::replace(&mut self.state, State::text()) else {
+        let ScanState::Block { block, mut raw } = std::mem::replace(&mut self.state, ScanState::text()) else {
             return String::new();
         };
         match flow {
@@ -226,9 +228,9 @@ impl Scanner {
                 c.to_string()
             }
             Flow::Fail { reason, held } => {
-                let mut broken = Broken { reason, tags: block.tags(), depth: 1, matcher: Matcher::default(), raw };
+                let mut broken = BrokenBlock { reason, tags: block.tags(), depth: 1, matcher: Matcher::default(), raw };
                 let closed = held.chars().any(|c| broken.skip(c));
-                self.state = State::Broken(broken);
+                self.state = ScanState::Broken(broken);
                 if closed {
                     self.close_broken(out);
                 }
@@ -237,38 +239,38 @@ impl Scanner {
         }
     }
 
-    fn text(&mut self, text: &str, out: &mut Vec<Piece>) {
+    fn text(&mut self, text: &str, out: &mut Vec<ParsedPiece>) {
         for c in text.chars() {
             self.blank = c == '\n' || (self.blank && c.is_whitespace());
         }
         match out.last_mut() {
             _ if text.is_empty() => {}
-            Some(Piece::Text(last)) => last.push_str(text),
-            _ => out.push(Piece::Text(text.to_owned())),
+            Some(ParsedPiece::Text(last)) => last.push_str(text),
+            _ => out.push(ParsedPiece::Text(text.to_owned())),
         }
     }
 
     /// Makes the calls of a block, which ends here.
-    fn close(&mut self, calls: Calls, raw: &str, out: &mut Vec<Piece>) {
+    fn close(&mut self, calls: ParsedCalls, raw: &str, out: &mut Vec<ParsedPiece>) {
         self.forget();
         for call in calls {
             out.push(match call.and_then(|found| self.known.admit(found)) {
-                Ok(call) => Piece::Call(call),
+                Ok(call) => ParsedPiece::Call(call),
                 Err(reason) => refused(raw, &reason),
             });
         }
     }
 
-    fn close_broken(&mut self, out: &mut Vec<Piece>) {
-        if let State::Broken(broken) = &self.state {
+    fn close_broken(&mut self, out: &mut Vec<ParsedPiece>) {
+        if let ScanState::Broken(broken) = &self.state {
             out.push(refused(&broken.raw, &broken.reason));
         }
         self.forget();
     }
 
     /// Hands out the line as text, but for the last `rest` bytes, which are to be read again.
-    fn give_up_line(&mut self, rest: usize, out: &mut Vec<Piece>) {
-        let State::Line(mut line) = std::mem::replace(&mut self.state, State::text()) else { return };
+    fn give_up_line(&mut self, rest: usize, out: &mut Vec<ParsedPiece>) {
+        let ScanState::Line(mut line) = std::mem::replace(&mut self.state, ScanState::text()) else { return };
         line.raw.truncate(line.raw.len() - rest);
         self.text(&line.raw, out);
         let called: Vec<&str> = line
@@ -284,11 +286,11 @@ impl Scanner {
         let suspect = called.iter().any(|name| self.known.lists(name));
         let mut prose = Prose { begins: excerpt(&line.raw), suspect, matcher: Matcher::default() };
         line.raw.chars().for_each(|c| prose.look(c));
-        self.state = State::Prose(prose);
+        self.state = ScanState::Prose(prose);
     }
 
-    fn end_prose(&mut self, out: &mut Vec<Piece>) {
-        if let State::Prose(prose) = std::mem::replace(&mut self.state, State::text())
+    fn end_prose(&mut self, out: &mut Vec<ParsedPiece>) {
+        if let ScanState::Prose(prose) = std::mem::replace(&mut self.state, ScanState::text())
             && prose.suspect
         {
             out.push(refused(&prose.begins, "it is no list of calls such as [name(key=value)] on a line of its own"));
@@ -296,12 +298,12 @@ impl Scanner {
     }
 
     /// A line that names no tool at all is prose or a program, not a mistaken call.
-    fn any_known(&self, calls: &Calls) -> bool {
+    fn any_known(&self, calls: &ParsedCalls) -> bool {
         calls.iter().flatten().any(|found| self.known.has(&found.name))
     }
 }
 
-impl State {
+impl ScanState {
     fn text() -> Self {
         Self::Text { matcher: Matcher::default(), begins_line: true }
     }
@@ -310,12 +312,12 @@ impl State {
 enum LineStep {
     More,
     /// What follows the calls, too.
-    Calls(Calls, String),
+    Calls(ParsedCalls, String),
     /// What may begin something else.
     Text(String),
 }
 
-impl Line {
+impl ProseLine {
     fn push(&mut self, c: char) -> LineStep {
         self.raw.push(c);
         let Some(calls) = &mut self.calls else {
@@ -351,14 +353,14 @@ impl Line {
 impl Prose {
     fn look(&mut self, c: char) {
         match self.matcher.push(c) {
-            Match::Full(mark, _) => self.suspect |= Block::opened_by(mark).is_some(),
+            Match::Full(mark, _) => self.suspect |= CallBlock::opened_by(mark).is_some(),
             Match::None(held) if !held.is_empty() => self.look(c),
             Match::Partial | Match::None(_) => {}
         }
     }
 }
 
-impl Broken {
+impl BrokenBlock {
     /// Whether the block's own close tag is complete with this character.
     fn skip(&mut self, c: char) -> bool {
         let Some((open, close)) = self.tags else { return false };
@@ -373,6 +375,6 @@ impl Broken {
 }
 
 /// In words that can be sent back to the model.
-fn refused(raw: &str, reason: &str) -> Piece {
-    Piece::Error(format!("the call that begins `{}` was not made: {reason}", excerpt(raw)))
+fn refused(raw: &str, reason: &str) -> ParsedPiece {
+    ParsedPiece::Error(format!("the call that begins `{}` was not made: {reason}", excerpt(raw)))
 }

@@ -6,13 +6,13 @@ use super::lenient_json::{self, excerpt};
 
 /// A call as it stands in the text, before anyone asks whether there is such a tool.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundCall {
     pub name: String,
-    pub arguments: Arguments,
+    pub arguments: RawArguments,
 }
 
 #[derive(Debug)]
-pub(crate) enum Arguments {
+pub(crate) enum RawArguments {
     Object(Map<String, Value>),
     /// As they stand between tags; only the tool's schema knows which of them are strings.
     Raw(Vec<(String, String)>),
@@ -26,15 +26,15 @@ const IDLE_KEYS: [&str; 4] = ["type", "id", "call_id", "index"];
 
 /// The calls of one value: an object is one, a list holds several. One that cannot be read
 /// does not hurt its siblings.
-pub(crate) fn calls(value: Value) -> Vec<Result<Found, String>> {
+pub(crate) fn calls(value: Value) -> Vec<Result<FoundCall, String>> {
     match value {
         Value::Array(items) => items.into_iter().map(call).collect(),
         other => vec![call(other)],
     }
 }
 
-pub(crate) fn named(name: String, arguments: Value) -> Result<Found, String> {
-    Ok(Found { arguments: Arguments::Object(object(arguments)?), name })
+pub(crate) fn named(name: String, arguments: Value) -> Result<FoundCall, String> {
+    Ok(FoundCall { arguments: RawArguments::Object(object(arguments)?), name })
 }
 
 /// Whether a name that is not quoted may look like this.
@@ -42,7 +42,7 @@ pub(crate) fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':')
 }
 
-fn call(value: Value) -> Result<Found, String> {
+fn call(value: Value) -> Result<FoundCall, String> {
     let Value::Object(mut map) = value else {
         return Err("a call is an object with a name and arguments".to_owned());
     };

@@ -28,7 +28,7 @@ pub(crate) struct TagMatcher {
     attributes: Option<Sort>,
 }
 
-pub(crate) enum Verdict {
+pub(crate) enum TagVerdict {
     /// May be a tag; the character is held.
     Partial,
     /// The tag and its text.
@@ -50,21 +50,21 @@ impl TagMatcher {
         std::mem::take(&mut self.held)
     }
 
-    pub(crate) fn push(&mut self, c: char) -> Verdict {
+    pub(crate) fn push(&mut self, c: char) -> TagVerdict {
         if self.held.is_empty() && c != '<' {
-            return Verdict::None(String::new());
+            return TagVerdict::None(String::new());
         }
         if let Some(sort) = self.attributes {
             if c == '>' {
                 let tag = if self.held.ends_with('/') { Tag::Empty } else { Tag::Open(sort) };
                 self.held.push(c);
-                return Verdict::Tag(tag, self.take());
+                return TagVerdict::Tag(tag, self.take());
             }
             if c == '<' || self.held.len() >= LONGEST_TAG {
-                return Verdict::None(self.take());
+                return TagVerdict::None(self.take());
             }
             self.held.push(c);
-            return Verdict::Partial;
+            return TagVerdict::Partial;
         }
         self.held.push(c);
         let name = self.held[1..].to_ascii_lowercase();
@@ -78,7 +78,7 @@ impl TagMatcher {
             _ => None,
         };
         if let Some(tag) = tag {
-            return Verdict::Tag(tag, self.take());
+            return TagVerdict::Tag(tag, self.take());
         }
         let before = &name[..name.len() - c.len_utf8().min(name.len())];
         if c.is_whitespace() || c == '/' {
@@ -90,23 +90,23 @@ impl TagMatcher {
         }
         let starts = ["thinking>", "think>", "/thinking>", "/think>", "|channel>thought", "channel|>"];
         if self.attributes.is_some() || starts.iter().any(|start| start.starts_with(&name)) {
-            return Verdict::Partial;
+            return TagVerdict::Partial;
         }
         self.held.pop();
-        Verdict::None(std::mem::take(&mut self.held))
+        TagVerdict::None(std::mem::take(&mut self.held))
     }
 }
 
 /// A block of thinking that has begun.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenThinking {
     /// `None` when the model's template has opened it: any close tag ends it.
     pub sort: Option<Sort>,
     /// How many open tags of its sort wait for their close tag.
     pub depth: usize,
 }
 
-impl Open {
+impl OpenThinking {
     /// Whether the block ends with this tag. Tags of other sorts are part of the thinking.
     pub(crate) fn meets(&mut self, tag: Tag) -> bool {
         match tag {

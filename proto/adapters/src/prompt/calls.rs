@@ -5,7 +5,7 @@ use toold_proto::prompt::ParsedCall;
 
 use crate::families::Family;
 use crate::parse::lenient_json::{STRING_MARKS, is_key_char};
-use crate::raw_value;
+use crate::parse::raw_value;
 
 /// The calls as a model of this family would have written them, for the history that is shown to
 /// it. [`crate::parse::parse`] reads them back as they were, as long as the names are names of

@@ -12,7 +12,7 @@
 use serde_json::{Map, Value, json};
 use toold_proto::tool::{Block, Tool};
 
-use super::{Answer, Read, assemble, in_words, malformed, object, schema};
+use super::{ParsedBlock, ProviderAnswer, assemble, in_words, malformed, object, schema};
 
 pub(super) fn tool(tool: &Tool) -> Value {
     let (mut input_schema, mut left) = schema::plain_root(&tool.input_schema);
@@ -24,7 +24,7 @@ pub(super) fn tool(tool: &Tool) -> Value {
     })
 }
 
-pub(super) fn call(block: &Value) -> Read {
+pub(super) fn call(block: &Value) -> ParsedBlock {
     match block.get("type").and_then(Value::as_str) {
         Some("tool_use") => {
             let input = match block.get("input") {
@@ -41,7 +41,7 @@ pub(super) fn call(block: &Value) -> Read {
     }
 }
 
-pub(super) fn result(answer: &Answer<'_>) -> Value {
+pub(super) fn result(answer: &ProviderAnswer<'_>) -> Value {
     let mut content: Vec<Value> = Vec::new();
     for block in answer.outcome.blocks().iter() {
         match block {

@@ -15,7 +15,7 @@ mod subset;
 use serde_json::{Map, Value, json};
 use toold_proto::tool::{Block, Tool};
 
-use super::{Answer, Read, all_in_words, assemble, malformed, object, schema};
+use super::{ParsedBlock, ProviderAnswer, all_in_words, assemble, malformed, object, schema};
 
 pub(super) fn tools(tools: &[&Tool]) -> Value {
     let declarations: Vec<Value> = tools.iter().map(|tool| declaration(tool)).collect();
@@ -40,7 +40,7 @@ fn declaration(tool: &Tool) -> Value {
     Value::Object(out)
 }
 
-pub(super) fn call(part: &Value) -> Read {
+pub(super) fn call(part: &Value) -> ParsedBlock {
     let Some(map) = part.as_object() else { return malformed("it is no part") };
     let Some(call) = map.get("functionCall").or_else(|| map.get("function_call")) else {
         let known = |key: &String| PARTS.contains(&key.as_str());
@@ -49,7 +49,7 @@ pub(super) fn call(part: &Value) -> Read {
     Some(assemble(call.get("id"), call.get("name"), object(call.get("args"))))
 }
 
-pub(super) fn result(answer: &Answer<'_>) -> Value {
+pub(super) fn result(answer: &ProviderAnswer<'_>) -> Value {
     let is_image = |block: &Block| matches!(block, Block::Image { .. });
     let key = if answer.outcome.is_error() { "error" } else { "output" };
     let mut response = Map::new();

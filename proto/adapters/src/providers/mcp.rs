@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use toold_proto::tool::{Block, Tool};
 
-use super::{Answer, Outcome};
+use super::{AnswerOutcome, ProviderAnswer};
 
 pub(super) fn tool(tool: &Tool) -> Value {
     let annotations = &tool.annotations;
@@ -30,11 +30,11 @@ pub(super) fn tool(tool: &Tool) -> Value {
     out
 }
 
-pub(super) fn result(answer: &Answer<'_>) -> Value {
+pub(super) fn result(answer: &ProviderAnswer<'_>) -> Value {
     let content: Vec<Value> = answer.outcome.blocks().iter().map(content).collect();
     let mut out = Map::new();
     out.insert("content".to_owned(), content.into());
-    if let Outcome::Result(result) = answer.outcome
+    if let AnswerOutcome::Result(result) = answer.outcome
         && let Some(structured) = result.structured.as_ref().filter(|structured| structured.is_object())
     {
         out.insert("structuredContent".to_owned(), structured.clone());

@@ -18,7 +18,9 @@
 use serde_json::{Map, Value, json};
 use toold_proto::tool::{Block, Tool};
 
-use super::{Answer, Outcome, Read, all_in_words, assemble, data_url, malformed, object_in_string, schema};
+use super::{
+    AnswerOutcome, ParsedBlock, ProviderAnswer, all_in_words, assemble, data_url, malformed, object_in_string, schema,
+};
 
 pub(super) fn tool(tool: &Tool) -> Value {
     let (description, parameters) = function(tool);
@@ -41,7 +43,7 @@ pub(super) fn function(tool: &Tool) -> (String, Map<String, Value>) {
     (description, parameters)
 }
 
-pub(super) fn call(block: &Value) -> Read {
+pub(super) fn call(block: &Value) -> ParsedBlock {
     let Some(block) = block.as_object() else { return malformed("it is no object") };
     // A message without calls has none.
     if block.contains_key("role") {
@@ -58,7 +60,7 @@ pub(super) fn call(block: &Value) -> Read {
     Some(assemble(id, function.get("name"), arguments))
 }
 
-pub(super) fn results(answers: &[Answer<'_>]) -> Value {
+pub(super) fn results(answers: &[ProviderAnswer<'_>]) -> Value {
     let mut messages: Vec<Value> = answers.iter().map(result).collect();
     let mut images = Vec::new();
     for answer in answers {
@@ -75,7 +77,7 @@ pub(super) fn results(answers: &[Answer<'_>]) -> Value {
     Value::Array(messages)
 }
 
-fn result(answer: &Answer<'_>) -> Value {
+fn result(answer: &ProviderAnswer<'_>) -> Value {
     let mut content = error_marked(answer, all_in_words(answer, |block| !matches!(block, Block::Image { .. })));
     let has_image = answer.outcome.blocks().iter().any(|block| matches!(block, Block::Image { .. }));
     if has_image {
@@ -86,17 +88,17 @@ fn result(answer: &Answer<'_>) -> Value {
 }
 
 /// Neither of OpenAI's APIs has a mark for errors.
-pub(super) fn error_marked(answer: &Answer<'_>, text: String) -> String {
+pub(super) fn error_marked(answer: &ProviderAnswer<'_>, text: String) -> String {
     match answer.outcome {
-        Outcome::Result(result) if !result.is_error => text,
-        Outcome::Result(_) | Outcome::Error(_) if text.is_empty() => {
+        AnswerOutcome::Result(result) if !result.is_error => text,
+        AnswerOutcome::Result(_) | AnswerOutcome::Error(_) if text.is_empty() => {
             "Error: the tool failed and said nothing".to_owned()
         }
-        Outcome::Result(_) | Outcome::Error(_) => format!("Error: {text}"),
+        AnswerOutcome::Result(_) | AnswerOutcome::Error(_) => format!("Error: {text}"),
     }
 }
 
-fn label(answer: &Answer<'_>) -> String {
+fn label(answer: &ProviderAnswer<'_>) -> String {
     match answer.call_id {
         Some(id) => format!("{} ({id})", answer.name),
         None => answer.name.to_owned(),

@@ -11,7 +11,9 @@
 use serde_json::{Value, json};
 use toold_proto::tool::{Block, Tool};
 
-use super::{Answer, Read, all_in_words, assemble, data_url, in_words, malformed, object_in_string, openai};
+use super::{
+    ParsedBlock, ProviderAnswer, all_in_words, assemble, data_url, in_words, malformed, object_in_string, openai,
+};
 
 pub(super) fn tool(tool: &Tool) -> Value {
     let (description, parameters) = openai::function(tool);
@@ -24,7 +26,7 @@ pub(super) fn tool(tool: &Tool) -> Value {
     })
 }
 
-pub(super) fn call(item: &Value) -> Read {
+pub(super) fn call(item: &Value) -> ParsedBlock {
     let id = item.get("call_id");
     match item.get("type").and_then(Value::as_str) {
         Some("function_call") => {
@@ -43,7 +45,7 @@ pub(super) fn call(item: &Value) -> Read {
     }
 }
 
-pub(super) fn result(answer: &Answer<'_>) -> Value {
+pub(super) fn result(answer: &ProviderAnswer<'_>) -> Value {
     let blocks = answer.outcome.blocks();
     let has_image = blocks.iter().any(|block| matches!(block, Block::Image { .. }));
     let output = if has_image {

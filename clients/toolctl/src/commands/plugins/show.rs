@@ -5,7 +5,8 @@ use std::io::Write;
 use serde_json::Value;
 use toold_proto::event::{EventBody, SubscribeEvents};
 use toold_proto::method::{EventsSubscribe, PluginsLogs, PluginsShow};
-use toold_proto::plugin::{LogsOfPlugin, NamePlugin, PluginDetails};
+use toold_proto::plugin::{NamePlugin, PluginDetails};
+use toold_proto::plugin_log::LogsOfPlugin;
 
 use crate::connection;
 use crate::event_line::event_line;

@@ -3,7 +3,7 @@
 //! White space, a mark or the end of the text ends such a call. Anything that goes on like JSON
 //! says that the value has ended too early, with a bracket too many, and is not what was meant.
 
-use super::{Block, Calls, Flow};
+use super::{CallBlock, Flow, ParsedCalls};
 use crate::parse::markers::{Mark, Match, Matcher};
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl After {
     }
 
     /// `calls` are taken when the block has ended.
-    pub(crate) fn push(&mut self, c: char, calls: &mut Calls) -> Flow {
+    pub(crate) fn push(&mut self, c: char, calls: &mut ParsedCalls) -> Flow {
         if self.matcher.is_idle() && c.is_whitespace() {
             self.space.push(c);
             return Flow::More;
@@ -27,7 +27,7 @@ impl After {
         match self.matcher.push(c) {
             Match::Partial => Flow::More,
             Match::Full(Mark::PythonClose, _) => Flow::Done(std::mem::take(calls)),
-            Match::Full(mark, text) if Block::opened_by(mark).is_some() => {
+            Match::Full(mark, text) if CallBlock::opened_by(mark).is_some() => {
                 Flow::DoneAt(std::mem::take(calls), mark, text)
             }
             Match::Full(_, text) => self.end(text, calls),
@@ -41,7 +41,7 @@ impl After {
         }
     }
 
-    fn end(&mut self, rest: &str, calls: &mut Calls) -> Flow {
+    fn end(&mut self, rest: &str, calls: &mut ParsedCalls) -> Flow {
         Flow::DoneBefore(std::mem::take(calls), std::mem::take(&mut self.space) + rest)
     }
 }

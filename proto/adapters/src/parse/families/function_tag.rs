@@ -10,27 +10,27 @@
 use std::collections::HashSet;
 
 use super::gap::{Gap, GapStep};
-use super::{CUT_OFF, Calls, Flow};
-use crate::parse::lenient_json::{Dialect, Reader, Step, excerpt};
+use super::{CUT_OFF, Flow, ParsedCalls};
+use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
 use crate::parse::markers::{Mark, Match, Matcher};
-use crate::parse::shape::{self, Arguments, Found};
-use crate::raw_value;
+use crate::parse::raw_value;
+use crate::parse::shape::{self, FoundCall, RawArguments};
 
 #[derive(Debug, Default)]
 pub(crate) struct Function {
-    state: State,
+    state: FunctionState,
     name: String,
-    json: Option<Result<Found, String>>,
+    json: Option<Result<FoundCall, String>>,
     parameters: Vec<(String, String)>,
     keys: HashSet<String>,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum FunctionState {
     #[default]
     Name,
     Gap(Gap),
-    Json(Reader),
+    Json(JsonReader),
     Key(String),
     Value {
         key: String,
@@ -44,32 +44,32 @@ const LONGEST_KEY: usize = 256;
 impl Function {
     pub(crate) fn in_string(&self) -> bool {
         match &self.state {
-            State::Json(reader) => reader.in_string(),
-            State::Value { .. } => true,
-            State::Name | State::Gap(_) | State::Key(_) => false,
+            FunctionState::Json(reader) => reader.in_string(),
+            FunctionState::Value { .. } => true,
+            FunctionState::Name | FunctionState::Gap(_) | FunctionState::Key(_) => false,
         }
     }
 
     pub(crate) fn push(&mut self, c: char) -> Flow {
         match &mut self.state {
-            State::Name if c == '>' && !self.name.is_empty() => self.gap(),
-            State::Name if shape::is_name_char(c) && self.name.len() < LONGEST_KEY => {
+            FunctionState::Name if c == '>' && !self.name.is_empty() => self.gap(),
+            FunctionState::Name if shape::is_name_char(c) && self.name.len() < LONGEST_KEY => {
                 self.name.push(c);
                 Flow::More
             }
-            State::Name if c == '`' && self.name.is_empty() => Flow::Mentioned,
-            State::Name => Flow::fail("`<function=` is not followed by the name of a tool and `>`", c),
-            State::Gap(gap) => match gap.push(c) {
+            FunctionState::Name if c == '`' && self.name.is_empty() => Flow::Mentioned,
+            FunctionState::Name => Flow::fail("`<function=` is not followed by the name of a tool and `>`", c),
+            FunctionState::Gap(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
                 GapStep::Char('{') if self.json.is_none() && self.parameters.is_empty() => {
-                    let mut reader = Reader::new(Dialect::Json);
+                    let mut reader = JsonReader::new(JsonDialect::Json);
                     // An opening bracket is always taken.
                     reader.push('{');
-                    self.state = State::Json(reader);
+                    self.state = FunctionState::Json(reader);
                     Flow::More
                 }
                 GapStep::Mark(Mark::ParameterOpen, _) if self.json.is_none() => {
-                    self.state = State::Key(String::new());
+                    self.state = FunctionState::Key(String::new());
                     Flow::More
                 }
                 GapStep::Mark(Mark::FunctionClose, _) => Flow::Done(vec![self.close()]),
@@ -77,18 +77,21 @@ impl Function {
                 GapStep::Mentioned | GapStep::Char(_) => Flow::fail(EXPECTED, c),
                 GapStep::Other(held) => Flow::fail(EXPECTED, held),
             },
-            State::Json(reader) => match reader.push(c) {
-                Step::More => Flow::More,
-                Step::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
-                Step::Done(value) => {
+            FunctionState::Json(reader) => match reader.push(c) {
+                JsonStep::More => Flow::More,
+                JsonStep::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
+                JsonStep::Done(value) => {
                     self.json = Some(shape::named(self.name.clone(), value));
                     self.gap()
                 }
             },
-            State::Key(key) => {
+            FunctionState::Key(key) => {
                 if c == '>' && !key.is_empty() {
-                    let state =
-                        State::Value { key: std::mem::take(key), text: String::new(), matcher: Matcher::default() };
+                    let state = FunctionState::Value {
+                        key: std::mem::take(key),
+                        text: String::new(),
+                        matcher: Matcher::default(),
+                    };
                     self.state = state;
                     return Flow::More;
                 }
@@ -98,7 +101,7 @@ impl Function {
                 key.push(c);
                 Flow::More
             }
-            State::Value { text, matcher, .. } => {
+            FunctionState::Value { text, matcher, .. } => {
                 match matcher.push(c) {
                     Match::Partial => return Flow::More,
                     Match::Full(Mark::ParameterClose, _) => return self.take(),
@@ -115,17 +118,17 @@ impl Function {
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Calls, String> {
+    pub(crate) fn finish(self) -> Result<ParsedCalls, String> {
         Err(CUT_OFF.to_owned())
     }
 
     fn gap(&mut self) -> Flow {
-        self.state = State::Gap(Gap::default());
+        self.state = FunctionState::Gap(Gap::default());
         Flow::More
     }
 
     fn take(&mut self) -> Flow {
-        let State::Value { key, text, .. } = std::mem::take(&mut self.state) else { return Flow::More };
+        let FunctionState::Value { key, text, .. } = std::mem::take(&mut self.state) else { return Flow::More };
         if !self.keys.insert(key.clone()) {
             return Flow::fail(format!("the parameter `{}` stands twice", excerpt(&key)), "");
         }
@@ -140,12 +143,12 @@ impl Function {
         self.gap()
     }
 
-    fn close(&mut self) -> Result<Found, String> {
+    fn close(&mut self) -> Result<FoundCall, String> {
         match self.json.take() {
             Some(found) => found,
             None => {
                 let parameters = std::mem::take(&mut self.parameters);
-                Ok(Found { name: std::mem::take(&mut self.name), arguments: Arguments::Raw(parameters) })
+                Ok(FoundCall { name: std::mem::take(&mut self.name), arguments: RawArguments::Raw(parameters) })
             }
         }
     }

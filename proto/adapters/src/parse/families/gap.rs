@@ -4,13 +4,13 @@ use crate::parse::markers::{Mark, Match, Matcher};
 
 #[derive(Debug, Default)]
 pub(crate) struct Gap {
-    state: State,
+    state: GapState,
     matcher: Matcher,
     started: bool,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum GapState {
     #[default]
     Space,
     /// So many backticks.
@@ -33,32 +33,32 @@ pub(crate) enum GapStep {
 impl Gap {
     /// One or two backticks stand directly after the block's mark, so far.
     pub(crate) fn is_mentioned(&self) -> bool {
-        matches!(self.state, State::Ticks { count: 1 | 2, first: true })
+        matches!(self.state, GapState::Ticks { count: 1 | 2, first: true })
     }
 
     pub(crate) fn push(&mut self, c: char) -> GapStep {
         let first = !std::mem::replace(&mut self.started, true);
         match self.state {
-            State::Ticks { count, first } if c == '`' => {
-                self.state = State::Ticks { count: count + 1, first };
+            GapState::Ticks { count, first } if c == '`' => {
+                self.state = GapState::Ticks { count: count + 1, first };
                 return GapStep::More;
             }
-            State::Ticks { count, first } if count < 3 => {
-                self.state = State::Space;
+            GapState::Ticks { count, first } if count < 3 => {
+                self.state = GapState::Space;
                 return if first { GapStep::Mentioned } else { GapStep::Other(c.to_string()) };
             }
-            State::Ticks { .. } | State::Info if c.is_ascii_alphanumeric() || c == '_' => {
-                self.state = State::Info;
+            GapState::Ticks { .. } | GapState::Info if c.is_ascii_alphanumeric() || c == '_' => {
+                self.state = GapState::Info;
                 return GapStep::More;
             }
-            State::Ticks { .. } | State::Info | State::Space => self.state = State::Space,
+            GapState::Ticks { .. } | GapState::Info | GapState::Space => self.state = GapState::Space,
         }
         if self.matcher.is_idle() {
             if c.is_whitespace() {
                 return GapStep::More;
             }
             if c == '`' {
-                self.state = State::Ticks { count: 1, first };
+                self.state = GapState::Ticks { count: 1, first };
                 return GapStep::More;
             }
             if c != '<' {

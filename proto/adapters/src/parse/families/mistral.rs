@@ -9,19 +9,19 @@
 //! There is no close tag: the block ends with the value, and `after.rs` sees that it does.
 
 use super::after::After;
-use super::{CUT_OFF, Calls, Flow};
-use crate::parse::lenient_json::{Dialect, Reader, Step};
+use super::{CUT_OFF, Flow, ParsedCalls};
+use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep};
 use crate::parse::shape;
 
 #[derive(Debug, Default)]
 pub(crate) struct ToolCalls {
-    state: State,
+    state: ToolCallsState,
     name: String,
-    calls: Calls,
+    calls: ParsedCalls,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum ToolCallsState {
     #[default]
     Start,
     Name,
@@ -32,68 +32,76 @@ enum State {
     CallId,
     /// After `[ARGS]`.
     Args,
-    Json(Reader),
+    Json(JsonReader),
     After(After),
 }
 
 impl ToolCalls {
     pub(crate) fn in_string(&self) -> bool {
-        matches!(&self.state, State::Json(reader) if reader.in_string())
+        matches!(&self.state, ToolCallsState::Json(reader) if reader.in_string())
     }
 
     pub(crate) fn push(&mut self, c: char) -> Flow {
         match &mut self.state {
-            State::Start if c == '`' => Flow::Mentioned,
-            State::Start | State::Args if c.is_whitespace() => Flow::More,
-            State::Start if c == '[' || c == '{' => self.json(c),
-            State::Name | State::Named | State::Args if c == '{' => self.json(c),
-            State::Name | State::Named if c == '[' => self.become_state(State::Bracket(c.to_string())),
-            State::Name | State::Named if c.is_whitespace() => self.become_state(State::Named),
-            State::Start | State::Name if shape::is_name_char(c) => {
-                self.name.push(c);
-                self.become_state(State::Name)
+            ToolCallsState::Start if c == '`' => Flow::Mentioned,
+            ToolCallsState::Start | ToolCallsState::Args if c.is_whitespace() => Flow::More,
+            ToolCallsState::Start if c == '[' || c == '{' => self.json(c),
+            ToolCallsState::Name | ToolCallsState::Named | ToolCallsState::Args if c == '{' => self.json(c),
+            ToolCallsState::Name | ToolCallsState::Named if c == '[' => {
+                self.become_state(ToolCallsState::Bracket(c.to_string()))
             }
-            State::Bracket(text) => {
+            ToolCallsState::Name | ToolCallsState::Named if c.is_whitespace() => {
+                self.become_state(ToolCallsState::Named)
+            }
+            ToolCallsState::Start | ToolCallsState::Name if shape::is_name_char(c) => {
+                self.name.push(c);
+                self.become_state(ToolCallsState::Name)
+            }
+            ToolCallsState::Bracket(text) => {
                 text.push(c);
                 match text.as_str() {
-                    "[ARGS]" => self.become_state(State::Args),
-                    "[CALL_ID]" => self.become_state(State::CallId),
+                    "[ARGS]" => self.become_state(ToolCallsState::Args),
+                    "[CALL_ID]" => self.become_state(ToolCallsState::CallId),
                     text if "[ARGS]".starts_with(text) || "[CALL_ID]".starts_with(text) => Flow::More,
                     _ => Flow::fail(EXPECTED, c),
                 }
             }
-            State::CallId if c == '[' => self.become_state(State::Bracket(c.to_string())),
-            State::CallId if !c.is_whitespace() => Flow::More,
-            State::Json(reader) => match reader.push(c) {
-                Step::More => Flow::More,
-                Step::Fail(reason) => Flow::fail(reason, c),
-                Step::Done(value) => {
+            ToolCallsState::CallId if c == '[' => self.become_state(ToolCallsState::Bracket(c.to_string())),
+            ToolCallsState::CallId if !c.is_whitespace() => Flow::More,
+            ToolCallsState::Json(reader) => match reader.push(c) {
+                JsonStep::More => Flow::More,
+                JsonStep::Fail(reason) => Flow::fail(reason, c),
+                JsonStep::Done(value) => {
                     self.calls = match self.name.is_empty() {
                         true => shape::calls(value),
                         false => vec![shape::named(std::mem::take(&mut self.name), value)],
                     };
-                    self.become_state(State::After(After::default()))
+                    self.become_state(ToolCallsState::After(After::default()))
                 }
             },
-            State::After(after) => after.push(c, &mut self.calls),
-            State::Start | State::Name | State::Named | State::CallId | State::Args => Flow::fail(EXPECTED, c),
+            ToolCallsState::After(after) => after.push(c, &mut self.calls),
+            ToolCallsState::Start
+            | ToolCallsState::Name
+            | ToolCallsState::Named
+            | ToolCallsState::CallId
+            | ToolCallsState::Args => Flow::fail(EXPECTED, c),
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Calls, String> {
-        if matches!(self.state, State::After(_)) { Ok(self.calls) } else { Err(CUT_OFF.to_owned()) }
+    pub(crate) fn finish(self) -> Result<ParsedCalls, String> {
+        if matches!(self.state, ToolCallsState::After(_)) { Ok(self.calls) } else { Err(CUT_OFF.to_owned()) }
     }
 
-    fn become_state(&mut self, state: State) -> Flow {
+    fn become_state(&mut self, state: ToolCallsState) -> Flow {
         self.state = state;
         Flow::More
     }
 
     fn json(&mut self, c: char) -> Flow {
-        let mut reader = Reader::new(Dialect::Json);
+        let mut reader = JsonReader::new(JsonDialect::Json);
         // An opening bracket is always taken.
         reader.push(c);
-        self.become_state(State::Json(reader))
+        self.become_state(ToolCallsState::Json(reader))
     }
 }
 

@@ -13,34 +13,34 @@
 use serde_json::Value;
 
 use super::after::After;
-use super::{CUT_OFF, Calls, Flow};
-use crate::parse::lenient_json::{Dialect, Reader, Step, excerpt};
+use super::{CUT_OFF, Flow, ParsedCalls};
+use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
 use crate::parse::shape;
 
 /// `[name(key=value), ...]`, whose first bracket has been read.
 #[derive(Debug, Default)]
-pub(crate) struct List {
+pub(crate) struct PythonList {
     state: ListState,
-    calls: Calls,
+    calls: ParsedCalls,
 }
 
 #[derive(Debug, Default)]
 enum ListState {
     #[default]
     Item,
-    Call(Call),
+    Call(PythonCall),
     AfterCall,
 }
 
 /// `name(key=value)`.
 #[derive(Debug, Default)]
-struct Call {
+struct PythonCall {
     name: String,
     spaced: bool,
-    arguments: Option<Reader>,
+    arguments: Option<JsonReader>,
 }
 
-impl List {
+impl PythonList {
     pub(crate) fn in_string(&self) -> bool {
         matches!(&self.state, ListState::Call(call) if call.in_string())
     }
@@ -67,7 +67,7 @@ impl List {
                 Flow::More
             }
             ListState::Item => {
-                let mut call = Call::default();
+                let mut call = PythonCall::default();
                 let flow = call.push(c);
                 self.state = ListState::Call(call);
                 flow
@@ -85,22 +85,22 @@ impl List {
     }
 }
 
-impl Call {
+impl PythonCall {
     fn in_string(&self) -> bool {
-        self.arguments.as_ref().is_some_and(Reader::in_string)
+        self.arguments.as_ref().is_some_and(JsonReader::in_string)
     }
 
     fn push(&mut self, c: char) -> Flow {
         if let Some(reader) = &mut self.arguments {
             return match reader.push(c) {
-                Step::More => Flow::More,
-                Step::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
-                Step::Done(value) => Flow::Done(vec![self.close(value)]),
+                JsonStep::More => Flow::More,
+                JsonStep::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
+                JsonStep::Done(value) => Flow::Done(vec![self.close(value)]),
             };
         }
         let first = self.name.is_empty();
         if c == '(' && !first {
-            let mut reader = Reader::new(Dialect::Python);
+            let mut reader = JsonReader::new(JsonDialect::Python);
             // An opening bracket is always taken.
             reader.push(c);
             self.arguments = Some(reader);
@@ -119,7 +119,7 @@ impl Call {
         Flow::More
     }
 
-    fn close(&mut self, arguments: Value) -> Result<shape::Found, String> {
+    fn close(&mut self, arguments: Value) -> Result<shape::FoundCall, String> {
         let name = std::mem::take(&mut self.name);
         // Llama 3.1's built-in tools are objects with one method.
         let name = name.strip_suffix(".call").map(str::to_owned).unwrap_or(name);
@@ -131,7 +131,7 @@ impl Call {
 #[derive(Debug, Default)]
 pub(crate) struct Tagged {
     state: TaggedState,
-    calls: Calls,
+    calls: ParsedCalls,
 }
 
 #[derive(Debug, Default)]
@@ -140,9 +140,9 @@ enum TaggedState {
     Start,
     /// A `[`: of calls, or of JSON.
     Bracket,
-    Json(Reader),
-    List(List),
-    Call(Call),
+    Json(JsonReader),
+    List(PythonList),
+    Call(PythonCall),
     /// A value has been read.
     After(After),
 }
@@ -165,7 +165,7 @@ impl Tagged {
                 '{' => self.json("{"),
                 '[' => self.become_state(TaggedState::Bracket),
                 _ => {
-                    let mut call = Call::default();
+                    let mut call = PythonCall::default();
                     let flow = call.push(c);
                     self.state = TaggedState::Call(call);
                     flow
@@ -177,14 +177,14 @@ impl Tagged {
                     self.push(c)
                 }
                 _ => {
-                    self.state = TaggedState::List(List::default());
+                    self.state = TaggedState::List(PythonList::default());
                     self.push(c)
                 }
             },
             TaggedState::Json(reader) => match reader.push(c) {
-                Step::More => Flow::More,
-                Step::Fail(reason) => Flow::fail(reason, c),
-                Step::Done(value) => self.take(shape::calls(value)),
+                JsonStep::More => Flow::More,
+                JsonStep::Fail(reason) => Flow::fail(reason, c),
+                JsonStep::Done(value) => self.take(shape::calls(value)),
             },
             TaggedState::List(list) => match list.push(c) {
                 Flow::Done(calls) => self.take(calls),
@@ -199,7 +199,7 @@ impl Tagged {
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Calls, String> {
+    pub(crate) fn finish(self) -> Result<ParsedCalls, String> {
         match self.state {
             TaggedState::After(_) => Ok(self.calls),
             TaggedState::Start if !self.calls.is_empty() => Ok(self.calls),
@@ -217,7 +217,7 @@ impl Tagged {
     }
 
     fn json(&mut self, bracket: &str) -> Flow {
-        let mut reader = Reader::new(Dialect::Json);
+        let mut reader = JsonReader::new(JsonDialect::Json);
         // Opening brackets are always taken.
         bracket.chars().for_each(|c| {
             reader.push(c);
@@ -225,7 +225,7 @@ impl Tagged {
         self.become_state(TaggedState::Json(reader))
     }
 
-    fn take(&mut self, calls: Calls) -> Flow {
+    fn take(&mut self, calls: ParsedCalls) -> Flow {
         self.calls.extend(calls);
         self.become_state(TaggedState::After(After::default()))
     }

@@ -16,21 +16,21 @@
 
 use super::function_tag::Function;
 use super::gap::{Gap, GapStep};
-use super::{CUT_OFF, Calls, Flow};
-use crate::parse::lenient_json::{Dialect, Reader, Step, excerpt};
+use super::{CUT_OFF, Flow, ParsedCalls};
+use crate::parse::lenient_json::{JsonDialect, JsonReader, JsonStep, excerpt};
 use crate::parse::markers::Mark;
 use crate::parse::shape;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tags {
-    state: State,
-    calls: Calls,
+    state: TagsState,
+    calls: ParsedCalls,
     /// At least one value has been read, even if it held no call.
     any: bool,
 }
 
 #[derive(Debug)]
-enum State {
+enum TagsState {
     Gap(Gap),
     /// `call:NAME`, so far.
     Call {
@@ -38,13 +38,13 @@ enum State {
         spaced: bool,
     },
     Json {
-        reader: Reader,
+        reader: JsonReader,
         name: Option<String>,
     },
     Function(Function),
 }
 
-impl Default for State {
+impl Default for TagsState {
     fn default() -> Self {
         Self::Gap(Gap::default())
     }
@@ -55,19 +55,19 @@ const CALL: &str = "call:";
 impl Tags {
     pub(crate) fn in_string(&self) -> bool {
         match &self.state {
-            State::Json { reader, .. } => reader.in_string(),
-            State::Function(function) => function.in_string(),
-            State::Gap(_) | State::Call { .. } => false,
+            TagsState::Json { reader, .. } => reader.in_string(),
+            TagsState::Function(function) => function.in_string(),
+            TagsState::Gap(_) | TagsState::Call { .. } => false,
         }
     }
 
     pub(crate) fn is_mentioned(&self) -> bool {
-        !self.any && matches!(&self.state, State::Gap(gap) if gap.is_mentioned())
+        !self.any && matches!(&self.state, TagsState::Gap(gap) if gap.is_mentioned())
     }
 
     pub(crate) fn push(&mut self, c: char) -> Flow {
         match &mut self.state {
-            State::Gap(gap) => match gap.push(c) {
+            TagsState::Gap(gap) => match gap.push(c) {
                 GapStep::More => Flow::More,
                 GapStep::Char(c) => self.begin(c),
                 GapStep::Mark(mark, text) => self.mark(mark, text),
@@ -75,7 +75,7 @@ impl Tags {
                 GapStep::Mentioned => Flow::fail(self.expected("`"), c),
                 GapStep::Other(held) => Flow::fail(self.expected(&held), held),
             },
-            State::Call { text, spaced } => {
+            TagsState::Call { text, spaced } => {
                 if c == '{' && text.len() > CALL.len() {
                     let name = text[CALL.len()..].to_owned();
                     return self.json(c, Some(name));
@@ -92,10 +92,10 @@ impl Tags {
                 }
                 Flow::fail(format!("`{}` does not begin a call; write call:NAME{{...}}", excerpt(text)), c)
             }
-            State::Json { reader, name } => match reader.push(c) {
-                Step::More => Flow::More,
-                Step::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
-                Step::Done(value) => {
+            TagsState::Json { reader, name } => match reader.push(c) {
+                JsonStep::More => Flow::More,
+                JsonStep::Fail(reason) => Flow::fail(reason, reader.rejected(c)),
+                JsonStep::Done(value) => {
                     let calls = match name.take() {
                         Some(name) => vec![shape::named(name, value)],
                         None => shape::calls(value),
@@ -103,18 +103,18 @@ impl Tags {
                     self.take(calls)
                 }
             },
-            State::Function(function) => match function.push(c) {
+            TagsState::Function(function) => match function.push(c) {
                 Flow::Done(calls) => self.take(calls),
                 other => other,
             },
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Calls, String> {
+    pub(crate) fn finish(self) -> Result<ParsedCalls, String> {
         match self.state {
-            State::Gap(_) if self.any => Ok(self.calls),
-            State::Gap(_) => Err("the block is empty".to_owned()),
-            State::Call { .. } | State::Json { .. } | State::Function(_) => Err(CUT_OFF.to_owned()),
+            TagsState::Gap(_) if self.any => Ok(self.calls),
+            TagsState::Gap(_) => Err("the block is empty".to_owned()),
+            TagsState::Call { .. } | TagsState::Json { .. } | TagsState::Function(_) => Err(CUT_OFF.to_owned()),
         }
     }
 
@@ -122,7 +122,7 @@ impl Tags {
         match c {
             '{' | '[' => self.json(c, None),
             'c' => {
-                self.state = State::Call { text: c.to_string(), spaced: false };
+                self.state = TagsState::Call { text: c.to_string(), spaced: false };
                 Flow::More
             }
             // Between calls, and only there.
@@ -139,7 +139,7 @@ impl Tags {
                 Flow::DoneAt(std::mem::take(&mut self.calls), mark, text)
             }
             Mark::FunctionOpen => {
-                self.state = State::Function(Function::default());
+                self.state = TagsState::Function(Function::default());
                 Flow::More
             }
             Mark::TagOpen => Flow::fail("another block begins before this one holds a call", text),
@@ -153,17 +153,17 @@ impl Tags {
     }
 
     fn json(&mut self, c: char, name: Option<String>) -> Flow {
-        let mut reader = Reader::new(Dialect::Json);
+        let mut reader = JsonReader::new(JsonDialect::Json);
         // An opening bracket is always taken.
         reader.push(c);
-        self.state = State::Json { reader, name };
+        self.state = TagsState::Json { reader, name };
         Flow::More
     }
 
-    fn take(&mut self, calls: Calls) -> Flow {
+    fn take(&mut self, calls: ParsedCalls) -> Flow {
         self.calls.extend(calls);
         self.any = true;
-        self.state = State::default();
+        self.state = TagsState::default();
         Flow::More
     }
 
