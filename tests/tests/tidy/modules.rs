@@ -13,8 +13,6 @@ const KNOWN: &[&str] = &[
     "daemon/remote",
     "daemon/store",
     "daemon/toold",
-    "proto",
-    "proto/adapters",
 ];
 
 /// Which module uses which, with the files that do.
