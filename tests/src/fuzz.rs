@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toold::transport::framing::{self, Found, Framing, Splitter};
+use toold::transport::framing::{self, FoundMessage, Framing, Splitter};
 use toold_proto::method::describe_all;
 
 /// It starts the program that it is given, or this one.
@@ -54,24 +54,24 @@ fn split(stream: &[u8], size: usize, max: usize) -> Vec<String> {
         buffer.extend_from_slice(piece);
         loop {
             let used = match splitter.next(&buffer, searched) {
-                Found::Message(message, used) => {
+                FoundMessage::Message(message, used) => {
                     assert!(message.len() <= max && message.len() <= used && used <= buffer.len());
                     found.push(String::from_utf8_lossy(message).into_owned());
                     used
                 }
-                Found::Skip(used) => {
+                FoundMessage::Skip(used) => {
                     assert!(used > 0 && used <= buffer.len());
                     used
                 }
-                Found::TooLarge => {
+                FoundMessage::TooLarge => {
                     found.push("TOO LARGE".into());
                     0
                 }
-                Found::More => {
+                FoundMessage::More => {
                     searched = buffer.len();
                     break;
                 }
-                Found::Broken(_) => {
+                FoundMessage::Broken(_) => {
                     found.push("BROKEN".into());
                     return found;
                 }
@@ -133,13 +133,13 @@ fn messages(framing: Framing, mut out: &[u8]) -> Vec<&[u8]> {
     let mut messages = Vec::new();
     loop {
         match splitter.next(out, 0) {
-            Found::Message(message, used) => {
+            FoundMessage::Message(message, used) => {
                 messages.push(message);
                 out = &out[used..];
             }
-            Found::Skip(used) => out = &out[used..],
+            FoundMessage::Skip(used) => out = &out[used..],
             // A client that had to be cut off may have got half a message.
-            Found::More | Found::TooLarge | Found::Broken(_) => return messages,
+            FoundMessage::More | FoundMessage::TooLarge | FoundMessage::Broken(_) => return messages,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The configuration: the user's `config.toml`, and what stands over it.
 //!
-//! Read whole or not at all: a file that cannot be read leaves the defaults, and the policy closed. What a
-//! project's own file says is [`project`]; what becomes of both is [`crate::config::active_config`].
+//! ReadConfig whole or not at all: a file that cannot be read leaves the defaults, and the policy closed. What a
+//! project's own file says is [`project`]; what becomes of both is [`active_config`].
 
 pub mod active_config;
+pub mod agents;
 pub mod bundled;
 pub mod command;
 pub mod fuzz;
@@ -11,12 +12,15 @@ pub mod hooks;
 pub mod mcp_servers;
 mod names;
 mod nearest;
+pub mod options;
 pub mod overrides;
 pub mod paths;
 pub mod plugin_command;
 pub mod plugins;
+pub mod process;
 pub mod project;
 pub mod project_folder;
+pub mod random;
 pub mod read;
 pub mod remotes;
 pub mod sandbox;
@@ -29,6 +33,7 @@ pub mod trust;
 mod warnings;
 pub mod watch;
 pub mod web;
+pub mod workspaces;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -50,23 +55,20 @@ use toold_host::files;
 use toold_host::sandbox::SandboxRules;
 use toold_proto::config::ConfigEntry;
 
+use crate::config::agents::AgentsConfig;
 use crate::config::hooks::HookConfig;
 use crate::config::mcp_servers::McpConfig;
+use crate::config::options::Options;
 use crate::config::overrides::overrides;
-use crate::config::paths::Places;
-use crate::config::read::{Read, Text, read};
+use crate::config::paths::DaemonPaths;
+use crate::config::process::{DaemonConfig, LogConfig, MetricsConfig, TraceConfig};
+use crate::config::read::{ConfigText, ReadConfig, read};
 use crate::config::remotes::RemoteSection;
 use crate::config::sandbox::SandboxConfig;
 use crate::config::strict_rules::StrictRule;
 use crate::config::subagents::SubagentConfig;
 use crate::config::web::{NetworkConfig, WebConfig};
-use crate::daemon::Options;
-use crate::lifecycle::idle::DaemonConfig;
-use crate::lifecycle::logging::LogConfig;
-use crate::lifecycle::traces::TraceConfig;
-use crate::peer::sessions::AgentsConfig;
-use crate::peer::workspaces::WorkspacesConfig;
-use crate::rpc::metrics::MetricsConfig;
+use crate::config::workspaces::WorkspacesConfig;
 
 /// Bytes of a configuration file.
 const MAX_BYTES: u64 = 1 << 20;
@@ -155,7 +157,7 @@ pub struct LimitsConfig {
     pub calls: usize,
     /// A longer message is refused.
     pub message_bytes: usize,
-    /// Text of a result; what is longer is cut, and kept whole in a file.
+    /// ConfigText of a result; what is longer is cut, and kept whole in a file.
     pub result_bytes: usize,
     /// Subscriptions of one connection.
     pub subscriptions_per_connection: u32,
@@ -229,7 +231,7 @@ impl Default for CacheConfig {
 
 /// What became of reading the configuration.
 #[derive(Clone, Default)]
-pub struct Loaded {
+pub struct LoadedConfig {
     pub config: Config,
     /// The file, if there is one.
     pub file: Option<PathBuf>,
@@ -246,7 +248,7 @@ pub struct Loaded {
 
 /// Reads the file with what stands over it, and makes a policy of its rules. Never fails: what is wrong is told, and
 /// denies. Blocks.
-pub fn load(options: &Options) -> Loaded {
+pub fn load(options: &Options) -> LoadedConfig {
     let file = options.config_file();
     let shown = file.display().to_string();
     let text = match files::read_text(&file, MAX_BYTES) {
@@ -257,8 +259,8 @@ pub fn load(options: &Options) -> Loaded {
     };
     let (overrides, mut problems) = overrides(&options.environment, &options.set);
     let source =
-        Text { name: &shown, text: text.as_deref().unwrap_or_default(), overrides: &overrides, sections: None };
-    let Read { config, entries } = read(source);
+        ConfigText { name: &shown, text: text.as_deref().unwrap_or_default(), overrides: &overrides, sections: None };
+    let ReadConfig { config, entries } = read(source);
     let config = match config {
         Ok(config) if problems.is_empty() => config,
         Ok(_) => return broken(options, problems, entries),
@@ -267,7 +269,7 @@ pub fn load(options: &Options) -> Loaded {
             return broken(options, problems, entries);
         }
     };
-    let home = options.places.home.as_deref();
+    let home = options.paths.home.as_deref();
     let workspaces =
         config.workspaces.problems(home).into_iter().map(|problem| format!("{shown}: workspaces.allow: {problem}"));
     let of_token =
@@ -280,11 +282,11 @@ pub fn load(options: &Options) -> Loaded {
             project: None,
             trusted: true,
             base: None,
-            home: options.places.home.clone(),
+            home: options.paths.home.clone(),
         };
         (rule.get_ref().clone(), place)
     });
-    let mut policy = base_policy(&options.places).with_rules(rules);
+    let mut policy = base_policy(&options.paths).with_rules(rules);
     policy.asks_for_reading.everywhere = config.permission.read_only_commands == ReadOnlyCommands::Ask;
     for pattern in &config.permission.protected_writes {
         policy.protect(pattern.get_ref(), &source.place(Some(pattern.span())), None);
@@ -298,14 +300,14 @@ pub fn load(options: &Options) -> Loaded {
             Err(error) => policy.broken.push(format!("{}: {error:#}", source.place(Some(hook.span())))),
         }
     }
-    let sandbox = config.sandbox.rules(&options.places);
+    let sandbox = config.sandbox.rules(&options.paths);
     policy.broken.extend(sandbox.refused.iter().map(|why| format!("{shown}: sandbox: {why}")));
     policy.unmatchable.extend(wrong);
     let problems: Vec<String> = policy.broken.iter().chain(&policy.unmatchable).cloned().collect();
-    Loaded { config, file: text.is_some().then_some(file), policy, hooks, sandbox, entries, problems }
+    LoadedConfig { config, file: text.is_some().then_some(file), policy, hooks, sandbox, entries, problems }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// The rules that deny or ask. All of them only when nothing is wrong with the file.
     pub fn strict_rules(&self) -> Vec<StrictRule> {
         // Each rule of a file without a mistake became one of the policy.
@@ -360,14 +362,14 @@ fn line_of<T>(text: &str, table: &Spanned<T>) -> usize {
     text[..table.span().start].matches('\n').count() + 1
 }
 
-fn broken(options: &Options, problems: Vec<String>, entries: Vec<ConfigEntry>) -> Loaded {
-    let mut policy = base_policy(&options.places);
+fn broken(options: &Options, problems: Vec<String>, entries: Vec<ConfigEntry>) -> LoadedConfig {
+    let mut policy = base_policy(&options.paths);
     policy.broken.extend(problems.iter().cloned());
-    Loaded { file: Some(options.config_file()), policy, entries, problems, ..Loaded::default() }
+    LoadedConfig { file: Some(options.config_file()), policy, entries, problems, ..LoadedConfig::default() }
 }
 
 /// What holds whatever the file says: no tool touches what controls the daemon.
-fn base_policy(places: &Places) -> Policy {
+fn base_policy(places: &DaemonPaths) -> Policy {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = places.home.clone().map(real);
     let state = real(places.state.clone());
@@ -381,7 +383,7 @@ mod tests {
 
     fn options(dir: &Path, set: &[&str]) -> Options {
         Options {
-            places: Places { config: dir.into(), state: dir.join("state"), home: Some("/home/u".into()) },
+            paths: DaemonPaths { config: dir.into(), state: dir.join("state"), home: Some("/home/u".into()) },
             config: None,
             set: set.iter().map(|flag| (*flag).to_owned()).collect(),
             plugins: Vec::new(),
@@ -390,13 +392,13 @@ mod tests {
         }
     }
 
-    fn loaded_with(text: &str, set: &[&str]) -> Loaded {
+    fn loaded_with(text: &str, set: &[&str]) -> LoadedConfig {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("config.toml"), text).unwrap();
         load(&options(dir.path(), set))
     }
 
-    fn loaded(text: &str) -> Loaded {
+    fn loaded(text: &str) -> LoadedConfig {
         loaded_with(text, &[])
     }
 

@@ -11,3 +11,140 @@ pub mod spool;
 pub mod stop_deadline;
 pub mod traces;
 pub mod upgrade;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toold_builtins::toolkit::Toolkit;
+use toold_engine::Engine;
+use toold_proto::daemon::{CLOSING, Closing};
+
+use crate::lifecycle::restart::HandOver;
+
+/// How long calls in flight may go on when the daemon stops.
+pub const DRAIN: Duration = Duration::from_secs(5);
+
+/// How far the daemon is in its life, and what runs in it.
+pub struct Lifecycle {
+    engine: Arc<Engine>,
+    builtins: Arc<Toolkit>,
+    pub started: Instant,
+    /// Fires when nothing new is taken any more.
+    stopping: CancellationToken,
+    /// Fires when what still runs is cut short.
+    cancel: CancellationToken,
+    drain: Mutex<Duration>,
+    /// What clients are sent last when another daemon serves from now on.
+    farewell: Arc<OnceLock<Box<RawValue>>>,
+    connections: TaskTracker,
+    next_connection: AtomicU64,
+    /// Where clients are served on HTTP, or why not; unset when nobody asked for it.
+    pub(crate) http: OnceLock<Result<HttpUrls, String>>,
+    /// To the next daemon, and from the one before.
+    pub hand_over: HandOver,
+}
+
+/// Where clients are served on HTTP.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpUrls {
+    pub(crate) mcp: String,
+    pub(crate) rpc: String,
+}
+
+impl Lifecycle {
+    pub fn new(engine: &Arc<Engine>, builtins: &Arc<Toolkit>) -> Self {
+        Self {
+            engine: engine.clone(),
+            builtins: builtins.clone(),
+            started: Instant::now(),
+            stopping: CancellationToken::new(),
+            cancel: CancellationToken::new(),
+            drain: Mutex::new(DRAIN),
+            farewell: Arc::default(),
+            connections: TaskTracker::new(),
+            next_connection: AtomicU64::new(1),
+            http: OnceLock::new(),
+            hand_over: HandOver::default(),
+        }
+    }
+
+    /// Stops the daemon, with so much time for calls in flight.
+    pub fn shut_down(&self, drain: Duration) {
+        *self.drain.lock() = drain;
+        self.stopping.cancel();
+    }
+
+    /// The same, when another daemon serves from now on: clients are sent `daemon.closing` last.
+    pub fn be_replaced(&self, drain: Duration) {
+        let closing = Closing { reason: "restart".into() };
+        let farewell = serde_json::json!({"jsonrpc": "2.0", "method": CLOSING, "params": closing});
+        let farewell = serde_json::value::to_raw_value(&farewell).expect("a JSON value can be written");
+        // It is set already when this is the second time.
+        let _ = self.farewell.set(farewell);
+        self.shut_down(drain);
+    }
+
+    /// What clients are sent last, once it is set.
+    pub(crate) fn farewell(&self) -> &Arc<OnceLock<Box<RawValue>>> {
+        &self.farewell
+    }
+
+    /// How long calls in flight may go on when the daemon stops.
+    pub(crate) fn drain(&self) -> Duration {
+        *self.drain.lock()
+    }
+
+    /// Fires when nothing new is taken any more.
+    pub fn stopping(&self) -> CancellationToken {
+        self.stopping.clone()
+    }
+
+    /// Fires when what still runs is cut short.
+    pub fn cancelled(&self) -> CancellationToken {
+        self.cancel.child_token()
+    }
+
+    /// Cuts short what still runs.
+    pub(crate) fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// A number that no other connection has.
+    pub(crate) fn next_connection(&self) -> u64 {
+        self.next_connection.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Runs the tasks of connections.
+    pub(crate) fn tracker(&self) -> &TaskTracker {
+        &self.connections
+    }
+
+    /// How many connections there ever were, on whatever transport.
+    pub fn connections_so_far(&self) -> u64 {
+        self.next_connection.load(Ordering::Relaxed)
+    }
+
+    pub fn connections(&self) -> u64 {
+        self.connections.len() as u64
+    }
+
+    /// Whether a call or a command in the background runs.
+    pub fn is_busy(&self) -> bool {
+        self.engine.counts.read().in_flight > 0 || self.running_shells() > 0
+    }
+
+    /// Commands in the background that run.
+    pub fn running_shells(&self) -> usize {
+        self.builtins.shells.list(None).iter().filter(|shell| shell.ended.is_none()).count()
+    }
+
+    /// Whether ending now would take something away from somebody.
+    fn is_used(&self) -> bool {
+        self.connections() > 0 || self.is_busy() || self.http.get().is_some_and(Result::is_ok)
+    }
+}

@@ -5,12 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use toold::config::paths::Places;
+use toold::config::options::Options;
+use toold::config::paths::DaemonPaths;
+use toold::config::process::LogConfig;
 use toold::config::{self, command};
-use toold::daemon::serve::{self, Place};
-use toold::daemon::{DRAIN, Options};
-use toold::lifecycle::logging::{self, LogConfig, Logging};
-use toold::lifecycle::restart::Heir;
+use toold::daemon::serve::{self, SocketSource};
+use toold::lifecycle::DRAIN;
+use toold::lifecycle::logging::{self, Logging};
+use toold::lifecycle::restart::successor::Successor;
 use toold::lifecycle::service_manager;
 use toold::lifecycle::stop_deadline;
 use toold::lifecycle::traces::Traces;
@@ -34,16 +36,16 @@ static ALLOCATOR_OPTIONS: &[u8; 46] = b"narenas:2,tcache_max:4096,dirty_decay_ms
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<DaemonCommand>,
     /// Serve one client on stdin and stdout, with no socket, and end with it
     #[arg(long)]
     stdio: bool,
     #[command(flatten)]
-    sources: Sources,
+    sources: ConfigSources,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum DaemonCommand {
     /// What plugin authors run apart from the daemon
     Plugin {
         #[command(subcommand)]
@@ -77,7 +79,7 @@ enum Command {
         #[arg(long, hide = true, conflicts_with_all = ["socket", "detached"])]
         take_over: bool,
         #[command(flatten)]
-        sources: Sources,
+        sources: ConfigSources,
     },
 }
 
@@ -95,19 +97,19 @@ enum ConfigCommand {
     Check {
         file: Option<PathBuf>,
         #[command(flatten)]
-        sources: Sources,
+        sources: ConfigSources,
     },
     /// Print where the configuration file is
     Path {
         #[command(flatten)]
-        sources: Sources,
+        sources: ConfigSources,
     },
     /// Print the JSON Schema of configuration files
     Schema,
 }
 
 #[derive(Args, Clone)]
-struct Sources {
+struct ConfigSources {
     /// Another configuration file than $XDG_CONFIG_HOME/toold/config.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -142,14 +144,14 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let var = |name: &str| std::env::var(name).ok();
-    let places = Places::from_env;
+    let places = DaemonPaths::from_env;
     match cli.command {
-        Some(Command::Serve { socket, detached, listen, allow_remote, take_over, mut sources }) => {
-            let place = match take_over {
-                true => Place::HandedOver(Heir::receive()?),
+        Some(DaemonCommand::Serve { socket, detached, listen, allow_remote, take_over, mut sources }) => {
+            let source = match take_over {
+                true => SocketSource::HandedOver(Successor::receive()?),
                 false => {
                     refuse_below_a_daemon()?;
-                    Place::find(service_manager::given_socket()?, socket, var)?
+                    SocketSource::find(service_manager::given_socket()?, socket, var)?
                 }
             };
             sources.set.extend(listen.map(|listen| format!("mcp.listen={listen}")));
@@ -159,24 +161,24 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 // Fails when it leads a session already, which is what is wanted.
                 let _ = rustix::process::setsid();
             }
-            let teller = place.teller()?;
+            let reporter = source.failure_reporter()?;
             let start = || {
                 let options = options(places()?, sources, None)?;
                 let log = start_logging(&options, var("TOOLD_LOG"))?;
-                run_to_the_end(serve::serve(place, options, detached, log))
+                run_to_the_end(serve::serve(source, options, detached, log))
             };
             let served = start();
-            if let (Some(teller), Err(error)) = (teller, &served) {
-                teller.fail(error);
+            if let (Some(reporter), Err(error)) = (reporter, &served) {
+                reporter.fail(error);
             }
             served
         }
-        Some(Command::Plugin { what }) => {
+        Some(DaemonCommand::Plugin { what }) => {
             logging::init(LogConfig::default(), var("TOOLD_LOG"), None)?.without_file();
             author(&what)
         }
-        Some(Command::Config { what }) => configuration(what, places),
-        Some(Command::Man { folder }) => manual(&folder),
+        Some(DaemonCommand::Config { what }) => configuration(what, places),
+        Some(DaemonCommand::Man { folder }) => manual(&folder),
         None if cli.stdio => {
             refuse_below_a_daemon()?;
             raise_open_files();
@@ -231,7 +233,7 @@ fn author(what: &PluginCommand) -> anyhow::Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn configuration(what: ConfigCommand, places: impl Fn() -> anyhow::Result<Places>) -> anyhow::Result<ExitCode> {
+fn configuration(what: ConfigCommand, places: impl Fn() -> anyhow::Result<DaemonPaths>) -> anyhow::Result<ExitCode> {
     match what {
         ConfigCommand::Check { file, sources } => {
             let good = command::check(&options(places()?, sources, None)?, file)?;
@@ -243,10 +245,10 @@ fn configuration(what: ConfigCommand, places: impl Fn() -> anyhow::Result<Places
     Ok(ExitCode::SUCCESS)
 }
 
-fn options(places: Places, sources: Sources, socket: Option<&Path>) -> anyhow::Result<Options> {
+fn options(places: DaemonPaths, sources: ConfigSources, socket: Option<&Path>) -> anyhow::Result<Options> {
     let absolute = |path: PathBuf| std::path::absolute(&path).with_context(|| format!("can't use {}", path.display()));
     Ok(Options {
-        places,
+        paths: places,
         config: sources.config.map(absolute).transpose()?,
         plugins: sources.plugins.into_iter().map(absolute).collect::<anyhow::Result<_>>()?,
         set: sources.set,

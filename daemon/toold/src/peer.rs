@@ -4,6 +4,7 @@ pub mod agent_processes;
 mod ancestry;
 pub mod frontends;
 pub mod sessions;
+pub mod share_codes;
 pub mod workspaces;
 
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ pub struct Peer {
 
 /// Why somebody is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum PeerRefused {
     #[error("it is of another user")]
     OtherUser,
     #[error("there are too many open files to see who it is")]
@@ -97,13 +98,17 @@ impl Peer {
     ///
     /// # Errors
     /// It must not be served.
-    pub fn of_socket(stream: &UnixStream, sessions: &Sessions, agents: &Arc<AgentProcesses>) -> Result<Self, Refused> {
-        let credentials = stream.peer_cred().map_err(|_| Refused::OtherUser)?;
+    pub fn of_socket(
+        stream: &UnixStream,
+        sessions: &Sessions,
+        agents: &Arc<AgentProcesses>,
+    ) -> Result<Self, PeerRefused> {
+        let credentials = stream.peer_cred().map_err(|_| PeerRefused::OtherUser)?;
         if credentials.uid() != rustix::process::geteuid().as_raw() {
-            return Err(Refused::OtherUser);
+            return Err(PeerRefused::OtherUser);
         }
         let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
-        let ancestry::Origin { hold, lineage } = ancestry::origin_of(stream, pid, sessions)?;
+        let ancestry::PeerOrigin { hold, lineage } = ancestry::origin_of(stream, pid, sessions)?;
         let lineage = agents.shared(lineage);
         Ok(Self {
             principal: match hold {

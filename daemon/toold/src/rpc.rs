@@ -39,18 +39,52 @@ use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use jsonrpsee::{Extensions, RpcModule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use toold_builtins::toolkit::Toolkit;
+use toold_engine::Engine;
 use toold_engine::session::Session;
+use toold_lua::reload::PluginHost;
+use toold_mcp::client::McpServers;
 use toold_proto::method::Method;
 use toold_proto::tool::SessionId;
+use toold_remote::Remotes;
+use toold_store::Store;
 
-use crate::daemon::State;
-use crate::peer::sessions::{OpenerKind, SessionRequest};
-use crate::rpc::connection::{Connection, RequestScope, success};
+use crate::config::active_config::ActiveConfig;
+use crate::lifecycle::Lifecycle;
+use crate::lifecycle::upgrade::UpgradeNotes;
+use crate::peer::agent_processes::AgentProcesses;
+use crate::peer::frontends::Frontends;
+use crate::peer::sessions::{OpenerKind, SessionRequest, SessionService};
+use crate::peer::workspaces::Workspaces;
+use crate::rpc::connection::{ClientConnection, ConnectionLimits, RequestScope, success};
 use crate::rpc::error::{internal, not_for, too_large, unknown};
 
+/// What the methods work with.
+pub struct Services {
+    pub engine: Arc<Engine>,
+    pub store: Arc<Store>,
+    pub plugins: Arc<PluginHost>,
+    pub mcp_servers: Arc<McpServers>,
+    pub remotes: Arc<Remotes>,
+    pub frontends: Arc<Frontends>,
+    /// What the built-in tools have in common.
+    pub builtins: Arc<Toolkit>,
+    pub config: Arc<ActiveConfig>,
+    pub workspaces: Arc<Workspaces>,
+    pub sessions: Arc<SessionService>,
+    /// Processes that act for models.
+    pub agent_processes: Arc<AgentProcesses>,
+    pub lifecycle: Arc<Lifecycle>,
+    pub(crate) upgrade: UpgradeNotes,
+    /// Of all connections.
+    pub limits: Arc<ConnectionLimits>,
+    /// What this daemon is known by to those that mount it.
+    pub instance: String,
+}
+
 /// All methods of the native dialect.
-pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
-    let mut module = Module { rpc: RpcModule::new(state.clone()), state };
+pub fn methods(services: Arc<Services>) -> anyhow::Result<Methods> {
+    let mut module = MethodTable { rpc: RpcModule::new(services.clone()), services };
     session::register(&mut module)?;
     tools::register(&mut module)?;
     provide::register(&mut module)?;
@@ -76,14 +110,14 @@ pub fn methods(state: Arc<State>) -> anyhow::Result<Methods> {
 }
 
 /// The methods while they are registered.
-struct Module {
-    rpc: RpcModule<Arc<State>>,
-    state: Arc<State>,
+struct MethodTable {
+    rpc: RpcModule<Arc<Services>>,
+    services: Arc<Services>,
 }
 
 /// A request: the daemon, and the connection that it came on.
-pub struct Request {
-    pub state: Arc<State>,
+pub struct MethodRequest {
+    pub services: Arc<Services>,
     pub scope: Arc<RequestScope>,
 }
 
@@ -96,17 +130,17 @@ pub enum Right {
     Decider,
 }
 
-type Answer<M> = Result<<M as Method>::Answer, ErrorObjectOwned>;
+type MethodAnswer<M> = Result<<M as Method>::Answer, ErrorObjectOwned>;
 
 /// Registers a method that answers at once.
 fn add<M: Method>(
-    module: &mut Module,
+    module: &mut MethodTable,
     right: Right,
-    run: impl Fn(Request, M::Params) -> Answer<M> + Send + Sync + 'static,
+    run: impl Fn(MethodRequest, M::Params) -> MethodAnswer<M> + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
-    let state = module.state.clone();
+    let services = module.services.clone();
     let callback = move |id: Id<'_>, params: Params<'_>, max: usize, extensions: Extensions| {
-        let answer = enter::<M>(&state, right, &extensions).and_then(|request| run(request, read_params(&params)?));
+        let answer = enter::<M>(&services, right, &extensions).and_then(|request| run(request, read_params(&params)?));
         respond(&id, answer, max, &extensions)
     };
     module.rpc.verify_and_insert(M::NAME, MethodCallback::Sync(Arc::new(callback)))?;
@@ -115,12 +149,12 @@ fn add<M: Method>(
 
 /// Registers a method that may wait.
 fn add_async<M: Method, F>(
-    module: &mut Module,
+    module: &mut MethodTable,
     right: Right,
-    run: impl Fn(Request, M::Params) -> F + Send + Sync + 'static,
+    run: impl Fn(MethodRequest, M::Params) -> F + Send + Sync + 'static,
 ) -> anyhow::Result<()>
 where
-    F: Future<Output = Answer<M>> + Send + 'static,
+    F: Future<Output = MethodAnswer<M>> + Send + 'static,
 {
     add_shaped::<M, M::Params, M::Answer, F>(module, right, run)
 }
@@ -128,22 +162,22 @@ where
 /// Registers a method some of whose parameters or answers have another shape than its usual one, as with
 /// the formats of model providers.
 fn add_shaped<M: Method, P, A, F>(
-    module: &mut Module,
+    module: &mut MethodTable,
     right: Right,
-    run: impl Fn(Request, P) -> F + Send + Sync + 'static,
+    run: impl Fn(MethodRequest, P) -> F + Send + Sync + 'static,
 ) -> anyhow::Result<()>
 where
     P: DeserializeOwned + Send + 'static,
     A: Serialize + Send + 'static,
     F: Future<Output = Result<A, ErrorObjectOwned>> + Send + 'static,
 {
-    let state = module.state.clone();
+    let services = module.services.clone();
     let run = Arc::new(run);
     let callback = move |id: Id<'static>, params: Params<'static>, _, max: usize, extensions: Extensions| {
-        let (state, run) = (state.clone(), run.clone());
+        let (services, run) = (services.clone(), run.clone());
         async move {
             let answer = async {
-                let request = enter::<M>(&state, right, &extensions)?;
+                let request = enter::<M>(&services, right, &extensions)?;
                 run(request, read_params(&params)?).await
             };
             let answer = answer.await;
@@ -156,8 +190,12 @@ where
 }
 
 /// The request that a method is called with, when its caller may call it.
-fn enter<M: Method>(state: &Arc<State>, right: Right, extensions: &Extensions) -> Result<Request, ErrorObjectOwned> {
-    let request = Request::of(state, extensions)?;
+fn enter<M: Method>(
+    services: &Arc<Services>,
+    right: Right,
+    extensions: &Extensions,
+) -> Result<MethodRequest, ErrorObjectOwned> {
+    let request = MethodRequest::of(services, extensions)?;
     allowed::<M>(right, &request)?;
     Ok(request)
 }
@@ -188,7 +226,7 @@ fn respond(
     }
 }
 
-fn allowed<M: Method>(right: Right, request: &Request) -> Result<(), ErrorObjectOwned> {
+fn allowed<M: Method>(right: Right, request: &MethodRequest) -> Result<(), ErrorObjectOwned> {
     match right {
         Right::Anyone => Ok(()),
         Right::Decider => decides(M::NAME, request),
@@ -196,7 +234,7 @@ fn allowed<M: Method>(right: Right, request: &Request) -> Result<(), ErrorObject
 }
 
 /// Refuses whoever may not decide for a person.
-fn decides(method: &str, request: &Request) -> Result<(), ErrorObjectOwned> {
+fn decides(method: &str, request: &MethodRequest) -> Result<(), ErrorObjectOwned> {
     if may_decide(request) {
         request.connection().peer.record_frontend();
         return Ok(());
@@ -205,12 +243,12 @@ fn decides(method: &str, request: &Request) -> Result<(), ErrorObjectOwned> {
 }
 
 /// What the caller's client calls itself.
-fn client_name(request: &Request) -> Option<String> {
+fn client_name(request: &MethodRequest) -> Option<String> {
     let session = request.connection().session()?;
     session.client.as_ref().map(|client| client.name.clone())
 }
 
-fn may_decide(request: &Request) -> bool {
+fn may_decide(request: &MethodRequest) -> bool {
     request.connection().may_decide()
 }
 
@@ -227,19 +265,19 @@ fn scope(extensions: &Extensions) -> Result<&Arc<RequestScope>, ErrorObjectOwned
     extensions.get::<Arc<RequestScope>>().ok_or_else(|| internal("the request came on no connection"))
 }
 
-impl Request {
-    fn of(state: &Arc<State>, extensions: &Extensions) -> Result<Self, ErrorObjectOwned> {
-        Ok(Self { state: state.clone(), scope: scope(extensions)?.clone() })
+impl MethodRequest {
+    fn of(services: &Arc<Services>, extensions: &Extensions) -> Result<Self, ErrorObjectOwned> {
+        Ok(Self { services: services.clone(), scope: scope(extensions)?.clone() })
     }
 
-    pub fn connection(&self) -> &Arc<Connection> {
+    pub fn connection(&self) -> &Arc<ClientConnection> {
         &self.scope.connection
     }
 
     /// The session of a request: the one it names, else the connection's, else one of its own.
     pub fn session(&self, named: Option<&SessionId>) -> Result<Arc<Session>, ErrorObjectOwned> {
         if let Some(id) = named {
-            let session = self.state.engine.sessions.find(id).ok_or_else(|| unknown("session", id.as_str()))?;
+            let session = self.services.engine.sessions.find(id).ok_or_else(|| unknown("session", id.as_str()))?;
             session::may_use(self, &session)?;
             return Ok(session);
         }
@@ -265,7 +303,7 @@ impl Request {
         if kind != OpenerKind::Agent && !request.cwd.as_ref().is_some_and(|cwd| cwd.is_dir()) {
             request.cwd = (kind != OpenerKind::Token).then(|| "/".into());
         }
-        let session = self.state.new_session_for(kind, &connection.peer, request);
+        let session = self.services.sessions.create(kind, &connection.peer, request);
         let session = session::publish(self, session.map_err(|error| internal(&format!("{error:#}")))?);
         connection.bind_own(session.clone());
         Ok(session)

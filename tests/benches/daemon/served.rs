@@ -13,8 +13,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use toold::config::paths::Places;
-use toold::daemon::{Daemon, Options};
+use toold::config::options::Options;
+use toold::daemon::Daemon;
+use toold::config::paths::DaemonPaths;
 use toold::transport::unix::Socket;
 use toold_engine::callable::Callable;
 use toold_engine::cx::Cx;
@@ -205,7 +206,7 @@ pub(crate) fn daemon(dir: &Path) {
     runtime.block_on(async {
         let socket = Socket::bind(&dir.join("run/toold.sock"), &dir.join("state")).unwrap();
         let daemon = Daemon::start(Options {
-            places: Places { config: dir.join("config"), state: dir.join("state"), home: None },
+            paths: DaemonPaths { config: dir.join("config"), state: dir.join("state"), home: None },
             config: None,
             set: Vec::new(),
             plugins: Vec::new(),
@@ -219,8 +220,8 @@ pub(crate) fn daemon(dir: &Path) {
             Bench::tool("noop_progress", Does::Progress),
             Bench::tool("noop_wait", Does::Wait),
         ];
-        daemon.state.engine.registry.put(key, Origin::Builtin, tools).unwrap();
-        socket.accept(&daemon).await;
+        daemon.services.engine.registry.put(key, Origin::Builtin, tools).unwrap();
+        socket.accept(&daemon.clients).await;
     });
 }
 

@@ -10,10 +10,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
 use tokio::runtime::Runtime;
-use toold::config::paths::Places;
-use toold::daemon::{Daemon, Options};
+use toold::rpc::connection::ClientStream;
+use toold::config::options::Options;
+use toold::daemon::Daemon;
 use toold::peer::Peer;
-use toold::rpc::connection::Stream;
+use toold::config::paths::DaemonPaths;
 use toold_proto::tool::Category;
 
 static WORLD: Mutex<Option<World>> = Mutex::new(None);
@@ -40,7 +41,7 @@ impl Drop for Closing {
 /// Sends all of `data` as a person's client that then listens until the end.
 pub(super) fn exchange(data: &[u8]) -> Answered {
     let mut world = WORLD.lock().unwrap_or_else(PoisonError::into_inner);
-    let there = world.take().filter(|world| !world.daemon.stopping().is_cancelled());
+    let there = world.take().filter(|world| !world.daemon.services.lifecycle.stopping().is_cancelled());
     world.insert(there.unwrap_or_else(World::new)).exchange(data)
 }
 
@@ -63,7 +64,7 @@ impl World {
         });
         std::fs::write(dir.path().join("config/config.toml"), rules.collect::<String>()).expect("the folder is there");
         let options = Options {
-            places: Places { config: dir.path().join("config"), state: dir.path().join("state"), home: None },
+            paths: DaemonPaths { config: dir.path().join("config"), state: dir.path().join("state"), home: None },
             config: None,
             set: Vec::new(),
             plugins: Vec::new(),
@@ -83,7 +84,7 @@ impl World {
         let (near, far) = duplex(64 * 1024);
         let gone = Arc::<AtomicBool>::default();
         let peer = Peer::within(Some(self.dir.path().join("work")));
-        let serving = self.daemon.serve_here(Pipe { stream: far, gone: gone.clone() }, peer);
+        let serving = self.daemon.clients.serve_here(Pipe { stream: far, gone: gone.clone() }, peer);
         self.runtime.block_on(async {
             let (mut reader, mut writer) = tokio::io::split(near);
             let mut out = Vec::new();
@@ -124,7 +125,7 @@ struct Pipe {
     gone: Arc<AtomicBool>,
 }
 
-impl Stream for Pipe {
+impl ClientStream for Pipe {
     fn hung_up(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }

@@ -5,31 +5,36 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
+use anyhow::Context;
+use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use toold_builtins::toolkit::Toolkit;
+use toold_engine::Engine;
 use toold_engine::policy::Policy;
 use toold_engine::policy::rules::RulePlace;
 use toold_engine::registry::SourceScope;
-use toold_engine::session::Session;
 use toold_host::environment::Environment;
 use toold_host::sandbox::SandboxRules;
+use toold_lua::reload::PluginHost;
 use toold_proto::config::{ConfigEntry, ReloadedConfig};
+use toold_proto::daemon::GuardTrial;
 use toold_proto::event::EventBody;
-use toold_proto::tool::SessionId;
+use toold_store::Store;
 
 use crate::config::hooks;
+use crate::config::options::Options;
 use crate::config::project::ProjectFile;
-use crate::config::sandbox::SandboxConfig;
+use crate::config::sandbox::{self, GuardTrials, SandboxConfig};
 use crate::config::strict_rules::StrictRules;
-use crate::config::{self, Loaded};
-use crate::daemon::State;
+use crate::config::watch::ConfigWatch;
+use crate::config::{self, LoadedConfig};
 
 /// How many projects without a session stay open: the next session there finds its plugins loaded.
 const LINGERING: usize = 16;
-/// After so many new ones it is looked whether there are too many that nobody uses, and not only when time has passed.
-const LOOK_AT_SESSIONS_EVERY: usize = 256;
 
 /// Keys that count only once the daemon is started anew.
 const AT_START: &[&str] = &[
@@ -50,21 +55,30 @@ const AT_START: &[&str] = &[
 
 /// The configurations, as they were read last.
 pub struct ActiveConfig {
-    loaded: watch::Sender<Arc<Loaded>>,
+    pub options: Options,
+    engine: Arc<Engine>,
+    plugins: Arc<PluginHost>,
+    pub(super) store: Arc<Store>,
+    builtins: Arc<Toolkit>,
+    watch: ConfigWatch,
+    /// Files that no tool may read: the database and the socket's folder.
+    own_files: Vec<PathBuf>,
+    pub(super) guard_trials: GuardTrials,
+    loaded: watch::Sender<Arc<LoadedConfig>>,
     /// As it was when the daemon started, for the keys that count from the start on.
-    at_start: Arc<Loaded>,
+    at_start: Arc<LoadedConfig>,
     /// What the files denied when they were read last.
     strict: StrictRules,
     /// What is wrong with a newer file, which is not in force.
     rejected: Mutex<Vec<String>>,
     /// Held while anything is put in force, so that it is done in the order of the changes.
-    projects: Mutex<BTreeMap<PathBuf, Open>>,
+    projects: Mutex<BTreeMap<PathBuf, OpenProject>>,
     /// Grows when a project's configuration is another one.
     changes: watch::Sender<u64>,
 }
 
 /// A project that sessions work in, or did lately.
-struct Open {
+struct OpenProject {
     sessions: usize,
     left: Instant,
     file: Arc<ProjectFile>,
@@ -74,53 +88,58 @@ struct Open {
     sandbox: Option<SandboxRules>,
 }
 
-impl Open {
+impl OpenProject {
     fn is_trusted(&self) -> bool {
         self.trusted.as_ref().is_some_and(|trusted| trusted.digest == self.file.digest)
     }
 }
 
-type Projects<'p> = MutexGuard<'p, BTreeMap<PathBuf, Open>>;
-
 impl ActiveConfig {
-    /// `strict`: what the files denied when they were read last.
-    pub fn new(loaded: Loaded, strict: StrictRules) -> Self {
+    /// With what was read at the start, and applied by [`ActiveConfig::apply_all`].
+    ///
+    /// # Errors
+    /// The socket's path has no folder.
+    pub fn new(
+        options: Options,
+        loaded: LoadedConfig,
+        engine: &Arc<Engine>,
+        plugins: &Arc<PluginHost>,
+        store: &Arc<Store>,
+        builtins: &Arc<Toolkit>,
+    ) -> anyhow::Result<Arc<Self>> {
         let at_start = Arc::new(loaded);
-        Self {
+        Ok(Arc::new(Self {
+            engine: engine.clone(),
+            plugins: plugins.clone(),
+            store: store.clone(),
+            builtins: builtins.clone(),
+            watch: ConfigWatch::start(),
+            own_files: own_files(&options)?,
+            guard_trials: GuardTrials::default(),
             loaded: watch::Sender::new(at_start.clone()),
             at_start,
-            strict,
+            strict: StrictRules::load(options.paths.strict_rules()),
             rejected: Mutex::default(),
             projects: Mutex::default(),
             changes: watch::Sender::new(0),
-        }
+            options,
+        }))
     }
 
-    fn lock(&self) -> Projects<'_> {
-        self.projects.lock().expect("no code panics while it holds this lock")
-    }
-
-    fn rejected(&self) -> MutexGuard<'_, Vec<String>> {
-        self.rejected.lock().expect("no code panics while it holds this lock")
-    }
-}
-
-impl State {
     /// The user's configuration in service. Ask anew where it matters: it is replaced when the file changes.
-    pub fn loaded(&self) -> Arc<Loaded> {
-        self.active_config.loaded.borrow().clone()
+    pub fn loaded(&self) -> Arc<LoadedConfig> {
+        self.loaded.borrow().clone()
     }
 
     /// Tells when another configuration of the user is in service.
-    pub fn loaded_changes(&self) -> watch::Receiver<Arc<Loaded>> {
-        self.active_config.loaded.subscribe()
+    pub fn loaded_changes(&self) -> watch::Receiver<Arc<LoadedConfig>> {
+        self.loaded.subscribe()
     }
 
     /// Runs `put` now, and again after each change of what the user or a project configures, until the daemon stops.
-    /// It may block but for the first time. See [`State::loaded`] and [`State::trusted_configs`].
-    pub fn follow(self: &Arc<Self>, put: impl Fn(&State) + Send + Sync + 'static) {
-        let (mut loaded, mut projects) =
-            (self.active_config.loaded.subscribe(), self.active_config.changes.subscribe());
+    /// It may block but for the first time. See [`ActiveConfig::loaded`] and [`ActiveConfig::trusted_configs`].
+    pub fn follow(self: &Arc<Self>, put: impl Fn(&ActiveConfig) + Send + Sync + 'static) {
+        let (mut loaded, mut projects) = (self.loaded.subscribe(), self.changes.subscribe());
         put(self);
         let (state, put) = (self.clone(), Arc::new(put));
         self.engine.tasks.spawn(async move {
@@ -141,69 +160,62 @@ impl State {
         });
     }
 
+    /// Reads configurations again when their files change, until the daemon stops.
+    pub fn follow_files(self: &Arc<Self>, stop: CancellationToken) {
+        self.watch.follow(&self.options.config_file());
+        let (config, tasks) = (self.clone(), self.engine.tasks.clone());
+        self.engine.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = config.watch.changed() => {}
+                }
+                let config = config.clone();
+                let read = tasks.spawn_blocking(move || config.reload_changed());
+                if let Err(error) = read.await {
+                    tracing::error!(%error, "a configuration could not be reloaded");
+                }
+            }
+        });
+    }
+
+    /// Where plugins are looked for, first to last.
+    pub fn plugin_dirs(&self) -> Vec<PathBuf> {
+        crate::config::plugins::dirs(&self.options, &self.loaded())
+    }
+
+    /// Tries the mode `guard` out where nothing confines programs; see [`sandbox::trial_of_guard`].
+    pub(crate) fn trial_of_guard(&self) -> Option<GuardTrial> {
+        sandbox::trial_of_guard(&self.guard_trials, self.loaded(), &self.engine.policy.load())
+    }
+
     /// The configurations of open projects, each as a person trusted it last.
     pub fn trusted_configs(&self) -> Vec<Arc<ProjectFile>> {
-        self.active_config.lock().values().filter_map(|open| open.trusted.clone()).collect()
+        self.projects.lock().values().filter_map(|open| open.trusted.clone()).collect()
     }
 
     /// The configuration of a project as it is now, and whether it is trusted; `None` while the project is not open.
     pub fn project_file(&self, project: &Path) -> Option<(Arc<ProjectFile>, bool)> {
-        self.active_config.lock().get(project).map(|open| (open.file.clone(), open.is_trusted()))
+        self.projects.lock().get(project).map(|open| (open.file.clone(), open.is_trusted()))
     }
 
     /// What is wrong with the configurations, in words for people: the newest files', in force or not.
     pub fn config_problems(&self) -> Vec<String> {
         let mut problems = self.user_config_problems();
-        problems.extend(self.active_config.lock().values().flat_map(|open| open.file.problems.clone()));
+        problems.extend(self.projects.lock().values().flat_map(|open| open.file.problems.clone()));
         problems
     }
 
     /// The same of the user's configuration alone.
     pub fn user_config_problems(&self) -> Vec<String> {
-        let rejected = self.active_config.rejected().clone();
+        let rejected = self.rejected.lock().clone();
         if rejected.is_empty() { self.loaded().problems.clone() } else { rejected }
     }
 
-    /// Enters a session, or gives the one of that id that is there; true when it was there. What its project denies
-    /// counts from then on. Reads a small file when the project is a new one.
-    pub fn open_session(&self, session: Session) -> (Arc<Session>, bool) {
-        let project = session.own_project().to_owned();
-        self.enter(&project);
-        let (session, there) = self.engine.sessions.open(session);
-        if there {
-            self.leave(&project);
-        }
-        let open = self.engine.sessions.len();
-        if open.is_multiple_of(LOOK_AT_SESSIONS_EVERY) && open > self.loaded().config.daemon.max_unused_sessions {
-            self.crowded.notify_one();
-        }
-        (session, there)
-    }
-
-    /// Closes a session and cancels its calls; gives how many. `None` for an unknown one.
-    pub fn close_session(&self, id: &SessionId) -> Option<u64> {
-        let session = self.engine.sessions.find(id)?;
-        let cancelled = self.engine.sessions.close(id)?;
-        self.leave(session.own_project());
-        Some(cancelled)
-    }
-
-    /// Closes the sessions that nobody has used for so long, with no command in the background; gives their ids. What
-    /// is kept of them is found again when somebody opens them, as after a restart.
-    ///
-    /// `most`: of the others so many stay, those that were used last.
-    pub fn close_unused_sessions(&self, unused: Option<Duration>, most: usize) -> Vec<SessionId> {
-        let runs =
-            |session: &Session| self.builtins.shells.list(Some(&session.id)).iter().any(|shell| shell.ended.is_none());
-        let sessions = &self.engine.sessions;
-        let mut closed = unused.map_or_else(Vec::new, |unused| sessions.close_unused(unused, runs));
-        closed.extend(sessions.close_surplus(most, runs));
-        closed.iter().for_each(|session| self.leave(session.own_project()));
-        closed.iter().map(|session| session.id.clone()).collect()
-    }
-
-    fn enter(&self, project: &Path) {
-        let mut projects = self.active_config.lock();
+    /// A session opens in this project: what its configuration denies counts from now on. Reads a small file when the
+    /// project is a new one.
+    pub(crate) fn enter(&self, project: &Path) {
+        let mut projects = self.projects.lock();
         if let Some(open) = projects.get_mut(project) {
             open.sessions += 1;
             return;
@@ -212,13 +224,14 @@ impl State {
         let trusted = self.is_trusted_config(&file).then(|| file.clone());
         tell(&file);
         let sandbox = trusted.as_ref().and_then(|trusted| self.sandbox_of(trusted));
-        projects.insert(project.to_owned(), Open { sessions: 1, left: Instant::now(), file, trusted, sandbox });
+        projects.insert(project.to_owned(), OpenProject { sessions: 1, left: Instant::now(), file, trusted, sandbox });
         self.watch.follow(&config::project::file_of(project));
-        self.put_in_force(&projects);
+        self.apply(&projects);
     }
 
-    fn leave(&self, project: &Path) {
-        let mut projects = self.active_config.lock();
+    /// One of its sessions has ended.
+    pub(crate) fn leave(&self, project: &Path) {
+        let mut projects = self.projects.lock();
         if let Some(open) = projects.get_mut(project) {
             open.sessions = open.sessions.saturating_sub(1);
             open.left = Instant::now();
@@ -237,7 +250,7 @@ impl State {
             self.engine.hooks.replace(&hooks::source(SourceScope::Project(path.clone())), Vec::new());
             self.watch.forget(&config::project::file_of(path));
         }
-        self.put_in_force(&projects);
+        self.apply(&projects);
     }
 
     /// Reads the user's configuration anew. Whole or not at all: while anything is wrong with it, what was read before
@@ -251,21 +264,21 @@ impl State {
             for problem in &problems {
                 tracing::error!(problem, "the configuration stays as it was");
             }
-            *self.active_config.rejected() = problems.clone();
+            *self.rejected.lock() = problems.clone();
             self.engine.events.emit(changed(problems.clone()));
             return ReloadedConfig { applied: false, problems, needs_restart: Vec::new() };
         }
-        let projects = self.active_config.lock();
-        self.active_config.loaded.send_replace(next.clone());
-        self.active_config.rejected().clear();
+        let projects = self.projects.lock();
+        self.loaded.send_replace(next.clone());
+        self.rejected.lock().clear();
         self.engine.settings.store(Arc::new(next.config.settings()));
         self.engine.limits.set(next.config.limits.calls_per_connection, next.config.limits.calls);
         self.engine.hooks.replace(&hooks::source(SourceScope::Global), next.hooks.clone());
         self.builtins.sandbox.replace(next.sandbox.clone());
-        self.put_in_force(&projects);
+        self.apply(&projects);
         drop(projects);
         // Not of the file before: whoever asks again, or after the daemon has seen the change itself, hears the same.
-        let needs_restart = differing(&self.active_config.at_start.entries, &next.entries, AT_START);
+        let needs_restart = differing(&self.at_start.entries, &next.entries, AT_START);
         tracing::info!(file, ?needs_restart, "the configuration was read anew");
         self.engine.events.emit(changed(Vec::new()));
         ReloadedConfig { applied: true, problems: Vec::new(), needs_restart }
@@ -275,7 +288,7 @@ impl State {
     pub fn reload_project(&self, project: &Path) {
         let file = Arc::new(ProjectFile::read(project));
         let trusted = self.is_trusted_config(&file);
-        let mut projects = self.active_config.lock();
+        let mut projects = self.projects.lock();
         let Some(open) = projects.get_mut(project) else { return };
         if open.file.digest == file.digest && open.file.problems == file.problems && open.is_trusted() == trusted {
             return;
@@ -287,7 +300,7 @@ impl State {
             open.sandbox = self.sandbox_of(&file);
         }
         open.file = file;
-        self.put_in_force(&projects);
+        self.apply(&projects);
         drop(projects);
         let (file, project) = (config::project::file_of(project).display().to_string(), project.display().to_string());
         self.engine.events.emit(EventBody::ConfigChanged { file, project: Some(project), problems });
@@ -296,7 +309,7 @@ impl State {
     /// Reads everything anew, whether it changed or not; the answer is of the user's configuration. Blocks.
     pub fn reload_all(&self) -> ReloadedConfig {
         let reloaded = self.reload();
-        let open: Vec<PathBuf> = self.active_config.lock().keys().cloned().collect();
+        let open: Vec<PathBuf> = self.projects.lock().keys().cloned().collect();
         open.iter().for_each(|project| self.reload_project(project));
         reloaded
     }
@@ -306,7 +319,7 @@ impl State {
         if self.watch.take_change(&self.options.config_file()) {
             self.reload();
         }
-        let open: Vec<PathBuf> = self.active_config.lock().keys().cloned().collect();
+        let open: Vec<PathBuf> = self.projects.lock().keys().cloned().collect();
         for project in open {
             if self.watch.take_change(&config::project::file_of(&project)) {
                 self.reload_project(&project);
@@ -316,26 +329,26 @@ impl State {
 
     /// Looks again at what persons trust, and which plugins they switched.
     pub fn decisions_changed(&self) {
-        let projects = self.active_config.lock();
-        self.put_in_force(&projects);
+        let projects = self.projects.lock();
+        self.apply(&projects);
     }
 
     /// Puts what was read at the start in force.
-    pub(crate) fn put_all_in_force(&self) {
-        self.put_in_force(&self.active_config.lock());
+    pub(crate) fn apply_all(&self) {
+        self.apply(&self.projects.lock());
     }
 
     fn sandbox_of(&self, trusted: &ProjectFile) -> Option<SandboxRules> {
         let config = &trusted.config.sandbox;
-        (*config != SandboxConfig::default()).then(|| config.rules(&self.options.places))
+        (*config != SandboxConfig::default()).then(|| config.rules(&self.options.paths))
     }
 
-    fn put_in_force(&self, projects: &BTreeMap<PathBuf, Open>) {
+    fn apply(&self, projects: &BTreeMap<PathBuf, OpenProject>) {
         let sandboxes = projects.iter().filter_map(|(project, open)| Some((project.clone(), open.sandbox.clone()?)));
         self.builtins.sandbox.replace_projects(sandboxes.collect());
         let loaded = self.loaded();
         let environment = Environment::inherited(self.options.environment.iter().cloned());
-        let home = self.options.places.home.as_deref();
+        let home = self.options.paths.home.as_deref();
         let mut policy: Policy = loaded.policy.clone();
         policy.private.extend(self.own_files.iter().cloned());
         policy.lost_refusals = self.store.lost_refusals();
@@ -369,37 +382,37 @@ impl State {
             projects.iter().map(|(project, open)| (project.clone(), open.trusted.clone())).collect();
         let settings = crate::config::plugins::settings(&self.options, &loaded, &self.store, &trusted);
         self.plugins.update_settings(|now| *now = settings);
-        self.active_config.changes.send_modify(|changes| *changes += 1);
+        self.changes.send_modify(|changes| *changes += 1);
     }
 }
 
-impl State {
+impl ActiveConfig {
     /// Keeps what the user's configuration denies, or adds what it denied before something in it could not be read.
-    fn with_strict_rules(&self, policy: Policy, loaded: &Loaded) -> Policy {
-        let (strict, file) = (&self.active_config.strict, self.options.config_file());
+    fn with_strict_rules(&self, policy: Policy, loaded: &LoadedConfig) -> Policy {
+        let (strict, file) = (&self.strict, self.options.config_file());
         if loaded.problems.is_empty() {
             strict.remember(&file, loaded.strict_rules(), loaded.hooks.len());
             return policy;
         }
-        let home = self.options.places.home.clone();
+        let home = self.options.paths.home.clone();
         let place = RulePlace { origin: String::new(), project: None, trusted: false, base: None, home };
         self.with_kept(policy, &file, &place, loaded.hooks.len())
     }
 
     /// The same of a project's.
     fn with_strict_rules_of(&self, policy: Policy, file: &ProjectFile) -> Policy {
-        let home = self.options.places.home.as_deref();
+        let home = self.options.paths.home.as_deref();
         if file.is_whole(home) {
             // A project's hooks count once this very text of it is trusted.
-            self.active_config.strict.remember(&file.path, file.strict_rules(home), 0);
+            self.strict.remember(&file.path, file.strict_rules(home), 0);
             return policy;
         }
         self.with_kept(policy, &file.path, &file.place_of_kept(home), 0)
     }
 
     fn with_kept(&self, policy: Policy, file: &Path, place: &RulePlace, hooks_in_force: usize) -> Policy {
-        let mut policy = policy.with_rules(self.active_config.strict.of(file, place));
-        policy.lost_refusals = policy.lost_refusals.or_else(|| self.active_config.strict.problem(file, hooks_in_force));
+        let mut policy = policy.with_rules(self.strict.of(file, place));
+        policy.lost_refusals = policy.lost_refusals.or_else(|| self.strict.problem(file, hooks_in_force));
         policy
     }
 }
@@ -416,4 +429,35 @@ fn differing(before: &[ConfigEntry], after: &[ConfigEntry], keys: &[&str]) -> Ve
         entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.clone())
     };
     keys.iter().filter(|key| value(before, key) != value(after, key)).map(|key| (*key).to_owned()).collect()
+}
+
+/// What no tool may read: the database with what SQLite keeps beside it, and the folder of the socket.
+fn own_files(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let state = real(&options.paths.state);
+    let mut own: Vec<PathBuf> = [
+        "toold.db",
+        "toold.db-wal",
+        "toold.db-shm",
+        "refusals.jsonl",
+        "refusals.new",
+        "strict-rules.json",
+        "strict-rules.new",
+        "registrations",
+        "mcp-token",
+        "admin-token",
+        "instance",
+        "agent-processes",
+        "remotes",
+        "undo",
+        "temporary-names",
+        "sessions",
+        "log",
+    ]
+    .map(|name| state.join(name))
+    .into();
+    if let Some(socket) = &options.socket {
+        own.push(real(socket.parent().context("the socket's path has no folder")?));
+    }
+    Ok(own)
 }

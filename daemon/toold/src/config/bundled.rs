@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::config::paths::{Places, private_dir};
-use crate::daemon::random_hex;
+use crate::config::paths::{DaemonPaths, private_dir};
+use crate::config::random::random_hex;
 
 macro_rules! carried {
     ($($name:literal),+ $(,)?) => {
@@ -23,7 +23,7 @@ const FILES: &[(&str, &str)] = carried![
 
 /// Where they lie. A daemon that carries others has another folder, so that two of one user do not get in each
 /// other's way.
-pub fn folder(places: &Places) -> PathBuf {
+pub fn folder(places: &DaemonPaths) -> PathBuf {
     let mut hasher = blake3::Hasher::new();
     for (name, text) in FILES {
         for part in [name, text] {
@@ -44,7 +44,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// The state folder cannot be written to.
-pub fn lay_out(places: &Places) -> io::Result<()> {
+pub fn lay_out(places: &DaemonPaths) -> io::Result<()> {
     let folder = folder(places);
     if is_whole(&folder) {
         return Ok(());
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn what_was_altered_is_laid_out_anew_and_nothing_else_is_left() {
         let dir = tempfile::tempdir().unwrap();
-        let places = Places { config: dir.path().join("config"), state: dir.path().join("state"), home: None };
+        let places = DaemonPaths { config: dir.path().join("config"), state: dir.path().join("state"), home: None };
         let folder = folder(&places);
         lay_out(&places).unwrap();
         assert!(is_whole(&folder));

@@ -8,10 +8,10 @@ use toold_engine::policy::Policy;
 use toold_engine::policy::rules::{RulePlace, read_rule};
 use toold_host::files;
 
-use crate::config::read::{Text, read};
+use crate::config::options::Options;
+use crate::config::read::{ConfigText, read};
 use crate::config::warnings::{of_rule, warnings};
 use crate::config::{self, project, schema};
-use crate::daemon::Options;
 
 /// Prints the JSON Schema.
 ///
@@ -71,7 +71,7 @@ fn findings_of(options: &Options, file: &Path) -> anyhow::Result<(Vec<String>, V
         return Ok((loaded.problems, warnings));
     }
     let name = file.display().to_string();
-    let source = Text { name: &name, text: &text, overrides: &[], sections: Some(project::SECTIONS) };
+    let source = ConfigText { name: &name, text: &text, overrides: &[], sections: Some(project::SECTIONS) };
     let config = match read(source).config {
         Ok(config) => config,
         Err(problems) => return Ok((problems, Vec::new())),
@@ -85,7 +85,7 @@ fn findings_of(options: &Options, file: &Path) -> anyhow::Result<(Vec<String>, V
             project: base.clone(),
             trusted: true,
             base: base.clone(),
-            home: options.places.home.clone(),
+            home: options.paths.home.clone(),
         };
         match read_rule(rule.get_ref(), &place) {
             Ok(rule) => warnings.extend(of_rule(&rule)),

@@ -6,13 +6,13 @@ use toold_engine::policy::Policy;
 use toold_proto::permission::Verdict;
 
 use crate::config::project::ProjectFile;
-use crate::config::read::{Text, read};
+use crate::config::read::{ConfigText, read};
 
 /// Takes any bytes as a user's file; panics when a mistake is told without its place.
 #[doc(hidden)]
 pub fn fuzz_user(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let read = read(Text { name: "config.toml", text: &text, overrides: &[], sections: None });
+    let read = read(ConfigText { name: "config.toml", text: &text, overrides: &[], sections: None });
     if let Err(problems) = read.config {
         assert!(!problems.is_empty());
         assert!(problems.iter().all(|problem| problem.starts_with("config.toml:")), "{problems:?} of {text:?}");

@@ -14,15 +14,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_engine::registry::SourceScope;
 use toold_host::environment::Environment;
-use toold_mcp::client::McpOptions;
 use toold_mcp::client::config::{Reach, ServerConfig};
+use toold_mcp::client::{McpOptions, McpServers};
 
-use crate::config::paths::Places;
+use crate::config::active_config::ActiveConfig;
+use crate::config::options::Options;
+use crate::config::paths::DaemonPaths;
+use crate::config::workspaces::folder;
 use crate::config::{self, expand_home};
-use crate::daemon::{Options, State};
-use crate::peer::workspaces::folder;
-
-use crate::rpc::mcp_host::{McpClientConfig, MetaToolsConfig};
 
 /// `[mcp]`: the Model Context Protocol, both sides.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -57,6 +56,28 @@ pub struct McpConfig {
     pub token: TokenConfig,
     /// What clients may do, by the name that they give of themselves.
     pub clients: BTreeMap<String, McpClientConfig>,
+}
+
+/// `[mcp] meta_tools`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MetaToolsConfig {
+    Off,
+    On,
+    #[default]
+    Auto,
+}
+
+/// `[mcp.clients.NAME]`: a client by the name that it gives of itself. Any program can give any name, so this is
+/// a matter of trust in what you start, not of proof.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpClientConfig {
+    /// Permission prompts of its own calls are shown by it too (elicitation), and its answers count: once or for its
+    /// session, never for longer. Say so only of clients that show them to a person.
+    pub approve: bool,
+    /// It reads the list of tools again when it is told that it changed.
+    pub list_changed: bool,
 }
 
 /// `[mcp.token]`: the token that may call, which `toolctl mcp token` shows.
@@ -140,33 +161,34 @@ impl Default for McpServerConfig {
 
 /// What all servers of a daemon have in common.
 pub fn options(options: &Options) -> McpOptions {
-    let home = options.places.home.clone().filter(|home| home.is_dir());
+    let home = options.paths.home.clone().filter(|home| home.is_dir());
     McpOptions {
-        kept: kept(&options.places),
+        kept: kept(&options.paths),
         environment: Environment::inherited(options.environment.iter().cloned()),
         home: home.unwrap_or_else(|| "/".into()),
     }
 }
 
 /// Where the last known tools of servers are kept. Whoever could write there could make a tool look unchanged.
-pub fn kept(places: &Places) -> PathBuf {
+pub fn kept(places: &DaemonPaths) -> PathBuf {
     places.state.join("mcp")
 }
 
-/// Mounts what the configurations say, those of projects as far as they are trusted, and follows them as they change.
-pub fn follow(state: &Arc<State>) {
-    state.follow(configure);
+/// ConfiguredServers what the configurations say, those of projects as far as they are trusted, and follows them as they change.
+pub fn follow(config: &Arc<ActiveConfig>, mcp_servers: &Arc<McpServers>) {
+    let mcp_servers = mcp_servers.clone();
+    config.follow(move |config| configure(config, &mcp_servers));
 }
 
-fn configure(state: &State) {
-    let home = state.options.places.home.as_deref();
-    let environment = &state.options.environment;
+fn configure(active: &ActiveConfig, mcp_servers: &Arc<McpServers>) {
+    let home = active.options.paths.home.as_deref();
+    let environment = &active.options.environment;
     let var = |name: &str| {
         let found = environment.iter().find(|(known, _)| known == name);
         found.and_then(|(_, value)| value.to_str()).map(str::to_owned)
     };
-    let mut all = mounts(&state.loaded().config.mcp, &SourceScope::Global, home, &var);
-    for project in state.trusted_configs() {
+    let mut all = mounts(&active.loaded().config.mcp, &SourceScope::Global, home, &var);
+    for project in active.trusted_configs() {
         let scope = SourceScope::Project(project.project.clone());
         let theirs = mounts(&project.config.mcp, &scope, home, &var);
         all.servers.extend(theirs.servers);
@@ -175,12 +197,12 @@ fn configure(state: &State) {
     for problem in &all.problems {
         tracing::warn!(problem, "not all MCP servers are mounted");
     }
-    state.mcp_servers.configure(all.servers);
+    mcp_servers.configure(all.servers);
 }
 
 /// The servers that a configuration mounts. What is wrong with one is told in its own state; `problems` are of
 /// files.
-pub struct Mounts {
+pub struct ConfiguredServers {
     pub servers: Vec<ServerConfig>,
     pub problems: Vec<String>,
 }
@@ -192,8 +214,8 @@ pub fn mounts(
     scope: &SourceScope,
     home: Option<&Path>,
     var: &dyn Fn(&str) -> Option<String>,
-) -> Mounts {
-    let mut mounts = Mounts { servers: Vec::new(), problems: Vec::new() };
+) -> ConfiguredServers {
+    let mut mounts = ConfiguredServers { servers: Vec::new(), problems: Vec::new() };
     for (name, server) in &config.servers {
         mounts.add(server_config(name, server, scope, home, var));
     }
@@ -215,7 +237,7 @@ pub fn mounts(
     mounts
 }
 
-impl Mounts {
+impl ConfiguredServers {
     /// The first of a name counts.
     fn add(&mut self, server: ServerConfig) {
         if !self.servers.iter().any(|known| known.name == server.name) {

@@ -4,10 +4,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toold_engine::policy::targets::is_plugin_name;
 
-use crate::config::read::Text;
+use crate::config::read::ConfigText;
 
 /// Adds what is wrong with names, each with its place.
-pub(super) fn check(source: &Text, root: &DeTable, problems: &mut Vec<String>) {
+pub(super) fn check(source: &ConfigText, root: &DeTable, problems: &mut Vec<String>) {
     let mut tell = |span: std::ops::Range<usize>, words: String| {
         problems.push(format!("{}: {words}", source.place(Some(span))));
     };

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use toold_builtins::skills::SkillPlaces;
 
-/// The folders of one daemon. Read from the environment once, in `main`; tests make their own.
+/// The folders of one daemon. ReadConfig from the environment once, in `main`; tests make their own.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct DaemonPaths {
     /// `$XDG_CONFIG_HOME/toold`: `config.toml` and `plugins/`.
     pub config: PathBuf,
     /// `$XDG_STATE_HOME/toold`: spool, database, logs.
@@ -17,7 +17,7 @@ pub struct Places {
     pub home: Option<PathBuf>,
 }
 
-impl Places {
+impl DaemonPaths {
     /// # Errors
     /// When no home folder is known and the XDG variables do not make up for it.
     pub fn from_env() -> anyhow::Result<Self> {

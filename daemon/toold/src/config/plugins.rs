@@ -19,21 +19,21 @@ use toold_store::trust::{Switch, TrustKind};
 use toold_store::{Store, StoreError};
 
 use crate::config::bundled;
+use crate::config::options::Options;
 use crate::config::project::ProjectFile;
-use crate::config::{Loaded, PluginsConfig, expand_home};
-use crate::daemon::Options;
+use crate::config::{LoadedConfig, PluginsConfig, expand_home};
 
 /// Starts the host; what it loads is [`settings`]'s to say.
 pub fn start(
     options: &Options,
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     engine: &Arc<Engine>,
     store: &Arc<Store>,
     sandbox: &Arc<Sandbox>,
     http: &Arc<Http>,
 ) -> anyhow::Result<PluginHost> {
     // Before anything is watched: what watches a folder that is not there yet hears of all that happens above it.
-    if let Err(error) = bundled::lay_out(&options.places) {
+    if let Err(error) = bundled::lay_out(&options.paths) {
         tracing::warn!(%error, "the bundled plugins can't be laid out");
     }
     let now = settings(options, loaded, store, &[]);
@@ -47,7 +47,7 @@ pub fn start(
     if let Some(ms) = loaded.config.plugins.release_after_ms {
         host.release_after = Some(Duration::from_millis(ms)).filter(|after| !after.is_zero());
     }
-    host.profile_dir = options.places.config.clone();
+    host.profile_dir = options.paths.config.clone();
     host.registrations = Some(registrations(options));
     host.store = Some(Arc::new(PluginStore(store.clone())));
     host.trust = Arc::new(StoredTrust(store.clone()));
@@ -60,13 +60,13 @@ pub fn start(
 /// What is to be loaded: by the user's configuration, by those of projects, and by what persons switched.
 pub fn settings(
     options: &Options,
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     store: &Store,
     projects: &[(PathBuf, Option<Arc<ProjectFile>>)],
 ) -> PluginSettings {
     let plugins = &loaded.config.plugins;
     let mut dirs = folders(options, loaded);
-    let shipped = bundled::folder(&options.places);
+    let shipped = bundled::folder(&options.paths);
     if shipped.is_dir() {
         dirs.push(PluginDir { path: shipped, kind: DirKind::Bundled });
     }
@@ -101,7 +101,7 @@ pub fn settings(
 }
 
 /// Where the user's plugins are looked for, first to last; not where the bundled ones lie.
-pub fn dirs(options: &Options, loaded: &Loaded) -> Vec<PathBuf> {
+pub fn dirs(options: &Options, loaded: &LoadedConfig) -> Vec<PathBuf> {
     folders(options, loaded).into_iter().map(|dir| dir.path).collect()
 }
 
@@ -112,17 +112,17 @@ pub fn folders_of(project: &Path) -> [PathBuf; 2] {
 
 /// The folders and files that a project's configuration names beside them.
 pub fn paths_of(file: &ProjectFile, options: &Options) -> Vec<PathBuf> {
-    let home = options.places.home.as_deref();
+    let home = options.paths.home.as_deref();
     let paths = file.config.plugins.paths.iter();
     paths.map(|path| file.project.join(expand_home(path, home))).collect()
 }
 
 /// The user's folder, then what the configuration names, then what the command line does.
-fn folders(options: &Options, loaded: &Loaded) -> Vec<PluginDir> {
-    let home = options.places.home.as_deref();
+fn folders(options: &Options, loaded: &LoadedConfig) -> Vec<PluginDir> {
+    let home = options.paths.home.as_deref();
     let configured = loaded.config.plugins.paths.iter().map(|path| expand_home(path, home));
     let named = configured.chain(options.plugins.iter().cloned());
-    let user = PluginDir { path: options.places.user_plugins(), kind: DirKind::User };
+    let user = PluginDir { path: options.paths.user_plugins(), kind: DirKind::User };
     std::iter::once(user).chain(named.map(|path| PluginDir { path, kind: DirKind::Configured })).collect()
 }
 
@@ -156,7 +156,7 @@ impl ContentTrust for StoredTrust {
 fn registrations(options: &Options) -> RegistrationCache {
     let program = std::env::current_exe().and_then(|path| path.metadata());
     let facts = program.map(|facts| (facts.len(), facts.modified().ok()));
-    RegistrationCache { dir: options.places.registrations(), build: format!("{} {facts:?}", env!("CARGO_PKG_VERSION")) }
+    RegistrationCache { dir: options.paths.registrations(), build: format!("{} {facts:?}", env!("CARGO_PKG_VERSION")) }
 }
 
 /// The daemon's store, as the Lua host knows it.

@@ -10,7 +10,7 @@ use toold_host::files;
 use toold_proto::config::ConfigEntry;
 use toold_proto::permission::{RuleInfo, Verdict};
 
-use crate::config::read::{Read, Text, read};
+use crate::config::read::{ConfigText, ReadConfig, read};
 use crate::config::strict_rules::StrictRule;
 use crate::config::{Config, ReadOnlyCommands};
 
@@ -76,7 +76,8 @@ impl ProjectFile {
         file.bytes = bytes.len() as u64;
         match String::from_utf8(bytes) {
             Ok(text) => {
-                let read: Read = read(Text { name: &shown, text: &text, overrides: &[], sections: Some(SECTIONS) });
+                let read: ReadConfig =
+                    read(ConfigText { name: &shown, text: &text, overrides: &[], sections: Some(SECTIONS) });
                 file.entries = read.entries;
                 match read.config {
                     Ok(config) => file.config = config,

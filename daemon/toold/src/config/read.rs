@@ -17,7 +17,7 @@ use crate::config::{Config, names, schema};
 const MAX_PROBLEMS: usize = 50;
 
 /// What a text says, or what is wrong with it.
-pub struct Read {
+pub struct ReadConfig {
     pub config: Result<Config, Vec<String>>,
     /// What is set, by key, in the order of the schema.
     pub entries: Vec<ConfigEntry>,
@@ -25,7 +25,7 @@ pub struct Read {
 
 /// A text of TOML, and what stands over it.
 #[derive(Clone, Copy)]
-pub struct Text<'t> {
+pub struct ConfigText<'t> {
     /// What people call it: the file's path.
     pub name: &'t str,
     pub text: &'t str,
@@ -34,7 +34,7 @@ pub struct Text<'t> {
     pub sections: Option<&'t [&'t str]>,
 }
 
-pub fn read(source: Text) -> Read {
+pub fn read(source: ConfigText) -> ReadConfig {
     let (mut root, mistakes) = DeTable::parse_recoverable(source.text);
     if !mistakes.is_empty() {
         let told = |error: &toml::de::Error| format!("{}: {}", source.place(error.span()), error.message());
@@ -42,7 +42,7 @@ pub fn read(source: Text) -> Read {
         if mistakes.len() > MAX_PROBLEMS {
             problems.push(format!("{}: {} more mistakes", source.name, mistakes.len() - MAX_PROBLEMS));
         }
-        return Read { config: Err(problems), entries: Vec::new() };
+        return ReadConfig { config: Err(problems), entries: Vec::new() };
     }
     for (number, over) in source.overrides.iter().enumerate() {
         lay_over(root.get_mut(), over, source.text.len() + 1 + number);
@@ -58,18 +58,18 @@ pub fn read(source: Text) -> Read {
         }
     }
     if !problems.is_empty() {
-        return Read { config: Err(problems), entries };
+        return ReadConfig { config: Err(problems), entries };
     }
     names::check(&source, root.get_ref(), &mut problems);
     if !problems.is_empty() {
-        return Read { config: Err(problems), entries };
+        return ReadConfig { config: Err(problems), entries };
     }
     let wrong = |error: toml::de::Error, root: &DeTable| vec![source.wrong_value(&error, root)];
     let config = Config::deserialize(toml::Deserializer::from(root.clone()));
-    Read { config: config.map_err(|error| wrong(error, root.get_ref())), entries }
+    ReadConfig { config: config.map_err(|error| wrong(error, root.get_ref())), entries }
 }
 
-impl Text<'_> {
+impl ConfigText<'_> {
     /// File and line of something in the text, or where an override comes from.
     pub fn place(&self, span: Option<Range<usize>>) -> String {
         let Some(span) = span else { return self.name.to_owned() };
@@ -225,10 +225,10 @@ fn marked(value: DeValue, mark: usize) -> DeValue {
     }
 }
 
-type Found<'t, 's> = (String, Vec<&'s Value>, Option<&'t str>);
+type FoundValue<'t, 's> = (String, Vec<&'s Value>, Option<&'t str>);
 
 /// The key whose value lies around this place, with what it may be and the text that it is.
-fn find<'t, 's>(table: &'t DeTable, at: usize, path: String, schemas: Vec<&'s Value>) -> Option<Found<'t, 's>> {
+fn find<'t, 's>(table: &'t DeTable, at: usize, path: String, schemas: Vec<&'s Value>) -> Option<FoundValue<'t, 's>> {
     for (key, value) in table {
         let name = key.get_ref().as_ref();
         let below: Vec<&Value> = schemas.iter().flat_map(|schema| schema::below(schema, name, true)).collect();

@@ -11,12 +11,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_host::environment::Environment;
 use toold_host::files;
-use toold_remote::RemoteOptions;
 use toold_remote::config::{Reach, RemoteConfig};
+use toold_remote::{RemoteOptions, Remotes};
 
 use crate::config;
+use crate::config::active_config::ActiveConfig;
+use crate::config::options::Options;
 use crate::config::paths::private_dir;
-use crate::daemon::{Options, State, random_bytes, random_hex};
+use crate::config::random::{random_bytes, random_hex};
 
 /// One `[remotes.NAME]`: another daemon, whose tools are called `NAME_tool` here. Exactly one of `command` and `url`
 /// says how it is reached.
@@ -72,10 +74,10 @@ impl Default for RemoteSection {
 
 /// What all of a daemon's have in common.
 pub fn options(options: &Options) -> RemoteOptions {
-    let home = options.places.home.clone().filter(|home| home.is_dir());
+    let home = options.paths.home.clone().filter(|home| home.is_dir());
     RemoteOptions {
         instance: instance(options),
-        kept: options.places.remotes(),
+        kept: options.paths.remotes(),
         environment: Environment::inherited(options.environment.iter().cloned()),
         home: home.unwrap_or_else(|| "/".into()),
         secret: random_bytes(),
@@ -84,7 +86,7 @@ pub fn options(options: &Options) -> RemoteOptions {
 
 /// What this daemon is known by to those that mount it: the same at each start, and another one for each socket.
 fn instance(options: &Options) -> String {
-    let id = kept_id(&options.places.instance()).unwrap_or_else(|error| {
+    let id = kept_id(&options.paths.instance()).unwrap_or_else(|error| {
         tracing::warn!(%error, "can't keep what this daemon is known by");
         random_hex(16)
     });
@@ -112,11 +114,12 @@ fn kept_id(file: &Path) -> std::io::Result<String> {
 }
 
 /// Mounts what the user's configuration says, and follows it as it changes. A project's may name none.
-pub fn follow(state: &Arc<State>) {
-    state.follow(|state| {
-        let home = state.options.places.home.as_deref();
-        let remotes = &state.loaded().config.remotes;
-        state.remotes.configure(remotes.iter().map(|(name, section)| remote(name, section, home)).collect());
+pub fn follow(config: &Arc<ActiveConfig>, remotes: &Arc<Remotes>) {
+    let mounted = remotes.clone();
+    config.follow(move |config| {
+        let home = config.options.paths.home.as_deref();
+        let remotes = &config.loaded().config.remotes;
+        mounted.configure(remotes.iter().map(|(name, section)| remote(name, section, home)).collect());
     });
 }
 

@@ -1,17 +1,18 @@
 //! `[sandbox]`: what confines the commands of `bash` and of plugins.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toold_engine::policy::Policy;
 use toold_host::sandbox::{ConfinementMode, SandboxRules, try_guard};
 use toold_host::tool_mark;
 use toold_proto::daemon::GuardTrial;
 
-use crate::config::paths::Places;
-use crate::config::{Loaded, expand_home};
-use crate::daemon::State;
+use crate::config::paths::DaemonPaths;
+use crate::config::{LoadedConfig, expand_home};
 
 /// What confines the commands of `bash` and of plugins. Hooks are the user's own commands, and are not confined.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -45,7 +46,7 @@ pub enum SandboxMode {
 
 impl SandboxConfig {
     /// As rules, tried out on this system. Blocks for some milliseconds where there is a sandbox.
-    pub fn rules(&self, places: &Places) -> SandboxRules {
+    pub fn rules(&self, places: &DaemonPaths) -> SandboxRules {
         let mode = match self.mode {
             SandboxMode::Off => ConfinementMode::Off,
             SandboxMode::Guard => ConfinementMode::Guard,
@@ -73,22 +74,21 @@ impl SandboxConfig {
 
 /// What the last trial of the mode `guard` gave, and for which configuration.
 #[derive(Default)]
-pub(crate) struct GuardTrials(Mutex<Option<(Arc<Loaded>, GuardTrial)>>);
+pub(crate) struct GuardTrials(Mutex<Option<(Arc<LoadedConfig>, GuardTrial)>>);
 
 /// Tries the mode `guard` where nothing confines programs, once for each configuration. Blocks for some milliseconds.
-pub(crate) fn trial_of_guard(state: &State) -> Option<GuardTrial> {
-    let loaded = state.loaded();
+pub(super) fn trial_of_guard(trials: &GuardTrials, loaded: Arc<LoadedConfig>, policy: &Policy) -> Option<GuardTrial> {
     // Without a mark this is a daemon within another program, whose binary confines nothing.
     if loaded.sandbox.mode != ConfinementMode::Off || loaded.sandbox.refused.is_some() || tool_mark::own().is_none() {
         return None;
     }
-    let mut last = state.guard_trials.0.lock().expect("no code panics while it holds this lock");
+    let mut last = trials.0.lock();
     if let Some((of, trial)) = last.as_ref()
         && Arc::ptr_eq(of, &loaded)
     {
         return Some(trial.clone());
     }
-    let problem = try_guard(&state.engine.policy.load()).err();
+    let problem = try_guard(policy).err();
     let trial = GuardTrial { works: problem.is_none(), problem };
     *last = Some((loaded, trial.clone()));
     Some(trial)

@@ -4,39 +4,46 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use toold_builtins::memories::{self, MemoryScope};
 use toold_builtins::skills::{Skills, find_skills};
+use toold_builtins::toolkit::Toolkit;
 use toold_builtins::{resources, skill};
+use toold_engine::Engine;
 use toold_engine::offers::SourceOffer;
 use toold_engine::registry::{SourceKey, SourceScope};
 use toold_engine::tool::Origin;
 use toold_proto::tool::SourceKind;
 
-use crate::daemon::State;
-
 /// How often the folders are looked at while somebody is there. Reading a handful of small files takes less than a
 /// millisecond; watching folders that are mostly not there would take more care than it saves.
 const EVERY: Duration = Duration::from_secs(2);
 
+/// The `skill` tools of the user and of each project.
+struct SkillTools {
+    engine: Arc<Engine>,
+    builtins: Arc<Toolkit>,
+    registered: Mutex<RegisteredSkills>,
+}
+
 /// What the registered tools say, and what is offered.
 #[derive(Default)]
-pub struct SkillTools(Mutex<Known>);
-
-#[derive(Default)]
-struct Known {
+struct RegisteredSkills {
     skills: HashMap<SourceScope, Skills>,
     /// By their ids.
     memories: HashMap<SourceScope, Vec<String>>,
 }
 
 /// Registers the tool, and follows the folders from then on.
-pub fn follow(state: &Arc<State>) {
-    refresh(state);
-    let (stop, following) = (state.engine.stop.clone(), state.clone());
-    state.engine.tasks.spawn(async move {
+pub fn follow(engine: &Arc<Engine>, builtins: &Arc<Toolkit>) {
+    let (engine, builtins) = (engine.clone(), builtins.clone());
+    let following = Arc::new(SkillTools { engine, builtins, registered: Mutex::default() });
+    following.refresh();
+    let (stop, tasks) = (following.engine.stop.clone(), following.engine.tasks.clone());
+    tasks.spawn(async move {
         let mut tick = tokio::time::interval(EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -48,82 +55,84 @@ pub fn follow(state: &Arc<State>) {
             if following.engine.sessions.list().is_empty() {
                 continue;
             }
-            let state = following.clone();
+            let tools = following.clone();
             // Fails only when the runtime stops.
-            let _ = tokio::task::spawn_blocking(move || refresh(&state)).await;
+            let _ = tokio::task::spawn_blocking(move || tools.refresh()).await;
         }
     });
 }
 
-/// Looks at the folders of the user and of open projects, and registers what has changed. Blocks.
-pub fn refresh(state: &State) {
-    let mut projects: Vec<PathBuf> =
-        state.engine.sessions.list().iter().map(|session| session.project().to_owned()).collect();
-    projects.sort();
-    projects.dedup();
-    let places = state.builtins.skill_places();
-    let mut known = state.skill_tools.0.lock().expect("no code panics while it holds this lock");
-    let mut offers = Vec::new();
-    let global = find_skills(places, None);
-    for project in projects {
-        let skills = find_skills(places, Some((&project, &project)));
-        // A project without skills of its own sees the same tool as everybody.
-        let own = skills.skills.iter().any(|skill| global.find(&skill.name) != Some(skill));
-        let memories = memories::ids(&state.builtins, Some(&project));
-        let scope = SourceScope::Project(project);
-        offers.extend(put(state, &mut known.skills, scope.clone(), own.then_some(skills)));
-        offers.extend(offer_memories(state, &mut known.memories, scope, memories));
+impl SkillTools {
+    /// Looks at the folders of the user and of open projects, and registers what has changed. Blocks.
+    fn refresh(&self) {
+        let mut projects: Vec<PathBuf> =
+            self.engine.sessions.list().iter().map(|session| session.project().to_owned()).collect();
+        projects.sort();
+        projects.dedup();
+        let places = self.builtins.skill_places();
+        let mut known = self.registered.lock();
+        let mut offers = Vec::new();
+        let global = find_skills(places, None);
+        for project in projects {
+            let skills = find_skills(places, Some((&project, &project)));
+            // A project without skills of its own sees the same tool as everybody.
+            let own = skills.skills.iter().any(|skill| global.find(&skill.name) != Some(skill));
+            let memories = memories::ids(&self.builtins, Some(&project));
+            let scope = SourceScope::Project(project);
+            offers.extend(self.put(&mut known.skills, scope.clone(), own.then_some(skills)));
+            offers.extend(self.offer_memories(&mut known.memories, scope, memories));
+        }
+        offers.extend(self.put(&mut known.skills, SourceScope::Global, Some(global)));
+        let memories = memories::ids(&self.builtins, None);
+        offers.extend(self.offer_memories(&mut known.memories, SourceScope::Global, memories));
+        // A plugin of the user's keeps its prompts, whatever skills a project brings.
+        let offers = offers.into_iter().map(|(key, offer)| (key, Origin::ProjectPlugin, offer));
+        self.engine.offers.commit(offers.collect());
     }
-    offers.extend(put(state, &mut known.skills, SourceScope::Global, Some(global)));
-    let memories = memories::ids(&state.builtins, None);
-    offers.extend(offer_memories(state, &mut known.memories, SourceScope::Global, memories));
-    // A plugin of the user's keeps its prompts, whatever skills a project brings.
-    let offers = offers.into_iter().map(|(key, offer)| (key, Origin::ProjectPlugin, offer));
-    state.engine.offers.commit(offers.collect());
-}
 
-/// Registers the tool, and gives what is offered from now on if that is something else.
-fn put(
-    state: &State,
-    known: &mut HashMap<SourceScope, Skills>,
-    scope: SourceScope,
-    skills: Option<Skills>,
-) -> Option<(SourceKey, SourceOffer)> {
-    if known.get(&scope) == skills.as_ref() {
-        return None;
+    /// Registers the tool, and gives what is offered from now on if that is something else.
+    fn put(
+        &self,
+        known: &mut HashMap<SourceScope, Skills>,
+        scope: SourceScope,
+        skills: Option<Skills>,
+    ) -> Option<(SourceKey, SourceOffer)> {
+        if known.get(&scope) == skills.as_ref() {
+            return None;
+        }
+        let key = key("skills", &scope);
+        let Some(skills) = skills else {
+            self.engine.registry.remove(key.clone());
+            known.remove(&scope);
+            return Some((key, SourceOffer::default()));
+        };
+        let tool = skill::tool(&self.builtins, &skills);
+        if let Err(error) = self.engine.registry.put(key.clone(), Origin::Builtin, vec![tool]) {
+            tracing::error!(%error, "the skill tool cannot be registered");
+        }
+        let offer = resources::of_skills(&self.builtins, &skills);
+        known.insert(scope, skills);
+        Some((key, offer))
     }
-    let key = key("skills", &scope);
-    let Some(skills) = skills else {
-        state.engine.registry.remove(key.clone());
-        known.remove(&scope);
-        return Some((key, SourceOffer::default()));
-    };
-    let tool = skill::tool(&state.builtins, &skills);
-    if let Err(error) = state.engine.registry.put(key.clone(), Origin::Builtin, vec![tool]) {
-        tracing::error!(%error, "the skill tool cannot be registered");
-    }
-    let offer = resources::of_skills(&state.builtins, &skills);
-    known.insert(scope, skills);
-    Some((key, offer))
-}
 
-fn offer_memories(
-    state: &State,
-    known: &mut HashMap<SourceScope, Vec<String>>,
-    scope: SourceScope,
-    ids: Vec<String>,
-) -> Option<(SourceKey, SourceOffer)> {
-    if known.get(&scope).map_or(&[][..], Vec::as_slice) == ids {
-        return None;
+    fn offer_memories(
+        &self,
+        known: &mut HashMap<SourceScope, Vec<String>>,
+        scope: SourceScope,
+        ids: Vec<String>,
+    ) -> Option<(SourceKey, SourceOffer)> {
+        if known.get(&scope).map_or(&[][..], Vec::as_slice) == ids {
+            return None;
+        }
+        let whose = match &scope {
+            SourceScope::Global => MemoryScope::Global,
+            SourceScope::Project(_) => MemoryScope::Project,
+        };
+        let offer = resources::of_memories(&self.builtins, whose, &ids);
+        let key = key("memories", &scope);
+        known.insert(scope, ids);
+        Some((key, offer))
     }
-    let whose = match &scope {
-        SourceScope::Global => MemoryScope::Global,
-        SourceScope::Project(_) => MemoryScope::Project,
-    };
-    let offer = resources::of_memories(&state.builtins, whose, &ids);
-    let key = key("memories", &scope);
-    known.insert(scope, ids);
-    Some((key, offer))
 }
 
 fn key(name: &str, scope: &SourceScope) -> SourceKey {

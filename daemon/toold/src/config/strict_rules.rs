@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use toold_engine::policy::rules::{RuleConfig, RulePlace};
 use toold_host::state_file;
@@ -18,19 +18,19 @@ const MAX_BYTES: u64 = 64 << 20;
 /// What is kept of all configurations, in a file of the daemon's own.
 pub struct StrictRules {
     path: PathBuf,
-    kept: Mutex<Kept>,
+    kept: Mutex<SavedRules>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct SavedRules {
     /// By the configuration's path.
-    files: BTreeMap<PathBuf, KeptFile>,
+    files: BTreeMap<PathBuf, SavedFileRules>,
     /// It is there, and what it held is not known.
     is_unreadable: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct KeptFile {
+struct SavedFileRules {
     rules: Vec<StrictRule>,
     #[serde(default)]
     hooks: usize,
@@ -56,27 +56,27 @@ impl StrictRule {
 impl StrictRules {
     /// Blocks.
     pub fn load(path: PathBuf) -> Self {
-        let files: Option<BTreeMap<PathBuf, KeptFile>> = state_file::load(&path, MAX_BYTES);
+        let files: Option<BTreeMap<PathBuf, SavedFileRules>> = state_file::load(&path, MAX_BYTES);
         let is_unreadable = files.is_none() && path.symlink_metadata().is_ok();
-        Self { path, kept: Mutex::new(Kept { files: files.unwrap_or_default(), is_unreadable }) }
+        Self { path, kept: Mutex::new(SavedRules { files: files.unwrap_or_default(), is_unreadable }) }
     }
 
     /// Keeps the rules of a file that was read, and how many hooks it has, in place of those that it had. Writes only when
     /// they changed; blocks then.
     pub fn remember(&self, file: &Path, rules: Vec<StrictRule>, hooks: usize) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let before = kept.files.get(file).map(|kept| (kept.rules.as_slice(), kept.hooks)).unwrap_or_default();
         if before == (rules.as_slice(), hooks) && !kept.is_unreadable {
             return;
         }
         // Other daemons of the user keep rules there as well.
-        if let Some(theirs) = state_file::load::<BTreeMap<PathBuf, KeptFile>>(&self.path, MAX_BYTES) {
+        if let Some(theirs) = state_file::load::<BTreeMap<PathBuf, SavedFileRules>>(&self.path, MAX_BYTES) {
             kept.files = theirs;
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         match rules.is_empty() && hooks == 0 {
             true => _ = kept.files.remove(file),
-            false => _ = kept.files.insert(file.to_owned(), KeptFile { rules, hooks, at: now.as_secs() }),
+            false => _ = kept.files.insert(file.to_owned(), SavedFileRules { rules, hooks, at: now.as_secs() }),
         }
         while kept.files.len() > MAX_FILES {
             let oldest = kept.files.iter().min_by_key(|(_, kept)| kept.at).map(|(file, _)| file.clone());
@@ -92,7 +92,7 @@ impl StrictRules {
 
     /// The rules of a file that cannot be read any more, as it was read last.
     pub fn of(&self, file: &Path, place: &RulePlace) -> Vec<(RuleConfig, RulePlace)> {
-        let kept = self.lock();
+        let kept = self.kept.lock();
         let rules = kept.files.get(file).map(|kept| kept.rules.as_slice()).unwrap_or_default();
         let placed = |kept: &StrictRule| {
             let origin = format!("{} (as it was read last)", kept.origin);
@@ -104,7 +104,7 @@ impl StrictRules {
     /// Why it is not known what a file would deny that cannot be read any more, of which so many hooks are in force;
     /// `None` when that is known.
     pub fn problem(&self, file: &Path, hooks_in_force: usize) -> Option<String> {
-        let kept = self.lock();
+        let kept = self.kept.lock();
         if kept.is_unreadable {
             return Some(format!(
                 "neither the configuration nor {}, which holds what it denied before, can be read: fix the \
@@ -120,9 +120,5 @@ impl StrictRules {
                 file.display()
             )
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().expect("no code panics while it holds this lock")
     }
 }

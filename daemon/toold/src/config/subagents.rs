@@ -8,9 +8,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toold_builtins::agents::{AgentOrigin, AgentType};
+use toold_builtins::toolkit::Toolkit;
 use toold_engine::registry::SourceScope;
+use toold_lua::reload::PluginHost;
 
-use crate::daemon::State;
+use crate::config::active_config::ActiveConfig;
 
 /// `[subagents.NAME]`: a kind of sub-agent. The command of `[subagents.default]` serves the kinds that have none.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -32,20 +34,20 @@ pub struct SubagentConfig {
 }
 
 /// Gives the built-in tool the sub-agents that are configured now, and goes on with each change.
-pub fn follow(state: &Arc<State>) {
-    let asked = Arc::downgrade(state);
-    state
-        .builtins
+pub fn follow(config: &Arc<ActiveConfig>, builtins: &Arc<Toolkit>, plugins: &Arc<PluginHost>) {
+    let asked = Arc::downgrade(plugins);
+    builtins
         .agents
-        .ask_plugins(move |project| asked.upgrade().map(|state| of_plugins(&state, project)).unwrap_or_default());
-    state.follow(configure);
+        .ask_plugins(move |project| asked.upgrade().map(|plugins| of_plugins(&plugins, project)).unwrap_or_default());
+    let builtins = builtins.clone();
+    config.follow(move |config| configure(config, &builtins));
 }
 
-fn configure(state: &State) {
-    let loaded = state.loaded();
+fn configure(config: &ActiveConfig, builtins: &Toolkit) {
+    let loaded = config.loaded();
     let types = loaded.config.subagents.iter().map(|(name, config)| to_type(name, config));
-    state.builtins.agents.configure(types.collect());
-    let trusted = state.trusted_configs();
+    builtins.agents.configure(types.collect());
+    let trusted = config.trusted_configs();
     let of_projects = trusted.iter().map(|file| {
         let types = file
             .config
@@ -54,7 +56,7 @@ fn configure(state: &State) {
             .map(|(name, config)| AgentType { origin: AgentOrigin::File(file.path.clone()), ..to_type(name, config) });
         (file.project.clone(), types.collect())
     });
-    state.builtins.agents.configure_projects(of_projects.collect());
+    builtins.agents.configure_projects(of_projects.collect());
 }
 
 fn to_type(name: &str, config: &SubagentConfig) -> AgentType {
@@ -71,8 +73,8 @@ fn to_type(name: &str, config: &SubagentConfig) -> AgentType {
     }
 }
 
-fn of_plugins(state: &State, project: &Path) -> Vec<AgentType> {
-    let subagents = state.plugins.subagents();
+fn of_plugins(plugins: &PluginHost, project: &Path) -> Vec<AgentType> {
+    let subagents = plugins.subagents();
     let seen = subagents.iter().filter(|subagent| match &subagent.scope {
         SourceScope::Global => true,
         SourceScope::Project(own) => own == project,

@@ -11,10 +11,10 @@ use toold_lua::plugin::content::{Content, is_plugin};
 use toold_proto::plugin::{ContentFile, TrustItem, TrustReport, TrustedBy, TrustedKind};
 use toold_store::trust::{TrustKind, Trusted};
 
+use crate::config::active_config::ActiveConfig;
 use crate::config::plugins::{folders_of, paths_of};
 use crate::config::project::{ProjectFile, file_of};
 use crate::config::project_folder::project_of;
-use crate::daemon::State;
 
 /// Why nothing was trusted.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum TrustError {
     Store(String),
 }
 
-impl State {
+impl ActiveConfig {
     /// What there is to trust at a path: a plugin, a configuration, or all of a project. Blocks.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl State {
     /// Trusts what lies at a path now; with `expect`, only if it is what a person was shown. Blocks.
     ///
     /// # Errors
-    /// As [`State::trustable`]; something is not what was shown, or cannot be kept. Then nothing is trusted.
+    /// As [`ActiveConfig::trustable`]; something is not what was shown, or cannot be kept. Then nothing is trusted.
     pub fn trust(
         &self,
         path: &str,
@@ -138,7 +138,7 @@ impl State {
             trusted: self.is_trusted_config(file),
             last: self.last_trusted(&file.path, TrustKind::Config).map(shown),
             files: vec![ContentFile { path: path.clone(), bytes: file.bytes }],
-            allows: file.allows(self.options.places.home.as_deref()),
+            allows: file.allows(self.options.paths.home.as_deref()),
             settings: file.settings(),
             path,
         }

@@ -5,13 +5,13 @@ use std::path::Path;
 use toold_engine::policy::Rule;
 use toold_host::files;
 
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::config::bundled;
+use crate::config::options::Options;
 use crate::config::plugins;
-use crate::daemon::Options;
 
 /// In words for people, with their places. Reads folders.
-pub(super) fn warnings(options: &Options, loaded: &Loaded) -> Vec<String> {
+pub(super) fn warnings(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
     let rules = loaded.policy.rules.iter().filter_map(of_rule);
     rules.chain(of_plugins(options, loaded)).collect()
 }
@@ -23,9 +23,9 @@ pub(super) fn of_rule(rule: &Rule) -> Option<String> {
     Some(format!("{}: warning: {words}", rule.origin))
 }
 
-fn of_plugins(options: &Options, loaded: &Loaded) -> Vec<String> {
+fn of_plugins(options: &Options, loaded: &LoadedConfig) -> Vec<String> {
     let mut folders = plugins::dirs(options, loaded);
-    folders.push(bundled::folder(&options.places));
+    folders.push(bundled::folder(&options.paths));
     let mut known: Vec<String> = folders.iter().flat_map(|folder| names_in(folder)).collect();
     known.extend(bundled::names().map(str::to_owned));
     let config = &loaded.config.plugins;

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, EventKind, MetadataKind, ModifyKind};
 use notify::{Config, Event, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toold_host::folders::{EMPTY, above, is_empty_file, until_still};
 
@@ -19,14 +20,14 @@ const POLL: Duration = Duration::from_secs(2);
 /// The files that are followed. What changes is asked for with [`take_change`](Self::take_change).
 pub struct ConfigWatch {
     watcher: Mutex<Box<dyn Watcher + Send>>,
-    files: Arc<Mutex<HashMap<PathBuf, Change>>>,
+    files: Arc<Mutex<HashMap<PathBuf, WatchedChange>>>,
     watched: Mutex<HashSet<PathBuf>>,
     wake: Arc<Notify>,
 }
 
 /// What happened to a file since somebody asked.
 #[derive(Clone, Copy, Default, PartialEq)]
-enum Change {
+enum WatchedChange {
     #[default]
     None,
     /// It came, went or was written; its writer may not be done.
@@ -37,16 +38,16 @@ enum Change {
 
 impl ConfigWatch {
     pub fn start() -> Self {
-        let files = Arc::<Mutex<HashMap<PathBuf, Change>>>::default();
+        let files = Arc::<Mutex<HashMap<PathBuf, WatchedChange>>>::default();
         let wake = Arc::<Notify>::default();
         let react = {
             let (files, wake) = (files.clone(), wake.clone());
             move |event: notify::Result<Event>| {
-                let mut files = lock(&files);
+                let mut files = files.lock();
                 let mut changed = false;
                 for (file, change) in files.iter_mut() {
-                    let now = event.as_ref().map_or(Change::Touched, |event| change_of(event, file));
-                    if now != Change::None {
+                    let now = event.as_ref().map_or(WatchedChange::Touched, |event| change_of(event, file));
+                    if now != WatchedChange::None {
                         *change = now;
                         changed = true;
                     }
@@ -69,7 +70,7 @@ impl ConfigWatch {
 
     /// Follows a file, which need not exist, nor any folder that leads to it.
     pub fn follow(&self, file: &Path) {
-        lock(&self.files).entry(file.to_owned()).or_default();
+        self.files.lock().entry(file.to_owned()).or_default();
         // The folder above the nearest one too: that may be replaced.
         let look = || above(file).take(2).collect::<Vec<_>>();
         let Ok(()) = until_still(look, |folders| {
@@ -79,9 +80,9 @@ impl ConfigWatch {
     }
 
     fn watch(&self, folder: &Path) {
-        lock(&self.watched).insert(folder.to_owned());
+        self.watched.lock().insert(folder.to_owned());
         // A folder that was watched before and replaced since is another one.
-        if let Err(error) = lock(&self.watcher).watch(folder, RecursiveMode::NonRecursive) {
+        if let Err(error) = self.watcher.lock().watch(folder, RecursiveMode::NonRecursive) {
             tracing::warn!(folder = %folder.display(), %error, "can't watch: changes count after `daemon.reload`");
         }
     }
@@ -89,16 +90,16 @@ impl ConfigWatch {
     /// No longer follows a file of a project.
     pub fn forget(&self, file: &Path) {
         let others: Vec<PathBuf> = {
-            let mut files = lock(&self.files);
+            let mut files = self.files.lock();
             files.remove(file);
             files.keys().cloned().collect()
         };
         // Not under the lock of the files: the watcher's thread takes that, and to unwatch waits for the thread.
-        lock(&self.watched).retain(|folder| {
+        self.watched.lock().retain(|folder| {
             let used = others.iter().any(|other| other.starts_with(folder));
             if !used {
                 // Fails when the folder is gone, and its watch with it.
-                let _ = lock(&self.watcher).unwatch(folder);
+                let _ = self.watcher.lock().unwatch(folder);
             }
             used
         });
@@ -109,42 +110,40 @@ impl ConfigWatch {
         self.wake.notified().await;
         loop {
             while tokio::time::timeout(QUIET, self.wake.notified()).await.is_ok() {}
-            let wait = lock(&self.files).iter().any(|(file, change)| *change == Change::Touched && is_empty_file(file));
+            let wait =
+                self.files.lock().iter().any(|(file, change)| *change == WatchedChange::Touched && is_empty_file(file));
             if !wait || tokio::time::timeout(EMPTY, self.wake.notified()).await.is_err() {
                 break;
             }
         }
         // A folder that came is to be watched itself.
-        let changed = |(file, change): (&PathBuf, &Change)| (*change != Change::None).then(|| file.clone());
-        let files: Vec<PathBuf> = lock(&self.files).iter().filter_map(changed).collect();
+        let changed =
+            |(file, change): (&PathBuf, &WatchedChange)| (*change != WatchedChange::None).then(|| file.clone());
+        let files: Vec<PathBuf> = self.files.lock().iter().filter_map(changed).collect();
         files.iter().for_each(|file| self.follow(file));
     }
 
     /// Whether a file may have changed since this was asked last.
     pub fn take_change(&self, file: &Path) -> bool {
-        lock(&self.files).get_mut(file).is_some_and(|change| std::mem::take(change) != Change::None)
+        self.files.lock().get_mut(file).is_some_and(|change| std::mem::take(change) != WatchedChange::None)
     }
-}
-
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no code panics while it holds this lock")
 }
 
 /// What an event may say about the file, or about a folder that leads to it.
-fn change_of(event: &Event, file: &Path) -> Change {
+fn change_of(event: &Event, file: &Path) -> WatchedChange {
     if event.need_rescan() {
-        return Change::Touched;
+        return WatchedChange::Touched;
     }
     let change = match event.kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Change::Closed,
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => WatchedChange::Closed,
         // All that is told of a newer file where files are looked at.
-        EventKind::Modify(ModifyKind::Metadata(MetadataKind::WriteTime)) => Change::Touched,
-        EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)) => Change::None,
+        EventKind::Modify(ModifyKind::Metadata(MetadataKind::WriteTime)) => WatchedChange::Touched,
+        EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)) => WatchedChange::None,
         EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) | EventKind::Other => {
-            Change::Touched
+            WatchedChange::Touched
         }
     };
-    if event.paths.iter().any(|path| file.starts_with(path)) { change } else { Change::None }
+    if event.paths.iter().any(|path| file.starts_with(path)) { change } else { WatchedChange::None }
 }
 
 #[cfg(test)]
@@ -179,14 +178,14 @@ mod tests {
         let file = root.path().join("config.toml");
         std::fs::write(&file, "").unwrap();
         let watch = ConfigWatch::start();
-        for (change, waits) in [(Change::Touched, true), (Change::Closed, false)] {
-            lock(&watch.files).insert(file.clone(), change);
+        for (change, waits) in [(WatchedChange::Touched, true), (WatchedChange::Closed, false)] {
+            watch.files.lock().insert(file.clone(), change);
             watch.wake.notify_one();
             let start = tokio::time::Instant::now();
             watch.changed().await;
             assert_eq!(start.elapsed() >= EMPTY, waits);
         }
-        lock(&watch.files).insert(file.clone(), Change::Touched);
+        watch.files.lock().insert(file.clone(), WatchedChange::Touched);
         watch.wake.notify_one();
         let start = tokio::time::Instant::now();
         let fill = async {
@@ -210,6 +209,6 @@ mod tests {
         }
         watch.forget(&one);
         let expected = other.ancestors().skip(1).take(2).map(Path::to_path_buf).collect();
-        assert_eq!(*lock(&watch.watched), expected);
+        assert_eq!(*watch.watched.lock(), expected);
     }
 }

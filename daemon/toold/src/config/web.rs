@@ -7,15 +7,17 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use toold_builtins::web::Searching;
+use toold_builtins::toolkit::Toolkit;
 use toold_builtins::web::search::{BRAVE, SearchKey, SearchService, WebSearch};
+use toold_builtins::web::{Searching, Web};
 use toold_engine::policy::pattern::Pattern;
 use toold_host::http::guard::Guard;
 use toold_host::http::{Http, target};
 use toold_proto::tool::Category;
 
+use crate::config::active_config::ActiveConfig;
 use crate::config::expand_home;
-use crate::daemon::State;
+use crate::config::options::Options;
 
 /// `[network]`: what requests of tools and plugins may reach.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -76,22 +78,22 @@ fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
 }
 
 /// Gives the tools of the web what is configured now, and goes on with each change.
-pub fn follow(state: &Arc<State>) {
-    state.follow(configure);
+pub fn follow(config: &Arc<ActiveConfig>, builtins: &Arc<Toolkit>) {
+    let builtins = builtins.clone();
+    config.follow(move |config| configure(config, &builtins.web));
 }
 
-fn configure(state: &State) {
-    let loaded = state.loaded();
+fn configure(active: &ActiveConfig, web: &Web) {
+    let loaded = active.loaded();
     let config = &loaded.config;
     let guard = Guard::parse(&config.network.allow_private).unwrap_or_default();
-    let web = &state.builtins.web;
-    web.set_searching(searching(&config.web.search, &guard, state));
+    web.set_searching(searching(&config.web.search, &guard, &active.options));
     web.http.set_guard(guard);
 }
 
-fn searching(config: &SearchConfig, guard: &Guard, state: &State) -> Searching {
+fn searching(config: &SearchConfig, guard: &Guard, options: &Options) -> Searching {
     let Some(kind) = config.kind else { return Searching::Unset };
-    match search(kind, config, guard, state) {
+    match search(kind, config, guard, options) {
         Ok(search) => Searching::Set(Arc::new(search)),
         Err(error) => {
             let words = format!("[web.search] of the configuration: {error:#}");
@@ -101,7 +103,7 @@ fn searching(config: &SearchConfig, guard: &Guard, state: &State) -> Searching {
     }
 }
 
-fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, state: &State) -> anyhow::Result<WebSearch> {
+fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, options: &Options) -> anyhow::Result<WebSearch> {
     let parse = |url: &str| target::parse(url).context("url");
     let service = match kind {
         SearchKind::Searxng => {
@@ -109,7 +111,7 @@ fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, state: &State)
             SearchService::Searxng { url: parse(url)? }
         }
         SearchKind::Brave => {
-            SearchService::Brave { url: parse(config.url.as_deref().unwrap_or(BRAVE))?, key: key(config, state)? }
+            SearchService::Brave { url: parse(config.url.as_deref().unwrap_or(BRAVE))?, key: key(config, options)? }
         }
         SearchKind::Command => {
             ensure!(!config.command.is_empty(), "command wants a command: a program and its arguments");
@@ -130,18 +132,18 @@ fn search(kind: SearchKind, config: &SearchConfig, guard: &Guard, state: &State)
     Ok(WebSearch { service, http: Http::new(guard), timeout: Duration::from_millis(config.timeout_ms) })
 }
 
-fn key(config: &SearchConfig, state: &State) -> anyhow::Result<SearchKey> {
+fn key(config: &SearchConfig, options: &Options) -> anyhow::Result<SearchKey> {
     match (&config.api_key_env, &config.api_key_file) {
         (Some(_), Some(_)) => bail!("either api_key_env or api_key_file, not both"),
         (Some(name), None) => {
-            let (wanted, variables) = (OsString::from(name), &state.options.environment);
+            let (wanted, variables) = (OsString::from(name), &options.environment);
             let value = variables.iter().find(|(known, _)| *known == wanted).and_then(|(_, value)| value.to_str());
             Ok(match value.map(str::trim).filter(|value| !value.is_empty()) {
                 Some(value) => SearchKey::Value(value.to_owned()),
                 None => SearchKey::Missing(format!("the daemon was started without {name} in its environment")),
             })
         }
-        (None, Some(file)) => Ok(SearchKey::File(expand_home(file, state.options.places.home.as_deref()))),
+        (None, Some(file)) => Ok(SearchKey::File(expand_home(file, options.paths.home.as_deref()))),
         (None, None) => bail!("brave wants a key: set api_key_env or api_key_file"),
     }
 }

@@ -8,10 +8,12 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use toold_host::process::reaper;
 
-use crate::daemon::{Daemon, Options};
+use crate::config::options::Options;
+use crate::daemon::Daemon;
 use crate::lifecycle::idle::idle;
 use crate::lifecycle::logging::Logging;
-use crate::lifecycle::restart::{Heir, Next, Order, Teller};
+use crate::lifecycle::restart::successor::{FailureReporter, Successor};
+use crate::lifecycle::restart::{NextDaemon, RestartOrder};
 use crate::lifecycle::service_manager;
 use crate::lifecycle::stop_deadline;
 use crate::peer::Peer;
@@ -19,15 +21,15 @@ use crate::transport::stdio::Stdio;
 use crate::transport::unix::{BindError, Socket};
 
 /// Where the socket comes from.
-pub enum Place {
+pub enum SocketSource {
     Bind(PathBuf),
     /// From a service manager, which listens at it already.
     Given(std::os::unix::net::UnixListener),
     /// From the daemon before this one.
-    HandedOver(Heir),
+    HandedOver(Successor),
 }
 
-impl Place {
+impl SocketSource {
     /// A socket that was given counts before all paths.
     pub fn find(
         given: Option<std::os::unix::net::UnixListener>,
@@ -42,26 +44,31 @@ impl Place {
     }
 
     /// Tells the daemon before this one why it is to serve on; `None` when there is none.
-    pub fn teller(&self) -> anyhow::Result<Option<Teller>> {
+    pub fn failure_reporter(&self) -> anyhow::Result<Option<FailureReporter>> {
         match self {
             Self::Bind(_) | Self::Given(_) => Ok(None),
-            Self::HandedOver(heir) => heir.teller().map(Some),
+            Self::HandedOver(successor) => successor.failure_reporter().map(Some),
         }
     }
 }
 
 /// Serves every client of this user. When another daemon serves already and this one is `detached`, that is as good.
-pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logging) -> anyhow::Result<ExitCode> {
+pub async fn serve(
+    source: SocketSource,
+    mut options: Options,
+    detached: bool,
+    log: Logging,
+) -> anyhow::Result<ExitCode> {
     // Before there is a socket that an early signal could leave behind.
     let mut signals = Signals::install()?;
-    let state = &options.places.state;
+    let state = &options.paths.state;
     let mut before = None;
     let mut tool_mark = None;
-    let bound = match place {
-        Place::Bind(path) => Socket::bind(&path, state),
-        Place::Given(listener) => Socket::given(listener, state),
-        Place::HandedOver(heir) => {
-            let (offer, from, channel) = heir.into_parts();
+    let bound = match source {
+        SocketSource::Bind(path) => Socket::bind(&path, state),
+        SocketSource::Given(listener) => Socket::given(listener, state),
+        SocketSource::HandedOver(successor) => {
+            let (offer, from, channel) = successor.into_parts();
             before = Some((offer.bound_by_daemon, from, channel));
             tool_mark = offer.tool_mark;
             Socket::of_another(offer).map_err(BindError::Other)
@@ -82,7 +89,7 @@ pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logg
     }
     become_shared(tool_mark)?;
     let daemon = Daemon::start(options)?;
-    log.clone().follow(&daemon.state);
+    log.clone().follow(&daemon.services.config);
     match before {
         None => daemon.listen(),
         Some((bound_by_daemon, from, channel)) => {
@@ -100,16 +107,16 @@ pub async fn serve(place: Place, mut options: Options, detached: bool, log: Logg
             }
         }
     }
-    daemon.state.hand_over.offer(socket.offer()?);
+    daemon.services.lifecycle.hand_over.offer(socket.offer()?);
     tracing::info!(socket = %socket.path().display(), pid = std::process::id(), "serving");
-    daemon.state.engine.tasks.spawn(service_manager::watchdog(daemon.stopping()));
+    daemon.services.engine.tasks.spawn(service_manager::watchdog(daemon.services.lifecycle.stopping()));
     service_manager::ready(&serving(socket.path()));
     let (why, next) = serve_until_told(&mut socket, &daemon, &mut signals).await;
     tracing::info!("stopping: {why}");
     if next.is_none() {
         service_manager::stopping(why);
     }
-    stop_deadline::end_within(daemon.drain());
+    stop_deadline::end_within(daemon.services.lifecycle.drain());
     // A second signal: do not wait for calls in flight.
     daemon.stop(async { _ = signals.next().await }).await;
     drop(socket);
@@ -126,9 +133,9 @@ pub async fn serve_stdio(options: Options, log: Logging) -> anyhow::Result<ExitC
     let peer = Peer::parent();
     adopt_orphans(None);
     let daemon = Daemon::start(options)?;
-    log.clone().follow(&daemon.state);
+    log.clone().follow(&daemon.services.config);
     tokio::select! {
-        () = daemon.serve_here(Stdio::open()?, peer) => {}
+        () = daemon.clients.serve_here(Stdio::open()?, peer) => {}
         signal = signals.stop(&daemon, "serves stdin") => tracing::info!(signal, "stopping"),
     }
     daemon.stop(std::future::ready(())).await;
@@ -139,19 +146,19 @@ pub async fn serve_stdio(options: Options, log: Logging) -> anyhow::Result<ExitC
 /// Waits until the daemon before this one has stopped accepting.
 async fn take_over(daemon: &Daemon, from: u32, channel: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
     // The daemon before has read a whole configuration. One that is not would close the policy to everything.
-    if let Some(problem) = daemon.state.user_config_problems().first() {
+    if let Some(problem) = daemon.services.config.user_config_problems().first() {
         anyhow::bail!("the configuration is not whole: {problem}");
     }
-    let mut turn = Heir::wait_for_turn(channel).await?;
-    let state = &daemon.state;
-    state.hand_over.set_predecessor(Some(from));
-    turn.serving(state.engine.events.epoch()).await?;
-    let (daemon, stop) = (daemon.clone(), daemon.stopping());
-    state.engine.tasks.spawn(async move {
+    let mut turn = Successor::wait_for_turn(channel).await?;
+    let services = &daemon.services;
+    services.lifecycle.hand_over.set_predecessor(Some(from));
+    turn.serving(services.engine.events.epoch()).await?;
+    let (daemon, stop) = (daemon.clone(), daemon.services.lifecycle.stopping());
+    services.engine.tasks.spawn(async move {
         let both = async { tokio::join!(daemon.listen_soon(), turn.gone()) };
         tokio::select! {
             () = stop.cancelled() => {}
-            _ = both => daemon.state.hand_over.set_predecessor(None),
+            _ = both => daemon.services.lifecycle.hand_over.set_predecessor(None),
         }
     });
     Ok(())
@@ -163,22 +170,26 @@ fn serving(socket: &Path) -> String {
 }
 
 /// Serves clients; tells why it ends, and who serves from then on.
-async fn serve_until_told(socket: &mut Socket, daemon: &Daemon, signals: &mut Signals) -> (&'static str, Option<Next>) {
+async fn serve_until_told(
+    socket: &mut Socket,
+    daemon: &Daemon,
+    signals: &mut Signals,
+) -> (&'static str, Option<NextDaemon>) {
     enum Happened {
         Told(&'static str),
         Idle,
         Lost,
-        Ordered(Box<Order>),
+        Ordered(Box<RestartOrder>),
     }
     let status = serving(socket.path());
     loop {
         // Whichever is dropped loses nothing and is begun anew.
         let happened = tokio::select! {
-            () = socket.accept(daemon) => Happened::Told("told to"),
+            () = socket.accept(&daemon.clients) => Happened::Told("told to"),
             signal = signals.stop(daemon, &status) => Happened::Told(signal),
-            () = idle(&daemon.state) => Happened::Idle,
+            () = idle(&daemon.services.lifecycle, &daemon.services.config) => Happened::Idle,
             () = socket.lost() => Happened::Lost,
-            order = daemon.state.hand_over.ordered() => Happened::Ordered(Box::new(order)),
+            order = daemon.services.lifecycle.hand_over.ordered() => Happened::Ordered(Box::new(order)),
         };
         let came = match happened {
             Happened::Told(why) => return (why, None),
@@ -199,21 +210,21 @@ async fn serve_until_told(socket: &mut Socket, daemon: &Daemon, signals: &mut Si
             },
         };
         for stream in came {
-            socket.serve(daemon, stream);
+            socket.serve(&daemon.clients, stream);
         }
     }
 }
 
 /// Lets the next daemon serve; `None` when it does not.
-async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: Order) -> Option<Next> {
-    let Order { mut next, drain, reply } = order;
+async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: RestartOrder) -> Option<NextDaemon> {
+    let RestartOrder { mut next, drain, reply } = order;
     service_manager::main_process(next.pid());
     match next.go().await {
         Ok(restarted) => {
             tracing::info!(pid = restarted.pid, version = restarted.version, "handed over");
             socket.leave();
             reaper::hand_over();
-            daemon.state.be_replaced(drain);
+            daemon.services.lifecycle.be_replaced(drain);
             // Whoever asked for it may be gone.
             let _ = reply.send(Ok(restarted));
             Some(next)
@@ -230,7 +241,7 @@ async fn hand_over(socket: &mut Socket, daemon: &Daemon, order: Order) -> Option
 /// What goes wrong is told, and tried again when the socket is looked after the next time.
 fn bind_again(socket: &mut Socket, daemon: &Daemon) -> Vec<UnixStream> {
     let bound = socket.bind_again().and_then(|came| {
-        daemon.state.hand_over.offer(socket.offer()?);
+        daemon.services.lifecycle.hand_over.offer(socket.offer()?);
         Ok(came)
     });
     bound.unwrap_or_else(|error| {
@@ -280,10 +291,10 @@ impl Signals {
                 _ = self.term.recv() => return "SIGTERM",
                 _ = self.int.recv() => return "SIGINT",
                 _ = self.hup.recv() => {
-                    let (state, status) = (daemon.state.clone(), status.to_owned());
-                    daemon.state.engine.tasks.spawn_blocking(move || {
+                    let (config, status) = (daemon.services.config.clone(), status.to_owned());
+                    daemon.services.engine.tasks.spawn_blocking(move || {
                         service_manager::reloading();
-                        state.reload_all();
+                        config.reload_all();
                         service_manager::ready(&status);
                     });
                 }

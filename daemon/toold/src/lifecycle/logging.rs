@@ -6,16 +6,15 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use file_rotate::compression::Compression;
 use file_rotate::suffix::AppendCount;
 use file_rotate::{ContentLimit, FileRotate};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use parking_lot::Mutex;
 use serde_json::Value;
 use toold_engine::redact::redact;
 use tracing_subscriber::field::RecordFields;
@@ -25,78 +24,10 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
+use crate::config::active_config::ActiveConfig;
 use crate::config::paths::private_dir;
-use crate::daemon::State;
+use crate::config::process::{LogConfig, LogFilter, LogFormat};
 use crate::lifecycle::traces::Traces;
-
-/// `[log]`
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LogConfig {
-    /// A level (`error`, `warn`, `info`, `debug`, `trace`), or levels by part, as `info,toold_mcp=debug`. `$TOOLD_LOG`
-    /// counts before it.
-    pub filter: LogFilter,
-    /// Counts from the next start on.
-    pub format: LogFormat,
-    /// Whether the shared daemon keeps a log in `$XDG_STATE_HOME/toold/log`, which `toolctl logs` shows. Counts from the
-    /// next start on.
-    pub file: bool,
-    /// A file that has grown beyond this is put aside. Counts from the next start on.
-    #[schemars(range(min = 16))]
-    pub max_kib: u64,
-    /// How many of those that were put aside are kept. Counts from the next start on.
-    #[schemars(range(max = 1000))]
-    pub keep: usize,
-}
-
-impl Default for LogConfig {
-    fn default() -> Self {
-        Self { filter: LogFilter::default(), format: LogFormat::Text, file: true, max_kib: 8 * 1024, keep: 4 }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LogFormat {
-    Text,
-    Json,
-}
-
-/// A filter that can be read.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-pub struct LogFilter(String);
-
-impl Default for LogFilter {
-    fn default() -> Self {
-        Self("info".to_owned())
-    }
-}
-
-impl TryFrom<String> for LogFilter {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let levels = ["off", "error", "warn", "info", "debug", "trace"];
-        // The library takes a word for a part of the program, whose every line is wanted then.
-        let is_known = |part: &str| part.contains(['=', '[']) || levels.contains(&part.to_lowercase().as_str());
-        if let Some(part) = text.split(',').map(str::trim).find(|part| !is_known(part)) {
-            return Err(format!("{part:?} is no level and no PART=LEVEL: expected one of {}", levels.join(", ")));
-        }
-        let filter = Self(text);
-        filter.read().map_err(|error| format!("{error:#}"))?;
-        Ok(filter)
-    }
-}
-
-impl LogFilter {
-    fn read(&self) -> anyhow::Result<EnvFilter> {
-        let given = &self.0;
-        // The MCP library logs whole messages, which may hold secrets: only who names it gets that.
-        let text = if given.contains("rmcp") { given.clone() } else { format!("{given},rmcp=error") };
-        EnvFilter::try_new(text).with_context(|| format!("the log's filter {given:?} cannot be read"))
-    }
-}
 
 /// The log of this process.
 #[derive(Clone)]
@@ -105,13 +36,13 @@ pub struct Logging {
     /// `$TOOLD_LOG`, which the configuration does not change.
     given: Option<LogFilter>,
     config: LogConfig,
-    places: Arc<Places>,
+    outputs: Arc<LogOutputs>,
     traces: Option<Traces>,
 }
 
 /// Where lines go.
 #[derive(Default)]
-struct Places {
+struct LogOutputs {
     /// Not to stderr any more.
     off_stderr: AtomicBool,
     json: bool,
@@ -178,8 +109,8 @@ const MAX_KIB: u64 = 16 << 20;
 pub fn init(config: LogConfig, given: Option<String>, traces: Option<Traces>) -> anyhow::Result<Logging> {
     let given = given.map(LogFilter);
     let (filter, handle) = reload::Layer::new(given.as_ref().unwrap_or(&config.filter).read()?);
-    let places = Arc::new(Places { json: config.format == LogFormat::Json, ..Places::default() });
-    let (to_stderr, to_file) = (ToStderr(places.clone()), ToFile(places.clone()));
+    let outputs = Arc::new(LogOutputs { json: config.format == LogFormat::Json, ..LogOutputs::default() });
+    let (to_stderr, to_file) = (ToStderr(outputs.clone()), ToFile(outputs.clone()));
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match config.format {
         LogFormat::Text => {
             let on_stderr = lines::layer().with_ansi(io::stderr().is_terminal()).with_writer(to_stderr);
@@ -194,7 +125,7 @@ pub fn init(config: LogConfig, given: Option<String>, traces: Option<Traces>) ->
     let traced = traces.as_ref().map(Traces::layer);
     tracing_subscriber::registry().with(layer.with_filter(filter)).with(traced).init();
     tell_panics();
-    Ok(Logging { filter: handle, given, config, places, traces })
+    Ok(Logging { filter: handle, given, config, outputs, traces })
 }
 
 /// A panic is a line of the log as everything else: a daemon in the background has no other place for it.
@@ -214,7 +145,7 @@ fn tell_panics() {
 impl Logging {
     /// There is no file: what waited for one is forgotten.
     pub fn without_file(&self) {
-        *self.places.lock() = LogFile::None;
+        *self.outputs.file.lock() = LogFile::None;
     }
 
     /// Logs to a file, too, if the configuration says so. What was logged before comes first. With `alone`, nothing
@@ -227,16 +158,16 @@ impl Logging {
         }
         match open(&self.config, path) {
             Ok((mut file, taking_over)) => {
-                let waiting = std::mem::replace(&mut *self.places.lock(), LogFile::None);
+                let waiting = std::mem::replace(&mut *self.outputs.file.lock(), LogFile::None);
                 if let LogFile::Waiting(lines) = waiting {
                     // Fails when the disk is full, which nobody can be told.
                     let _ = file.write_all(&lines);
                 }
                 let (config, path) = (self.config.clone(), path.to_owned());
                 let log = OpenLog { file, config, path, alone, looked: Instant::now() };
-                *self.places.lock() = LogFile::Open(Box::new(log));
+                *self.outputs.file.lock() = LogFile::Open(Box::new(log));
                 if alone && rustix::stdio::dup2_stderr(&taking_over).is_ok() {
-                    self.places.off_stderr.store(true, Ordering::Relaxed);
+                    self.outputs.off_stderr.store(true, Ordering::Relaxed);
                 }
             }
             Err(error) => {
@@ -254,15 +185,15 @@ impl Logging {
     }
 
     /// Follows the configuration's filter until the daemon stops, and begins to send traces.
-    pub fn follow(self, state: &Arc<State>) {
+    pub fn follow(self, config: &Arc<ActiveConfig>) {
         if let Some(traces) = &self.traces {
             traces.begin();
         }
-        state.follow(move |state| {
+        config.follow(move |config| {
             if self.given.is_some() {
                 return;
             }
-            let filter = state.loaded().config.log.filter.read();
+            let filter = config.loaded().config.log.filter.read();
             // Neither fails: it was read before, and the subscriber is there as long as the process is.
             let changed = filter.and_then(|filter| Ok(self.filter.reload(filter)?));
             if let Err(error) = changed {
@@ -272,10 +203,10 @@ impl Logging {
     }
 }
 
-type Opened = (FileRotate<AppendCount>, std::fs::File);
+type OpenedLog = (FileRotate<AppendCount>, std::fs::File);
 
 /// The file, and once more for stderr.
-fn open(config: &LogConfig, path: &Path) -> anyhow::Result<Opened> {
+fn open(config: &LogConfig, path: &Path) -> anyhow::Result<OpenedLog> {
     let dir = path.parent().context("the log's path has no folder")?;
     private_dir(dir).with_context(|| format!("can't make {}", dir.display()))?;
     let mut options = std::fs::OpenOptions::new();
@@ -287,12 +218,7 @@ fn open(config: &LogConfig, path: &Path) -> anyhow::Result<Opened> {
     Ok((FileRotate::new(path, suffixes, limit, Compression::None, Some(options)), opened))
 }
 
-impl Places {
-    fn lock(&self) -> MutexGuard<'_, LogFile> {
-        // A panic while it is held would be told here.
-        self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
+impl LogOutputs {
     /// A line without what looks like a secret.
     fn clean<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
         let Ok(text) = std::str::from_utf8(line) else { return Cow::Borrowed(line) };
@@ -334,14 +260,14 @@ impl<'w> FormatFields<'w> for InFile {
     }
 }
 
-struct ToStderr(Arc<Places>);
-struct ToFile(Arc<Places>);
+struct ToStderr(Arc<LogOutputs>);
+struct ToFile(Arc<LogOutputs>);
 
 /// Takes one line, whole.
-struct OneLine<'p>(&'p Places, Place);
+struct OneLine<'p>(&'p LogOutputs, OutputStream);
 
 #[derive(Clone, Copy)]
-enum Place {
+enum OutputStream {
     Stderr,
     File,
 }
@@ -350,7 +276,7 @@ impl<'p> MakeWriter<'p> for ToStderr {
     type Writer = OneLine<'p>;
 
     fn make_writer(&'p self) -> OneLine<'p> {
-        OneLine(&self.0, Place::Stderr)
+        OneLine(&self.0, OutputStream::Stderr)
     }
 }
 
@@ -358,25 +284,25 @@ impl<'p> MakeWriter<'p> for ToFile {
     type Writer = OneLine<'p>;
 
     fn make_writer(&'p self) -> OneLine<'p> {
-        OneLine(&self.0, Place::File)
+        OneLine(&self.0, OutputStream::File)
     }
 }
 
 impl Write for OneLine<'_> {
     /// Never fails: there is nobody to tell that a line is lost.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let places = self.0;
+        let outputs = self.0;
         match self.1 {
-            Place::Stderr if places.off_stderr.load(Ordering::Relaxed) => {}
-            Place::Stderr => _ = io::stderr().write_all(&places.clean(line)),
-            Place::File => match &mut *places.lock() {
+            OutputStream::Stderr if outputs.off_stderr.load(Ordering::Relaxed) => {}
+            OutputStream::Stderr => _ = io::stderr().write_all(&outputs.clean(line)),
+            OutputStream::File => match &mut *outputs.file.lock() {
                 LogFile::None => {}
                 LogFile::Waiting(waiting) => {
                     if waiting.len() + line.len() <= MAX_WAITING {
-                        waiting.extend_from_slice(&places.clean(line));
+                        waiting.extend_from_slice(&outputs.clean(line));
                     }
                 }
-                LogFile::Open(log) => log.write(&places.clean(line)),
+                LogFile::Open(log) => log.write(&outputs.clean(line)),
             },
         }
         Ok(line.len())
@@ -404,9 +330,9 @@ mod tests {
 
     #[test]
     fn a_line_loses_its_secrets_and_stays_json() {
-        let text = Places::default();
+        let text = LogOutputs::default();
         assert_eq!(text.clean(b"INFO x: --token abc\n").as_ref(), b"INFO x: --token [redacted]\n");
-        let json = Places { json: true, ..Places::default() };
+        let json = LogOutputs { json: true, ..LogOutputs::default() };
         let line = br#"{"message":"no token: ","command":"curl -u me:pw x","n":1}"#;
         let cleaned: Value = serde_json::from_slice(&json.clean(line)).unwrap();
         assert_eq!(cleaned["command"], "curl -u me:[redacted] x");

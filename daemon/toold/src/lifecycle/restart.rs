@@ -5,19 +5,19 @@
 //! either may give up, and the old one serves on. Then the old one accepts nobody any more and says `go`; the new one
 //! serves. The other end of the pair is the old one's life: while it is open, its tools are not yet gone.
 //!
-//! [`HandOver`] is the old daemon's side, [`Heir`] the new one's.
+//! [`HandOver`] is the old daemon's side, [`Successor`](successor::Successor) the new one's.
 
 pub mod above;
-mod channel;
-mod heir;
+pub mod channel;
+pub mod successor;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
@@ -25,10 +25,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use toold_proto::daemon::Restarted;
 
-use crate::daemon::Options;
-pub use crate::lifecycle::restart::channel::Offer;
-use crate::lifecycle::restart::channel::Word;
-pub use crate::lifecycle::restart::heir::{Heir, Teller};
+use crate::config::options::Options;
+use crate::lifecycle::restart::channel::{RestartMessage, SocketOffer};
 use crate::lifecycle::service_manager;
 
 /// How long the next daemon may take to be ready, and then to go.
@@ -38,20 +36,20 @@ const GO_WITHIN: Duration = Duration::from_secs(20);
 /// What the old daemon keeps for it.
 pub struct HandOver {
     /// What there is to hand over; nothing for a daemon on stdio.
-    offer: Mutex<Option<Offer>>,
+    offer: Mutex<Option<SocketOffer>>,
     /// This program, as it was named when it started: another may lie there by now.
     program: Option<PathBuf>,
     /// Held by the one restart that is under way.
     pub(crate) one: tokio::sync::Mutex<()>,
-    orders: mpsc::Sender<Order>,
-    received: tokio::sync::Mutex<mpsc::Receiver<Order>>,
+    orders: mpsc::Sender<RestartOrder>,
+    received: tokio::sync::Mutex<mpsc::Receiver<RestartOrder>>,
     /// The process id of the daemon before this one, until it is gone; else 0.
     predecessor: AtomicU32,
 }
 
 /// A daemon that is ready to serve, for the loop that owns the socket.
-pub struct Order {
-    pub next: Next,
+pub struct RestartOrder {
+    pub next: NextDaemon,
     /// How long calls in flight may go on.
     pub drain: Duration,
     pub reply: oneshot::Sender<Result<Restarted, String>>,
@@ -73,16 +71,12 @@ impl Default for HandOver {
 
 impl HandOver {
     /// Says what is handed over from now on.
-    pub fn offer(&self, offer: Offer) {
-        *self.lock() = Some(offer);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Offer>> {
-        self.offer.lock().expect("no code panics while it holds this lock")
+    pub fn offer(&self, offer: SocketOffer) {
+        *self.offer.lock() = Some(offer);
     }
 
     /// Waits for a daemon that is ready. Cancel-safe.
-    pub async fn ordered(&self) -> Order {
+    pub async fn ordered(&self) -> RestartOrder {
         match self.received.lock().await.recv().await {
             Some(order) => order,
             None => std::future::pending().await,
@@ -93,9 +87,9 @@ impl HandOver {
     ///
     /// # Errors
     /// It did not go, and this one serves on.
-    pub(crate) async fn carry_out(&self, next: Next, drain: Duration) -> anyhow::Result<Restarted> {
+    pub(crate) async fn carry_out(&self, next: NextDaemon, drain: Duration) -> anyhow::Result<Restarted> {
         let (reply, done) = oneshot::channel();
-        let order = Order { next, drain, reply };
+        let order = RestartOrder { next, drain, reply };
         self.orders.send(order).await.ok().context("the daemon stops")?;
         done.await.context("the daemon stops")?.map_err(anyhow::Error::msg)
     }
@@ -116,7 +110,7 @@ impl HandOver {
     ///
     /// # Errors
     /// It cannot be started, or says why it will not serve; in words for people.
-    pub(crate) async fn prepare(&self, program: Option<&Path>, options: &Options) -> anyhow::Result<Next> {
+    pub(crate) async fn prepare(&self, program: Option<&Path>, options: &Options) -> anyhow::Result<NextDaemon> {
         let program = program.or(self.program.as_deref()).context("this daemon's program is not known: name one")?;
         ensure!(program.is_absolute(), "the path {} is not absolute", program.display());
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().context("can't make a pair of sockets")?;
@@ -129,18 +123,23 @@ impl HandOver {
         // It holds the other end of the pair, whose closing is to be seen.
         drop(command);
         // Fails where the program has ended already; why, is told when it is listened to.
-        let sent = match self.lock().as_ref() {
+        let sent = match self.offer.lock().as_ref() {
             Some(offer) => channel::send_offer(&ours, offer),
             None => bail!("this daemon serves one client on stdin: it has no socket to hand over"),
         };
         ours.set_nonblocking(true)?;
         let channel = BufReader::new(UnixStream::from_std(ours)?);
-        let mut next =
-            Next { program: program.to_owned(), child: Some(child), channel, version: String::new(), protocol: 0 };
+        let mut next = NextDaemon {
+            program: program.to_owned(),
+            child: Some(child),
+            channel,
+            version: String::new(),
+            protocol: 0,
+        };
         match timeout(READY_WITHIN, next.hear()).await {
             Ok(Ok(_)) if sent.is_err() => sent.map(|()| next).context("can't hand the socket over"),
             Err(_) => bail!("{} was not ready after {} s", program.display(), READY_WITHIN.as_secs()),
-            Ok(Ok(Word::Ready { version, protocol })) => {
+            Ok(Ok(RestartMessage::Ready { version, protocol })) => {
                 (next.version, next.protocol) = (version, protocol);
                 tracing::info!(pid = next.pid(), version = next.version, "the next daemon is ready");
                 Ok(next)
@@ -164,7 +163,7 @@ fn arguments(options: &Options) -> Vec<std::ffi::OsString> {
 }
 
 /// A daemon that was started to be the next one. Killed when it is dropped before it serves.
-pub struct Next {
+pub struct NextDaemon {
     program: PathBuf,
     /// `None` once it serves.
     child: Option<Child>,
@@ -173,7 +172,7 @@ pub struct Next {
     protocol: u32,
 }
 
-impl Next {
+impl NextDaemon {
     pub fn pid(&self) -> u32 {
         self.child.as_ref().and_then(Child::id).unwrap_or_default()
     }
@@ -184,9 +183,9 @@ impl Next {
     /// It does not; it is ended then.
     pub async fn go(&mut self) -> anyhow::Result<Restarted> {
         let pid = self.pid();
-        channel::say(self.channel.get_mut(), &Word::Go).await?;
+        channel::say(self.channel.get_mut(), &RestartMessage::Go).await?;
         match timeout(GO_WITHIN, self.hear()).await.context("it did not go in time")?? {
-            Word::Serving { epoch } => {
+            RestartMessage::Serving { epoch } => {
                 self.child = None;
                 Ok(Restarted {
                     pid,
@@ -202,14 +201,14 @@ impl Next {
     }
 
     /// The next word.
-    async fn hear(&mut self) -> anyhow::Result<Word> {
+    async fn hear(&mut self) -> anyhow::Result<RestartMessage> {
         let mut line = String::new();
         let read = self.channel.read_line(&mut line).await;
         if matches!(read, Ok(1..)) {
             let word =
                 serde_json::from_str(&line).with_context(|| format!("{} said {line:?}", self.program.display()))?;
             return match word {
-                Word::Failed { words } => bail!("{} does not take over: {words}", self.program.display()),
+                RestartMessage::Failed { words } => bail!("{} does not take over: {words}", self.program.display()),
                 word => Ok(word),
             };
         }
@@ -222,7 +221,7 @@ impl Next {
     }
 }
 
-impl Drop for Next {
+impl Drop for NextDaemon {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child
             && let Err(error) = child.start_kill()

@@ -14,31 +14,13 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfi
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use toold_engine::trace::SPANS;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// `[trace]`
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TraceConfig {
-    /// The OpenTelemetry collector that traces of calls are sent to, over HTTP: `http://127.0.0.1:4318`. Absent: none is
-    /// made. Counts from the next start on.
-    pub otlp_endpoint: Option<String>,
-    /// Which share of the calls is traced that belong to no trace of their caller's. Counts from the next start on.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub sample: f64,
-}
-
-impl Default for TraceConfig {
-    fn default() -> Self {
-        Self { otlp_endpoint: None, sample: 1.0 }
-    }
-}
+use crate::config::process::TraceConfig;
 
 /// Where spans go. Holds some seconds of them back, to send them together.
 #[derive(Clone)]

@@ -1,62 +1,73 @@
 //! What version 0.1 allowed and this one does not, for one user: `toolctl upgrade --check`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
+use toold_engine::Engine;
 use toold_engine::asks::workspace_command;
 use toold_engine::policy::grants::Grant;
 use toold_proto::permission::{Action, Verdict};
 use toold_proto::tool::{Category, SessionId};
 use toold_proto::upgrade::{UpgradeChange, UpgradeKind};
+use toold_store::Store;
 
-use crate::daemon::State;
 use crate::peer::sessions::{Opener, OpenerKind};
+use crate::peer::workspaces::Workspaces;
 
 /// A report is for a person to read.
 const MAX_CHANGES: usize = 1_000;
 /// Names that are kept of each kind; later ones are not.
 const MAX_NAMES: usize = 256;
 
-/// What clients asked for since the daemon started and did not get.
-#[derive(Default)]
-pub(crate) struct Withheld(Mutex<Names>);
+/// What changed for one user, and what clients asked for since the daemon started and did not get.
+pub(crate) struct UpgradeNotes {
+    engine: Arc<Engine>,
+    store: Arc<Store>,
+    workspaces: Arc<Workspaces>,
+    refused: Mutex<RefusedRequests>,
+}
 
+/// What clients asked for and did not get.
 #[derive(Default)]
-struct Names {
+struct RefusedRequests {
     /// By client, the variables that it may not set.
     env: BTreeMap<String, BTreeSet<String>>,
     /// The client, and the session that it may not join.
     joins: BTreeSet<(String, SessionId)>,
 }
 
-impl Withheld {
+impl UpgradeNotes {
+    pub(crate) fn new(engine: &Arc<Engine>, store: &Arc<Store>, workspaces: &Arc<Workspaces>) -> Self {
+        let (engine, store, workspaces) = (engine.clone(), store.clone(), workspaces.clone());
+        Self { engine, store, workspaces, refused: Mutex::default() }
+    }
+
     pub(crate) fn note_env(&self, client: &str, names: &[String]) {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.env.len() >= MAX_NAMES && !noted.env.contains_key(client) {
+        let mut refused = self.refused.lock();
+        if refused.env.len() >= MAX_NAMES && !refused.env.contains_key(client) {
             return;
         }
-        let of_client = noted.env.entry(client.to_owned()).or_default();
+        let of_client = refused.env.entry(client.to_owned()).or_default();
         let room = MAX_NAMES.saturating_sub(of_client.len());
         of_client.extend(names.iter().take(room).cloned());
     }
 
     pub(crate) fn note_join(&self, client: Option<&str>, session: &SessionId) {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.joins.len() < MAX_NAMES {
-            noted.joins.insert((client.unwrap_or("a client without a name").to_owned(), session.clone()));
+        let mut refused = self.refused.lock();
+        if refused.joins.len() < MAX_NAMES {
+            refused.joins.insert((client.unwrap_or("a client without a name").to_owned(), session.clone()));
         }
     }
-}
 
-impl State {
     /// Everything that a person may want to know after an upgrade, by kind. With `reviewed`, grants of version 0.1 count
     /// as reviewed from now on. Blocks.
-    pub(crate) fn check_upgrade(&self, reviewed: bool) -> Vec<UpgradeChange> {
+    pub(crate) fn check(&self, reviewed: bool) -> Vec<UpgradeChange> {
         let mut changes = self.changed_rules();
         changes.extend(self.grants_to_review(reviewed));
-        changes.extend(self.withheld_env());
+        changes.extend(self.refused_env());
         changes.extend(self.changed_workspaces());
-        changes.extend(self.withheld_joins());
+        changes.extend(self.refused_joins());
         changes.truncate(MAX_CHANGES);
         changes
     }
@@ -88,8 +99,8 @@ impl State {
         changes
     }
 
-    fn withheld_env(&self) -> Vec<UpgradeChange> {
-        let noted = self.withheld.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn refused_env(&self) -> Vec<UpgradeChange> {
+        let refused = self.refused.lock();
         let change = |(client, names): (&String, &BTreeSet<String>)| {
             let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
             let names = names.join(", ");
@@ -103,7 +114,7 @@ impl State {
                 ),
             }
         };
-        noted.env.iter().map(change).collect()
+        refused.env.iter().map(change).collect()
     }
 
     /// Sessions that are kept, whose folder an agent would have to ask for now.
@@ -119,7 +130,7 @@ impl State {
             let is_persons = opener.is_some_and(|opener| opener.kind == OpenerKind::Person);
             let client = session.client.map_or("a client without a name".to_owned(), |client| client.name);
             for folder in std::iter::once(session.cwd).chain(session.roots) {
-                if !is_persons && !self.is_chosen_for(&client, &folder) {
+                if !is_persons && !self.workspaces.is_chosen_for(&client, &folder) {
                     folders.entry(folder.display().to_string()).or_insert_with(|| client.clone());
                 }
             }
@@ -134,15 +145,15 @@ impl State {
         folders.into_iter().map(change).collect()
     }
 
-    fn withheld_joins(&self) -> Vec<UpgradeChange> {
-        let noted = self.withheld.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn refused_joins(&self) -> Vec<UpgradeChange> {
+        let refused = self.refused.lock();
         let change = |(client, session): &(String, SessionId)| UpgradeChange {
             kind: UpgradeKind::Join,
             subject: format!("{client} tried to join session {session}"),
             now: "an agent joins only sessions that its own program opened, and none in the mode yolo".to_owned(),
             replacement: format!("toolctl sessions share {session}, which prints a code for the agent's session_id"),
         };
-        noted.joins.iter().map(change).collect()
+        refused.joins.iter().map(change).collect()
     }
 }
 

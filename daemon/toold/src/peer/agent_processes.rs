@@ -7,8 +7,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 use toold_host::state_file;
 
@@ -72,7 +73,7 @@ impl Lineage {
 
 /// The agents of a daemon and of those before it.
 pub struct AgentProcesses {
-    known: RwLock<Known>,
+    known: RwLock<KnownAgents>,
     /// Where they are kept across restarts.
     file: PathBuf,
     /// The lineage of the client that came last: most connections of a crowd are of one process.
@@ -80,7 +81,7 @@ pub struct AgentProcesses {
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownAgents {
     /// With the clients by which each is known. What a client says of itself on one connection changes nothing for its
     /// others: an editor may act for a model on one and for a person on the next.
     agents: HashMap<ProcessId, HashSet<ProcessId>>,
@@ -90,7 +91,7 @@ struct Known {
 
 /// The file's content.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct SavedAgents {
     /// Numbers of processes mean something else after the next boot, and in another namespace.
     boot: String,
     agents: Vec<(ProcessId, Vec<ProcessId>)>,
@@ -103,24 +104,16 @@ const MAX_FRONTENDS: usize = 1_000;
 impl AgentProcesses {
     /// Those that are still alive of earlier daemons. Blocks.
     pub fn load(file: PathBuf) -> Self {
-        let kept = state_file::load::<Kept>(&file, MAX_FILE).filter(|kept| kept.boot == boot());
+        let kept = state_file::load::<SavedAgents>(&file, MAX_FILE).filter(|kept| kept.boot == boot());
         let agents = kept.map(|kept| kept.agents).unwrap_or_default().into_iter();
         let alive = agents.filter(|(id, _)| id.is_alive()).map(|(id, clients)| (id, clients.into_iter().collect()));
-        let known = Known { agents: alive.collect(), ..Known::default() };
+        let known = KnownAgents { agents: alive.collect(), ..KnownAgents::default() };
         Self { known: RwLock::new(known), file, last: Mutex::default() }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Known> {
-        self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same lineage, in the memory of an equal one if that came last.
     pub(super) fn shared(&self, lineage: Lineage) -> Lineage {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.0 != lineage.0 {
             *last = lineage;
         }
@@ -132,7 +125,7 @@ impl AgentProcesses {
     pub fn record_agent(&self, lineage: &Lineage) {
         let Some(own) = lineage.own() else { return };
         let agent = nearest_program(lineage.ancestors());
-        let mut known = self.write();
+        let mut known = self.known.write();
         let mut is_new = false;
         for id in [Some(own), agent].into_iter().flatten() {
             is_new |= known.agents.entry(id).or_default().insert(own);
@@ -140,7 +133,7 @@ impl AgentProcesses {
         if is_new {
             known.agents.retain(|id, _| id.is_alive());
             let agents = known.agents.iter().map(|(id, clients)| (*id, clients.iter().copied().collect()));
-            let kept = Kept { boot: boot(), agents: agents.collect() };
+            let kept = SavedAgents { boot: boot(), agents: agents.collect() };
             if let Err(error) = state_file::save(&self.file, &kept) {
                 tracing::warn!(path = %self.file.display(), %error, "the agents that run now are forgotten at a restart");
             }
@@ -150,10 +143,10 @@ impl AgentProcesses {
     /// Records that a person uses this process: what it runs is not an agent's, even if it also runs an agent.
     pub fn record_frontend(&self, lineage: &Lineage) {
         let Some(own) = lineage.own() else { return };
-        if self.read().frontends.contains(&own) {
+        if self.known.read().frontends.contains(&own) {
             return;
         }
-        let mut known = self.write();
+        let mut known = self.known.write();
         if known.frontends.len() >= MAX_FRONTENDS {
             known.frontends.retain(|id| id.is_alive());
         }
@@ -162,7 +155,7 @@ impl AgentProcesses {
 
     /// The agent that a process runs below, if there is one and no person's frontend stands in between.
     pub fn above(&self, lineage: &Lineage) -> Option<ProcessId> {
-        let known = self.read();
+        let known = self.known.read();
         let own = lineage.own().filter(|own| !known.agents.is_empty() && !known.frontends.contains(own))?;
         let is_agent =
             |id: &ProcessId| known.agents.get(id).is_some_and(|clients| clients.iter().any(|client| *client != own));
@@ -171,7 +164,7 @@ impl AgentProcesses {
 }
 
 /// What stands above a client.
-enum Kind {
+enum ProcessKind {
     /// A program that runs what is asked of it and nothing else, such as the shell of `sh -c 'toolctl mcp'`.
     Wrapper,
     /// Where people start programs: an interactive shell, a terminal, a service manager.
@@ -250,14 +243,14 @@ const HOSTS: &[&str] = &[
 /// The first of these processes that is a program of its own, before any from which a person starts programs.
 fn nearest_program(processes: &[ProcessId]) -> Option<ProcessId> {
     let found = processes.iter().find_map(|id| match kind_of(*id) {
-        Kind::Wrapper => None,
-        Kind::Host => Some(None),
-        Kind::Program => Some(Some(*id)),
+        ProcessKind::Wrapper => None,
+        ProcessKind::Host => Some(None),
+        ProcessKind::Program => Some(Some(*id)),
     });
     found.flatten()
 }
 
-fn kind_of(id: ProcessId) -> Kind {
+fn kind_of(id: ProcessId) -> ProcessKind {
     let pid = id.pid;
     let program = std::fs::read_link(format!("/proc/{pid}/exe"));
     // Also of a program that was replaced since it started.
@@ -268,12 +261,12 @@ fn kind_of(id: ProcessId) -> Kind {
     kind_by_name(program.as_deref().unwrap_or_default(), pid, words.get(1..).unwrap_or_default())
 }
 
-fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> Kind {
+fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> ProcessKind {
     if pid <= 1 || HOSTS.contains(&program) {
-        return Kind::Host;
+        return ProcessKind::Host;
     }
     if WRAPPERS.contains(&program) {
-        return Kind::Wrapper;
+        return ProcessKind::Wrapper;
     }
     if SHELLS.contains(&program) {
         // With a command or a script it runs just that; a person types into all others.
@@ -281,9 +274,9 @@ fn kind_by_name(program: &str, pid: u32, arguments: &[&[u8]]) -> Kind {
             let is_option = word.starts_with(b"-") || word.starts_with(b"+");
             if is_option { !word.starts_with(b"--") && word.contains(&b'c') } else { !word.is_empty() }
         });
-        return if runs_something { Kind::Wrapper } else { Kind::Host };
+        return if runs_something { ProcessKind::Wrapper } else { ProcessKind::Host };
     }
-    Kind::Program
+    ProcessKind::Program
 }
 
 /// What tells this boot and this namespace of process ids from others.
@@ -302,9 +295,9 @@ mod tests {
     fn check(program: &str, arguments: &[&str], expected: &str) {
         let arguments: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
         let kind = match kind_by_name(program, 1234, &arguments) {
-            Kind::Wrapper => "wrapper",
-            Kind::Host => "host",
-            Kind::Program => "program",
+            ProcessKind::Wrapper => "wrapper",
+            ProcessKind::Host => "host",
+            ProcessKind::Program => "program",
         };
         assert_eq!(kind, expected, "{program} {arguments:?}");
     }
@@ -333,7 +326,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let agents = AgentProcesses::load(dir.path().join("agents"));
         let lineage = |pids: &[u32]| Lineage::new(pids.iter().copied().map(id));
-        agents.write().agents.insert(id(7), [id(12)].into());
+        agents.known.write().agents.insert(id(7), [id(12)].into());
         assert_eq!(agents.above(&lineage(&[9, 8, 7, 1])), Some(id(7)));
         assert_eq!(agents.above(&lineage(&[7, 1])), None, "the agent itself");
         assert_eq!(agents.above(&lineage(&[9, 8, 1])), None);
@@ -346,11 +339,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let agents = AgentProcesses::load(dir.path().join("agents"));
         let lineage = |pids: &[u32]| Lineage::new(pids.iter().copied().map(id));
-        agents.write().agents.insert(id(7), [id(9)].into());
+        agents.known.write().agents.insert(id(7), [id(9)].into());
         assert_eq!(agents.above(&lineage(&[9, 7, 1])), None);
         assert_eq!(agents.above(&lineage(&[10, 7, 1])), Some(id(7)));
         // Whoever runs below an agent wins nothing by saying so of itself.
-        agents.write().agents.insert(id(7), [id(9), id(10)].into());
+        agents.known.write().agents.insert(id(7), [id(9), id(10)].into());
         assert_eq!(agents.above(&lineage(&[10, 7, 1])), Some(id(7)));
     }
 
@@ -361,9 +354,9 @@ mod tests {
         let own = process_id(std::process::id()).unwrap();
         let agents = AgentProcesses::load(file.clone());
         agents.record_agent(&Lineage::new([own, id(1)].into_iter()));
-        agents.write().agents.insert(id(u32::MAX), [own].into());
+        agents.known.write().agents.insert(id(u32::MAX), [own].into());
         let again = AgentProcesses::load(file);
-        assert!(again.read().agents.contains_key(&own));
-        assert!(!again.read().agents.contains_key(&id(u32::MAX)), "it has ended");
+        assert!(again.known.read().agents.contains_key(&own));
+        assert!(!again.known.read().agents.contains_key(&id(u32::MAX)), "it has ended");
     }
 }

@@ -8,18 +8,18 @@
 use tokio::net::UnixStream;
 use toold_engine::session::{Hold, Sessions};
 
-use crate::peer::Refused;
+use crate::peer::PeerRefused;
 use crate::peer::agent_processes::{Lineage, ProcessId};
 
 /// What was found of a process.
-pub(super) struct Origin {
+pub(super) struct PeerOrigin {
     /// What holds its sessions.
     pub(super) hold: Hold,
     /// The process and its ancestors; empty where they cannot be read.
     pub(super) lineage: Lineage,
 }
 
-impl Origin {
+impl PeerOrigin {
     fn of(hold: Hold) -> Self {
         Self { hold, lineage: Lineage::default() }
     }
@@ -30,14 +30,14 @@ impl Origin {
 /// # Errors
 /// There are no descriptors left to look.
 #[cfg(target_os = "linux")]
-pub(super) fn origin_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessions) -> Result<Origin, Refused> {
-    let peer = match Process::of_peer(stream, pid) {
+pub(super) fn origin_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessions) -> Result<PeerOrigin, PeerRefused> {
+    let peer = match HeldProcess::of_peer(stream, pid) {
         Ok(Some(peer)) => peer,
-        Ok(None) => return Ok(Origin::of(Hold::Unknown)),
+        Ok(None) => return Ok(PeerOrigin::of(Hold::Unknown)),
         Err(error) => return refused_or_unknown(&error),
     };
     if peer.pid == std::process::id() {
-        return Ok(Origin::of(Hold::Free));
+        return Ok(PeerOrigin::of(Hold::Free));
     }
     // Parents end, and their children get others, while they are looked at.
     for _ in 0..TRIES {
@@ -47,13 +47,17 @@ pub(super) fn origin_of(stream: &UnixStream, pid: Option<u32>, sessions: &Sessio
             Err(error) => return refused_or_unknown(&error),
         }
     }
-    Ok(Origin::of(Hold::Unknown))
+    Ok(PeerOrigin::of(Hold::Unknown))
 }
 
 /// Where there is no `/proc`, toold cannot tell descendants from people; the security document says so.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn origin_of(_stream: &UnixStream, _pid: Option<u32>, _sessions: &Sessions) -> Result<Origin, Refused> {
-    Ok(Origin::of(Hold::Free))
+pub(super) fn origin_of(
+    _stream: &UnixStream,
+    _pid: Option<u32>,
+    _sessions: &Sessions,
+) -> Result<PeerOrigin, PeerRefused> {
+    Ok(PeerOrigin::of(Hold::Free))
 }
 
 /// A living process, as it is known from then on.
@@ -70,7 +74,7 @@ pub(super) fn process_id(_pid: u32) -> Option<ProcessId> {
 /// Whether this process was started by a tool of a daemon. One that serves there would take the tool for a person.
 #[cfg(target_os = "linux")]
 pub fn is_below_a_daemon() -> bool {
-    matches!(climb(std::process::id(), None), Ok((_, Top::AnotherDaemon)))
+    matches!(climb(std::process::id(), None), Ok((_, AncestryEnd::AnotherDaemon)))
 }
 
 /// Where there is no `/proc`, nobody can tell.
@@ -80,7 +84,7 @@ pub fn is_below_a_daemon() -> bool {
 }
 
 #[cfg(target_os = "linux")]
-use linux::{Process, Top, climb, look, refused_or_unknown};
+use linux::{AncestryEnd, HeldProcess, climb, look, refused_or_unknown};
 
 #[cfg(target_os = "linux")]
 const TRIES: usize = 3;
@@ -99,21 +103,21 @@ mod linux {
     use toold_host::process_registry::holder_of;
     use toold_host::tool_mark;
 
-    use super::Origin;
-    use crate::peer::Refused;
+    use super::PeerOrigin;
+    use crate::peer::PeerRefused;
     use crate::peer::agent_processes::{Lineage, ProcessId};
 
     /// Deeper than any real tree; a loop can only come from process ids that were reused meanwhile.
     const MAX_DEPTH: usize = 256;
 
     /// A process that is looked at.
-    pub(super) struct Process {
+    pub(super) struct HeldProcess {
         pub(super) pid: u32,
         /// Refers to this process and to no other that gets its number. `None` on kernels before Linux 6.5.
         descriptor: Option<OwnedFd>,
     }
 
-    impl Process {
+    impl HeldProcess {
         /// The one that connected; `None` when it cannot be told.
         pub(super) fn of_peer(stream: &UnixStream, pid: Option<u32>) -> io::Result<Option<Self>> {
             let descriptor = match getsockopt(stream, PeerPidfd) {
@@ -140,7 +144,7 @@ mod linux {
 
     /// What stands above a process.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) enum Top {
+    pub(super) enum AncestryEnd {
         ThisDaemon,
         /// It has no children but tools either.
         AnotherDaemon,
@@ -149,7 +153,7 @@ mod linux {
 
     /// A process as it was read.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) struct Link {
+    pub(super) struct AncestryLink {
         pid: u32,
         parent: u32,
         /// The number of its session's leader, which no other process gets as long as it has members.
@@ -160,25 +164,25 @@ mod linux {
         marked: bool,
     }
 
-    impl Link {
+    impl AncestryLink {
         pub(super) fn id(self) -> ProcessId {
             ProcessId { pid: self.pid, started: self.started }
         }
     }
 
     /// Where a process comes from; `None` when something changed meanwhile.
-    pub(super) fn look(peer: &Process, sessions: &Sessions) -> io::Result<Option<Origin>> {
+    pub(super) fn look(peer: &HeldProcess, sessions: &Sessions) -> io::Result<Option<PeerOrigin>> {
         let (links, top) = climb(peer.pid, Some(std::process::id()))?;
         let hold = match (top, links.last()) {
             // A tool of a daemon that is gone.
-            (Top::Nobody, _) if links.iter().any(|link| link.marked) => Hold::Unknown,
-            (Top::Nobody, _) => Hold::Free,
-            (Top::ThisDaemon, Some(topmost)) => match holder_of(sessions, topmost.pid) {
+            (AncestryEnd::Nobody, _) if links.iter().any(|link| link.marked) => Hold::Unknown,
+            (AncestryEnd::Nobody, _) => Hold::Free,
+            (AncestryEnd::ThisDaemon, Some(topmost)) => match holder_of(sessions, topmost.pid) {
                 // Its parents have ended, and it stayed in the session that its tool's program leads.
                 Hold::Unknown => holder_of(sessions, topmost.session),
                 found => found,
             },
-            (Top::ThisDaemon, None) | (Top::AnotherDaemon, _) => Hold::Unknown,
+            (AncestryEnd::ThisDaemon, None) | (AncestryEnd::AnotherDaemon, _) => Hold::Unknown,
         };
         for link in links.iter().rev() {
             if read(link.pid)? != *link {
@@ -186,12 +190,12 @@ mod linux {
             }
         }
         let in_order = links.windows(2).all(|pair| pair[1].started <= pair[0].started);
-        let lineage = Lineage::new(links.into_iter().map(Link::id));
-        Ok((in_order && peer.lives()).then_some(Origin { hold, lineage }))
+        let lineage = Lineage::new(links.into_iter().map(AncestryLink::id));
+        Ok((in_order && peer.lives()).then_some(PeerOrigin { hold, lineage }))
     }
 
     /// The process and its parents, up to the one below a daemon. `own` is this daemon's number, if it serves.
-    pub(super) fn climb(pid: u32, own: Option<u32>) -> io::Result<(Vec<Link>, Top)> {
+    pub(super) fn climb(pid: u32, own: Option<u32>) -> io::Result<(Vec<AncestryLink>, AncestryEnd)> {
         let program = program_of("self");
         let mut links = vec![read(pid)?];
         while let Some(link) = links.last()
@@ -199,37 +203,37 @@ mod linux {
         {
             let parent = link.parent;
             if Some(parent) == own {
-                return Ok((links, Top::ThisDaemon));
+                return Ok((links, AncestryEnd::ThisDaemon));
             }
             if parent <= 1 {
-                return Ok((links, Top::Nobody));
+                return Ok((links, AncestryEnd::Nobody));
             }
             if program.is_some() && program_of(&parent.to_string()) == program {
-                return Ok((links, Top::AnotherDaemon));
+                return Ok((links, AncestryEnd::AnotherDaemon));
             }
             links.push(read(parent)?);
         }
         Err(io::Error::other("these parents have no end"))
     }
 
-    pub(super) fn read(pid: u32) -> io::Result<Link> {
+    pub(super) fn read(pid: u32) -> io::Result<AncestryLink> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let link = parse(pid, &stat).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Link { marked: tool_mark::is_marked(pid)?, ..link })
+        Ok(AncestryLink { marked: tool_mark::is_marked(pid)?, ..link })
     }
 
     /// Fields 4, 6 and 22 of `/proc/PID/stat`. The name in field 2 may hold blanks and brackets, so it is cut off first.
-    pub(super) fn parse(pid: u32, stat: &str) -> Option<Link> {
+    pub(super) fn parse(pid: u32, stat: &str) -> Option<AncestryLink> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let id = |number: usize| u32::try_from(field(number)?).ok();
-        Some(Link { pid, parent: id(4)?, session: id(6)?, started: field(22)?, marked: false })
+        Some(AncestryLink { pid, parent: id(4)?, session: id(6)?, started: field(22)?, marked: false })
     }
 
-    pub(super) fn refused_or_unknown(error: &io::Error) -> Result<Origin, Refused> {
+    pub(super) fn refused_or_unknown(error: &io::Error) -> Result<PeerOrigin, PeerRefused> {
         match error.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::EMFILE | Errno::ENFILE) => Err(Refused::TooManyFiles),
-            Some(_) | None => Ok(Origin::of(Hold::Unknown)),
+            Some(Errno::EMFILE | Errno::ENFILE) => Err(PeerRefused::TooManyFiles),
+            Some(_) | None => Ok(PeerOrigin::of(Hold::Unknown)),
         }
     }
 }
@@ -242,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_is_looked_at_by_a_descriptor() {
         let (one, _other) = UnixStream::pair().unwrap();
-        let peer = Process::of_peer(&one, None).unwrap();
+        let peer = HeldProcess::of_peer(&one, None).unwrap();
         // Kernels before Linux 6.5 give the number only, and none was given here.
         assert!(peer.is_none_or(|peer| peer.pid == std::process::id()));
         let origin = origin_of(&one, Some(std::process::id()), &Sessions::default()).unwrap();

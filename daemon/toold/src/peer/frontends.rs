@@ -1,17 +1,18 @@
-//! Tools that frontends lend, while they stay subscribed.
+//! Tools that frontends provide, while they stay subscribed.
 //!
 //! A frontend may also offer roles, and then runs what built-ins hand it.
 //!
-//! All frontends of one client kind are one source. Where several lend a tool of one name, a call goes to
+//! All frontends of one client kind are one source. Where several provide a tool of one name, a call goes to
 //! the one of its session, else to one of its project, else to the one that was active last.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use toold_engine::Engine;
@@ -30,24 +31,24 @@ use toold_proto::tool::{Block, Category, InvalidId, Source, SourceKind, ToolName
 /// Invocations that wait for a frontend to read them; beyond, a call is told that it is too slow.
 const WAITING: usize = 256;
 
-/// The frontends that lend tools. One for each daemon.
+/// The frontends that provide tools. One for each daemon.
 #[derive(Default)]
 pub struct Frontends {
-    state: Mutex<State>,
+    state: Mutex<ProviderState>,
     next: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct ProviderState {
     /// By client kind.
-    lenders: HashMap<String, Vec<Arc<Lender>>>,
-    invocations: HashMap<String, Open>,
+    providers: HashMap<String, Vec<Arc<Provider>>>,
+    invocations: HashMap<String, OpenInvocation>,
 }
 
-struct Lender {
+struct Provider {
     id: u64,
     connection: u64,
-    /// The subscription that lends, as the frontend knows it.
+    /// The subscription that provides, as the frontend knows it.
     subscription: String,
     session: Option<Arc<Session>>,
     specs: BTreeMap<ToolName, ToolSpec>,
@@ -58,15 +59,15 @@ struct Lender {
 }
 
 /// An invocation that has no result yet.
-struct Open {
+struct OpenInvocation {
     connection: u64,
     result: oneshot::Sender<Result<ToolOutput, ToolError>>,
     progress: mpsc::Sender<Progress>,
 }
 
-/// Why tools cannot be lent.
+/// Why tools cannot be provided.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotLend {
+pub enum CannotProvide {
     #[error(transparent)]
     Name(#[from] InvalidId),
     #[error("tool {0} is named twice")]
@@ -78,7 +79,7 @@ pub enum CannotLend {
 }
 
 /// A frontend's loan; the tools go when it is dropped.
-pub struct Loan {
+pub struct ProvidedTools {
     frontends: Arc<Frontends>,
     engine: Arc<Engine>,
     kind: String,
@@ -88,51 +89,52 @@ pub struct Loan {
 
 impl Frontends {
     /// Enters a frontend's tools into the registry, all or none.
-    pub fn lend(
+    pub fn provide(
         self: &Arc<Self>,
         engine: &Arc<Engine>,
         (connection, subscription): (u64, String),
         session: Option<Arc<Session>>,
         Provide { tools, roles }: &Provide,
-    ) -> Result<Loan, CannotLend> {
+    ) -> Result<ProvidedTools, CannotProvide> {
         let client = session.as_ref().and_then(|session| session.client.as_ref());
         let kind = client.map_or_else(|| format!("connection {connection}"), |client| client.name.clone());
         let mut specs = BTreeMap::new();
         for tool in tools {
             let spec = spec_of(tool, &kind)?;
             if let Some(twice) = specs.insert(spec.name.clone(), spec) {
-                return Err(CannotLend::Twice(twice.name));
+                return Err(CannotProvide::Twice(twice.name));
             }
         }
         let (sender, invocations) = mpsc::channel(WAITING);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let active = AtomicU64::new(id);
         let roles = roles.iter().copied().collect();
-        let lender =
-            Arc::new(Lender { id, connection, subscription, session, specs, roles, invocations: sender, active });
-        let mut state = self.lock();
-        state.lenders.entry(kind.clone()).or_default().push(lender);
+        let provider =
+            Arc::new(Provider { id, connection, subscription, session, specs, roles, invocations: sender, active });
+        let mut state = self.state.lock();
+        state.providers.entry(kind.clone()).or_default().push(provider);
         if let Err(taken) = self.commit(&state, engine, &kind) {
             self.remove(&mut state, engine, &kind, id);
             return Err(taken.into());
         }
         drop(state);
-        Ok(Loan { frontends: self.clone(), engine: engine.clone(), kind, id, invocations })
+        Ok(ProvidedTools { frontends: self.clone(), engine: engine.clone(), kind, id, invocations })
     }
 
     /// Takes the tools of a subscription back before whoever serves it has heard that it is over.
     pub fn take_back(self: &Arc<Self>, engine: &Engine, connection: u64, subscription: &str) {
-        let mut state = self.lock();
-        let mut all = state.lenders.iter().flat_map(|(kind, lenders)| lenders.iter().map(move |lender| (kind, lender)));
-        let its = all.find(|(_, lender)| lender.connection == connection && lender.subscription == subscription);
-        if let Some((kind, id)) = its.map(|(kind, lender)| (kind.clone(), lender.id)) {
+        let mut state = self.state.lock();
+        let mut all =
+            state.providers.iter().flat_map(|(kind, providers)| providers.iter().map(move |provider| (kind, provider)));
+        let its = all.find(|(_, provider)| provider.connection == connection && provider.subscription == subscription);
+        if let Some((kind, id)) = its.map(|(kind, provider)| (kind.clone(), provider.id)) {
             self.remove(&mut state, engine, &kind, id);
         }
     }
 
     /// Ends an invocation. False for one that is not open, or not this connection's.
     pub fn answer(&self, connection: u64, invocation: &str, result: Result<ProvidedResult, String>) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.invocations.get(invocation).is_none_or(|open| open.connection != connection) {
             return false;
         }
@@ -145,7 +147,7 @@ impl Frontends {
 
     /// Tells an invocation's progress; lost when the caller is slow. False as for [`answer`](Self::answer).
     pub fn tell(&self, connection: u64, invocation: &str, progress: Progress) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         match state.invocations.get(invocation).filter(|open| open.connection == connection) {
             Some(open) => {
                 let _ = open.progress.try_send(progress);
@@ -155,12 +157,12 @@ impl Frontends {
         }
     }
 
-    /// The registry's tools of one client kind, made anew of all its lenders; the newest describes a tool.
-    fn commit(self: &Arc<Self>, state: &State, engine: &Engine, kind: &str) -> Result<(), NameTaken> {
+    /// The registry's tools of one client kind, made anew of all its providers; the newest describes a tool.
+    fn commit(self: &Arc<Self>, state: &ProviderState, engine: &Engine, kind: &str) -> Result<(), NameTaken> {
         let key = SourceKey { kind: SourceKind::Frontend, name: kind.to_owned(), scope: SourceScope::Global };
         let mut specs = BTreeMap::new();
-        for lender in state.lenders.get(kind).into_iter().flatten() {
-            specs.extend(lender.specs.iter().map(|(name, spec)| (name.clone(), spec.clone())));
+        for provider in state.providers.get(kind).into_iter().flatten() {
+            specs.extend(provider.specs.iter().map(|(name, spec)| (name.clone(), spec.clone())));
         }
         if specs.is_empty() {
             engine.registry.remove(key);
@@ -172,36 +174,37 @@ impl Frontends {
         engine.registry.put(key, Origin::Frontend, tools.collect())
     }
 
-    fn remove(self: &Arc<Self>, state: &mut State, engine: &Engine, kind: &str, id: u64) {
-        let Some(lenders) = state.lenders.get_mut(kind) else { return };
-        let Some(at) = lenders.iter().position(|lender| lender.id == id) else { return };
-        lenders.remove(at);
-        if lenders.is_empty() {
-            state.lenders.remove(kind);
+    fn remove(self: &Arc<Self>, state: &mut ProviderState, engine: &Engine, kind: &str, id: u64) {
+        let Some(providers) = state.providers.get_mut(kind) else { return };
+        let Some(at) = providers.iter().position(|provider| provider.id == id) else { return };
+        providers.remove(at);
+        if providers.is_empty() {
+            state.providers.remove(kind);
         }
         if let Err(taken) = self.commit(state, engine, kind) {
             tracing::warn!(%taken, "what is left of a frontend's tools cannot stay");
         }
     }
 
-    /// The lender that should run a call: of its session, else of its project, else the one active last.
-    fn choose(&self, session: &Session, can: impl Fn(&str, &Lender) -> bool) -> Option<Arc<Lender>> {
-        let state = self.lock();
-        let all = state.lenders.iter().flat_map(|(kind, lenders)| lenders.iter().map(move |lender| (kind, lender)));
-        let able = all.filter(|(kind, lender)| can(kind, lender)).map(|(_, lender)| lender);
-        let nearness = |lender: &Arc<Lender>| {
-            let its = lender.session.as_ref();
+    /// The provider that should run a call: of its session, else of its project, else the one active last.
+    fn choose(&self, session: &Session, can: impl Fn(&str, &Provider) -> bool) -> Option<Arc<Provider>> {
+        let state = self.state.lock();
+        let all =
+            state.providers.iter().flat_map(|(kind, providers)| providers.iter().map(move |provider| (kind, provider)));
+        let able = all.filter(|(kind, provider)| can(kind, provider)).map(|(_, provider)| provider);
+        let nearness = |provider: &Arc<Provider>| {
+            let its = provider.session.as_ref();
             let same_session = its.is_some_and(|its| its.id == session.id);
             let same_project = its.is_some_and(|its| its.project() == session.project());
-            (same_session, same_project, lender.active.load(Ordering::Relaxed))
+            (same_session, same_project, provider.active.load(Ordering::Relaxed))
         };
-        able.max_by_key(|lender| nearness(lender)).cloned()
+        able.max_by_key(|provider| nearness(provider)).cloned()
     }
 
-    /// Has a lender run a call, and waits for its result. `name` is the tool, as the frontend knows it.
+    /// Has a provider run a call, and waits for its result. `name` is the tool, as the frontend knows it.
     async fn invoke(
         &self,
-        lender: &Lender,
+        provider: &Provider,
         name: &str,
         role: Option<Role>,
         input: Value,
@@ -211,8 +214,8 @@ impl Frontends {
         let id = format!("inv_{}", self.next.fetch_add(1, Ordering::Relaxed));
         let (result, mut answered) = oneshot::channel();
         let (progress, mut told) = mpsc::channel(WAITING);
-        let open = Open { connection: lender.connection, result, progress };
-        self.lock().invocations.insert(id.clone(), open);
+        let open = OpenInvocation { connection: provider.connection, result, progress };
+        self.state.lock().invocations.insert(id.clone(), open);
         let _close = Close { frontends: self, id: &id };
         let call = InvokedCall {
             invocation_id: id.clone(),
@@ -223,7 +226,7 @@ impl Frontends {
             cwd: cx.cwd.display().to_string(),
             role,
         };
-        match lender.invocations.try_send(Invocation::Call(call)) {
+        match provider.invocations.try_send(Invocation::Call(call)) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(gone()),
             Err(mpsc::error::TrySendError::Full(_)) => {
@@ -236,28 +239,24 @@ impl Frontends {
                 Some(progress) = told.recv() => cx.tell(progress),
                 result = &mut answered => {
                     let now = self.next.fetch_add(1, Ordering::Relaxed);
-                    lender.active.store(now, Ordering::Relaxed);
+                    provider.active.store(now, Ordering::Relaxed);
                     return result.unwrap_or_else(|_| Err(gone()));
                 }
-                () = lender.invocations.closed() => return Err(gone()),
+                () = provider.invocations.closed() => return Err(gone()),
                 () = cx.cancel.cancelled() => {
                     // Lost when the frontend is that slow; its late result counts for nothing anyway.
                     let cancelled = Invocation::Cancelled { invocation_id: id.clone(), cancelled: true };
-                    let _ = lender.invocations.try_send(cancelled);
+                    let _ = provider.invocations.try_send(cancelled);
                     return Err(ToolError::Cancelled);
                 }
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no code panics while it holds this lock")
-    }
 }
 
-impl Drop for Loan {
+impl Drop for ProvidedTools {
     fn drop(&mut self) {
-        let mut state = self.frontends.lock();
+        let mut state = self.frontends.state.lock();
         self.frontends.remove(&mut state, &self.engine, &self.kind, self.id);
     }
 }
@@ -285,22 +284,22 @@ impl Callable for LentTool {
 impl LentTool {
     async fn invoke(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let name = &self.spec.name;
-        let lends = |kind: &str, lender: &Lender| kind == self.kind && lender.specs.contains_key(name);
-        let lender = self.frontends.choose(&cx.session, lends);
-        let gone = || ToolError::Failed(format!("{}, which lent {name}, is gone", self.kind));
-        self.frontends.invoke(&*lender.ok_or_else(gone)?, name.as_str(), None, input, cx).await
+        let provides = |kind: &str, provider: &Provider| kind == self.kind && provider.specs.contains_key(name);
+        let provider = self.frontends.choose(&cx.session, provides);
+        let gone = || ToolError::Failed(format!("{}, which provided {name}, is gone", self.kind));
+        self.frontends.invoke(&*provider.ok_or_else(gone)?, name.as_str(), None, input, cx).await
     }
 }
 
 impl Roles for Frontends {
     fn run<'a>(&'a self, role: Role, input: Value, cx: &'a Cx) -> BoxFuture<'a, Option<Result<ToolOutput, ToolError>>> {
         async move {
-            let lender = self.choose(&cx.session, |_, lender| {
+            let provider = self.choose(&cx.session, |_, provider| {
                 // Only the frontend of a conversation can summarise it.
-                let own = lender.session.as_ref().is_some_and(|session| session.id == cx.session.id);
-                lender.roles.contains(&role) && (role != Role::Compact || own)
+                let own = provider.session.as_ref().is_some_and(|session| session.id == cx.session.id);
+                provider.roles.contains(&role) && (role != Role::Compact || own)
             })?;
-            Some(self.invoke(&lender, role.tool(), Some(role), input, cx).await)
+            Some(self.invoke(&provider, role.tool(), Some(role), input, cx).await)
         }
         .boxed()
     }
@@ -314,13 +313,13 @@ struct Close<'a> {
 
 impl Drop for Close<'_> {
     fn drop(&mut self) {
-        self.frontends.lock().invocations.remove(self.id);
+        self.frontends.state.lock().invocations.remove(self.id);
     }
 }
 
-fn spec_of(tool: &ProvidedTool, kind: &str) -> Result<ToolSpec, CannotLend> {
+fn spec_of(tool: &ProvidedTool, kind: &str) -> Result<ToolSpec, CannotProvide> {
     let name = ToolName::parse(&tool.name)?;
-    let schema = |error| CannotLend::Schema { tool: name.clone(), error };
+    let schema = |error| CannotProvide::Schema { tool: name.clone(), error };
     let input = tool.input_schema.clone().unwrap_or_else(|| serde_json::json!({"type": "object"}));
     Ok(ToolSpec {
         label: tool.label.clone().unwrap_or_else(|| tool.name.clone()),

@@ -4,73 +4,41 @@
 //! such as `PATH` or `GIT_EXTERNAL_DIFF` turns an allowed command into any program. What a process below a tool gets is
 //! what its tool's session has.
 
+pub mod persistence;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
-use globset::{Glob, GlobSet, GlobSetBuilder};
-use schemars::JsonSchema;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use toold_builtins::toolkit::Toolkit;
+use toold_engine::Engine;
 use toold_engine::redact::redact;
 use toold_engine::session::{Hold, NewSession, Session, SessionFilter, Starter};
 use toold_engine::workspace::{Workspace, WorkspaceFolder};
 use toold_host::files::resolve;
 use toold_proto::session::ClientInfo;
 use toold_proto::tool::SessionId;
+use toold_store::Store;
 
 use crate::config;
+use crate::config::active_config::ActiveConfig;
 use crate::config::project_folder::{project_of, real_dir};
-use crate::daemon::{State, random_hex};
+use crate::config::workspaces::{is_wide, without_dots};
 use crate::peer::Peer;
-use crate::peer::workspaces::{ClientGate, is_wide, without_dots};
-
-/// `[agents]`: clients that act for a model.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct AgentsConfig {
-    /// Names of variables that an agent, an MCP client, a holder of a token or a process below a tool may set for its
-    /// session, whatever their values; `*` stands for any text. A variable with the value that the client's own process
-    /// was started with is always taken, unless it holds a secret.
-    pub env: Vec<String>,
-}
-
-impl Default for AgentsConfig {
-    fn default() -> Self {
-        let env = ["LANG", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI"];
-        Self { env: env.map(str::to_owned).to_vec() }
-    }
-}
-
-impl AgentsConfig {
-    /// What is wrong with each name.
-    pub fn problems(&self) -> Vec<String> {
-        self.env.iter().filter_map(|name| is_variable(name).err()).collect()
-    }
-
-    /// The names, compiled. One that is wrong matches nothing.
-    fn names(&self) -> GlobSet {
-        let mut set = GlobSetBuilder::new();
-        self.env.iter().filter_map(|name| Glob::new(name).ok()).for_each(|glob| _ = set.add(glob));
-        set.build().unwrap_or_default()
-    }
-}
-
-/// # Errors
-/// No variable can have this name, or nothing matches this pattern; in words for people.
-fn is_variable(name: &str) -> Result<(), String> {
-    let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-    let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '*');
-    match is_plain && !name.starts_with(|c: char| c.is_ascii_digit()) {
-        true => Ok(()),
-        false => Err(format!("{name:?} is no name of a variable: did you mean {plain:?}?")),
-    }
-}
+use crate::peer::share_codes::ShareCodes;
+use crate::peer::workspaces::{ClientGate, Workspaces};
 
 /// What a session may be opened with. A client that sends more is mistaken, or wants to keep others waiting.
 pub(crate) const MAX_VARIABLES: usize = 4_096;
 pub(crate) const MAX_ROOTS: usize = 256;
+
+/// After so many new ones it is looked whether there are too many that nobody uses, and not only when time has passed.
+const LOOK_AT_SESSIONS_EVERY: usize = 256;
 
 /// What kind of principal opened a session, which decides who may join it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,11 +68,11 @@ struct OpenedBy(Mutex<Opener>);
 
 /// Says who opened a session that nobody else has found yet.
 pub(crate) fn set_opener(session: &Session, opener: Opener) {
-    *session.slot::<OpenedBy>().0.lock().unwrap_or_else(PoisonError::into_inner) = opener;
+    *session.slot::<OpenedBy>().0.lock() = opener;
 }
 
 pub(crate) fn opener_of(session: &Session) -> Opener {
-    session.slot::<OpenedBy>().0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    session.slot::<OpenedBy>().0.lock().clone()
 }
 
 /// What a session is asked to be.
@@ -115,23 +83,87 @@ pub struct SessionRequest {
     pub roots: Vec<PathBuf>,
     pub client: Option<ClientInfo>,
     pub model: Option<String>,
-    /// Those that the client may set: see [`State::permitted_env`].
+    /// Those that the client may set: see [`SessionService::permitted_env`].
     pub env: BTreeMap<String, String>,
     pub filter: SessionFilter,
 }
 
-impl State {
+/// The sessions of a daemon: how they are made, kept across restarts, and closed.
+pub struct SessionService {
+    engine: Arc<Engine>,
+    store: Arc<Store>,
+    builtins: Arc<Toolkit>,
+    config: Arc<ActiveConfig>,
+    workspaces: Arc<Workspaces>,
+    pub(crate) share_codes: ShareCodes,
+    /// Far more sessions than there should be are open, and perhaps nobody uses them.
+    pub(crate) crowded: Notify,
+}
+
+impl SessionService {
+    pub fn new(
+        engine: &Arc<Engine>,
+        store: &Arc<Store>,
+        builtins: &Arc<Toolkit>,
+        config: &Arc<ActiveConfig>,
+        workspaces: &Arc<Workspaces>,
+    ) -> Self {
+        Self {
+            engine: engine.clone(),
+            store: store.clone(),
+            builtins: builtins.clone(),
+            config: config.clone(),
+            workspaces: workspaces.clone(),
+            share_codes: ShareCodes::default(),
+            crowded: Notify::new(),
+        }
+    }
+
+    /// Enters a session, or gives the one of that id that is there; true when it was there. What its project denies
+    /// counts from then on. Reads a small file when the project is a new one.
+    pub fn open(&self, session: Session) -> (Arc<Session>, bool) {
+        let project = session.own_project().to_owned();
+        self.config.enter(&project);
+        let (session, there) = self.engine.sessions.open(session);
+        if there {
+            self.config.leave(&project);
+        }
+        let open = self.engine.sessions.len();
+        if open.is_multiple_of(LOOK_AT_SESSIONS_EVERY) && open > self.config.loaded().config.daemon.max_unused_sessions
+        {
+            self.crowded.notify_one();
+        }
+        (session, there)
+    }
+
+    /// Closes a session and cancels its calls; gives how many. `None` for an unknown one.
+    pub fn close(&self, id: &SessionId) -> Option<u64> {
+        let session = self.engine.sessions.find(id)?;
+        let cancelled = self.engine.sessions.close(id)?;
+        self.config.leave(session.own_project());
+        Some(cancelled)
+    }
+
+    /// Closes the sessions that nobody has used for so long, with no command in the background; gives their ids. What
+    /// is kept of them is found again when somebody opens them, as after a restart.
+    ///
+    /// `most`: of the others so many stay, those that were used last.
+    pub fn close_unused(&self, unused: Option<Duration>, most: usize) -> Vec<SessionId> {
+        let runs =
+            |session: &Session| self.builtins.shells.list(Some(&session.id)).iter().any(|shell| shell.ended.is_none());
+        let sessions = &self.engine.sessions;
+        let mut closed = unused.map_or_else(Vec::new, |unused| sessions.close_unused(unused, runs));
+        closed.extend(sessions.close_surplus(most, runs));
+        closed.iter().for_each(|session| self.config.leave(session.own_project()));
+        closed.iter().map(|session| session.id.clone()).collect()
+    }
+
     /// A new session for whoever is at the other end of a connection.
     ///
     /// # Errors
     /// A path that is not absolute; of a person also one that is no folder, of what a tool started one that lies
     /// outside of the tool's session.
-    pub fn new_session_for(
-        self: &Arc<Self>,
-        kind: OpenerKind,
-        peer: &Peer,
-        open: SessionRequest,
-    ) -> anyhow::Result<Session> {
+    pub fn create(&self, kind: OpenerKind, peer: &Peer, open: SessionRequest) -> anyhow::Result<Session> {
         match (&peer.hold, kind) {
             (Hold::Tool(starter), _) => Self::session_below(starter, &peer.hold, open),
             // Nothing can be read at the root by default, and what was granted for projects does not count there.
@@ -149,7 +181,7 @@ impl State {
     /// For a person's frontend, which may name any folder.
     fn session_of_person(&self, open: SessionRequest) -> anyhow::Result<Session> {
         let real = |text: &Path| -> anyhow::Result<PathBuf> {
-            let text = &self.without_tilde(text);
+            let text = &self.expand_tilde(text);
             anyhow::ensure!(text.is_absolute(), "{} is no absolute path", text.display());
             real_dir(text).with_context(|| format!("{} is no folder to work in", text.display()))
         };
@@ -161,22 +193,17 @@ impl State {
 
     /// For a client that acts for a model: folders that nobody chose wait for a person. That, and no more, is the answer
     /// for a folder that is not there: its existence is not the client's to learn.
-    fn session_of_client(
-        self: &Arc<Self>,
-        kind: OpenerKind,
-        peer: &Peer,
-        open: SessionRequest,
-    ) -> anyhow::Result<Session> {
-        let home = self.options.places.home.as_deref();
+    fn session_of_client(&self, kind: OpenerKind, peer: &Peer, open: SessionRequest) -> anyhow::Result<Session> {
+        let home = self.config.options.paths.home.as_deref();
         let gate = ClientGate {
-            state: Arc::downgrade(self),
+            workspaces: Arc::downgrade(&self.workspaces),
             client: open.client.as_ref().map_or("a client without a name", |client| &client.name).to_owned(),
             started_in: peer.cwd.clone(),
-            only: (kind == OpenerKind::Token).then(|| self.loaded().config.mcp.token.only(home)).flatten(),
+            only: (kind == OpenerKind::Token).then(|| self.config.loaded().config.mcp.token.only(home)).flatten(),
         };
         let gate = gate.shared();
         let named = |path: &Path| -> anyhow::Result<WorkspaceFolder> {
-            let path = self.without_tilde(path);
+            let path = self.expand_tilde(path);
             anyhow::ensure!(path.is_absolute(), "{} is no absolute path", path.display());
             let real = real_dir(&path).or_else(|_| resolve(&path, Path::new("/")))?;
             Ok(WorkspaceFolder { named: without_dots(&path), real })
@@ -225,7 +252,7 @@ impl State {
         if kind == OpenerKind::Person || env.is_empty() {
             return (env, Vec::new());
         }
-        let names = self.loaded().config.agents.names();
+        let names = self.config.loaded().config.agents.names();
         // What was started by a tool chose its own environment: it says nothing of what a person set.
         let own = if kind == OpenerKind::Agent { peer.lineage.environment() } else { HashMap::new() };
         let may = |name: &String, value: &String| {
@@ -238,8 +265,8 @@ impl State {
     }
 
     /// A path of a client that knows no folder here may begin with `~`, the home folder of the daemon's user.
-    pub(crate) fn without_tilde(&self, path: &Path) -> PathBuf {
-        config::expand_home(&path.to_string_lossy(), self.options.places.home.as_deref())
+    pub(crate) fn expand_tilde(&self, path: &Path) -> PathBuf {
+        config::expand_home(&path.to_string_lossy(), self.config.options.paths.home.as_deref())
     }
 }
 
@@ -269,40 +296,6 @@ fn is_secret(name: &str, value: &str) -> bool {
         || redact(value).contains(toold_engine::redact::REDACTED)
 }
 
-/// How long a code is good.
-pub(crate) const SHARE_FOR: Duration = Duration::from_secs(600);
-/// How codes begin; no client may name a session so.
-const SHARE: &str = "share-";
-const MAX_SHARES: usize = 1_000;
-
-/// Codes by which agents join sessions that people handed on. Each is good once.
-#[derive(Default)]
-pub(crate) struct Shares(Mutex<HashMap<SessionId, (SessionId, Instant)>>);
-
-impl Shares {
-    /// A code for a session; `None` when too many wait.
-    pub(crate) fn make(&self, session: &SessionId) -> Option<SessionId> {
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        codes.retain(|_, (_, made)| made.elapsed() < SHARE_FOR);
-        if codes.len() >= MAX_SHARES {
-            return None;
-        }
-        let code = SessionId::parse(&format!("{SHARE}{}", random_hex(16))).expect("hexadecimal digits fit");
-        codes.insert(code.clone(), (session.clone(), Instant::now()));
-        Some(code)
-    }
-
-    /// The session that a code was made for. It is good no more then.
-    pub(crate) fn take(&self, code: &SessionId) -> Option<SessionId> {
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        codes.remove(code).filter(|(_, made)| made.elapsed() < SHARE_FOR).map(|(session, _)| session)
-    }
-}
-
-pub(crate) fn is_share_code(id: &SessionId) -> bool {
-    id.as_str().starts_with(SHARE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,24 +308,5 @@ mod tests {
         for name in ["PATH", "VIRTUAL_ENV", "NVM_DIR", "CARGO_HOME", "SSH_AUTH_SOCK"] {
             assert!(!is_secret(name, "/home/u/x"), "{name}");
         }
-    }
-
-    #[test]
-    fn names_that_no_variable_has_are_errors() {
-        assert!(is_variable("LC_*").is_ok() && is_variable("CI").is_ok());
-        assert!(is_variable("$PATH").unwrap_err().contains("\"PATH\""));
-        for wrong in ["", "1A", "A=B", "A B"] {
-            assert!(is_variable(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_code_is_good_once() {
-        let shares = Shares::default();
-        let session = SessionId::parse("s").unwrap();
-        let code = shares.make(&session).unwrap();
-        assert!(is_share_code(&code));
-        assert_eq!(shares.take(&code), Some(session));
-        assert_eq!(shares.take(&code), None);
     }
 }

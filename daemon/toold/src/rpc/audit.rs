@@ -7,14 +7,15 @@ use toold_proto::error::{self, ErrorData};
 use toold_proto::method::{self, Method};
 use toold_store::StoreError;
 
+use crate::peer::sessions::persistence::with_store;
 use crate::rpc::error::{invalid_params, object, unknown};
-use crate::rpc::{Module, Request, Right, add_async, decides};
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async, decides};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<method::AuditQuery, _>(module, Right::Anyone, query)
 }
 
-async fn query(request: Request, mut query: AuditQuery) -> Result<AuditList, ErrorObjectOwned> {
+async fn query(request: MethodRequest, mut query: AuditQuery) -> Result<AuditList, ErrorObjectOwned> {
     if decides(method::AuditQuery::NAME, &request).is_err() {
         let own = request.session(None)?.id.clone();
         if let Some(other) = query.session_id.filter(|id| *id != own) {
@@ -25,7 +26,8 @@ async fn query(request: Request, mut query: AuditQuery) -> Result<AuditList, Err
     // Nobody looks any further once the one who asked is gone.
     let gone = CancellationToken::new();
     let _guard = gone.clone().drop_guard();
-    let found = request.state.with_store(move |store| store.query_audit(&query, &|| gone.is_cancelled())).await;
+    let found =
+        with_store(&request.services.store, move |store| store.query_audit(&query, &|| gone.is_cancelled())).await;
     found.map_err(|error| match error {
         StoreError::BadQuery(words) => invalid_params(&words),
         error => object(error::EXECUTION_FAILED, &error.to_string(), ErrorData::new("execution_failed")),

@@ -3,14 +3,14 @@
 use toold_proto::cache::CacheCleared;
 use toold_proto::method::{CacheClear, CacheGetStats};
 
-use crate::rpc::{Module, Right, add_async};
+use crate::rpc::{MethodTable, Right, add_async};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<CacheGetStats, _>(module, Right::Anyone, |request, _| async move {
-        Ok(request.state.engine.cache.stats().await)
+        Ok(request.services.engine.cache.stats().await)
     })?;
     // Whoever may call may call with `no_cache` too, so that this gives nobody more than time.
     add_async::<CacheClear, _>(module, Right::Anyone, |request, _| async move {
-        Ok(CacheCleared { cleared: request.state.engine.cache.clear().await })
+        Ok(CacheCleared { cleared: request.services.engine.cache.clear().await })
     })
 }

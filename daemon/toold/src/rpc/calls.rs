@@ -12,9 +12,9 @@ use toold_proto::tool::ToolResult;
 
 use crate::lifecycle::traces::carried;
 use crate::rpc::error::{of_call, unknown};
-use crate::rpc::{Module, Request, Right, add};
+use crate::rpc::{MethodRequest, MethodTable, Right, add};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<CallsList>(module, Right::Anyone, |request, list: ListCalls| {
         let session = request.session(list.session_id.as_ref())?;
         let mut calls: Vec<CallInfo> =
@@ -50,16 +50,16 @@ fn ended(session: &Session, call: FinishedCall) -> CallInfo {
 }
 
 /// Runs a call that lives on when its connection goes. Ends with its session or the daemon.
-pub(super) async fn run_detached(request: &Request, mut call: Call) -> Result<ToolResult, ErrorObjectOwned> {
-    let state = request.state.clone();
+pub(super) async fn run_detached(request: &MethodRequest, mut call: Call) -> Result<ToolResult, ErrorObjectOwned> {
+    let services = request.services.clone();
     // What the connection may still do is cancel this request, as long as it is there.
-    let asked = std::mem::replace(&mut call.cancel, state.cancelled());
+    let asked = std::mem::replace(&mut call.cancel, services.lifecycle.cancelled());
     let cancel = call.cancel.clone();
     let detached = Detached::of(&call);
-    let work = state.engine.tasks.spawn({
-        let state = state.clone();
+    let work = services.engine.tasks.spawn({
+        let services = services.clone();
         carried(async move {
-            let answer = execute(&state.engine, call).await;
+            let answer = execute(&services.engine, call).await;
             detached.keep(&answer);
             answer
         })

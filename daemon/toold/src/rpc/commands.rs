@@ -14,21 +14,21 @@ use toold_proto::tool::ToolResult;
 
 use crate::rpc::error::{internal, of_call, unknown};
 use crate::rpc::tools::to_call;
-use crate::rpc::{Module, Request, Right, add_async};
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<CommandsList, _>(module, Right::Anyone, |request, _| async move {
         let session = request.session(None)?;
-        request.state.plugins.settled().await;
-        let commands = request.state.plugins.commands();
+        request.services.plugins.settled().await;
+        let commands = request.services.plugins.commands();
         let seen = commands.iter().filter(|command| is_seen(&command.scope, &session));
         Ok(CommandList { commands: seen.map(command_info).collect() })
     })?;
     add_async::<CommandsRun, _>(module, Right::Anyone, run)?;
     add_async::<SubagentsList, _>(module, Right::Anyone, |request, _| async move {
         let session = request.session(None)?;
-        request.state.plugins.settled().await;
-        let builtins = request.state.builtins.clone();
+        request.services.plugins.settled().await;
+        let builtins = request.services.builtins.clone();
         let kinds = tokio::task::spawn_blocking(move || builtins.agent_types(session.project())).await;
         let kinds = kinds.map_err(|error| internal(&error.to_string()))?;
         let shown = kinds.into_iter().map(|kind| {
@@ -64,11 +64,11 @@ pub(super) fn is_seen(scope: &SourceScope, session: &Session) -> bool {
 }
 
 /// Runs a command as a call: with hooks, permissions, progress, and a row in the audit log.
-async fn run(request: Request, params: RunCommand) -> Result<ToolResult, ErrorObjectOwned> {
+async fn run(request: MethodRequest, params: RunCommand) -> Result<ToolResult, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
-    request.state.plugins.settled().await;
+    request.services.plugins.settled().await;
     let name = params.name.trim_start_matches('/');
-    let commands = request.state.plugins.commands();
+    let commands = request.services.plugins.commands();
     let mut seen = commands.iter().filter(|command| is_seen(&command.scope, &session));
     let command = seen.find(|command| command.name == name).ok_or_else(|| unknown("command", name))?;
     let call = to_call(
@@ -81,5 +81,5 @@ async fn run(request: Request, params: RunCommand) -> Result<ToolResult, ErrorOb
             ..Execute::default()
         },
     )?;
-    execute_tool(&request.state.engine, command.tool.clone(), call).await.map_err(of_call)
+    execute_tool(&request.services.engine, command.tool.clone(), call).await.map_err(of_call)
 }

@@ -13,11 +13,12 @@ mod transfer;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jsonrpsee::core::server::{BoundedSubscriptions, Methods};
 use jsonrpsee::types::Id;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc};
@@ -28,17 +29,17 @@ use toold_mcp::server::opening::is_opening;
 use toold_proto::error;
 use toold_proto::tool::SessionId;
 
-use batch::Batch;
+use batch::RequestBatch;
 pub(crate) use message::{failure, success};
-use pending::Pending;
+use pending::PendingRequests;
 pub(crate) use transfer::fd_hung_up;
 use transfer::{Moved, exchange, write};
 
 use crate::peer::Peer;
-use crate::rpc::message_budget::{Budget, Share};
+use crate::rpc::message_budget::{MessageBudget, Reservation};
 use crate::rpc::outboxes::{Outbox, Outboxes};
-use crate::rpc::parsed_memory::Memory;
-use crate::transport::framing::{self, Found, Framing, Splitter};
+use crate::rpc::parsed_memory::ParsedMemory;
+use crate::transport::framing::{self, FoundMessage, Framing, Splitter};
 
 /// What the transport sets for all connections.
 #[derive(Clone, Debug)]
@@ -51,11 +52,11 @@ pub struct ConnectionLimits {
     /// Where it is told how full the outbox of each connection is.
     pub outboxes: Arc<Outboxes>,
     /// Messages that have begun and not ended, of all connections together.
-    pub unfinished: Arc<Budget>,
+    pub unfinished: Arc<MessageBudget>,
     /// Answers that clients have not read, of all connections together.
-    pub unread: Arc<Budget>,
+    pub unread: Arc<MessageBudget>,
     /// Messages that were parsed, of all connections together.
-    pub parsed: Arc<Memory>,
+    pub parsed: Arc<ParsedMemory>,
     /// What clients are told last, once `stop` fires, behind all answers: what was not answered was not read.
     pub farewell: Arc<OnceLock<Box<RawValue>>>,
     /// Fires when what still runs is cut short.
@@ -69,8 +70,8 @@ impl Default for ConnectionLimits {
             max_subscriptions: 512,
             max_requests: 1_024,
             outboxes: Arc::default(),
-            unfinished: Arc::new(Budget::new(MAX_UNFINISHED)),
-            unread: Arc::new(Budget::new(MAX_UNREAD)),
+            unfinished: Arc::new(MessageBudget::new(MAX_UNFINISHED)),
+            unread: Arc::new(MessageBudget::new(MAX_UNREAD)),
             parsed: Arc::default(),
             farewell: Arc::default(),
             cancel: CancellationToken::new(),
@@ -94,7 +95,7 @@ const HANG_UP_CHECK: Duration = Duration::from_millis(50);
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// What the methods know of the connection that a request came on.
-pub struct Connection {
+pub struct ClientConnection {
     pub id: u64,
     pub peer: Peer,
     pub caller: Arc<Caller>,
@@ -112,7 +113,7 @@ pub struct Connection {
 
 /// Put into the extensions of each request, in an `Arc`.
 pub struct RequestScope {
-    pub connection: Arc<Connection>,
+    pub connection: Arc<ClientConnection>,
     /// Fires when the request is cancelled or its connection goes.
     pub cancel: CancellationToken,
     response: Mutex<Option<Vec<u8>>>,
@@ -120,7 +121,7 @@ pub struct RequestScope {
 }
 
 impl RequestScope {
-    fn new(connection: Arc<Connection>, cancel: CancellationToken) -> Self {
+    fn new(connection: Arc<ClientConnection>, cancel: CancellationToken) -> Self {
         Self { connection, cancel, response: Mutex::default(), subscribed: Notify::new() }
     }
 
@@ -132,15 +133,15 @@ impl RequestScope {
 
     /// Gives the whole response, in place of the one that the method returns to jsonrpsee.
     pub fn answer(&self, response: Vec<u8>) {
-        *self.response.lock().expect("no code panics while it holds this lock") = Some(response);
+        *self.response.lock() = Some(response);
     }
 
     fn take_response(&self) -> Option<Vec<u8>> {
-        self.response.lock().expect("no code panics while it holds this lock").take()
+        self.response.lock().take()
     }
 }
 
-impl Connection {
+impl ClientConnection {
     fn new(id: u64, peer: Peer, outboxes: &Arc<Outboxes>) -> Self {
         let caller = Caller { connection: id, principal: peer.principal, in_flight: Arc::new(AtomicUsize::new(0)) };
         Self {
@@ -156,7 +157,7 @@ impl Connection {
     }
 
     pub fn session(&self) -> Option<Arc<Session>> {
-        self.session.lock().expect("no code panics while it holds this lock").clone()
+        self.session.lock().clone()
     }
 
     pub fn is_bound_to(&self, session: &Session) -> bool {
@@ -202,14 +203,14 @@ impl Connection {
     /// Binds another session from now on.
     pub fn bind(&self, session: Arc<Session>) {
         session.bind();
-        let before = self.session.lock().expect("no code panics while it holds this lock").replace(session);
+        let before = self.session.lock().replace(session);
         if let Some(before) = before {
             before.unbind();
         }
     }
 }
 
-impl Drop for Connection {
+impl Drop for ClientConnection {
     fn drop(&mut self) {
         if let Some(session) = self.session() {
             session.unbind();
@@ -218,7 +219,7 @@ impl Drop for Connection {
 }
 
 /// A stream, and a way to see that the other end is gone for good.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
+pub trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send {
     /// Called only after the end of what can be read: true when nobody can read our answers any more.
     fn hung_up(&self) -> bool;
 
@@ -237,28 +238,28 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
 ///
 /// When the client goes, its calls are cancelled. When it only ends its sending side, those in flight are
 /// answered first. When `stop` fires, nothing more is read; the limits' `cancel` then cuts short what still runs.
-pub fn serve<S: Stream>(
+pub fn serve<S: ClientStream>(
     mut stream: S,
     id: u64,
     peer: Peer,
     methods: Methods,
     limits: Arc<ConnectionLimits>,
     stop: CancellationToken,
-) -> impl Future<Output = Served<S>> {
-    let connection = Arc::new(Connection::new(id, peer, &limits.outboxes));
+) -> impl Future<Output = ServedConnection<S>> {
+    let connection = Arc::new(ClientConnection::new(id, peer, &limits.outboxes));
     let mut splitter = Splitter::new(limits.max_message);
     splitter.framing = stream.framing();
-    let mut server = Server {
+    let mut server = ConnectionTask {
         connection,
         methods,
         subscriptions: None,
         is_kept: stream.is_kept(),
         splitter,
-        unfinished: Share::new(limits.unfinished.clone()),
-        unread: Share::new(limits.unread.clone()),
+        unfinished: Reservation::new(limits.unfinished.clone()),
+        unread: Reservation::new(limits.unread.clone()),
         limits,
         cancel: None,
-        pending: Pending::default(),
+        pending: PendingRequests::default(),
         batch: None,
         outbox: None,
         inbox: Vec::new(),
@@ -268,7 +269,7 @@ pub fn serve<S: Stream>(
         barrier: false,
         more: false,
         reading: true,
-        dialect: Dialect::Unknown,
+        dialect: ClientDialect::Unknown,
     };
     // Made outside: what an `async fn` is given and moves takes its place twice, for as long as the client is there.
     async move {
@@ -277,7 +278,7 @@ pub fn serve<S: Stream>(
             tracing::debug!(connection = id, %error, "connection ended");
         }
         let connection = server.connection.clone();
-        let is_other = server.dialect == Dialect::Mcp;
+        let is_other = server.dialect == ClientDialect::Mcp;
         let inbox = std::mem::take(&mut server.inbox);
         // Boxed, as all that comes after the idle time: the task has the size of the largest.
         Box::pin(server.end()).await;
@@ -286,20 +287,20 @@ pub fn serve<S: Stream>(
             let goodbye = std::future::poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context));
             let _ = Box::pin(tokio::time::timeout(GOODBYE, goodbye)).await;
         }
-        Served { connection, other: is_other.then_some((stream, inbox)) }
+        ServedConnection { connection, other: is_other.then_some((stream, inbox)) }
     }
 }
 
 /// What is left of a connection.
-pub struct Served<S> {
+pub struct ServedConnection<S> {
     /// For whoever cleans up after it.
-    pub connection: Arc<Connection>,
+    pub connection: Arc<ClientConnection>,
     /// The stream, and what was read of it, when its client speaks the Model Context Protocol.
     pub other: Option<(S, Vec<u8>)>,
 }
 
-struct Server {
-    connection: Arc<Connection>,
+struct ConnectionTask {
+    connection: Arc<ClientConnection>,
     methods: Methods,
     /// From the first one on.
     subscriptions: Option<BoundedSubscriptions>,
@@ -307,13 +308,13 @@ struct Server {
     is_kept: bool,
     limits: Arc<ConnectionLimits>,
     splitter: Splitter,
-    unfinished: Share,
-    unread: Share,
+    unfinished: Reservation,
+    unread: Reservation,
     /// Fires for all requests of the connection; from the first one on that can be cancelled.
     cancel: Option<CancellationToken>,
-    pending: Pending,
+    pending: PendingRequests,
     /// Whose requests are not all begun.
-    batch: Option<Box<Batch>>,
+    batch: Option<Box<RequestBatch>>,
     /// Of the connection's outbox, once something was written to it.
     outbox: Option<mpsc::Receiver<Box<RawValue>>>,
     inbox: Vec<u8>,
@@ -325,12 +326,12 @@ struct Server {
     /// The inbox may hold further messages, whose turn is the next one.
     more: bool,
     reading: bool,
-    dialect: Dialect,
+    dialect: ClientDialect,
 }
 
 /// What a client speaks, told by its first message that is valid in either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dialect {
+enum ClientDialect {
     Unknown,
     Native,
     Mcp,
@@ -340,24 +341,24 @@ enum Dialect {
 type RequestId = Box<str>;
 
 /// What a message came to: its answer, or none for notifications and accepted subscriptions.
-struct Reply {
+struct MessageReply {
     json: Option<Vec<u8>>,
     ids: Vec<RequestId>,
     barrier: bool,
 }
 
-type PendingReply = Pin<Box<dyn Future<Output = Reply> + Send>>;
+type PendingReply = Pin<Box<dyn Future<Output = MessageReply> + Send>>;
 /// Gives a response, or none for what asks for none.
 type Responding = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
-impl Server {
-    async fn run(&mut self, stream: &mut impl Stream, stop: &CancellationToken) -> io::Result<()> {
+impl ConnectionTask {
+    async fn run(&mut self, stream: &mut impl ClientStream, stop: &CancellationToken) -> io::Result<()> {
         let stopped = stop.cancelled();
         tokio::pin!(stopped);
         loop {
             self.dispatch_inbox()?;
-            if self.is_done() || self.dialect == Dialect::Mcp {
-                if self.dialect != Dialect::Mcp
+            if self.is_done() || self.dialect == ClientDialect::Mcp {
+                if self.dialect != ClientDialect::Mcp
                     && let Some(farewell) = self.limits.farewell.clone().get()
                 {
                     self.put(farewell.get().as_bytes());
@@ -430,7 +431,7 @@ impl Server {
         !self.reading && self.pending.is_empty() && !self.more
     }
 
-    async fn flush(&mut self, stream: &mut impl Stream) -> io::Result<()> {
+    async fn flush(&mut self, stream: &mut impl ClientStream) -> io::Result<()> {
         self.notify_waiting();
         let out = std::mem::take(&mut self.out);
         let rest = &out[self.written..];
@@ -465,12 +466,12 @@ impl Server {
         self.more = false;
         while !self.barrier && self.pending.len() < self.limits.max_requests && self.backlog() < HIGH_WATER {
             match self.splitter.next(&inbox[used..], self.searched) {
-                Found::Message(message, length) => {
+                FoundMessage::Message(message, length) => {
                     self.searched = 0;
                     self.unfinished.set(0);
-                    if self.dialect == Dialect::Unknown && self.is_of_mcp(message) {
+                    if self.dialect == ClientDialect::Unknown && self.is_of_mcp(message) {
                         // The message stays in the inbox: it is the other dialect's first.
-                        self.dialect = Dialect::Mcp;
+                        self.dialect = ClientDialect::Mcp;
                         break;
                     }
                     used += length;
@@ -481,28 +482,28 @@ impl Server {
                         break;
                     }
                 }
-                Found::Skip(length) => {
+                FoundMessage::Skip(length) => {
                     used += length;
                     self.searched = 0;
                 }
-                Found::TooLarge => {
+                FoundMessage::TooLarge => {
                     self.searched = 0;
                     let max = self.limits.max_message;
                     let words = format!("the message is longer than {max} bytes");
                     self.put(failure(Id::Null, error::INVALID_REQUEST, words, "too_large").get().as_bytes());
                 }
-                Found::More if self.unfinished.grow(inbox.len() - used) => {
+                FoundMessage::More if self.unfinished.grow(inbox.len() - used) => {
                     self.searched = inbox.len() - used;
                     break;
                 }
-                Found::More => {
+                FoundMessage::More => {
                     self.splitter.give_up(&inbox[used..]);
                     self.unfinished.set(0);
                     self.searched = 0;
                     let words = "all clients together have sent too much of messages that have not ended".to_owned();
                     self.put(failure(Id::Null, error::OVERLOADED, words, "overloaded").get().as_bytes());
                 }
-                Found::Broken(words) => {
+                FoundMessage::Broken(words) => {
                     self.put(failure(Id::Null, error::PARSE_ERROR, words.to_owned(), "broken_frame").get().as_bytes());
                     self.reading = false;
                     self.searched = 0;

@@ -20,37 +20,37 @@ use toold_proto::method::{
 use toold_proto::openrpc;
 use toold_proto::plugin::PluginStatus;
 
-use crate::config::sandbox::trial_of_guard;
 use crate::config::show::with_defaults;
-use crate::daemon::{DRAIN, State};
+use crate::lifecycle::DRAIN;
 use crate::lifecycle::process_statistics;
+use crate::rpc::Services;
 use crate::rpc::error::{internal, refused};
 use crate::rpc::metrics;
 use crate::rpc::parsed_memory;
-use crate::rpc::{Module, Request, Right, add, add_async, add_shaped};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, add_shaped};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<DaemonPing>(module, Right::Anyone, |_, _| Ok(Done {}))?;
     add_async::<DaemonGetMetrics, _>(module, Right::Anyone, |request, _| async move {
-        let text = metrics::text(&request.state).await.map_err(|error| internal(&format!("{error:#}")))?;
+        let text = metrics::text(&request.services).await.map_err(|error| internal(&format!("{error:#}")))?;
         Ok(Metrics { content_type: metrics::CONTENT_TYPE.to_owned(), text })
     })?;
     add_async::<DaemonGetStatus, _>(module, Right::Anyone, |request, _| async move {
-        let state = request.state.clone();
+        let services = request.services.clone();
         // What is stored is looked at.
-        let status = move || DaemonStatus { guard: trial_of_guard(&state), ..status(&state) };
+        let status = move || DaemonStatus { guard: services.config.trial_of_guard(), ..status(&services) };
         tokio::task::spawn_blocking(status).await.map_err(|error| internal(&error.to_string()))
     })?;
     add::<DaemonShutdown>(module, Right::Decider, |request, shutdown: Shutdown| {
         let drain = shutdown.drain_ms.map_or(DRAIN, |ms| Duration::from_millis(ms.min(600_000)));
-        request.state.shut_down(drain);
+        request.services.lifecycle.shut_down(drain);
         Ok(Done {})
     })?;
     add_async::<DaemonRestart, _>(module, Right::Decider, restart)?;
     add::<DaemonGetConfig>(module, Right::Decider, |request, _| shown_config(&request))?;
     add_async::<DaemonReload, _>(module, Right::Decider, |request, _| async move {
-        let state = request.state.clone();
-        let read = tokio::task::spawn_blocking(move || state.reload_all()).await;
+        let services = request.services.clone();
+        let read = tokio::task::spawn_blocking(move || services.config.reload_all()).await;
         read.map_err(|error| internal(&error.to_string()))
     })?;
     // Only what is registered by now is told, so this comes last.
@@ -69,33 +69,33 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const MAX_DRAIN_MS: u64 = 600_000;
 
-async fn restart(request: Request, restart: Restart) -> Result<Restarted, ErrorObjectOwned> {
-    let state = &request.state;
-    let Ok(_one) = state.hand_over.one.try_lock() else {
+async fn restart(request: MethodRequest, restart: Restart) -> Result<Restarted, ErrorObjectOwned> {
+    let services = &request.services;
+    let Ok(_one) = services.lifecycle.hand_over.one.try_lock() else {
         return Err(refused("restarting", "a restart is under way already"));
     };
-    if state.hand_over.predecessor().is_some() {
+    if services.lifecycle.hand_over.predecessor().is_some() {
         return Err(refused("restarting", "the restart before is not over: the old daemon lets its calls end"));
     }
     let program = restart.program.as_deref().map(Path::new);
-    let next = state.hand_over.prepare(program, &state.options).await;
+    let next = services.lifecycle.hand_over.prepare(program, &services.config.options).await;
     let next = next.map_err(|error| refused("restart_failed", &format!("the daemon serves on: {error:#}")))?;
     let drain_ms = restart.drain_ms.unwrap_or(if restart.when_idle { MAX_DRAIN_MS } else { DRAIN.as_millis() as u64 });
     if restart.when_idle {
         let wait = Duration::from_millis(restart.timeout_ms.unwrap_or(600_000).min(86_400_000));
         let idle = async {
-            while state.is_busy() {
+            while services.lifecycle.is_busy() {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
         if tokio::time::timeout(wait, idle).await.is_err() {
-            let (calls, shells) = (state.engine.counts.read().in_flight, state.running_shells());
+            let (calls, shells) = (services.engine.counts.read().in_flight, services.lifecycle.running_shells());
             let words = format!("the daemon serves on; what runs still: calls {calls}, background commands {shells}");
             return Err(refused("busy", &words));
         }
     }
     let drain = Duration::from_millis(drain_ms.min(MAX_DRAIN_MS));
-    let restarted = state.hand_over.carry_out(next, drain).await;
+    let restarted = services.lifecycle.hand_over.carry_out(next, drain).await;
     restarted.map_err(|error| refused("restart_failed", &format!("the daemon serves on: {error:#}")))
 }
 
@@ -105,78 +105,83 @@ fn describe(served: &[&'static str]) -> Value {
     document
 }
 
-fn shown_config(request: &Request) -> Result<ShownConfig, ErrorObjectOwned> {
+fn shown_config(request: &MethodRequest) -> Result<ShownConfig, ErrorObjectOwned> {
     let session = request.session(None)?;
-    let state = &request.state;
-    let file = state.project_file(session.project()).filter(|(file, _)| file.digest.is_some());
+    let services = &request.services;
+    let file = services.config.project_file(session.project()).filter(|(file, _)| file.digest.is_some());
     Ok(ShownConfig {
-        file: state.options.config_file().display().to_string(),
-        entries: with_defaults(&state.loaded().entries),
+        file: services.config.options.config_file().display().to_string(),
+        entries: with_defaults(&services.config.loaded().entries),
         project: file.map(|(file, trusted)| ProjectConfig {
             file: file.path.display().to_string(),
             trusted,
             entries: file.entries.clone(),
             problems: file.problems.clone(),
         }),
-        problems: state.user_config_problems(),
+        problems: services.config.user_config_problems(),
     })
 }
 
-pub(crate) fn status(state: &State) -> DaemonStatus {
-    let engine = &state.engine;
+pub(crate) fn status(services: &Services) -> DaemonStatus {
+    let engine = &services.engine;
     let snapshot = engine.registry.snapshot();
     let mut plugins = PluginCounts::default();
-    for plugin in state.plugins.list().iter().filter(|plugin| !plugin.is_spare()) {
+    for plugin in services.plugins.list().iter().filter(|plugin| !plugin.is_spare()) {
         match plugin.status {
             PluginStatus::Loaded => plugins.loaded += 1,
             PluginStatus::Failed => plugins.failed += 1,
             PluginStatus::Disabled | PluginStatus::Untrusted | PluginStatus::Shadowed => plugins.other += 1,
         }
     }
-    let store = store_status(state);
-    let not_on_http = state.http.get().and_then(|told| told.clone().err());
-    let http = state.http.get().and_then(|told| told.clone().ok());
+    let store = store_status(services);
+    let not_on_http = services.lifecycle.http.get().and_then(|told| told.clone().err());
+    let http = services.lifecycle.http.get().and_then(|told| told.clone().ok());
     DaemonStatus {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").into(),
         protocol: toold_proto::PROTOCOL,
         epoch: engine.events.epoch().to_owned(),
-        instance: Some(state.instance.clone()),
-        uptime_s: state.started.elapsed().as_secs_f64(),
-        socket: state.options.socket.as_ref().map(|path| path.display().to_string()),
+        instance: Some(services.instance.clone()),
+        uptime_s: services.lifecycle.started.elapsed().as_secs_f64(),
+        socket: services.config.options.socket.as_ref().map(|path| path.display().to_string()),
         mcp_url: http.as_ref().map(|urls| urls.mcp.clone()),
         rpc_url: http.map(|urls| urls.rpc),
-        config: state.loaded().file.as_ref().map(|path| path.display().to_string()),
-        plugin_dirs: state.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
-        sandbox: state.builtins.sandbox.rules().describe(),
+        config: services.config.loaded().file.as_ref().map(|path| path.display().to_string()),
+        plugin_dirs: services.config.plugin_dirs().iter().map(|path| path.display().to_string()).collect(),
+        sandbox: services.builtins.sandbox.rules().describe(),
         guard: None,
         sessions: engine.sessions.len() as u64,
-        connections: state.connections(),
+        connections: services.lifecycle.connections(),
         tools: snapshot.global().len() as u64,
         revision: snapshot.revision,
         calls: engine.counts.read(),
-        queues: queues(state),
+        queues: queues(services),
         latency: engine.latencies.recent(),
         latency_window_s: latency::WINDOW.as_secs(),
         plugins,
-        lua: state.plugins.lua_usage(),
+        lua: services.plugins.lua_usage(),
         memory_bytes: process_statistics::resident_bytes(),
         message_memory: MessageMemory {
-            taken_bytes: state.limits().parsed.taken(),
+            taken_bytes: services.limits.parsed.taken(),
             limit_bytes: parsed_memory::ALL,
-            unread_bytes: state.limits().unread.taken() as u64,
+            unread_bytes: services.limits.unread.taken() as u64,
         },
         open_files: process_statistics::open_files(),
         open_files_limit: process_statistics::open_files_limit(),
-        problems: (state.config_problems().into_iter().chain(store.problems.iter().cloned()).chain(not_on_http))
-            .chain(state.plugins.poll_notices().iter().cloned())
-            .collect(),
+        problems: (services
+            .config
+            .config_problems()
+            .into_iter()
+            .chain(store.problems.iter().cloned())
+            .chain(not_on_http))
+        .chain(services.plugins.poll_notices().iter().cloned())
+        .collect(),
         store: Some(store),
     }
 }
 
-fn store_status(state: &State) -> StoreStatus {
-    let store = &state.store;
+fn store_status(services: &Services) -> StoreStatus {
+    let store = &services.store;
     // First of all: looking for problems may find the database damaged.
     let problems = store.problems();
     StoreStatus {
@@ -188,14 +193,14 @@ fn store_status(state: &State) -> StoreStatus {
     }
 }
 
-fn queues(state: &State) -> Queues {
-    let engine = &state.engine;
+fn queues(services: &Services) -> Queues {
+    let engine = &services.engine;
     Queues {
         running: engine.counts.now(CallStage::Running),
         waiting_for_lane: engine.counts.now(CallStage::Lane),
         waiting_for_place: engine.counts.now(CallStage::Place),
         waiting_for_person: engine.counts.now(CallStage::Person),
-        outboxes: state.limits().outboxes.fill(),
+        outboxes: services.limits.outboxes.fill(),
         events: engine.events.fill(),
     }
 }

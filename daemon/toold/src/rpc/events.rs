@@ -11,15 +11,15 @@ use toold_proto::tool::SessionId;
 
 use crate::rpc::error::invalid_params;
 use crate::rpc::located::for_onlooker;
-use crate::rpc::subscription::{Gone, Subscriber, add_subscription};
-use crate::rpc::{Module, Request, may_decide};
+use crate::rpc::subscription::{ItemSubscriber, SubscriberGone, add_subscription};
+use crate::rpc::{MethodRequest, MethodTable, may_decide};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
-    let open = |request: &Request, wanted: SubscribeEvents, _: &SubscriptionId<'_>| {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    let open = |request: &MethodRequest, wanted: SubscribeEvents, _: &SubscriptionId<'_>| {
         check_kinds(&wanted)?;
         let own = request.connection().session().map(|session| session.id.clone());
-        let filter = Filter { wanted, sees_all: may_decide(request), own };
-        Ok(Listening::new(request.state.engine.events.clone(), filter))
+        let filter = EventFilter { wanted, sees_all: may_decide(request), own };
+        Ok(Listening::new(request.services.engine.events.clone(), filter))
     };
     add_subscription::<EventsSubscribe, _, _>(module, open, stream)
 }
@@ -35,14 +35,14 @@ fn check_kinds(wanted: &SubscribeEvents) -> Result<(), ErrorObjectOwned> {
 }
 
 /// What one subscriber gets to see.
-struct Filter {
+struct EventFilter {
     wanted: SubscribeEvents,
     /// People see all sessions, others their own.
     sees_all: bool,
     own: Option<SessionId>,
 }
 
-impl Filter {
+impl EventFilter {
     fn lets(&self, what: &EventBody) -> bool {
         let kind = self.wanted.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind == what.kind()));
         let session = what.session_id();
@@ -58,13 +58,13 @@ impl Filter {
 /// What a subscriber is told from, beginning with its request.
 struct Listening {
     events: Arc<Events>,
-    filter: Filter,
+    filter: EventFilter,
     subscribed: Subscribed,
     _progress: Option<ProgressListener>,
 }
 
 impl Listening {
-    fn new(events: Arc<Events>, filter: Filter) -> Self {
+    fn new(events: Arc<Events>, filter: EventFilter) -> Self {
         let kinds = filter.wanted.kinds.as_ref();
         let wants = |what: &str| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.starts_with(what)));
         let progress = wants("call.progress").then(|| events.listen_to_progress());
@@ -78,7 +78,7 @@ impl Listening {
     }
 }
 
-async fn stream(subscriber: Subscriber<EventsSubscribe>, listening: Listening) {
+async fn stream(subscriber: ItemSubscriber<EventsSubscribe>, listening: Listening) {
     let Listening { events, filter, subscribed: Subscribed { replay, missed, mut receiver }, _progress } = listening;
     let mut next = replay.first().map_or(0, |first| first.seq);
     if missed > 0 && tell_lag(&subscriber, events.epoch(), next, missed).await.is_err() {
@@ -114,11 +114,11 @@ async fn stream(subscriber: Subscriber<EventsSubscribe>, listening: Listening) {
 
 /// Waits for a slow reader; meanwhile the ring moves on, and what it loses is told as lag.
 async fn send(
-    subscriber: &Subscriber<EventsSubscribe>,
+    subscriber: &ItemSubscriber<EventsSubscribe>,
     epoch: &str,
-    filter: &Filter,
+    filter: &EventFilter,
     emitted: &Emitted,
-) -> Result<(), Gone> {
+) -> Result<(), SubscriberGone> {
     if !filter.lets(&emitted.body) {
         return Ok(());
     }
@@ -131,7 +131,12 @@ async fn send(
     subscriber.send(&event).await
 }
 
-async fn tell_lag(subscriber: &Subscriber<EventsSubscribe>, epoch: &str, seq: u64, missed: u64) -> Result<(), Gone> {
+async fn tell_lag(
+    subscriber: &ItemSubscriber<EventsSubscribe>,
+    epoch: &str,
+    seq: u64,
+    missed: u64,
+) -> Result<(), SubscriberGone> {
     let at = toold_engine::time::rfc3339(std::time::SystemTime::now());
     subscriber.send(&Event { seq, epoch: epoch.to_owned(), at, body: EventBody::Lagged { missed: Some(missed) } }).await
 }

@@ -16,20 +16,20 @@ use toold_proto::file::{
 use toold_proto::method::{BuffersClear, BuffersSet, FilesHistory, FilesUndo};
 
 use crate::rpc::error::{internal, invalid_params, refused};
-use crate::rpc::{Module, Request, Right, add, add_async, client_name, decides};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name, decides};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<FilesHistory, _>(module, Right::Anyone, history)?;
     add_async::<FilesUndo, _>(module, Right::Decider, take_back)?;
     add::<BuffersSet>(module, Right::Decider, set)?;
     add::<BuffersClear>(module, Right::Decider, |request, params: ClearBuffer| {
         let session = request.session(None)?;
         let path = resolved(&session, &params.path)?;
-        Ok(ClearedBuffer { cleared: request.state.builtins.buffers.clear(request.connection().id, &path) })
+        Ok(ClearedBuffer { cleared: request.services.builtins.buffers.clear(request.connection().id, &path) })
     })
 }
 
-async fn history(request: Request, params: FileHistory) -> Result<FileChanges, ErrorObjectOwned> {
+async fn history(request: MethodRequest, params: FileHistory) -> Result<FileChanges, ErrorObjectOwned> {
     let session = match params.all {
         true => {
             decides("files.history of other sessions", &request)?;
@@ -37,7 +37,7 @@ async fn history(request: Request, params: FileHistory) -> Result<FileChanges, E
         }
         false => Some(request.session(params.session_id.as_ref())?.id.clone()),
     };
-    let builtins = request.state.builtins.clone();
+    let builtins = request.services.builtins.clone();
     blocking(move || {
         let whose = session.as_ref().map_or(JournalScope::Everybody, JournalScope::Session);
         FileChanges { changes: undo::history(&builtins, whose).iter().map(describe).collect() }
@@ -57,14 +57,14 @@ fn describe(change: &JournalEntry) -> FileChange {
     }
 }
 
-async fn take_back(request: Request, params: UndoFiles) -> Result<UndoneFiles, ErrorObjectOwned> {
+async fn take_back(request: MethodRequest, params: UndoFiles) -> Result<UndoneFiles, ErrorObjectOwned> {
     let session = request.session(if params.all { None } else { params.session_id.as_ref() })?;
     let selection = match (params.call_id, params.path) {
         (Some(call), None) => Selection::Call(call),
         (None, Some(path)) => Selection::Path(resolved(&session, &path)?),
         (Some(_), Some(_)) | (None, None) => return Err(invalid_params("expected either call_id or path")),
     };
-    let builtins = request.state.builtins.clone();
+    let builtins = request.services.builtins.clone();
     let whose = if params.all { JournalScope::Everybody } else { JournalScope::Session(&session.id) };
     if params.dry_run {
         let (session, all) = (session.clone(), params.all);
@@ -97,7 +97,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(|error| internal(&error.to_string()))
 }
 
-fn set(request: Request, params: SetBuffer) -> Result<Done, ErrorObjectOwned> {
+fn set(request: MethodRequest, params: SetBuffer) -> Result<Done, ErrorObjectOwned> {
     let session = request.session(None)?;
     let connection = request.connection();
     let buffer = Buffer {
@@ -108,7 +108,7 @@ fn set(request: Request, params: SetBuffer) -> Result<Done, ErrorObjectOwned> {
         version: params.version,
         text: params.text,
     };
-    request.state.builtins.buffers.set(buffer).map_err(|error| invalid_params(&error.to_string()))?;
+    request.services.builtins.buffers.set(buffer).map_err(|error| invalid_params(&error.to_string()))?;
     Ok(Done {})
 }
 

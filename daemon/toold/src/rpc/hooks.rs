@@ -7,25 +7,25 @@ use toold_proto::method::{HooksList, HooksRun};
 use toold_proto::tool::Source;
 
 use crate::rpc::commands::is_seen;
-use crate::rpc::{Module, Request, Right, add, add_async};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<HooksList>(module, Right::Anyone, |request, _| {
         let session = request.session(None)?;
-        let hooks = request.state.engine.hooks.snapshot();
+        let hooks = request.services.engine.hooks.snapshot();
         let seen = hooks.iter().map(|hook| hook.spec()).filter(|spec| is_seen(&spec.source.scope, &session));
         Ok(HookList { hooks: seen.map(describe).collect() })
     })?;
     add_async::<HooksRun, _>(module, Right::Anyone, run)
 }
 
-async fn run(request: Request, asked: RunHooks) -> Result<HookAction, ErrorObjectOwned> {
+async fn run(request: MethodRequest, asked: RunHooks) -> Result<HookAction, ErrorObjectOwned> {
     let session = request.session(asked.session_id.as_ref())?;
     let event = match asked.event {
         MessageEvent::PreMessage => HookEvent::PreMessage,
         MessageEvent::PostMessage => HookEvent::PostMessage,
     };
-    let engine = &request.state.engine;
+    let engine = &request.services.engine;
     Ok(engine.hooks.message(event, &session, asked.message, &engine.tasks).await)
 }
 

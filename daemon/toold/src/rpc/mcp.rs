@@ -6,11 +6,11 @@ use toold_proto::mcp::{McpServer, McpServerList, RestartMcpServer};
 use toold_proto::method::{McpRestart, McpServersList};
 
 use crate::rpc::error::unknown;
-use crate::rpc::{Module, Request, Right, add, add_async, may_decide};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, may_decide};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<McpServersList>(module, Right::Anyone, |request, _| {
-        let mut servers = request.state.mcp_servers.list();
+        let mut servers = request.services.mcp_servers.list();
         if !may_decide(&request) {
             servers.iter_mut().for_each(hide);
         }
@@ -19,8 +19,8 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<McpRestart, _>(module, Right::Decider, restart)
 }
 
-async fn restart(request: Request, named: RestartMcpServer) -> Result<McpServerList, ErrorObjectOwned> {
-    let servers = request.state.mcp_servers.restart(&named.name).await;
+async fn restart(request: MethodRequest, named: RestartMcpServer) -> Result<McpServerList, ErrorObjectOwned> {
+    let servers = request.services.mcp_servers.restart(&named.name).await;
     let servers = servers.map_err(|UnknownServer(name)| unknown("mcp_server", &name))?;
     Ok(McpServerList { servers })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes that all clients share. What is small is not counted: most messages are, and a counter that all connections
 /// write to would cost them more.
 #[derive(Debug)]
-pub struct Budget {
+pub struct MessageBudget {
     limit: usize,
     taken: AtomicUsize,
 }
@@ -14,7 +14,7 @@ pub struct Budget {
 /// What one client may have without being counted.
 pub const SMALL: usize = 64 * 1024;
 
-impl Budget {
+impl MessageBudget {
     pub fn new(limit: usize) -> Self {
         Self { limit, taken: AtomicUsize::new(0) }
     }
@@ -31,13 +31,13 @@ impl Budget {
 
 /// One client's share. Given back when dropped.
 #[derive(Debug)]
-pub struct Share {
-    budget: Arc<Budget>,
+pub struct Reservation {
+    budget: Arc<MessageBudget>,
     taken: usize,
 }
 
-impl Share {
-    pub fn new(budget: Arc<Budget>) -> Self {
+impl Reservation {
+    pub fn new(budget: Arc<MessageBudget>) -> Self {
         Self { budget, taken: 0 }
     }
 
@@ -66,7 +66,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn shares_grow_within_what_there_is() {
-        let budget = Arc::new(Budget::new(LIMIT));
-        let (mut one, mut other) = (Share::new(budget.clone()), Share::new(budget.clone()));
+        let budget = Arc::new(MessageBudget::new(LIMIT));
+        let (mut one, mut other) = (Reservation::new(budget.clone()), Reservation::new(budget.clone()));
         assert!(one.grow(LIMIT - SMALL));
         assert!(one.grow(10));
         assert!(other.grow(SMALL));
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn what_is_set_counts_beyond_the_limit_too() {
-        let budget = Arc::new(Budget::new(LIMIT));
-        let mut share = Share::new(budget.clone());
+        let budget = Arc::new(MessageBudget::new(LIMIT));
+        let mut share = Reservation::new(budget.clone());
         share.set(SMALL);
         assert_eq!(budget.taken(), 0);
         share.set(2 * LIMIT);

@@ -8,23 +8,13 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use toold_engine::latency::{BOUNDS, ToolTotal};
 use toold_proto::cache::CacheStats;
 use toold_proto::daemon::DaemonStatus;
 
-use crate::daemon::State;
 use crate::lifecycle::process_statistics;
+use crate::rpc::Services;
 use crate::rpc::daemon::status;
-
-/// `[metrics]`
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MetricsConfig {
-    /// Serve `GET /metrics` for Prometheus where `mcp.listen` listens, to whoever has the token.
-    pub prometheus: bool,
-}
 
 /// What [`text`](text()) is.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -33,11 +23,11 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 ///
 /// # Errors
 /// Never in fact: a text takes all that is written to it.
-pub async fn text(state: &Arc<State>) -> anyhow::Result<String> {
+pub async fn text(services: &Arc<Services>) -> anyhow::Result<String> {
     let scraped = Scraped {
-        status: status(state),
-        tools: state.engine.latencies.totals(),
-        cache: state.engine.cache.stats().await,
+        status: status(services),
+        tools: services.engine.latencies.totals(),
+        cache: services.engine.cache.stats().await,
     };
     let mut registry = Registry::default();
     registry.register_collector(Box::new(scraped));
@@ -60,16 +50,16 @@ impl fmt::Debug for Scraped {
 
 impl Collector for Scraped {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
-        let mut out = Out(encoder);
+        let mut out = MetricsEncoder(encoder);
         self.calls(&mut out)?;
         self.waits(&mut out)?;
-        self.house(&mut out)?;
+        self.daemon(&mut out)?;
         of_process(&self.status, &mut out)
     }
 }
 
 impl Scraped {
-    fn calls(&self, out: &mut Out) -> fmt::Result {
+    fn calls(&self, out: &mut MetricsEncoder) -> fmt::Result {
         let help = "Calls that ended, by tool and outcome; of (others) when there are more than 512 tools";
         let mut family = out.0.encode_descriptor("toold_calls", help, None, MetricType::Counter)?;
         for tool in &self.tools {
@@ -91,7 +81,7 @@ impl Scraped {
         Ok(())
     }
 
-    fn waits(&self, out: &mut Out) -> fmt::Result {
+    fn waits(&self, out: &mut MetricsEncoder) -> fmt::Result {
         let queues = &self.status.queues;
         out.gauge("toold_calls_in_flight", "Calls that have begun and not ended", self.status.calls.in_flight)?;
         out.gauge("toold_calls_running", "Calls that are in their tools", queues.running)?;
@@ -109,7 +99,7 @@ impl Scraped {
         out.counter("toold_events_lost", "Events that slow subscribers lost", events.lost)
     }
 
-    fn house(&self, out: &mut Out) -> fmt::Result {
+    fn daemon(&self, out: &mut MetricsEncoder) -> fmt::Result {
         let status = &self.status;
         let mut build = out.0.encode_descriptor("toold_build", "What runs", None, MetricType::Info)?;
         build.encode_info(&[("version", status.version.as_str())])?;
@@ -132,7 +122,7 @@ impl Scraped {
 }
 
 /// What all processes tell of themselves, by the names that client libraries use.
-fn of_process(status: &DaemonStatus, out: &mut Out) -> fmt::Result {
+fn of_process(status: &DaemonStatus, out: &mut MetricsEncoder) -> fmt::Result {
     out.bytes("process_resident_memory", "Resident memory", status.memory_bytes)?;
     out.some("process_open_fds", "Open file descriptors", status.open_files)?;
     out.some("process_max_fds", "How many there may be", status.open_files_limit)?;
@@ -149,9 +139,9 @@ fn of_process(status: &DaemonStatus, out: &mut Out) -> fmt::Result {
 }
 
 /// Writes metrics of the common kinds.
-struct Out<'e>(DescriptorEncoder<'e>);
+struct MetricsEncoder<'e>(DescriptorEncoder<'e>);
 
-impl Out<'_> {
+impl MetricsEncoder<'_> {
     fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
     }

@@ -1,16 +1,17 @@
 //! Where notifications wait for their clients, and how many do.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
 use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use toold_proto::daemon::OutboxesFill;
 
-type Message = Box<RawValue>;
+type OutboxMessage = Box<RawValue>;
 
 /// Notifications that wait for a slow client; progress beyond is lost, subscriptions wait.
 const CAPACITY: usize = 256;
@@ -25,27 +26,27 @@ const LONG_CAPACITY: u32 = 1024 * 1024;
 pub struct Outbox {
     connection: u64,
     outboxes: Arc<Outboxes>,
-    opened: OnceLock<Writer>,
+    opened: OnceLock<OutboxWriter>,
     /// Until its reader has come for it.
-    receiver: Mutex<Option<mpsc::Receiver<Message>>>,
+    receiver: Mutex<Option<mpsc::Receiver<OutboxMessage>>>,
     reader: AtomicWaker,
 }
 
 /// The end that is written to.
 #[derive(Clone, Debug)]
-pub struct Writer {
-    sender: mpsc::Sender<Message>,
+pub struct OutboxWriter {
+    sender: mpsc::Sender<OutboxMessage>,
     /// Bytes of long notifications that may still be put there.
     room: Arc<Semaphore>,
 }
 
-impl Writer {
-    fn new(sender: mpsc::Sender<Message>) -> Self {
+impl OutboxWriter {
+    fn new(sender: mpsc::Sender<OutboxMessage>) -> Self {
         Self { sender, room: Arc::new(Semaphore::new(LONG_CAPACITY as usize)) }
     }
 
     /// Puts there what `make` makes, unless too much waits; false then. Never waits.
-    pub fn try_send(&self, make: impl FnOnce() -> Option<Message>) -> bool {
+    pub fn try_send(&self, make: impl FnOnce() -> Option<OutboxMessage>) -> bool {
         let Ok(place) = self.sender.try_reserve() else { return false };
         let Some(message) = make() else { return true };
         let Ok(room) = self.room.try_acquire_many(counted(message.get().len())) else { return false };
@@ -60,7 +61,7 @@ impl Writer {
         self.room.acquire_many(counted(bytes)).await.expect("it is never closed")
     }
 
-    fn read(&self, message: &Message) {
+    fn read(&self, message: &OutboxMessage) {
         let bytes = counted(message.get().len()) as usize;
         // jsonrpsee's own answers were not counted.
         self.room.add_permits(bytes.min(LONG_CAPACITY as usize - self.room.available_permits()));
@@ -88,29 +89,29 @@ impl Outbox {
     }
 
     /// The end that is written to. Bounded: 256 messages wait for a slow client, with 1 MiB of long ones.
-    pub fn writer(&self) -> &Writer {
+    pub fn writer(&self) -> &OutboxWriter {
         self.opened.get_or_init(|| {
             let (sender, receiver) = mpsc::channel(CAPACITY);
-            *self.receiver.lock().expect("no code panics while it holds this lock") = Some(receiver);
+            *self.receiver.lock() = Some(receiver);
             self.reader.wake();
-            let writer = Writer::new(sender);
-            self.outboxes.lock().insert(self.connection, writer.clone());
+            let writer = OutboxWriter::new(sender);
+            self.outboxes.0.lock().insert(self.connection, writer.clone());
             writer
         })
     }
 
-    /// The same for jsonrpsee, which writes the items that [`Writer::room_for`] has made room for.
-    pub fn sender(&self) -> mpsc::Sender<Message> {
+    /// The same for jsonrpsee, which writes the items that [`OutboxWriter::room_for`] has made room for.
+    pub fn sender(&self) -> mpsc::Sender<OutboxMessage> {
         self.writer().sender.clone()
     }
 
     /// The end that is read from, when somebody has written, and nobody has taken it yet.
-    fn take_receiver(&self) -> Option<mpsc::Receiver<Message>> {
-        self.receiver.lock().expect("no code panics while it holds this lock").take()
+    fn take_receiver(&self) -> Option<mpsc::Receiver<OutboxMessage>> {
+        self.receiver.lock().take()
     }
 
     /// A message that is there now. `receiver` is where the one reader keeps its end.
-    pub fn try_next(&self, receiver: &mut Option<mpsc::Receiver<Message>>) -> Option<Message> {
+    pub fn try_next(&self, receiver: &mut Option<mpsc::Receiver<OutboxMessage>>) -> Option<OutboxMessage> {
         if receiver.is_none() {
             *receiver = self.take_receiver();
         }
@@ -121,7 +122,7 @@ impl Outbox {
     }
 
     /// The next message. Cancel-safe. `receiver` is where the one reader keeps its end.
-    pub async fn next(&self, receiver: &mut Option<mpsc::Receiver<Message>>) -> Message {
+    pub async fn next(&self, receiver: &mut Option<mpsc::Receiver<OutboxMessage>>) -> OutboxMessage {
         std::future::poll_fn(|context| {
             if receiver.is_none() {
                 self.reader.register(context.waker());
@@ -137,7 +138,7 @@ impl Outbox {
         .await
     }
 
-    fn read(&self, message: Message) -> Message {
+    fn read(&self, message: OutboxMessage) -> OutboxMessage {
         if let Some(writer) = self.opened.get() {
             writer.read(&message);
         }
@@ -148,19 +149,19 @@ impl Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         if self.opened.get().is_some() {
-            self.outboxes.lock().remove(&self.connection);
+            self.outboxes.0.lock().remove(&self.connection);
         }
     }
 }
 
 /// The outboxes of all connections that have one.
 #[derive(Debug, Default)]
-pub struct Outboxes(Mutex<HashMap<u64, Writer>>);
+pub struct Outboxes(Mutex<HashMap<u64, OutboxWriter>>);
 
 impl Outboxes {
     pub fn fill(&self) -> OutboxesFill {
         let mut fill = OutboxesFill { capacity: CAPACITY as u64, ..OutboxesFill::default() };
-        for writer in self.lock().values() {
+        for writer in self.0.lock().values() {
             let sender = &writer.sender;
             let waiting = (sender.max_capacity() - sender.capacity()) as u64;
             fill.messages += waiting;
@@ -170,10 +171,6 @@ impl Outboxes {
         }
         fill
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Writer>> {
-        self.0.lock().expect("no code panics while it holds this lock")
-    }
 }
 
 #[cfg(test)]
@@ -182,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    fn text(bytes: usize) -> Option<Message> {
+    fn text(bytes: usize) -> Option<OutboxMessage> {
         Some(to_raw_value(&"x".repeat(bytes - 2)).unwrap())
     }
 

@@ -20,7 +20,7 @@ const SMALL: u64 = 1024 * 1024;
 
 /// The memory that parsed messages take.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct ParsedMemory {
     taken: AtomicU64,
 }
 
@@ -31,19 +31,19 @@ pub enum Refusal {
     Overloaded(String),
 }
 
-/// Memory that was taken. Given back when dropped.
+/// ParsedMemory that was taken. Given back when dropped.
 #[derive(Debug)]
-pub struct Held {
-    memory: Arc<Memory>,
+pub struct HeldMemory {
+    memory: Arc<ParsedMemory>,
     bytes: u64,
 }
 
-impl Memory {
+impl ParsedMemory {
     /// Takes what a text becomes once it is parsed; `None` for one that is too short to count.
     ///
     /// # Errors
     /// The text becomes too much, or all together do.
-    pub fn hold(self: &Arc<Self>, text: impl AsRef<[u8]>) -> Result<Option<Held>, Refusal> {
+    pub fn hold(self: &Arc<Self>, text: impl AsRef<[u8]>) -> Result<Option<HeldMemory>, Refusal> {
         let text = text.as_ref();
         if text.len() <= LIGHT {
             return Ok(None);
@@ -61,7 +61,7 @@ impl Memory {
         let limit = if bytes <= SMALL { ALL + FOR_SMALL } else { ALL };
         let add = |taken: u64| Some(taken + bytes).filter(|taken| *taken <= limit);
         match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
-            Ok(_) => Ok(Some(Held { memory: self.clone(), bytes })),
+            Ok(_) => Ok(Some(HeldMemory { memory: self.clone(), bytes })),
             Err(_) => Err(Refusal::Overloaded(
                 "large messages of other requests take all the memory that there is for them: try again when they are \
                  answered"
@@ -76,7 +76,7 @@ impl Memory {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldMemory {
     fn drop(&mut self) {
         self.memory.taken.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn one_text_has_a_bound_and_all_have_another() {
-        let memory = Arc::<Memory>::default();
+        let memory = Arc::<ParsedMemory>::default();
         assert!(memory.hold("[1,1,1]").unwrap().is_none());
         let too_many = format!("[{}1]", "1,".repeat(2_000_000));
         assert!(matches!(memory.hold(&too_many), Err(Refusal::TooLarge(_))));

@@ -31,17 +31,17 @@ use toold_proto::tool::{Category, SessionId, ToolName};
 use crate::config::project_folder::project_of;
 use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::located::{for_onlooker, knows, located};
-use crate::rpc::subscription::{Subscriber, add_subscription};
-use crate::rpc::{Module, Request, Right, add, add_async, client_name, may_decide};
+use crate::rpc::subscription::{ItemSubscriber, add_subscription};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name, may_decide};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
-    let open = |request: &Request, wanted: SubscribePrompts, _: &SubscriptionId<'_>| {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    let open = |request: &MethodRequest, wanted: SubscribePrompts, _: &SubscriptionId<'_>| {
         // Who may not answer sees what is asked in its own session, and does not count as somebody there.
         let (can_answer, session) = match may_decide(request) {
             true => (true, session_of(request, &wanted)?),
             false => (false, Some(request.session(wanted.session_id.as_ref())?.id.clone())),
         };
-        Ok((request.state.engine.asks.subscribe(can_answer, session), can_answer))
+        Ok((request.services.engine.asks.subscribe(can_answer, session), can_answer))
     };
     add_subscription::<PermissionsSubscribe, _, _>(module, open, stream)?;
     add_async::<PermissionsReply, _>(module, Right::Decider, answer)?;
@@ -54,12 +54,15 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
 }
 
 /// The one that a subscriber wants to hear of, if not of all.
-pub(super) fn session_of(request: &Request, wanted: &SubscribePrompts) -> Result<Option<SessionId>, ErrorObjectOwned> {
+pub(super) fn session_of(
+    request: &MethodRequest,
+    wanted: &SubscribePrompts,
+) -> Result<Option<SessionId>, ErrorObjectOwned> {
     let Some(id) = &wanted.session_id else { return Ok(None) };
     Ok(Some(request.session(Some(id))?.id.clone()))
 }
 
-async fn stream(subscriber: Subscriber<PermissionsSubscribe>, (mut asks, can_answer): (AskSubscription, bool)) {
+async fn stream(subscriber: ItemSubscriber<PermissionsSubscribe>, (mut asks, can_answer): (AskSubscription, bool)) {
     loop {
         let mut event = tokio::select! {
             () = subscriber.gone() => return,
@@ -76,13 +79,13 @@ async fn stream(subscriber: Subscriber<PermissionsSubscribe>, (mut asks, can_ans
     }
 }
 
-async fn answer(request: Request, params: ReplyPermission) -> Result<Done, ErrorObjectOwned> {
+async fn answer(request: MethodRequest, params: ReplyPermission) -> Result<Done, ErrorObjectOwned> {
     let replier = Replier {
         by: Answerer { client: client_name(&request), connection: request.connection().id },
         widest: Scope::Always,
         session: None,
     };
-    let engine = request.state.engine.clone();
+    let engine = request.services.engine.clone();
     // What is remembered is written to the database.
     let replied = blocking(move || reply(&engine, &params, &replier)).await?;
     replied.map(|()| Done {}).map_err(|error| match &error {
@@ -94,8 +97,8 @@ async fn answer(request: Request, params: ReplyPermission) -> Result<Done, Error
     })
 }
 
-fn pending(request: Request, _: toold_proto::daemon::NoParams) -> Result<PendingAsks, ErrorObjectOwned> {
-    let mut asks = request.state.engine.asks.pending();
+fn pending(request: MethodRequest, _: toold_proto::daemon::NoParams) -> Result<PendingAsks, ErrorObjectOwned> {
+    let mut asks = request.services.engine.asks.pending();
     if !may_decide(&request) {
         let own = request.session(None)?;
         asks.retain(|ask| ask.session_id == own.id);
@@ -104,9 +107,9 @@ fn pending(request: Request, _: toold_proto::daemon::NoParams) -> Result<Pending
     Ok(PendingAsks { asks })
 }
 
-fn list(request: Request, _: toold_proto::daemon::NoParams) -> Result<PermissionList, ErrorObjectOwned> {
+fn list(request: MethodRequest, _: toold_proto::daemon::NoParams) -> Result<PermissionList, ErrorObjectOwned> {
     let session = request.session(None)?;
-    let engine = &request.state.engine;
+    let engine = &request.services.engine;
     let policy = engine.policy.load();
     let grants = engine.grants.snapshot();
     let (sees_all, above) = (may_decide(&request), session.above());
@@ -125,7 +128,7 @@ fn list(request: Request, _: toold_proto::daemon::NoParams) -> Result<Permission
     })
 }
 
-async fn make_grant(request: Request, mut params: GrantPermission) -> Result<GrantInfo, ErrorObjectOwned> {
+async fn make_grant(request: MethodRequest, mut params: GrantPermission) -> Result<GrantInfo, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
     let cwd = match &params.cwd {
         Some(cwd) => absolute(cwd)?,
@@ -141,7 +144,7 @@ async fn make_grant(request: Request, mut params: GrantPermission) -> Result<Gra
         Scope::Always => GrantScope::Always,
     };
     params.cwd = Some(cwd.display().to_string());
-    let (engine, by) = (request.state.engine.clone(), client_name(&request));
+    let (engine, by) = (request.services.engine.clone(), client_name(&request));
     let granted = blocking(move || grant(&engine, &params, scope, by)).await?;
     granted.map_err(|error| match error {
         GrantError::BadPattern(words) => invalid_params(&format!("pattern: {words}")),
@@ -150,8 +153,8 @@ async fn make_grant(request: Request, mut params: GrantPermission) -> Result<Gra
     })
 }
 
-async fn take_back(request: Request, params: RevokePermission) -> Result<Done, ErrorObjectOwned> {
-    let (engine, id) = (request.state.engine.clone(), params.id.clone());
+async fn take_back(request: MethodRequest, params: RevokePermission) -> Result<Done, ErrorObjectOwned> {
+    let (engine, id) = (request.services.engine.clone(), params.id.clone());
     match blocking(move || revoke(&engine, &id)).await? {
         Ok(true) => Ok(Done {}),
         Ok(false) => Err(unknown("grant", &params.id)),
@@ -160,13 +163,13 @@ async fn take_back(request: Request, params: RevokePermission) -> Result<Done, E
 }
 
 /// What would happen to a call with this need, and by which rule. Nobody is asked.
-async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermission, ErrorObjectOwned> {
+async fn would(request: MethodRequest, params: CheckPermission) -> Result<CheckedPermission, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
     let cwd = match &params.cwd {
         // Whether there is such a folder is not for everybody to know.
         Some(cwd) if !may_decide(&request) => {
             let cwd = absolute_path(cwd)?;
-            located(&request.state.engine, &session, cwd)
+            located(&request.services.engine, &session, cwd)
                 .map_or(cwd.to_owned(), |found| found.veil.unwrap_or(found.path))
         }
         Some(cwd) => absolute(cwd)?,
@@ -174,12 +177,12 @@ async fn would(request: Request, params: CheckPermission) -> Result<CheckedPermi
     };
     let (tool, origin) = tool_of(&request, &session, &params)?;
     let (category, target, place) = (params.category, params.target.clone(), cwd.clone());
-    let (engine, of) = (request.state.engine.clone(), session.clone());
+    let (engine, of) = (request.services.engine.clone(), session.clone());
     // Paths are resolved and ignore files read.
-    let environment = request.state.options.of_children().with(&session.env);
+    let environment = request.services.config.options.of_children().with(&session.env);
     let explained = blocking(move || explain(&engine, &of, &environment, category, &target, &place)).await??;
     let needs: Vec<Need> = explained.iter().flat_map(|part| part.needs.iter().cloned()).collect();
-    let engine = &request.state.engine;
+    let engine = &request.services.engine;
     let (places, above, chain, made) = (session.places(), session.above(), session.chain(), session.made());
     let subject = Subject {
         tool: &tool,
@@ -227,19 +230,19 @@ fn commands(explained: Vec<Explained>, checked: &CheckedPermission) -> Vec<Expla
     explained.into_iter().map(command).collect()
 }
 
-async fn set_mode(request: Request, params: SetMode) -> Result<Done, ErrorObjectOwned> {
+async fn set_mode(request: MethodRequest, params: SetMode) -> Result<Done, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
     session.set_mode(params.mode);
-    request.state.engine.policy_changed();
-    request.state.keep_session(&session).await;
+    request.services.engine.policy_changed();
+    request.services.sessions.save(&session).await;
     let session_id = session.id.clone();
-    request.state.engine.events.emit(EventBody::SessionMode { session_id, mode: params.mode });
+    request.services.engine.events.emit(EventBody::SessionMode { session_id, mode: params.mode });
     Ok(Done {})
 }
 
 /// The tool that would need it: the one that is named, the target itself for tools, else none in particular.
 fn tool_of(
-    request: &Request,
+    request: &MethodRequest,
     session: &Session,
     params: &CheckPermission,
 ) -> Result<(ToolName, Origin), ErrorObjectOwned> {
@@ -254,7 +257,7 @@ fn tool_of(
     };
     let name = params.tool.as_deref().unwrap_or(usual);
     let name = ToolName::parse(name).map_err(|error| invalid_params(&error.to_string()))?;
-    let snapshot = request.state.engine.registry.snapshot();
+    let snapshot = request.services.engine.registry.snapshot();
     let found = snapshot.view(session.project()).find(name.as_str()).map(|tool| tool.spec().origin);
     let stranger = match params.category {
         Category::Plugin => Origin::Frontend,

@@ -18,13 +18,13 @@ use toold_proto::tool::{Source, SourceKind};
 use toold_store::trust::Switch;
 
 use crate::config::trust::{TrustError, files_of};
-use crate::daemon::State;
+use crate::rpc::Services;
 use crate::rpc::commands::{command_info, is_seen};
 use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
 use crate::rpc::hooks::describe;
-use crate::rpc::{Module, Request, Right, add_async, client_name, may_decide};
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async, client_name, may_decide};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PluginsList, _>(module, Right::Anyone, |request, params: ListPlugins| async move {
         list(&request, params.all).await
     })?;
@@ -37,44 +37,44 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
 }
 
 /// Those that the caller's session sees, or would see; with `all` the bundled ones that are off as well.
-async fn list(request: &Request, all: bool) -> Result<PluginList, ErrorObjectOwned> {
+async fn list(request: &MethodRequest, all: bool) -> Result<PluginList, ErrorObjectOwned> {
     let session = request.session(None)?;
-    request.state.plugins.settled().await;
-    Ok(visible(&request.state, session.project(), all))
+    request.services.plugins.settled().await;
+    Ok(visible(&request.services, session.project(), all))
 }
 
-fn visible(state: &State, project: &Path, spare: bool) -> PluginList {
-    let all = state.plugins.list();
+fn visible(services: &Services, project: &Path, spare: bool) -> PluginList {
+    let all = services.plugins.list();
     let seen = all.iter().filter(|plugin| plugin.project.as_deref().is_none_or(|of| Path::new(of) == project));
     let seen = seen.filter(|plugin| spare || !plugin.is_spare());
     PluginList { plugins: seen.cloned().collect() }
 }
 
 /// The plugin of that name in the caller's view; the one that serves, where one is shadowed.
-async fn find(request: &Request, name: &str) -> Result<Plugin, ErrorObjectOwned> {
+async fn find(request: &MethodRequest, name: &str) -> Result<Plugin, ErrorObjectOwned> {
     let plugins = list(request, true).await?.plugins;
     plugins.into_iter().find(|plugin| plugin.name == name).ok_or_else(|| unknown("plugin", name))
 }
 
-async fn show(request: Request, named: NamePlugin) -> Result<PluginDetails, ErrorObjectOwned> {
+async fn show(request: MethodRequest, named: NamePlugin) -> Result<PluginDetails, ErrorObjectOwned> {
     let plugin = find(&request, &named.name).await?;
-    let state = request.state.clone();
+    let services = request.services.clone();
     let session = request.session(None)?;
-    let snapshot = state.engine.registry.snapshot();
+    let snapshot = services.engine.registry.snapshot();
     let specs = snapshot.view(session.project()).iter().map(|tool| tool.spec());
     let own = specs.filter(|spec| spec.source.kind == SourceKind::Plugin && spec.source.name == plugin.name);
     let tools = own.map(|spec| spec.describe()).collect();
-    let hooks = state.engine.hooks.snapshot();
+    let hooks = services.engine.hooks.snapshot();
     let hooks = hooks.iter().map(|hook| hook.spec()).filter(|spec| {
         spec.source.kind == SourceKind::Plugin
             && spec.source.name == plugin.name
             && is_seen(&spec.source.scope, &session)
     });
     let hooks = hooks.map(describe).collect();
-    let commands = state.plugins.commands();
+    let commands = services.plugins.commands();
     let commands = commands.iter().filter(|command| command.plugin == plugin.name && is_seen(&command.scope, &session));
     let commands = commands.map(command_info).collect();
-    let subagents = state.plugins.subagents();
+    let subagents = services.plugins.subagents();
     let subagents = subagents.iter().filter(|one| one.plugin == plugin.name && is_seen(&one.scope, &session));
     let subagents = subagents.map(|subagent| subagent.name.clone()).collect();
     let path = plugin.path.clone();
@@ -83,11 +83,11 @@ async fn show(request: Request, named: NamePlugin) -> Result<PluginDetails, Erro
         let path = Path::new(&path);
         // What cannot be read is told with the plugin.
         let files = Content::read(path).map(|content| files_of(&content)).unwrap_or_default();
-        (files, check::capabilities(path), of_project.then(|| state.plugin_trusted_by(path)).flatten())
+        (files, check::capabilities(path), of_project.then(|| services.config.plugin_trusted_by(path)).flatten())
     })
     .await?;
     let source = |source: &Source| source.kind == SourceKind::Plugin && source.name == plugin.name;
-    let offers = &request.state.engine.offers;
+    let offers = &request.services.engine.offers;
     let resources = offers.resources(session.project());
     let resources = resources.iter().filter(|resource| source(&resource.source));
     let resources = resources.map(|resource| resource.address.as_str().to_owned()).collect();
@@ -97,10 +97,10 @@ async fn show(request: Request, named: NamePlugin) -> Result<PluginDetails, Erro
 }
 
 /// People see what was said in all sessions, others what was said in their own.
-fn logs(request: &Request, params: &LogsOfPlugin) -> Result<PluginLogs, ErrorObjectOwned> {
+fn logs(request: &MethodRequest, params: &LogsOfPlugin) -> Result<PluginLogs, ErrorObjectOwned> {
     let own = request.session(None)?;
     let sees_all = may_decide(request);
-    let events = &request.state.engine.events;
+    let events = &request.services.engine.events;
     let held = events.subscribe_from_start(EventSelection::NoCalls).replay;
     let meant = held.iter().filter(|event| {
         let is_seen = event.body.session_id().is_none_or(|session| sees_all || *session == own.id);
@@ -114,23 +114,23 @@ fn logs(request: &Request, params: &LogsOfPlugin) -> Result<PluginLogs, ErrorObj
     })
 }
 
-async fn reload(request: Request, reload: ReloadPlugins) -> Result<PluginList, ErrorObjectOwned> {
+async fn reload(request: MethodRequest, reload: ReloadPlugins) -> Result<PluginList, ErrorObjectOwned> {
     let session = request.session(None)?;
-    let plugins = &request.state.plugins;
+    let plugins = &request.services.plugins;
     plugins.settled().await;
     let reloaded = plugins.reload(reload.name.as_deref()).await;
     reloaded.map_err(|UnknownPlugin(name)| unknown("plugin", &name))?;
-    Ok(visible(&request.state, session.project(), false))
+    Ok(visible(&request.services, session.project(), false))
 }
 
-async fn switch(request: Request, named: NamePlugin, on: bool) -> Result<PluginList, ErrorObjectOwned> {
+async fn switch(request: MethodRequest, named: NamePlugin, on: bool) -> Result<PluginList, ErrorObjectOwned> {
     let plugin = find(&request, &named.name).await?;
-    let state = request.state.clone();
+    let services = request.services.clone();
     let project = plugin.project.clone().map(Into::into);
     let disabled = match &project {
-        None => state.loaded().config.plugins.disabled.clone(),
+        None => services.config.loaded().config.plugins.disabled.clone(),
         Some(project) => {
-            let configs = state.trusted_configs();
+            let configs = services.config.trusted_configs();
             let own = configs.iter().find(|file| file.project == *project);
             own.map(|file| file.config.plugins.disabled.clone()).unwrap_or_default()
         }
@@ -140,18 +140,18 @@ async fn switch(request: Request, named: NamePlugin, on: bool) -> Result<PluginL
         return Err(refused("disabled_by_config", &words));
     }
     let kept = blocking(move || {
-        let kept = state.store.set_plugin_switch(&Switch { project, plugin: plugin.name, on });
-        kept.map(|()| state.decisions_changed())
+        let kept = services.store.set_plugin_switch(&Switch { project, plugin: plugin.name, on });
+        kept.map(|()| services.config.decisions_changed())
     });
     kept.await?.map_err(|error| refused(NOT_KEPT, &error.to_string()))?;
     list(&request, false).await
 }
 
-async fn trust(request: Request, params: TrustPlugins) -> Result<TrustReport, ErrorObjectOwned> {
-    let (state, by) = (request.state.clone(), client_name(&request));
+async fn trust(request: MethodRequest, params: TrustPlugins) -> Result<TrustReport, ErrorObjectOwned> {
+    let (services, by) = (request.services.clone(), client_name(&request));
     let trusted = blocking(move || match params.preview {
-        true => state.trustable(&params.path),
-        false => state.trust(&params.path, params.expect.as_ref(), by),
+        true => services.config.trustable(&params.path),
+        false => services.config.trust(&params.path, params.expect.as_ref(), by),
     });
     let report = trusted.await?.map_err(|error| match &error {
         TrustError::Relative(_) | TrustError::Unreadable { .. } | TrustError::NotOfAProject { .. } => {
@@ -162,7 +162,7 @@ async fn trust(request: Request, params: TrustPlugins) -> Result<TrustReport, Er
         TrustError::Store(_) => refused(NOT_KEPT, &error.to_string()),
     })?;
     // Who trusts something expects it to serve.
-    request.state.plugins.settled().await;
+    request.services.plugins.settled().await;
     Ok(report)
 }
 

@@ -11,35 +11,35 @@ use toold_proto::prompt::{ParsePrompt, ParsedPrompt, RenderPrompt, RenderedPromp
 use toold_proto::tool::Tool;
 
 use crate::rpc::error::invalid_params;
-use crate::rpc::{Module, Request, Right, add_async};
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<PromptRender, _>(module, Right::Anyone, render)?;
     add_async::<PromptParse, _>(module, Right::Anyone, read)
 }
 
-async fn read(request: Request, asked: ParsePrompt) -> Result<ParsedPrompt, ErrorObjectOwned> {
+async fn read(request: MethodRequest, asked: ParsePrompt) -> Result<ParsedPrompt, ErrorObjectOwned> {
     let Some(names) = asked.tools else { return Ok(parse(&asked.text, None)) };
     let session = request.session(None)?;
-    request.state.plugins.settled().await;
+    request.services.plugins.settled().await;
     // The schemas say which arguments are strings where a model's syntax does not.
     let tools = view(&request, &session, |name| names.iter().any(|known| known == name));
     Ok(parse_with(&asked.text, KnownTools::listed(&names, &tools)))
 }
 
-async fn render(request: Request, asked: RenderPrompt) -> Result<RenderedPrompt, ErrorObjectOwned> {
+async fn render(request: MethodRequest, asked: RenderPrompt) -> Result<RenderedPrompt, ErrorObjectOwned> {
     let family = asked.format.as_deref().map(Family::parse).transpose();
     let family = family.map_err(|error| invalid_params(&format!("format: {error}")))?.unwrap_or(Family::Tags);
     let session = request.session(asked.session_id.as_ref())?;
-    request.state.plugins.settled().await;
+    request.services.plugins.settled().await;
     let wanted = |name: &str| asked.names.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
     let tools = view(&request, &session, wanted);
     Ok(RenderedPrompt { text: render_prompt(family, &tools, asked.detail) })
 }
 
 /// The tools that the session sees, of those that are wanted.
-fn view(request: &Request, session: &Session, wanted: impl Fn(&str) -> bool) -> Vec<Tool> {
-    let snapshot = request.state.engine.registry.snapshot();
+fn view(request: &MethodRequest, session: &Session, wanted: impl Fn(&str) -> bool) -> Vec<Tool> {
+    let snapshot = request.services.engine.registry.snapshot();
     let specs = snapshot.view(session.project()).iter().map(|tool| tool.spec());
     let seen = specs.filter(|spec| session.filter.allows(spec) && wanted(spec.name.as_str()));
     seen.map(|spec| spec.describe()).collect()

@@ -9,20 +9,20 @@ use toold_proto::daemon::Done;
 use toold_proto::method::{Subscription, ToolsProvide, ToolsProvideProgress, ToolsProvideResult};
 use toold_proto::provide::{Provide, ProvideProgress, ProvideResult};
 
-use crate::peer::frontends::Loan;
+use crate::peer::frontends::ProvidedTools;
 use crate::rpc::error::{invalid_params, unknown};
-use crate::rpc::subscription::{Subscriber, add_subscription};
-use crate::rpc::{Module, Request, Right, add, decides};
+use crate::rpc::subscription::{ItemSubscriber, add_subscription};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, decides};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
-    let lend = |request: &Request, provide: Provide, subscription: &SubscriptionId<'_>| {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    let provide = |request: &MethodRequest, provide: Provide, subscription: &SubscriptionId<'_>| {
         decides(ToolsProvide::NAME, request)?;
-        let lender = (request.connection().id, words_of(subscription));
+        let provider = (request.connection().id, words_of(subscription));
         let session = Some(request.session(None)?);
-        let loan = request.state.frontends.lend(&request.state.engine, lender, session, &provide);
-        loan.map_err(|error| invalid_params(&error.to_string()))
+        let provided = request.services.frontends.provide(&request.services.engine, provider, session, &provide);
+        provided.map_err(|error| invalid_params(&error.to_string()))
     };
-    add_subscription::<ToolsProvide, _, _>(module, lend, stream)?;
+    add_subscription::<ToolsProvide, _, _>(module, provide, stream)?;
     take_back_in_order(module)?;
     add::<ToolsProvideResult>(module, Right::Anyone, |request, answer: ProvideResult| {
         let result = match (answer.result, answer.error) {
@@ -30,14 +30,14 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
             (None, Some(error)) => Err(error),
             (Some(_), Some(_)) | (None, None) => return Err(invalid_params("expected either result or error")),
         };
-        let frontends = &request.state.frontends;
+        let frontends = &request.services.frontends;
         match frontends.answer(request.connection().id, &answer.invocation_id, result) {
             true => Ok(Done {}),
             false => Err(unknown("request", &answer.invocation_id)),
         }
     })?;
     add::<ToolsProvideProgress>(module, Right::Anyone, |request, told: ProvideProgress| {
-        match request.state.frontends.tell(request.connection().id, &told.invocation_id, told.progress) {
+        match request.services.frontends.tell(request.connection().id, &told.invocation_id, told.progress) {
             true => Ok(Done {}),
             false => Err(unknown("request", &told.invocation_id)),
         }
@@ -46,17 +46,17 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
 
 /// Lets the tools be gone when `tools.unprovide` is answered, so that their names are free for what comes next.
 /// jsonrpsee only tells the task that serves the subscription, which hears of it at its next turn.
-fn take_back_in_order(module: &mut Module) -> anyhow::Result<()> {
+fn take_back_in_order(module: &mut MethodTable) -> anyhow::Result<()> {
     let Some(MethodCallback::Unsubscription(end)) = module.rpc.remove_method(ToolsProvide::UNSUBSCRIBE) else {
         anyhow::bail!("{} ends no subscription", ToolsProvide::UNSUBSCRIBE);
     };
-    let state = module.state.clone();
+    let services = module.services.clone();
     let end_in_order = MethodCallback::Unsubscription(Arc::new(move |id, params, connection, max, extensions| {
         let subscription = params.one::<SubscriptionId<'_>>().map(|id| words_of(&id));
         let answer = end(id, params, connection, max, extensions);
         // Last, since the subscription ends itself once its tools are gone, and then there is none to end.
         if let Ok(subscription) = subscription {
-            state.frontends.take_back(&state.engine, connection.0 as u64, &subscription);
+            services.frontends.take_back(&services.engine, connection.0 as u64, &subscription);
         }
         answer
     }));
@@ -71,12 +71,12 @@ fn words_of(id: &SubscriptionId<'_>) -> String {
     }
 }
 
-/// Hands invocations over until the frontend goes; the loan ends with it.
-async fn stream(subscriber: Subscriber<ToolsProvide>, mut loan: Loan) {
+/// Hands invocations over until the frontend goes; the provided ends with it.
+async fn stream(subscriber: ItemSubscriber<ToolsProvide>, mut provided: ProvidedTools) {
     loop {
         let invocation = tokio::select! {
             () = subscriber.gone() => return,
-            invocation = loan.invocations.recv() => invocation,
+            invocation = provided.invocations.recv() => invocation,
         };
         let Some(invocation) = invocation else { return };
         if subscriber.send(&invocation).await.is_err() {

@@ -9,19 +9,19 @@ use toold_proto::question::ReplyQuestion;
 
 use crate::rpc::error::{invalid_params, unknown};
 use crate::rpc::permissions::session_of;
-use crate::rpc::subscription::{Subscriber, add_subscription};
-use crate::rpc::{Module, Request, Right, add, client_name, decides};
+use crate::rpc::subscription::{ItemSubscriber, add_subscription};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, client_name, decides};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
-    let open = |request: &Request, wanted: SubscribePrompts, _: &SubscriptionId<'_>| {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
+    let open = |request: &MethodRequest, wanted: SubscribePrompts, _: &SubscriptionId<'_>| {
         // Whoever subscribes counts as somebody who can answer.
         decides(QuestionsSubscribe::NAME, request)?;
-        Ok(request.state.engine.questions.subscribe(session_of(request, &wanted)?))
+        Ok(request.services.engine.questions.subscribe(session_of(request, &wanted)?))
     };
     add_subscription::<QuestionsSubscribe, _, _>(module, open, stream)?;
     add::<QuestionsReply>(module, Right::Decider, |request, params: ReplyQuestion| {
         let by = Answerer { client: client_name(&request), connection: request.connection().id };
-        let replied = reply(&request.state.engine, &params, by, None);
+        let replied = reply(&request.services.engine, &params, by, None);
         replied.map(|()| Done {}).map_err(|error| match &error {
             QuestionReplyError::Unknown(id) => unknown("request", id),
             QuestionReplyError::NoAnswer(words) => invalid_params(words),
@@ -29,7 +29,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     })
 }
 
-async fn stream(subscriber: Subscriber<QuestionsSubscribe>, mut questions: QuestionSubscription) {
+async fn stream(subscriber: ItemSubscriber<QuestionsSubscribe>, mut questions: QuestionSubscription) {
     loop {
         let event = tokio::select! {
             () = subscriber.gone() => return,

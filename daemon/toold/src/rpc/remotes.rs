@@ -6,11 +6,11 @@ use toold_proto::remote::{ReconnectRemote, Remote, RemoteList};
 use toold_remote::UnknownRemote;
 
 use crate::rpc::error::unknown;
-use crate::rpc::{Module, Request, Right, add, add_async, may_decide};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, may_decide};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<RemotesList>(module, Right::Anyone, |request, _| {
-        let mut remotes = request.state.remotes.list();
+        let mut remotes = request.services.remotes.list();
         if !may_decide(&request) {
             remotes.iter_mut().for_each(hide);
         }
@@ -19,8 +19,8 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     add_async::<RemotesReconnect, _>(module, Right::Decider, reconnect)
 }
 
-async fn reconnect(request: Request, named: ReconnectRemote) -> Result<RemoteList, ErrorObjectOwned> {
-    let remotes = request.state.remotes.reconnect(&named.name).await;
+async fn reconnect(request: MethodRequest, named: ReconnectRemote) -> Result<RemoteList, ErrorObjectOwned> {
+    let remotes = request.services.remotes.reconnect(&named.name).await;
     let remotes = remotes.map_err(|UnknownRemote(name)| unknown("remote", &name))?;
     Ok(RemoteList { remotes })
 }

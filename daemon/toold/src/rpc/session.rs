@@ -17,18 +17,18 @@ use toold_proto::tool::SessionId;
 use toold_proto::workspace::{ShareSession, SharedSession};
 
 use crate::config::project_folder::real_dir;
-use crate::daemon::random_hex;
-use crate::peer::sessions::{
-    MAX_ROOTS, MAX_VARIABLES, Opener, OpenerKind, SHARE_FOR, SessionRequest, is_share_code, opener_of, set_opener,
-};
-use crate::rpc::connection::Connection;
+use crate::config::random::random_hex;
+use crate::peer::sessions::persistence::with_store;
+use crate::peer::sessions::{MAX_ROOTS, MAX_VARIABLES, Opener, OpenerKind, SessionRequest, opener_of, set_opener};
+use crate::peer::share_codes::{SHARE_FOR, is_share_code};
+use crate::rpc::connection::ClientConnection;
 use crate::rpc::error::{invalid_params, object, refused, unknown};
-use crate::rpc::{Module, Request, Right, add, add_async, client_name};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, client_name};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<SessionOpen, _>(module, Right::Anyone, open)?;
     add::<SessionsList>(module, Right::Anyone, |request, _| {
-        let sessions = request.state.engine.sessions.list();
+        let sessions = request.services.engine.sessions.list();
         let visible = sessions.iter().filter(|session| may_use(&request, session).is_ok());
         Ok(SessionList { sessions: visible.map(|session| session.describe()).collect() })
     })?;
@@ -42,19 +42,19 @@ pub(super) fn server_info() -> ServerInfo {
 }
 
 /// Puts a new session where others find it, and binds it to the connection.
-fn enter(request: &Request, session: Session) -> Arc<Session> {
+fn enter(request: &MethodRequest, session: Session) -> Arc<Session> {
     let session = publish(request, session);
     request.connection().bind(session.clone());
     session
 }
 
 /// Puts a new session where others find it.
-pub(super) fn publish(request: &Request, session: Session) -> Arc<Session> {
-    let (session, there) = request.state.open_session(session);
+pub(super) fn publish(request: &MethodRequest, session: Session) -> Arc<Session> {
+    let (session, there) = request.services.sessions.open(session);
     if !there {
         set_opener(&session, request.connection().opener());
         request
-            .state
+            .services
             .engine
             .events
             .emit(EventBody::SessionOpened { session_id: session.id.clone(), cwd: session.cwd.display().to_string() });
@@ -62,7 +62,7 @@ pub(super) fn publish(request: &Request, session: Session) -> Arc<Session> {
     session
 }
 
-impl Connection {
+impl ClientConnection {
     /// What kind of principal it is by now.
     pub(crate) fn kind(&self) -> OpenerKind {
         match self.peer.principal {
@@ -82,7 +82,7 @@ impl Connection {
 /// Joining a session needs a principal of the kind that opened it, and an agent's must be of the same program: what one
 /// agent was allowed is not another's. People may join the sessions of agents. A session in `yolo` lets everything pass,
 /// so no agent walks into one.
-pub(super) fn may_use(request: &Request, session: &Session) -> Result<(), ErrorObjectOwned> {
+pub(super) fn may_use(request: &MethodRequest, session: &Session) -> Result<(), ErrorObjectOwned> {
     let connection = request.connection();
     if connection.is_bound_to(session) {
         return Ok(());
@@ -102,7 +102,7 @@ pub(super) fn may_use(request: &Request, session: &Session) -> Result<(), ErrorO
     if may { Ok(()) } else { Err(unknown("session", session.id.as_str())) }
 }
 
-fn may_agent_join(connection: &Connection, opener: &Opener) -> bool {
+fn may_agent_join(connection: &ClientConnection, opener: &Opener) -> bool {
     match opener.kind {
         OpenerKind::Person | OpenerKind::Agent => {
             opener.program.is_some() && opener.program == connection.peer.lineage.program()
@@ -113,7 +113,7 @@ fn may_agent_join(connection: &Connection, opener: &Opener) -> bool {
     }
 }
 
-async fn open(request: Request, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+async fn open(request: MethodRequest, open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
     let protocol = open.protocol;
     let mut opened = open_any(request, open).await?;
     // A client that named a revision is spoken to in that one.
@@ -125,7 +125,7 @@ async fn open(request: Request, open: OpenSession) -> Result<OpenedSession, Erro
     Ok(opened)
 }
 
-async fn open_any(request: Request, mut open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
+async fn open_any(request: MethodRequest, mut open: OpenSession) -> Result<OpenedSession, ErrorObjectOwned> {
     if let Some(protocol) = open.protocol.filter(|protocol| !toold_proto::PROTOCOLS.contains(protocol)) {
         let data = ErrorData { supported: toold_proto::PROTOCOLS.collect(), ..ErrorData::new("unsupported_protocol") };
         let (spoken, version, pid) = (toold_proto::PROTOCOL, env!("CARGO_PKG_VERSION"), std::process::id());
@@ -145,7 +145,8 @@ async fn open_any(request: Request, mut open: OpenSession) -> Result<OpenedSessi
         connection.become_agent();
     }
     let kind = connection.kind();
-    let (env, env_ignored) = request.state.permitted_env(kind, &connection.peer, std::mem::take(&mut open.env));
+    let (env, env_ignored) =
+        request.services.sessions.permitted_env(kind, &connection.peer, std::mem::take(&mut open.env));
     open.env = env;
     note_ignored(&request, &open, &env_ignored);
     if kind == OpenerKind::Descendant {
@@ -160,12 +161,13 @@ async fn open_any(request: Request, mut open: OpenSession) -> Result<OpenedSessi
     }
     // Whoever joins a session did not choose its folders.
     if kind == OpenerKind::Person && !resumed {
-        let (state, folders) = (request.state.clone(), folders_of(&session));
-        request.state.with_store(move |_| folders.iter().for_each(|folder| state.note_opened_workspace(folder))).await;
+        let (workspaces, folders) = (request.services.workspaces.clone(), folders_of(&session));
+        with_store(&request.services.store, move |_| folders.iter().for_each(|folder| workspaces.note_opened(folder)))
+            .await;
     }
     // What is done with a token alone is nobody's to come back to after the daemon.
     if kind != OpenerKind::Token {
-        request.state.keep_session(&session).await;
+        request.services.sessions.save(&session).await;
     }
     Ok(answer(&session, resumed, env_ignored))
 }
@@ -175,17 +177,17 @@ fn folders_of(session: &Session) -> Vec<PathBuf> {
 }
 
 /// What a client of version 0.1 could set is reported, so that a person can allow it.
-fn note_ignored(request: &Request, open: &OpenSession, ignored: &[String]) {
+fn note_ignored(request: &MethodRequest, open: &OpenSession, ignored: &[String]) {
     if !ignored.is_empty() {
         let client = open.client.as_ref().map_or("a client without a name", |client| &client.name);
-        request.state.withheld.note_env(client, ignored);
+        request.services.upgrade.note_env(client, ignored);
     }
 }
 
 /// What a tool started gets a session for as long as it is connected, within its tool's. It joins no other, and
 /// there is only the one.
 fn open_below(
-    request: &Request,
+    request: &MethodRequest,
     open: OpenSession,
     env_ignored: Vec<String>,
 ) -> Result<OpenedSession, ErrorObjectOwned> {
@@ -208,7 +210,7 @@ fn open_below(
     }
     let cwd = open.cwd.as_ref().map(PathBuf::from).or_else(|| connection.peer.folder());
     let filter = open.tools.as_ref().map(SessionFilter::new).transpose();
-    let session = request.state.new_session_for(
+    let session = request.services.sessions.create(
         OpenerKind::Descendant,
         &connection.peer,
         SessionRequest {
@@ -227,12 +229,12 @@ fn open_below(
 }
 
 /// The id of a session that ends with its connection.
-pub(super) fn own_id(connection: &Connection) -> SessionId {
+pub(super) fn own_id(connection: &ClientConnection) -> SessionId {
     SessionId::parse(&format!("c{}-{}", connection.id, random_hex(16))).expect("hexadecimal digits fit")
 }
 
 /// The session that a request names, of this daemon or of an earlier one.
-async fn known(request: &Request, open: &OpenSession) -> Result<Option<Arc<Session>>, ErrorObjectOwned> {
+async fn known(request: &MethodRequest, open: &OpenSession) -> Result<Option<Arc<Session>>, ErrorObjectOwned> {
     let Some(id) = &open.session_id else { return Ok(None) };
     if is_share_code(id) {
         return match request.connection().kind() {
@@ -241,17 +243,17 @@ async fn known(request: &Request, open: &OpenSession) -> Result<Option<Arc<Sessi
             OpenerKind::Token | OpenerKind::Descendant => Err(unknown("session", id.as_str())),
         };
     }
-    if let Some(session) = request.state.engine.sessions.find(id) {
+    if let Some(session) = request.services.engine.sessions.find(id) {
         return match may_use(request, &session) {
             Ok(()) => Ok(Some(session)),
             Err(error) => {
-                request.state.withheld.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
+                request.services.upgrade.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
                 Err(error)
             }
         };
     }
     let connection = request.connection();
-    let kept = request.state.kept_session(connection, id, open.env.clone()).await;
+    let kept = request.services.sessions.restore(connection.kind(), &connection.peer, id, open.env.clone()).await;
     let kept = kept.map_err(|error| invalid_params(&format!("session {id} cannot be resumed: {error:#}")))?;
     let Some((session, opener)) = kept else { return Ok(None) };
     let may = match connection.kind() {
@@ -262,7 +264,7 @@ async fn known(request: &Request, open: &OpenSession) -> Result<Option<Arc<Sessi
         OpenerKind::Token | OpenerKind::Descendant => false,
     };
     if !may {
-        request.state.withheld.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
+        request.services.upgrade.note_join(open.client.as_ref().map(|client| client.name.as_str()), id);
         return Err(unknown("session", id.as_str()));
     }
     let session = publish(request, session);
@@ -273,8 +275,9 @@ async fn known(request: &Request, open: &OpenSession) -> Result<Option<Arc<Sessi
 }
 
 /// The session that a person handed on with a code.
-fn shared(request: &Request, code: &SessionId) -> Result<Arc<Session>, ErrorObjectOwned> {
-    let session = request.state.shares.take(code).and_then(|id| request.state.engine.sessions.find(&id));
+fn shared(request: &MethodRequest, code: &SessionId) -> Result<Arc<Session>, ErrorObjectOwned> {
+    let session =
+        request.services.sessions.share_codes.take(code).and_then(|id| request.services.engine.sessions.find(&id));
     let session = session.ok_or_else(|| {
         let words =
             "the code is good for no session: it was used, is too old, or its session has ended; ask for a new one";
@@ -287,18 +290,22 @@ fn shared(request: &Request, code: &SessionId) -> Result<Arc<Session>, ErrorObje
     Ok(session)
 }
 
-fn share(request: Request, params: ShareSession) -> Result<SharedSession, ErrorObjectOwned> {
+fn share(request: MethodRequest, params: ShareSession) -> Result<SharedSession, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
-    let code = request.state.shares.make(&session.id);
+    let code = request.services.sessions.share_codes.make(&session.id);
     let code =
         code.ok_or_else(|| refused("overloaded", "too many codes are not used yet; they end after 10 minutes"))?;
     tracing::info!(session = %session.id, by = client_name(&request), "a session was handed on by a code");
     Ok(SharedSession { code, expires_in: SHARE_FOR.as_secs() })
 }
 
-fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Result<Arc<Session>, ErrorObjectOwned> {
+fn resume(
+    request: &MethodRequest,
+    session: Arc<Session>,
+    open: &OpenSession,
+) -> Result<Arc<Session>, ErrorObjectOwned> {
     if let Some(cwd) = &open.cwd {
-        let cwd = request.state.without_tilde(Path::new(cwd));
+        let cwd = request.services.sessions.expand_tilde(Path::new(cwd));
         let same = cwd == session.cwd
             || session.workspace_state() == WorkspaceState::Open && real_dir(&cwd).is_ok_and(|cwd| cwd == session.cwd);
         if !same {
@@ -310,7 +317,7 @@ fn resume(request: &Request, session: Arc<Session>, open: &OpenSession) -> Resul
     Ok(session)
 }
 
-fn create(request: &Request, open: OpenSession) -> Result<Arc<Session>, ErrorObjectOwned> {
+fn create(request: &MethodRequest, open: OpenSession) -> Result<Arc<Session>, ErrorObjectOwned> {
     let connection = request.connection();
     let id = open
         .session_id
@@ -320,7 +327,7 @@ fn create(request: &Request, open: OpenSession) -> Result<Arc<Session>, ErrorObj
         return Err(invalid_params("cwd is needed: an absolute path of a folder"));
     }
     let filter = open.tools.as_ref().map(SessionFilter::new).transpose();
-    let session = request.state.new_session_for(
+    let session = request.services.sessions.create(
         connection.kind(),
         &connection.peer,
         SessionRequest {
@@ -348,27 +355,27 @@ fn answer(session: &Session, resumed: bool, env_ignored: Vec<String>) -> OpenedS
     }
 }
 
-async fn close(request: Request, close: CloseSession) -> Result<ClosedSession, ErrorObjectOwned> {
+async fn close(request: MethodRequest, close: CloseSession) -> Result<ClosedSession, ErrorObjectOwned> {
     let id = close.session_id;
-    let state = &request.state;
-    let Some(session) = state.engine.sessions.find(&id) else {
+    let services = &request.services;
+    let Some(session) = services.engine.sessions.find(&id) else {
         let connection = request.connection();
         let may = match connection.kind() {
             OpenerKind::Person => true,
             OpenerKind::Agent => {
-                let kept = state.kept_session(connection, &id, BTreeMap::new()).await;
+                let kept = services.sessions.restore(connection.kind(), &connection.peer, &id, BTreeMap::new()).await;
                 let opener = kept.ok().flatten().and_then(|(_, opener)| opener);
                 opener.is_some_and(|opener| may_agent_join(connection, &opener))
             }
             OpenerKind::Token | OpenerKind::Descendant => false,
         };
         // One of an earlier daemon, which nobody came back to.
-        let forgotten = may && state.forget_session(&id).await;
+        let forgotten = may && services.sessions.forget(&id).await;
         return if forgotten { Ok(ClosedSession { cancelled: 0 }) } else { Err(unknown("session", id.as_str())) };
     };
     may_use(&request, &session)?;
-    let cancelled = state.close_session(&id).unwrap_or(0);
-    state.forget_session(&id).await;
-    state.engine.events.emit(EventBody::SessionClosed { session_id: id });
+    let cancelled = services.sessions.close(&id).unwrap_or(0);
+    services.sessions.forget(&id).await;
+    services.engine.events.emit(EventBody::SessionClosed { session_id: id });
     Ok(ClosedSession { cancelled })
 }

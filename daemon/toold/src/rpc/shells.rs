@@ -18,20 +18,20 @@ use toold_proto::shell::{
 use toold_proto::tool::{Block, SessionId};
 
 use crate::rpc::error::{invalid_params, object, of_call, refused, unknown};
-use crate::rpc::subscription::{Subscriber, add_subscription};
+use crate::rpc::subscription::{ItemSubscriber, add_subscription};
 use crate::rpc::tools::to_call;
-use crate::rpc::{Module, Request, Right, add, add_async, decides, may_decide};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, decides, may_decide};
 
 /// Bytes of one item of `shells.attach`.
 const PIECE: usize = 32 * 1024;
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<ShellsList>(module, Right::Anyone, |request, list: ListShells| {
         if list.all {
             decides("shells.list {all: true}", &request)?;
         }
         let session = if list.all { None } else { Some(request.session(list.session_id.as_ref())?) };
-        let shells = request.state.builtins.shells.list(session.as_ref().map(|session| &session.id));
+        let shells = request.services.builtins.shells.list(session.as_ref().map(|session| &session.id));
         Ok(ShellList { shells: shells.iter().map(describe).collect() })
     })?;
     add_async::<ShellsWrite, _>(module, Right::Anyone, write)?;
@@ -46,7 +46,7 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
         shell.kill();
         Ok(KilledShell { status: shell.ended().await.to_string() })
     })?;
-    let open = |request: &Request, attach: AttachShell, _: &SubscriptionId<'_>| {
+    let open = |request: &MethodRequest, attach: AttachShell, _: &SubscriptionId<'_>| {
         Ok((find(request, &attach.shell_id, attach.session_id.as_ref())?, attach.tail))
     };
     add_subscription::<ShellsAttach, _, _>(module, open, stream)
@@ -54,11 +54,11 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
 
 /// A shell of the session that the request names, else of the caller's own; people find all.
 fn find(
-    request: &Request,
+    request: &MethodRequest,
     shell_id: &str,
     session: Option<&SessionId>,
 ) -> Result<Arc<BackgroundShell>, ErrorObjectOwned> {
-    let shells = &request.state.builtins.shells;
+    let shells = &request.services.builtins.shells;
     let found = match session {
         None if may_decide(request) => shells.find_any(shell_id),
         None | Some(_) => shells.find(&request.session(session)?.id, shell_id),
@@ -66,7 +66,7 @@ fn find(
     found.map_err(of_shell)
 }
 
-async fn write(request: Request, write: WriteShell) -> Result<Done, ErrorObjectOwned> {
+async fn write(request: MethodRequest, write: WriteShell) -> Result<Done, ErrorObjectOwned> {
     let shell = find(&request, &write.shell_id, write.session_id.as_ref())?;
     if write.typed {
         decides("shells.write {typed: true}", &request)?;
@@ -87,8 +87,8 @@ async fn write(request: Request, write: WriteShell) -> Result<Done, ErrorObjectO
             ..Execute::default()
         },
     )?;
-    let tool = bash_input::tool(&request.state.builtins);
-    let result = execute_tool(&request.state.engine, tool, call).await.map_err(of_call)?;
+    let tool = bash_input::tool(&request.services.builtins);
+    let result = execute_tool(&request.services.engine, tool, call).await.map_err(of_call)?;
     if !result.is_error {
         return Ok(Done {});
     }
@@ -124,7 +124,7 @@ fn exit_code(ended: &ShellEnding) -> Option<i32> {
 }
 
 /// A slow reader is waited for, and loses what the shell forgets meanwhile.
-async fn stream(subscriber: Subscriber<ShellsAttach>, (shell, tail): (Arc<BackgroundShell>, Option<usize>)) {
+async fn stream(subscriber: ItemSubscriber<ShellsAttach>, (shell, tail): (Arc<BackgroundShell>, Option<usize>)) {
     // All that was forgotten before somebody attached is not this reader's loss.
     let mut position = shell.tail(tail.unwrap_or(usize::MAX));
     loop {

@@ -15,9 +15,9 @@ use toold_proto::skill::{
 use toold_proto::tool::SessionId;
 
 use crate::rpc::error::{internal, unknown};
-use crate::rpc::{Module, Request, Right, add_async};
+use crate::rpc::{MethodRequest, MethodTable, Right, add_async};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_async::<SkillsList, _>(module, Right::Anyone, |request, params: OfSession| async move {
         let Skills { skills, broken, shadowed } = skills(&request, params.session_id.as_ref()).await?;
         let broken = broken.into_iter().map(|broken| BrokenSkill {
@@ -38,20 +38,20 @@ pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
     })?;
     add_async::<MemoriesList, _>(module, Right::Anyone, |request, params: OfSession| async move {
         let session = request.session(params.session_id.as_ref())?;
-        let builtins = request.state.builtins.clone();
+        let builtins = request.services.builtins.clone();
         let memories = blocking(move || memories(&builtins, &session)).await?;
         Ok(MemoryList { memories: memories.into_iter().map(remembered).collect() })
     })?;
     add_async::<TodosList, _>(module, Right::Anyone, |request, params: OfSession| async move {
         let session = request.session(params.session_id.as_ref())?;
-        let builtins = request.state.builtins.clone();
+        let builtins = request.services.builtins.clone();
         Ok(TodoList { items: blocking(move || todo::items(&builtins, &session)).await? })
     })
 }
 
-async fn skills(request: &Request, session: Option<&SessionId>) -> Result<Skills, ErrorObjectOwned> {
+async fn skills(request: &MethodRequest, session: Option<&SessionId>) -> Result<Skills, ErrorObjectOwned> {
     let session: Arc<Session> = request.session(session)?;
-    let builtins = request.state.builtins.clone();
+    let builtins = request.services.builtins.clone();
     blocking(move || find_skills(builtins.skill_places(), session.looks_in(&session.cwd))).await
 }
 

@@ -8,24 +8,24 @@ use jsonrpsee::types::{ErrorObjectOwned, SubscriptionId};
 use serde_json::value::to_raw_value;
 use toold_proto::method::Subscription;
 
-use crate::rpc::outboxes::Writer;
+use crate::rpc::outboxes::OutboxWriter;
 
-use super::{Module, Request, read_params, scope};
+use super::{MethodRequest, MethodTable, read_params, scope};
 
 /// Where a subscription puts its items.
-pub(super) struct Subscriber<S> {
+pub(super) struct ItemSubscriber<S> {
     sink: SubscriptionSink,
-    outbox: Writer,
+    outbox: OutboxWriter,
     /// Bytes that jsonrpsee puts around an item.
     envelope: usize,
     items: PhantomData<fn(S)>,
 }
 
 /// The subscriber is gone.
-pub(super) struct Gone;
+pub(super) struct SubscriberGone;
 
-impl<S: Subscription> Subscriber<S> {
-    fn new(sink: SubscriptionSink, outbox: Writer) -> Self {
+impl<S: Subscription> ItemSubscriber<S> {
+    fn new(sink: SubscriptionSink, outbox: OutboxWriter) -> Self {
         let payload = SubscriptionPayload { subscription: sink.subscription_id(), result: () };
         let around_null = to_raw_value(&SubscriptionResponse::new(sink.method_name().into(), payload));
         let envelope = around_null.map_or(0, |json| json.get().len() - "null".len());
@@ -41,13 +41,13 @@ impl<S: Subscription> Subscriber<S> {
     ///
     /// # Errors
     /// The subscriber is gone.
-    pub(super) async fn send(&self, item: &S::Item) -> Result<(), Gone> {
+    pub(super) async fn send(&self, item: &S::Item) -> Result<(), SubscriberGone> {
         let Ok(json) = to_raw_value(item) else { return Ok(()) };
         let room = tokio::select! {
-            () = self.gone() => return Err(Gone),
+            () = self.gone() => return Err(SubscriberGone),
             room = self.outbox.room_for(self.envelope + json.get().len()) => room,
         };
-        self.sink.send(json).await.map_err(|_| Gone)?;
+        self.sink.send(json).await.map_err(|_| SubscriberGone)?;
         room.forget();
         Ok(())
     }
@@ -56,9 +56,13 @@ impl<S: Subscription> Subscriber<S> {
 /// Registers a subscription. `open` runs in the order of the requests and makes what the items come from; `serve` runs
 /// beside what the connection asks for next, until it returns.
 pub(super) fn add_subscription<S, T, F>(
-    module: &mut Module,
-    open: impl Fn(&Request, S::Params, &SubscriptionId<'_>) -> Result<T, ErrorObjectOwned> + Clone + Send + Sync + 'static,
-    serve: impl Fn(Subscriber<S>, T) -> F + Clone + Send + Sync + 'static,
+    module: &mut MethodTable,
+    open: impl Fn(&MethodRequest, S::Params, &SubscriptionId<'_>) -> Result<T, ErrorObjectOwned>
+    + Clone
+    + Send
+    + Sync
+    + 'static,
+    serve: impl Fn(ItemSubscriber<S>, T) -> F + Clone + Send + Sync + 'static,
 ) -> anyhow::Result<()>
 where
     S: Subscription + 'static,
@@ -69,10 +73,10 @@ where
         S::NAME,
         S::ITEM_METHOD,
         S::UNSUBSCRIBE,
-        move |params, pending, state, extensions| {
+        move |params, pending, services, extensions| {
             let (open, serve) = (open.clone(), serve.clone());
             async move {
-                let opened = Request::of(&state, &extensions)
+                let opened = MethodRequest::of(&services, &extensions)
                     .and_then(|request| open(&request, read_params(&params)?, &pending.subscription_id()));
                 let opened = match opened {
                     Ok(opened) => opened,
@@ -82,7 +86,7 @@ where
                 let Ok(scope) = scope(&extensions) else { return };
                 scope.note_subscribed();
                 let Ok(sink) = accepted else { return };
-                let subscriber = Subscriber::new(sink, scope.connection.outbox.writer().clone());
+                let subscriber = ItemSubscriber::new(sink, scope.connection.outbox.writer().clone());
                 serve(subscriber, opened).await;
             }
         },

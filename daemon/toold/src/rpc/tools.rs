@@ -29,10 +29,10 @@ use crate::lifecycle::traces::in_trace_of;
 use crate::rpc::calls::run_detached;
 use crate::rpc::error::{invalid_params, of_call};
 use crate::rpc::located::{located, may_read};
-use crate::rpc::outboxes::Writer;
-use crate::rpc::{Module, Request, Right, add, add_async, add_shaped};
+use crate::rpc::outboxes::OutboxWriter;
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async, add_shaped};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add_shaped::<ToolsList, _, _, _>(module, Right::Anyone, list)?;
     add_async::<ToolsSchema, _>(module, Right::Anyone, schema)?;
     add_async::<ToolsExecute, _>(module, Right::Anyone, run)?;
@@ -58,10 +58,10 @@ struct Listed {
     tools: Option<Value>,
 }
 
-async fn list(request: Request, list: ListTools) -> Result<Listed, ErrorObjectOwned> {
+async fn list(request: MethodRequest, list: ListTools) -> Result<Listed, ErrorObjectOwned> {
     let session = request.session(list.session_id.as_ref())?;
-    request.state.plugins.settled().await;
-    let engine = &request.state.engine;
+    request.services.plugins.settled().await;
+    let engine = &request.services.engine;
     let snapshot = engine.registry.snapshot();
     let (revision, epoch) = (snapshot.revision, engine.events.epoch().to_owned());
     let same_epoch = list.if_epoch.as_ref().is_none_or(|known| *known == epoch);
@@ -88,10 +88,10 @@ fn wanted(spec: &ToolSpec, list: &ListTools, session: &Session) -> bool {
         && list.query.as_ref().is_none_or(by_words)
 }
 
-async fn schema(request: Request, asked: ToolSchema) -> Result<Tool, ErrorObjectOwned> {
+async fn schema(request: MethodRequest, asked: ToolSchema) -> Result<Tool, ErrorObjectOwned> {
     let session = request.session(asked.session_id.as_ref())?;
-    request.state.plugins.settled().await;
-    let snapshot = request.state.engine.registry.snapshot();
+    request.services.plugins.settled().await;
+    let snapshot = request.services.engine.registry.snapshot();
     let view = snapshot.view(session.project());
     match view.find(&asked.name).filter(|tool| session.filter.allows(tool.spec())) {
         Some(tool) => Ok(tool.spec().describe()),
@@ -99,19 +99,19 @@ async fn schema(request: Request, asked: ToolSchema) -> Result<Tool, ErrorObject
     }
 }
 
-async fn run(request: Request, mut execute_params: Execute) -> Result<ToolResult, ErrorObjectOwned> {
+async fn run(request: MethodRequest, mut execute_params: Execute) -> Result<ToolResult, ErrorObjectOwned> {
     let (detach, traceparent) = (execute_params.detach, execute_params.traceparent.take());
     let call = to_call(&request, execute_params)?;
-    let state = &request.state;
+    let services = &request.services;
     // No call slips through before the hooks of plugins that are loading.
-    if !state.plugins.is_settled() {
-        state.plugins.settled().await;
+    if !services.plugins.is_settled() {
+        services.plugins.settled().await;
     }
     // On the heap: both are large, and would be moved by all that is around them here.
     let ran = async {
         match detach {
             true => Box::pin(run_detached(&request, call)).await,
-            false => Box::pin(execute(&state.engine, call)).await.map_err(of_call),
+            false => Box::pin(execute(&services.engine, call)).await.map_err(of_call),
         }
     };
     in_trace_of(traceparent.as_deref(), ran).await
@@ -119,7 +119,7 @@ async fn run(request: Request, mut execute_params: Execute) -> Result<ToolResult
 
 /// The params of `tools.execute_batch`, whose calls may be a provider's.
 #[derive(Deserialize)]
-struct Batch {
+struct BatchParams {
     #[serde(default)]
     calls: Value,
     #[serde(default)]
@@ -136,7 +136,7 @@ struct BatchAnswer {
     results: Value,
 }
 
-async fn run_batch(request: Request, batch: Batch) -> Result<BatchAnswer, ErrorObjectOwned> {
+async fn run_batch(request: MethodRequest, batch: BatchParams) -> Result<BatchAnswer, ErrorObjectOwned> {
     if batch.strategy == Strategy::Batched(0) {
         return Err(invalid_params("strategy: batched takes units of at least 1 call"));
     }
@@ -150,7 +150,7 @@ async fn run_batch(request: Request, batch: Batch) -> Result<BatchAnswer, ErrorO
     }
 }
 
-async fn native_batch(request: &Request, batch: Batch) -> Result<BatchAnswer, ErrorObjectOwned> {
+async fn native_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchAnswer, ErrorObjectOwned> {
     let read: Result<Vec<BatchCall>, _> = serde_json::from_value(batch.calls.clone());
     let calls = read.map_err(|error| invalid_params(&format!("calls: {error}")))?;
     let (ids, answers) = run_all(request, calls, &batch).await?;
@@ -166,7 +166,7 @@ async fn native_batch(request: &Request, batch: Batch) -> Result<BatchAnswer, Er
 }
 
 /// What cannot be read is answered in its place, since providers want a result for each call.
-async fn provider_batch(request: &Request, batch: Batch) -> Result<BatchAnswer, ErrorObjectOwned> {
+async fn provider_batch(request: &MethodRequest, batch: BatchParams) -> Result<BatchAnswer, ErrorObjectOwned> {
     let blocks = calls_in(batch.format, &batch.calls);
     let calls = blocks.iter().flatten().map(|call| BatchCall {
         name: call.name.clone(),
@@ -202,9 +202,13 @@ async fn provider_batch(request: &Request, batch: Batch) -> Result<BatchAnswer, 
     Ok(BatchAnswer { results: results_as(batch.format, &shown) })
 }
 
-type Answers = (Vec<CallId>, Vec<Result<ToolResult, CallError>>);
+type BatchOutcomes = (Vec<CallId>, Vec<Result<ToolResult, CallError>>);
 
-async fn run_all(request: &Request, calls: Vec<BatchCall>, batch: &Batch) -> Result<Answers, ErrorObjectOwned> {
+async fn run_all(
+    request: &MethodRequest,
+    calls: Vec<BatchCall>,
+    batch: &BatchParams,
+) -> Result<BatchOutcomes, ErrorObjectOwned> {
     let calls = calls.into_iter().map(|call| {
         let BatchCall { name, arguments, call_id } = call;
         let (session_id, progress) = (batch.session_id.clone(), batch.progress);
@@ -214,24 +218,25 @@ async fn run_all(request: &Request, calls: Vec<BatchCall>, batch: &Batch) -> Res
     for call in &mut calls {
         call.cancel = request.scope.cancel.child_token();
     }
-    let state = &request.state;
-    state.plugins.settled().await;
+    let services = &request.services;
+    services.plugins.settled().await;
     let ids: Vec<CallId> = calls.iter().filter_map(|call| call.call_id.clone()).collect();
-    Ok((ids, execute_batch(&state.engine, calls, batch.strategy).await))
+    Ok((ids, execute_batch(&services.engine, calls, batch.strategy).await))
 }
 
-pub(super) fn to_call(request: &Request, params: Execute) -> Result<Call, ErrorObjectOwned> {
+pub(super) fn to_call(request: &MethodRequest, params: Execute) -> Result<Call, ErrorObjectOwned> {
     let session = request.session(params.session_id.as_ref())?;
     if !(params.arguments.is_null() || params.arguments.is_object()) {
         return Err(invalid_params("arguments: expected an object or null"));
     }
-    let cwd = params.cwd.as_deref().map(|cwd| within(&request.state.engine, &session, cwd)).transpose()?;
-    let call_id = params.call_id.unwrap_or_else(|| request.state.engine.new_call_id());
+    let cwd = params.cwd.as_deref().map(|cwd| within(&request.services.engine, &session, cwd)).transpose()?;
+    let call_id = params.call_id.unwrap_or_else(|| request.services.engine.new_call_id());
     let mut progress: Vec<Arc<dyn ProgressSink>> = Vec::new();
     if params.progress {
-        progress.push(Arc::new(Notifications::new(call_id.clone(), request.connection().outbox.writer().clone())));
+        progress
+            .push(Arc::new(ProgressNotifications::new(call_id.clone(), request.connection().outbox.writer().clone())));
     }
-    let engine = &request.state.engine;
+    let engine = &request.services.engine;
     progress.extend(broadcast(engine, &call_id, &session.id));
     Ok(Call {
         name: params.name,
@@ -271,22 +276,22 @@ fn within(engine: &Engine, session: &Session, cwd: &str) -> Result<PathBuf, Erro
 }
 
 /// Sends a call's progress to the connection that made it.
-struct Notifications {
+struct ProgressNotifications {
     call_id: CallId,
-    outbox: Writer,
+    outbox: OutboxWriter,
     dropped: AtomicU64,
 }
 
-impl Notifications {
-    fn new(call_id: CallId, outbox: Writer) -> Self {
+impl ProgressNotifications {
+    fn new(call_id: CallId, outbox: OutboxWriter) -> Self {
         Self { call_id, outbox, dropped: AtomicU64::new(0) }
     }
 }
 
-impl ProgressSink for Notifications {
+impl ProgressSink for ProgressNotifications {
     fn send(&self, seq: u64, progress: &Progress) {
         #[derive(Serialize)]
-        struct Notification<'a> {
+        struct ProgressNotification<'a> {
             jsonrpc: &'static str,
             method: &'static str,
             params: &'a CallProgress,
@@ -299,7 +304,7 @@ impl ProgressSink for Notifications {
                 dropped: (dropped > 0).then_some(dropped),
                 progress: progress.clone(),
             };
-            let notification = Notification { jsonrpc: "2.0", method: "tools.progress", params: &params };
+            let notification = ProgressNotification { jsonrpc: "2.0", method: "tools.progress", params: &params };
             to_raw_value(&notification)
                 .inspect_err(|error| tracing::error!(%error, call = %self.call_id, "progress cannot be written"))
                 .ok()

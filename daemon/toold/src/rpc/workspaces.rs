@@ -7,38 +7,38 @@ use toold_proto::method::{WorkspacesAllow, WorkspacesForget, WorkspacesList};
 use toold_proto::workspace::{NameWorkspace, WorkspaceList};
 
 use crate::config::project_folder::real_dir;
-use crate::peer::workspaces::without_dots;
+use crate::config::workspaces::without_dots;
 use crate::rpc::error::{NOT_KEPT, internal, invalid_params, refused, unknown};
-use crate::rpc::{Module, Request, Right, add, add_async};
+use crate::rpc::{MethodRequest, MethodTable, Right, add, add_async};
 
-pub(super) fn register(module: &mut Module) -> anyhow::Result<()> {
+pub(super) fn register(module: &mut MethodTable) -> anyhow::Result<()> {
     add::<WorkspacesList>(module, Right::Decider, |request, _| Ok(list(&request)))?;
     add_async::<WorkspacesAllow, _>(module, Right::Decider, allow)?;
     add_async::<WorkspacesForget, _>(module, Right::Decider, forget)
 }
 
-fn list(request: &Request) -> WorkspaceList {
-    WorkspaceList { workspaces: request.state.list_workspaces() }
+fn list(request: &MethodRequest) -> WorkspaceList {
+    WorkspaceList { workspaces: request.services.workspaces.list() }
 }
 
-async fn allow(request: Request, params: NameWorkspace) -> Result<WorkspaceList, ErrorObjectOwned> {
+async fn allow(request: MethodRequest, params: NameWorkspace) -> Result<WorkspaceList, ErrorObjectOwned> {
     let path = absolute(&request, &params.path)?;
-    let state = request.state.clone();
+    let services = request.services.clone();
     let allowed = tokio::task::spawn_blocking(move || {
         let folder = real_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        state.allow_workspace(&folder)
+        services.workspaces.allow(&folder)
     });
     allowed.await.map_err(|error| internal(&error.to_string()))?.map_err(|words| invalid_params(&words))?;
     Ok(list(&request))
 }
 
-async fn forget(request: Request, params: NameWorkspace) -> Result<WorkspaceList, ErrorObjectOwned> {
+async fn forget(request: MethodRequest, params: NameWorkspace) -> Result<WorkspaceList, ErrorObjectOwned> {
     let path = absolute(&request, &params.path)?;
-    let state = request.state.clone();
+    let services = request.services.clone();
     let forgotten = tokio::task::spawn_blocking(move || {
         // A folder that is gone is known by the path that it had.
         let folder = real_dir(&path).unwrap_or_else(|_| without_dots(&path));
-        state.forget_workspace(&folder)
+        services.workspaces.forget(&folder)
     });
     match forgotten.await.map_err(|error| internal(&error.to_string()))? {
         Ok(true) => Ok(list(&request)),
@@ -49,8 +49,8 @@ async fn forget(request: Request, params: NameWorkspace) -> Result<WorkspaceList
     }
 }
 
-fn absolute(request: &Request, text: &str) -> Result<PathBuf, ErrorObjectOwned> {
-    let path = request.state.without_tilde(Path::new(text));
+fn absolute(request: &MethodRequest, text: &str) -> Result<PathBuf, ErrorObjectOwned> {
+    let path = request.services.sessions.expand_tilde(Path::new(text));
     match path.is_absolute() {
         true => Ok(path),
         false => Err(invalid_params(&format!("path: {text:?} is no absolute path"))),

@@ -16,7 +16,7 @@ pub enum Framing {
 
 /// What was found at the start of the bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum FoundMessage<'a> {
     /// A message, and how many bytes it took with its frame.
     Message(&'a [u8], usize),
     /// Blanks between messages.
@@ -54,15 +54,15 @@ impl Splitter {
 
     /// Looks for one message at the start of `bytes`. `searched` is how many of them an earlier call saw
     /// without finding an end, so that a long line is not searched from its start each time.
-    pub fn next<'a>(&mut self, bytes: &'a [u8], searched: usize) -> Found<'a> {
+    pub fn next<'a>(&mut self, bytes: &'a [u8], searched: usize) -> FoundMessage<'a> {
         if let Some(discard) = self.discard {
             return self.discard(bytes, discard);
         }
         let blanks = bytes.iter().take_while(|b| b.is_ascii_whitespace()).count();
         if blanks > 0 {
-            return Found::Skip(blanks);
+            return FoundMessage::Skip(blanks);
         }
-        let Some(first) = bytes.first() else { return Found::More };
+        let Some(first) = bytes.first() else { return FoundMessage::More };
         let framing = *self.framing.get_or_insert(match first {
             b'{' | b'[' => Framing::Lines,
             _ => Framing::Headers,
@@ -73,36 +73,40 @@ impl Splitter {
         }
     }
 
-    fn line<'a>(&mut self, bytes: &'a [u8], searched: usize) -> Found<'a> {
+    fn line<'a>(&mut self, bytes: &'a [u8], searched: usize) -> FoundMessage<'a> {
         let searched = searched.min(bytes.len());
         match memchr(b'\n', &bytes[searched..]) {
             Some(end) if searched + end <= self.max => {
                 let line = &bytes[..searched + end];
-                Found::Message(line.strip_suffix(b"\r").unwrap_or(line), searched + end + 1)
+                FoundMessage::Message(line.strip_suffix(b"\r").unwrap_or(line), searched + end + 1)
             }
-            None if bytes.len() <= self.max => Found::More,
+            None if bytes.len() <= self.max => FoundMessage::More,
             Some(_) | None => {
                 self.discard = Some(Discard::Line);
-                Found::TooLarge
+                FoundMessage::TooLarge
             }
         }
     }
 
-    fn headers<'a>(&mut self, bytes: &'a [u8]) -> Found<'a> {
+    fn headers<'a>(&mut self, bytes: &'a [u8]) -> FoundMessage<'a> {
         let Some(end) = memchr::memmem::find(&bytes[..bytes.len().min(MAX_HEADERS)], b"\r\n\r\n") else {
-            return if bytes.len() >= MAX_HEADERS { Found::Broken("the headers do not end") } else { Found::More };
+            return if bytes.len() >= MAX_HEADERS {
+                FoundMessage::Broken("the headers do not end")
+            } else {
+                FoundMessage::More
+            };
         };
         let Some(length) = content_length(&bytes[..end]) else {
-            return Found::Broken("expected a JSON text or the header Content-Length: N");
+            return FoundMessage::Broken("expected a JSON text or the header Content-Length: N");
         };
         let start = end + 4;
         if length > self.max {
             self.discard = Some(Discard::Bytes(start.saturating_add(length)));
-            return Found::TooLarge;
+            return FoundMessage::TooLarge;
         }
         match bytes.get(start..start + length) {
-            Some(message) => Found::Message(message, start + length),
-            None => Found::More,
+            Some(message) => FoundMessage::Message(message, start + length),
+            None => FoundMessage::More,
         }
     }
 
@@ -118,22 +122,22 @@ impl Splitter {
         };
     }
 
-    fn discard<'a>(&mut self, bytes: &'a [u8], discard: Discard) -> Found<'a> {
+    fn discard<'a>(&mut self, bytes: &'a [u8], discard: Discard) -> FoundMessage<'a> {
         if bytes.is_empty() {
-            return Found::More;
+            return FoundMessage::More;
         }
         match discard {
             Discard::Line => match memchr(b'\n', bytes) {
                 Some(end) => {
                     self.discard = None;
-                    Found::Skip(end + 1)
+                    FoundMessage::Skip(end + 1)
                 }
-                None => Found::Skip(bytes.len()),
+                None => FoundMessage::Skip(bytes.len()),
             },
             Discard::Bytes(left) => {
                 let now = left.min(bytes.len());
                 self.discard = (now < left).then_some(Discard::Bytes(left - now));
-                Found::Skip(now)
+                FoundMessage::Skip(now)
             }
         }
     }
@@ -186,20 +190,20 @@ mod tests {
                 buffer.extend_from_slice(piece);
                 loop {
                     let used = match splitter.next(&buffer, searched) {
-                        Found::Message(message, used) => {
+                        FoundMessage::Message(message, used) => {
                             found.push(String::from_utf8_lossy(message).into_owned());
                             used
                         }
-                        Found::Skip(used) => used,
-                        Found::TooLarge => {
+                        FoundMessage::Skip(used) => used,
+                        FoundMessage::TooLarge => {
                             found.push("TOO LARGE".into());
                             0
                         }
-                        Found::More => {
+                        FoundMessage::More => {
                             searched = buffer.len();
                             break;
                         }
-                        Found::Broken(_) => {
+                        FoundMessage::Broken(_) => {
                             found.push("BROKEN".into());
                             buffer.clear();
                             break;

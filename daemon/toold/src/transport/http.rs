@@ -37,12 +37,13 @@ use toold_host::files;
 use toold_mcp::server::http::{HttpOptions, McpHttp};
 
 use crate::config::mcp_servers::McpConfig;
-use crate::config::paths::{Places, private_dir};
-use crate::daemon::{Daemon, random_hex};
+use crate::config::paths::{DaemonPaths, private_dir};
+use crate::config::random::random_hex;
 use crate::rpc::metrics;
 use crate::rpc::parsed_memory::Refusal;
+use crate::transport::ClientServer;
 use crate::transport::http::connections::{ConnectionPlace, Connections, CountedStream};
-use crate::transport::http::names::Names;
+use crate::transport::http::names::AllowedNames;
 
 /// Connections at one time.
 const MAX_CONNECTIONS: usize = 256;
@@ -78,7 +79,7 @@ impl HttpSocket {
     /// # Errors
     /// It is no address, is taken, or other machines reach it and `allow_remote` is not set; a token's file
     /// cannot be read or is open to others.
-    pub fn bind(config: &McpConfig, places: &Places) -> anyhow::Result<Option<Self>> {
+    pub fn bind(config: &McpConfig, places: &DaemonPaths) -> anyhow::Result<Option<Self>> {
         let Some(listen) = &config.listen else { return Ok(None) };
         let address = address(listen).with_context(|| format!("mcp.listen: {listen:?} is no address and port"))?;
         if !address.ip().is_loopback() && !config.allow_remote {
@@ -115,25 +116,25 @@ impl HttpSocket {
     }
 
     /// Accepts clients until the daemon stops.
-    pub async fn accept(self, daemon: Daemon) {
+    pub async fn accept(self, clients: ClientServer) {
         let listener = match TcpListener::from_std(self.listener) {
             Ok(listener) => listener,
             Err(error) => return tracing::error!(%error, "can't accept HTTP clients"),
         };
-        let stop = daemon.stopping();
-        let max_body = daemon.state.limits().max_message;
-        let names = Names { hosts: self.hosts.clone(), origins: self.origins.clone() };
+        let stop = clients.services.lifecycle.stopping();
+        let max_body = clients.services.limits.max_message;
+        let names = AllowedNames { hosts: self.hosts.clone(), origins: self.origins.clone() };
         let options = HttpOptions {
             hosts: self.hosts,
             origins: self.origins,
             max_body,
             session_idle: SESSION_IDLE,
             max_sessions: self.max_sessions,
-            stop: daemon.state.cancelled(),
+            stop: clients.services.lifecycle.cancelled(),
         };
-        let door = Arc::new(Door {
-            mcp: McpHttp::new(&daemon.mcp, Principal::TokenCall, options),
-            daemon,
+        let gate = Arc::new(HttpGate {
+            mcp: McpHttp::new(&clients.mcp.mcp, Principal::TokenCall, options),
+            clients,
             tokens: self.tokens,
             names,
             max_body,
@@ -154,8 +155,13 @@ impl HttpSocket {
                         () = stop.cancelled() => return,
                         place = connections.place() => place,
                     };
-                    let (door, stop) = (door.clone(), stop.clone());
-                    door.daemon.state.tracker().clone().spawn(async move { door.serve(stream, stop, place).await });
+                    let (gate, stop) = (gate.clone(), stop.clone());
+                    gate.clients
+                        .services
+                        .lifecycle
+                        .tracker()
+                        .clone()
+                        .spawn(async move { gate.serve(stream, stop, place).await });
                 }
                 Err(error) => {
                     // Out of descriptors or memory: the next try may fare better, and must not spin.
@@ -170,7 +176,7 @@ impl HttpSocket {
     }
 }
 
-/// An address and a port. Names are not looked up: `localhost` is the loopback address.
+/// An address and a port. AllowedNames are not looked up: `localhost` is the loopback address.
 fn address(text: &str) -> Option<SocketAddr> {
     match text.strip_prefix("localhost:") {
         Some(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?)),
@@ -220,7 +226,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn read(places: &Places) -> anyhow::Result<Self> {
+    fn read(places: &DaemonPaths) -> anyhow::Result<Self> {
         let hash = |token: String| blake3::hash(token.as_bytes());
         let admin = places.admin_token();
         let admin = admin.try_exists().is_ok_and(|there| there).then(|| token(&admin)).transpose()?;
@@ -240,29 +246,29 @@ impl Tokens {
 }
 
 /// What all requests have to pass.
-struct Door {
+struct HttpGate {
     mcp: McpHttp,
-    daemon: Daemon,
+    clients: ClientServer,
     tokens: Tokens,
-    names: Names,
+    names: AllowedNames,
     max_body: usize,
     request_wait: Duration,
     stop: CancellationToken,
 }
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 
-impl Door {
+impl HttpGate {
     async fn serve(self: &Arc<Self>, stream: TcpStream, stop: CancellationToken, place: Arc<ConnectionPlace>) {
         // Small answers would wait for the client's delayed acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "an HTTP client is answered with delays");
         }
         let stream = CountedStream::new(stream);
-        let (door, held) = (self.clone(), place.clone());
+        let (gate, held) = (self.clone(), place.clone());
         let service = service_fn(move |request| {
-            let (door, place) = (door.clone(), held.clone());
-            async move { Ok::<_, Infallible>(door.answer(request, place).await) }
+            let (gate, place) = (gate.clone(), held.clone());
+            async move { Ok::<_, Infallible>(gate.answer(request, place).await) }
         });
         let connection = http1::Builder::new()
             .timer(stream.header_timer(HEADER_WAIT))
@@ -284,7 +290,7 @@ impl Door {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, place: Arc<ConnectionPlace>) -> Answer {
+    async fn answer(&self, request: Request<Incoming>, place: Arc<ConnectionPlace>) -> HttpAnswer {
         let offered = websocket::is_upgrade(&request).then(|| websocket::offered_token(&request)).flatten();
         let Some(principal) = bearer(&request).or(offered).and_then(|token| self.tokens.principal(token)) else {
             let mut answer = refusal(StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
@@ -297,19 +303,19 @@ impl Door {
         match request.uri().path() {
             MCP => self.mcp(request).await,
             RPC => self.rpc(request, principal, place).await,
-            METRICS if self.daemon.state.loaded().config.metrics.prometheus => self.metrics(&request).await,
+            METRICS if self.clients.services.config.loaded().config.metrics.prometheus => self.metrics(&request).await,
             _ => refusal(StatusCode::NOT_FOUND, "nothing is here; MCP is at /mcp, JSON-RPC at /rpc"),
         }
     }
 
-    async fn metrics(&self, request: &Request<Incoming>) -> Answer {
+    async fn metrics(&self, request: &Request<Incoming>) -> HttpAnswer {
         if let Err(words) = self.names.check(request.headers()) {
             return refusal(StatusCode::FORBIDDEN, words);
         }
         if request.method() != Method::GET {
             return not_allowed("GET");
         }
-        match metrics::text(&self.daemon.state).await {
+        match metrics::text(&self.clients.services).await {
             Ok(text) => {
                 let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
                 let kind = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
@@ -320,7 +326,7 @@ impl Door {
         }
     }
 
-    async fn mcp(&self, request: Request<Incoming>) -> Answer {
+    async fn mcp(&self, request: Request<Incoming>) -> HttpAnswer {
         if ![Method::GET, Method::POST, Method::DELETE].contains(request.method()) {
             return not_allowed("GET, POST, DELETE");
         }
@@ -333,7 +339,7 @@ impl Door {
             Ok(body) => body,
             Err(refused) => return refused,
         };
-        let _held = match self.daemon.state.limits().parsed.hold(&body) {
+        let _held = match self.clients.services.limits.parsed.hold(&body) {
             Ok(held) => held,
             Err(Refusal::TooLarge(words)) => return refusal(StatusCode::PAYLOAD_TOO_LARGE, &words),
             Err(Refusal::Overloaded(words)) => return refusal(StatusCode::SERVICE_UNAVAILABLE, &words),
@@ -346,25 +352,25 @@ impl Door {
         }
     }
 
-    async fn rpc(&self, request: Request<Incoming>, principal: Principal, place: Arc<ConnectionPlace>) -> Answer {
+    async fn rpc(&self, request: Request<Incoming>, principal: Principal, place: Arc<ConnectionPlace>) -> HttpAnswer {
         if let Err(words) = self.names.check(request.headers()) {
             return refusal(StatusCode::FORBIDDEN, words);
         }
         if websocket::is_upgrade(&request) {
-            return websocket::upgrade(&self.daemon, request, principal, place);
+            return websocket::upgrade(&self.clients, request, principal, place);
         }
         if request.method() != Method::POST {
             return not_allowed("POST, or GET with an upgrade to a WebSocket");
         }
         let (parts, body) = request.into_parts();
         match self.body(&parts.headers, body).await {
-            Ok(body) => post::answer(&self.daemon, &body, principal).await,
+            Ok(body) => post::answer(&self.clients, &body, principal).await,
             Err(refused) => refused,
         }
     }
 
     /// The whole body, within bounds.
-    async fn body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Answer> {
+    async fn body(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, HttpAnswer> {
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if length.is_some_and(|length| length > self.max_body) {
             return Err(self.too_large());
@@ -377,7 +383,7 @@ impl Door {
         }
     }
 
-    fn too_large(&self) -> Answer {
+    fn too_large(&self) -> HttpAnswer {
         refusal(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {} bytes", self.max_body))
     }
 }
@@ -388,7 +394,7 @@ fn bearer<B>(request: &Request<B>) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn not_allowed(methods: &'static str) -> Answer {
+fn not_allowed(methods: &'static str) -> HttpAnswer {
     let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, &format!("expected {methods}"));
     let allowed = methods.split(", or ").next().unwrap_or(methods);
     answer.headers_mut().insert(ALLOW, http::HeaderValue::from_static(allowed));
@@ -404,7 +410,7 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     }
 }
 
-fn refusal(status: StatusCode, words: &str) -> Answer {
+fn refusal(status: StatusCode, words: &str) -> HttpAnswer {
     let mut answer = Response::new(Full::new(Bytes::from(format!("{words}\n"))).boxed());
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -447,7 +453,7 @@ mod tests {
     #[test]
     fn only_loopback_is_bound_unless_told_otherwise() {
         let dir = tempfile::tempdir().unwrap();
-        let places = Places { config: dir.path().into(), state: dir.path().into(), home: None };
+        let places = DaemonPaths { config: dir.path().into(), state: dir.path().into(), home: None };
         let refused = |listen| format!("{:#}", HttpSocket::bind(&config(listen), &places).err().unwrap());
         assert!(refused("0.0.0.0:0").contains("allow_remote"));
         assert!(refused("example.com:1").contains("no address"));

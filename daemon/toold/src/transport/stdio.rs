@@ -10,16 +10,16 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
-use crate::rpc::connection::{Stream, fd_hung_up};
+use crate::rpc::connection::{ClientStream, fd_hung_up};
 
 /// Pipes are read without blocking, which is faster; all else goes through tokio's threads.
 pub enum Stdio {
-    Pipes { input: pipe::Receiver, output: pipe::Sender, restore: Restore },
+    Pipes { input: pipe::Receiver, output: pipe::Sender, restore: RestoreFlags },
     Other { input: tokio::io::Stdin, output: tokio::io::Stdout },
 }
 
 /// Puts the flags of the descriptors back, which the parent's other children may share.
-pub struct Restore(Vec<(OwnedFd, OFlags)>);
+pub struct RestoreFlags(Vec<(OwnedFd, OFlags)>);
 
 impl Stdio {
     pub fn open() -> io::Result<Self> {
@@ -38,12 +38,12 @@ impl Stdio {
         Ok(Self::Pipes {
             input: pipe::Receiver::from_file(File::from(input.as_fd().try_clone_to_owned()?))?,
             output: pipe::Sender::from_file(File::from(output.as_fd().try_clone_to_owned()?))?,
-            restore: Restore(restore),
+            restore: RestoreFlags(restore),
         })
     }
 }
 
-impl Drop for Restore {
+impl Drop for RestoreFlags {
     fn drop(&mut self) {
         for (fd, flags) in &self.0 {
             // Nothing can be done about it at this point.
@@ -52,7 +52,7 @@ impl Drop for Restore {
     }
 }
 
-impl Stream for Stdio {
+impl ClientStream for Stdio {
     fn hung_up(&self) -> bool {
         match self {
             Self::Pipes { output, restore: _, .. } => fd_hung_up(output),

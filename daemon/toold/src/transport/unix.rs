@@ -16,11 +16,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::config::paths::private_dir_checked;
-use crate::daemon::Daemon;
-use crate::lifecycle::restart::{Offer, above};
+use crate::lifecycle::restart::above;
+use crate::lifecycle::restart::channel::SocketOffer;
 use crate::peer::Peer;
-use crate::rpc::connection::{Stream, fd_hung_up};
-use crate::transport::room::room;
+use crate::rpc::connection::{ClientStream, fd_hung_up};
+use crate::transport::ClientServer;
+use crate::transport::descriptor_reserve::room;
 use crate::transport::unix::locks::Locks;
 
 /// How often the daemon looks whether clients can still find its socket.
@@ -91,8 +92,8 @@ impl Socket {
 
     /// Serves the socket of another daemon, which holds its locks and may still give up handing it over: until
     /// [`Self::own`] is called it is not this daemon's to take away.
-    pub fn of_another(offer: Offer) -> anyhow::Result<Self> {
-        let Offer { socket: path, listener, lock_beside, lock_kept, .. } = offer;
+    pub fn of_another(offer: SocketOffer) -> anyhow::Result<Self> {
+        let SocketOffer { socket: path, listener, lock_beside, lock_kept, .. } = offer;
         let locks = Locks { beside: lock_beside.into(), kept: lock_kept.map(Into::into) };
         let listener = std::os::unix::net::UnixListener::from(listener);
         listener.set_nonblocking(true)?;
@@ -113,9 +114,9 @@ impl Socket {
     }
 
     /// What the next daemon needs.
-    pub fn offer(&self) -> anyhow::Result<Offer> {
+    pub fn offer(&self) -> anyhow::Result<SocketOffer> {
         let lock_kept = self.locks.kept.as_ref().map(|kept| kept.as_fd().try_clone_to_owned()).transpose()?;
-        Ok(Offer {
+        Ok(SocketOffer {
             tool_mark: toold_host::tool_mark::own(),
             socket: self.path.clone(),
             bound_by_daemon: self.owner == Owner::Daemon,
@@ -130,8 +131,8 @@ impl Socket {
     }
 
     /// Accepts clients until the daemon stops. Dropping the future loses none: who is not accepted waits.
-    pub async fn accept(&self, daemon: &Daemon) {
-        let stop = daemon.stopping();
+    pub async fn accept(&self, clients: &ClientServer) {
+        let stop = clients.services.lifecycle.stopping();
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -142,7 +143,7 @@ impl Socket {
                 } => accepted,
             };
             match accepted {
-                Ok((stream, _)) => self.serve(daemon, stream),
+                Ok((stream, _)) => self.serve(clients, stream),
                 Err(error) => {
                     // Out of descriptors or memory: the next try may fare better, and must not spin.
                     tracing::warn!(%error, "can't accept a client");
@@ -156,14 +157,14 @@ impl Socket {
     }
 
     /// Serves a client that was accepted, in a task of its own.
-    pub fn serve(&self, daemon: &Daemon, stream: UnixStream) {
-        match Peer::of_socket(&stream, &daemon.state.engine.sessions, &daemon.state.agent_processes) {
+    pub fn serve(&self, clients: &ClientServer, stream: UnixStream) {
+        match Peer::of_socket(&stream, &clients.services.engine.sessions, &clients.services.agent_processes) {
             Ok(peer) => {
-                let old = daemon.state.hand_over.predecessor();
+                let old = clients.services.lifecycle.hand_over.predecessor();
                 let below_old = old.is_some_and(|old| peer.pid.is_none_or(|pid| above::is_below(pid, old)));
                 // The daemon before this one still runs tools, and may be of another program.
                 let peer = if below_old { peer.of_a_tool() } else { peer };
-                daemon.serve(SocketStream(stream), peer);
+                clients.serve(SocketStream(stream), peer);
             }
             Err(refused) => tracing::warn!("refused a client: {refused}"),
         }
@@ -321,7 +322,7 @@ fn is_listened_at(path: &Path) -> bool {
 /// A client on the socket.
 pub struct SocketStream(pub UnixStream);
 
-impl Stream for SocketStream {
+impl ClientStream for SocketStream {
     fn hung_up(&self) -> bool {
         fd_hung_up(&self.0)
     }

@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt;
 /// Newer daemons may add members; those that are read stay.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
-pub(super) enum Word {
+pub(super) enum RestartMessage {
     /// From the old one, with the descriptors: the listening socket, the lock beside it, the lock in the state folder.
     Offer {
         socket: PathBuf,
@@ -37,7 +37,7 @@ pub(super) enum Word {
 }
 
 /// What is handed over.
-pub struct Offer {
+pub struct SocketOffer {
     pub socket: PathBuf,
     /// Whether the daemon made the socket, and has to take it away; else a service manager does.
     pub bound_by_daemon: bool,
@@ -51,8 +51,8 @@ pub struct Offer {
 const MAX_DESCRIPTORS: usize = 3;
 const MAX_LINE: usize = 16 * 1024;
 
-pub(super) fn send_offer(channel: &UnixStream, offer: &Offer) -> anyhow::Result<()> {
-    let word = Word::Offer {
+pub(super) fn send_offer(channel: &UnixStream, offer: &SocketOffer) -> anyhow::Result<()> {
+    let word = RestartMessage::Offer {
         socket: offer.socket.clone(),
         bound_by_daemon: offer.bound_by_daemon,
         tool_mark: offer.tool_mark,
@@ -73,7 +73,7 @@ pub(super) fn send_offer(channel: &UnixStream, offer: &Offer) -> anyhow::Result<
 }
 
 /// Waits for the offer. Blocks for as long as the channel's read time-out says.
-pub(super) fn receive_offer(channel: &UnixStream) -> anyhow::Result<Offer> {
+pub(super) fn receive_offer(channel: &UnixStream) -> anyhow::Result<SocketOffer> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut bytes = vec![0; MAX_LINE];
@@ -89,17 +89,17 @@ pub(super) fn receive_offer(channel: &UnixStream) -> anyhow::Result<Offer> {
         rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC)?;
     }
     let word = serde_json::from_slice(&bytes[..received.bytes]).context("the offer cannot be read")?;
-    let Word::Offer { socket, bound_by_daemon, tool_mark } = word else {
+    let RestartMessage::Offer { socket, bound_by_daemon, tool_mark } = word else {
         bail!("the daemon said {word:?} instead of its offer")
     };
     let mut descriptors = descriptors.into_iter();
     let (Some(listener), Some(lock_beside)) = (descriptors.next(), descriptors.next()) else {
         bail!("no socket and no lock came with the offer");
     };
-    Ok(Offer { socket, bound_by_daemon, tool_mark, listener, lock_beside, lock_kept: descriptors.next() })
+    Ok(SocketOffer { socket, bound_by_daemon, tool_mark, listener, lock_beside, lock_kept: descriptors.next() })
 }
 
-pub(super) async fn say(channel: &mut tokio::net::UnixStream, word: &Word) -> anyhow::Result<()> {
+pub(super) async fn say(channel: &mut tokio::net::UnixStream, word: &RestartMessage) -> anyhow::Result<()> {
     let line = format!("{}\n", serde_json::to_string(word)?);
     channel.write_all(line.as_bytes()).await.context("the other daemon does not listen any more")
 }

@@ -15,10 +15,10 @@ use serde_json::value::RawValue;
 use toold_proto::error;
 
 use super::message::{RawRequest, bytes, failure, not_json, read_id};
-use super::requests::{Place, Started, refused};
-use super::{RequestId, Server, TURN};
-use crate::rpc::message_budget::Share;
-use crate::rpc::parsed_memory::{Held, beside_others};
+use super::requests::{BatchPosition, StartedRequest, refused};
+use super::{ConnectionTask, RequestId, TURN};
+use crate::rpc::message_budget::Reservation;
+use crate::rpc::parsed_memory::{HeldMemory, beside_others};
 
 /// Requests of one batch.
 const MAX_REQUESTS: usize = 20_000;
@@ -28,21 +28,21 @@ const MAX_ANSWERS: usize = 64 * 1024 * 1024;
 const ALWAYS: usize = 1024 * 1024;
 
 /// A batch whose requests are not all begun.
-pub(super) struct Batch {
+pub(super) struct RequestBatch {
     text: Box<str>,
     /// Where the requests that are left stand in the text.
     left: std::vec::IntoIter<Range<usize>>,
-    answers: Answers,
-    waiting: FuturesUnordered<Waiting>,
+    answers: BatchAnswers,
+    waiting: FuturesUnordered<WaitingRequest>,
     ids: Vec<RequestId>,
     barrier: bool,
-    held: Option<Held>,
+    held: Option<HeldMemory>,
 }
 
 /// Gives a response, and the id of its request as it was sent.
-type Waiting = Pin<Box<dyn Future<Output = (Option<Vec<u8>>, Option<RequestId>)> + Send>>;
+type WaitingRequest = Pin<Box<dyn Future<Output = (Option<Vec<u8>>, Option<RequestId>)> + Send>>;
 
-impl Server {
+impl ConnectionTask {
     pub(super) fn dispatch_batch(&mut self, message: &str) {
         match beside_others(message, || self.read_batch(message)) {
             Ok(batch) => self.go_on_with(batch),
@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    fn read_batch(&self, message: &str) -> Result<Box<Batch>, Box<RawValue>> {
+    fn read_batch(&self, message: &str) -> Result<Box<RequestBatch>, Box<RawValue>> {
         let wrong = |words: String, kind: &str| failure(Id::Null, error::INVALID_REQUEST, words, kind);
         let held = self.limits.parsed.hold(message).map_err(|refusal| refused(Id::Null, refusal))?;
         let requests = match requests_in(message) {
@@ -61,10 +61,10 @@ impl Server {
         if requests.is_empty() {
             return Err(wrong("an empty batch asks for nothing".to_owned(), "invalid_request"));
         }
-        Ok(Box::new(Batch {
+        Ok(Box::new(RequestBatch {
             text: message.into(),
             left: requests.into_iter(),
-            answers: Answers::new(Share::new(self.limits.unread.clone())),
+            answers: BatchAnswers::new(Reservation::new(self.limits.unread.clone())),
             waiting: FuturesUnordered::new(),
             ids: Vec::new(),
             barrier: false,
@@ -73,7 +73,7 @@ impl Server {
     }
 
     /// Begins some more requests of a batch. Its answers are put out when all have ended.
-    pub(super) fn go_on_with(&mut self, mut batch: Box<Batch>) {
+    pub(super) fn go_on_with(&mut self, mut batch: Box<RequestBatch>) {
         for _ in 0..TURN {
             let Some(request) = batch.left.next() else { return self.finish(*batch) };
             let text = &batch.text[request];
@@ -83,10 +83,10 @@ impl Server {
                 }
                 continue;
             }
-            match beside_others(text, || self.start(text, Place::InBatch)) {
-                Started::Nothing => {}
-                Started::Done(json) => batch.answers.put(&json, || id_of(text)),
-                Started::Waiting { responding, id, barrier } => {
+            match beside_others(text, || self.start(text, BatchPosition::InBatch)) {
+                StartedRequest::Nothing => {}
+                StartedRequest::Done(json) => batch.answers.put(&json, || id_of(text)),
+                StartedRequest::Waiting { responding, id, barrier } => {
                     batch.ids.extend(id.clone());
                     batch.waiting.push(Box::pin(async move { (responding.await, id) }));
                     batch.barrier |= barrier;
@@ -96,8 +96,8 @@ impl Server {
         self.batch = Some(batch);
     }
 
-    fn finish(&mut self, batch: Batch) {
-        let Batch { mut answers, mut waiting, ids, barrier, held, .. } = batch;
+    fn finish(&mut self, batch: RequestBatch) {
+        let RequestBatch { mut answers, mut waiting, ids, barrier, held, .. } = batch;
         if waiting.is_empty() {
             if let Some(json) = answers.into_json() {
                 self.put(&json);
@@ -117,7 +117,7 @@ impl Server {
     }
 }
 
-impl Batch {
+impl RequestBatch {
     /// Why no further request is begun, in words for people.
     fn why_not(&self, max_waiting: usize) -> Option<(i32, String, &'static str)> {
         if self.answers.json.len() >= MAX_ANSWERS {
@@ -144,15 +144,15 @@ impl Batch {
 const OTHERS_HAVE_ALL: &str = "answers that clients have not read take all the memory that there is for them";
 
 /// The answers so far, each behind a comma.
-struct Answers {
+struct BatchAnswers {
     json: Vec<u8>,
-    share: Share,
+    share: Reservation,
     /// There was no memory for an answer.
     others_have_all: bool,
 }
 
-impl Answers {
-    fn new(share: Share) -> Self {
+impl BatchAnswers {
+    fn new(share: Reservation) -> Self {
         Self { json: Vec::new(), share, others_have_all: false }
     }
 
@@ -239,7 +239,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::rpc::message_budget::Budget;
+    use crate::rpc::message_budget::MessageBudget;
 
     #[test]
     fn requests_are_found_where_they_stand() {
@@ -254,9 +254,9 @@ mod tests {
 
     #[test]
     fn answers_beyond_the_limit_say_so_and_name_their_requests() {
-        let budget = Arc::new(Budget::new(4 * MAX_ANSWERS));
-        let mut answers = Answers::new(Share::new(budget.clone()));
-        assert_eq!(Answers::new(Share::new(budget)).into_json(), None);
+        let budget = Arc::new(MessageBudget::new(4 * MAX_ANSWERS));
+        let mut answers = BatchAnswers::new(Reservation::new(budget.clone()));
+        assert_eq!(BatchAnswers::new(Reservation::new(budget)).into_json(), None);
         let half = vec![b' '; MAX_ANSWERS / 2];
         for number in 0..3 {
             answers.put(&half, || Some(Id::Number(number)));
@@ -270,10 +270,10 @@ mod tests {
 
     #[test]
     fn small_batches_are_answered_whatever_others_have_not_read() {
-        let budget = Arc::new(Budget::new(ALWAYS));
-        let mut slow = Share::new(budget.clone());
+        let budget = Arc::new(MessageBudget::new(ALWAYS));
+        let mut slow = Reservation::new(budget.clone());
         slow.set(ALWAYS);
-        let mut answers = Answers::new(Share::new(budget));
+        let mut answers = BatchAnswers::new(Reservation::new(budget));
         answers.put(&vec![b' '; ALWAYS / 2], || None);
         assert!(!answers.others_have_all);
         answers.put(&vec![b' '; ALWAYS], || Some(Id::Number(7)));

@@ -23,7 +23,7 @@ pub(super) struct RawRequest<'a> {
 
 /// A string that is borrowed where it holds no escapes.
 #[derive(Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(super) struct JsonString<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// An id of `null` is there, and wrong; for serde it would be none at all.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
@@ -61,12 +61,12 @@ pub(crate) fn failure(id: Id<'_>, code: i32, words: String, kind: &str) -> Box<R
 /// The result is of a type that JSON has no form for.
 pub(crate) fn success(id: &Id<'_>, result: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     #[derive(Serialize)]
-    struct Response<'a, T> {
+    struct SuccessResponse<'a, T> {
         jsonrpc: &'static str,
         id: &'a Id<'a>,
         result: &'a T,
     }
-    serde_json::to_vec(&Response { jsonrpc: "2.0", id, result })
+    serde_json::to_vec(&SuccessResponse { jsonrpc: "2.0", id, result })
 }
 
 pub(super) fn bytes(json: Box<RawValue>) -> Vec<u8> {

@@ -6,20 +6,20 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
-use super::{PendingReply, Reply, RequestId};
+use super::{MessageReply, PendingReply, RequestId};
 
 /// The requests in flight of one connection. Takes no memory before the first one that waits: most clients are idle, and
 /// most requests are answered at once.
 #[derive(Default)]
-pub(super) struct Pending(Option<Box<Waiting>>);
+pub(super) struct PendingRequests(Option<Box<InFlight>>);
 
 #[derive(Default)]
-struct Waiting {
+struct InFlight {
     replies: FuturesUnordered<PendingReply>,
     tokens: HashMap<RequestId, CancellationToken>,
 }
 
-impl Pending {
+impl PendingRequests {
     /// What cancels the request of an id, until its reply is there.
     pub(super) fn enter(&mut self, id: RequestId, token: CancellationToken) {
         self.0.get_or_insert_default().tokens.insert(id, token);
@@ -49,8 +49,8 @@ impl Pending {
     }
 
     /// The next one that is answered; `None` when none is in flight. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<Reply> {
-        let Waiting { replies, tokens } = self.0.as_deref_mut()?;
+    pub(super) async fn next(&mut self) -> Option<MessageReply> {
+        let InFlight { replies, tokens } = self.0.as_deref_mut()?;
         let reply = replies.next().await?;
         for id in &reply.ids {
             tokens.remove(id);

@@ -13,29 +13,29 @@ use toold_engine::blocking::Blocking;
 use toold_host::file_systems::answering;
 use toold_proto::error;
 
-use super::message::{RawRequest, Text, by_position, bytes, failure, not_json, read_id, success};
-use super::{Dialect, Reply, RequestId, RequestScope, Responding, Server};
-use crate::rpc::parsed_memory::{Held, Refusal, beside_others};
+use super::message::{JsonString, RawRequest, by_position, bytes, failure, not_json, read_id, success};
+use super::{ClientDialect, ConnectionTask, MessageReply, RequestId, RequestScope, Responding};
+use crate::rpc::parsed_memory::{HeldMemory, Refusal, beside_others};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum BatchPosition {
     Alone,
     InBatch,
 }
 
-pub(super) enum Started {
+pub(super) enum StartedRequest {
     Nothing,
     Done(Vec<u8>),
     Waiting { responding: Responding, id: Option<RequestId>, barrier: bool },
 }
 
-impl Started {
+impl StartedRequest {
     fn of(response: Option<Vec<u8>>) -> Self {
         response.map_or(Self::Nothing, Self::Done)
     }
 }
 
-impl Server {
+impl ConnectionTask {
     pub(super) fn dispatch(&mut self, message: &[u8]) {
         // All of it: what is passed over is not looked at later (RFC 8259, section 8.1).
         let message = match std::str::from_utf8(message) {
@@ -45,62 +45,69 @@ impl Server {
         if message.trim_start().starts_with('[') {
             return self.dispatch_batch(message);
         }
-        match beside_others(message, || self.start(message, Place::Alone)) {
-            Started::Nothing => {}
-            Started::Done(json) => self.put(&json),
-            Started::Waiting { responding, id, barrier } => self.push(responding, id.into_iter().collect(), barrier),
+        match beside_others(message, || self.start(message, BatchPosition::Alone)) {
+            StartedRequest::Nothing => {}
+            StartedRequest::Done(json) => self.put(&json),
+            StartedRequest::Waiting { responding, id, barrier } => {
+                self.push(responding, id.into_iter().collect(), barrier)
+            }
         }
     }
 
     /// Looks a request up and polls it once.
-    pub(super) fn start(&mut self, message: &str, place: Place) -> Started {
+    pub(super) fn start(&mut self, message: &str, place: BatchPosition) -> StartedRequest {
         let request: RawRequest = match serde_json::from_str(message) {
             Ok(request) => request,
             Err(error) if error.is_data() => {
                 let words = "a request is an object with jsonrpc, method, and an id unless it is a notification";
-                return Started::Done(bytes(failure(
+                return StartedRequest::Done(bytes(failure(
                     Id::Null,
                     error::INVALID_REQUEST,
                     words.to_owned(),
                     "invalid_request",
                 )));
             }
-            Err(error) => return Started::Done(bytes(not_json(&error))),
+            Err(error) => return StartedRequest::Done(bytes(not_json(&error))),
         };
         let id = match request.id.map(read_id).transpose() {
             Ok(id) => id,
             Err(words) => {
-                return Started::Done(bytes(failure(Id::Null, error::INVALID_REQUEST, words, "invalid_request")));
+                return StartedRequest::Done(bytes(failure(
+                    Id::Null,
+                    error::INVALID_REQUEST,
+                    words,
+                    "invalid_request",
+                )));
             }
         };
         let answer_id = id.clone().unwrap_or(Id::Null);
-        let method: Option<Text> = request.method.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let method: Option<JsonString> = request.method.and_then(|raw| serde_json::from_str(raw.get()).ok());
         let version = request.jsonrpc.map(RawValue::get);
-        let (Some(Text(method)), Some("\"2.0\"")) = (method, version) else {
+        let (Some(JsonString(method)), Some("\"2.0\"")) = (method, version) else {
             let words = "expected jsonrpc: \"2.0\" and method: a string".to_owned();
-            return Started::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
+            return StartedRequest::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
         };
         if method == "$/cancelRequest" {
             self.cancel_request(request.params);
             return match id {
-                None => Started::Nothing,
-                Some(id) => Started::Done(success(&id, &()).expect("null has a form in JSON")),
+                None => StartedRequest::Nothing,
+                Some(id) => StartedRequest::Done(success(&id, &()).expect("null has a form in JSON")),
             };
         }
         let key = request.id.map(|raw| raw.get().trim());
         if key.is_some_and(|key| self.pending.has(key)) {
             let words = "a request with this id is in flight on this connection".to_owned();
-            return Started::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
+            return StartedRequest::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request")));
         }
         let held = match place {
-            Place::Alone => self.limits.parsed.hold(message),
+            BatchPosition::Alone => self.limits.parsed.hold(message),
             // The batch holds it.
-            Place::InBatch => Ok(None),
+            BatchPosition::InBatch => Ok(None),
         };
         match held {
             Ok(held) => self.call(&method, request.params, id, key, place, held),
-            Err(_) if id.is_none() => Started::Nothing,
-            Err(refusal) => Started::Done(bytes(refused(answer_id, refusal))),
+            Err(_) if id.is_none() => StartedRequest::Nothing,
+            Err(refusal) => StartedRequest::Done(bytes(refused(answer_id, refusal))),
         }
     }
 
@@ -110,20 +117,20 @@ impl Server {
         params: Option<&RawValue>,
         id: Option<Id<'static>>,
         key: Option<&str>,
-        place: Place,
-        held: Option<Held>,
-    ) -> Started {
+        place: BatchPosition,
+        held: Option<HeldMemory>,
+    ) -> StartedRequest {
         let answer_id = id.clone().unwrap_or(Id::Null);
         let notification = id.is_none();
         let Some((name, callback)) = self.methods.method_with_name(method) else {
             let words = format!("there is no method {}", method.chars().take(80).collect::<String>());
             let error = ErrorObject::owned(error::METHOD_NOT_FOUND, words, None::<()>);
             return match notification {
-                true => Started::Nothing,
-                false => Started::Done(bytes(MethodResponse::error(answer_id, error).into_json())),
+                true => StartedRequest::Nothing,
+                false => StartedRequest::Done(bytes(MethodResponse::error(answer_id, error).into_json())),
             };
         };
-        self.dialect = Dialect::Native;
+        self.dialect = ClientDialect::Native;
         let cancel = match callback {
             // Is over before anything could cancel it.
             MethodCallback::Sync(_) => self.limits.cancel.clone(),
@@ -138,34 +145,39 @@ impl Server {
         let mut future = match callback {
             MethodCallback::Sync(run) => {
                 let response = run(answer_id, Params::new(params_text), max, extensions);
-                return Started::of(answered(response, &scope, notification));
+                return StartedRequest::of(answered(response, &scope, notification));
             }
             MethodCallback::Unsubscription(run) => {
                 // jsonrpsee takes the id by position, our protocol by name.
                 let by_position = by_position(params_text);
                 let response = run(answer_id, Params::new(by_position.as_deref()), connection_id, max, extensions);
-                return Started::of(answered(response, &scope, notification));
+                return StartedRequest::of(answered(response, &scope, notification));
             }
             MethodCallback::Async(run) => {
                 run(answer_id, Params::new(params_text).into_owned(), connection_id, max, extensions)
             }
-            MethodCallback::Subscription(_) if place == Place::InBatch || notification => {
+            MethodCallback::Subscription(_) if place == BatchPosition::InBatch || notification => {
                 let words = format!("{name} is a subscription: send it alone, with an id");
                 return match notification {
-                    true => Started::Nothing,
-                    false => Started::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "invalid_request"))),
+                    true => StartedRequest::Nothing,
+                    false => StartedRequest::Done(bytes(failure(
+                        answer_id,
+                        error::INVALID_REQUEST,
+                        words,
+                        "invalid_request",
+                    ))),
                 };
             }
             MethodCallback::Subscription(_) if !self.is_kept => {
                 let words = format!("{name} is a subscription: it needs a connection that stays, such as a WebSocket");
-                return Started::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "no_stream")));
+                return StartedRequest::Done(bytes(failure(answer_id, error::INVALID_REQUEST, words, "no_stream")));
             }
             MethodCallback::Subscription(run) => {
                 let most = self.limits.max_subscriptions;
                 let subscriptions = self.subscriptions.get_or_insert_with(|| BoundedSubscriptions::new(most));
                 let Some(permit) = subscriptions.acquire() else {
                     let words = format!("{most} subscriptions of this connection are open");
-                    return Started::Done(bytes(failure(answer_id, error::OVERLOADED, words, "overloaded")));
+                    return StartedRequest::Done(bytes(failure(answer_id, error::OVERLOADED, words, "overloaded")));
                 };
                 let state = SubscriptionState {
                     conn_id: connection_id,
@@ -190,7 +202,7 @@ impl Server {
         let mut context = Context::from_waker(std::task::Waker::noop());
         // The waker does not matter: whatever is pending now is polled again by the connection's own loop.
         match future.as_mut().poll(&mut context) {
-            Poll::Ready(response) => Started::of(answered(response, &scope, notification)),
+            Poll::Ready(response) => StartedRequest::of(answered(response, &scope, notification)),
             Poll::Pending => {
                 let key: Option<RequestId> = key.map(Into::into);
                 if let Some(key) = &key {
@@ -200,17 +212,17 @@ impl Server {
                     let _held = held;
                     answered(future.await, &scope, notification)
                 });
-                Started::Waiting { responding, id: key, barrier: takes_effect_in_order(name) }
+                StartedRequest::Waiting { responding, id: key, barrier: takes_effect_in_order(name) }
             }
         }
     }
 
     pub(super) fn push(&mut self, responding: Responding, ids: Vec<RequestId>, barrier: bool) {
         self.barrier |= barrier;
-        self.pending.push(Box::pin(async move { Reply { json: responding.await, ids, barrier } }));
+        self.pending.push(Box::pin(async move { MessageReply { json: responding.await, ids, barrier } }));
     }
 
-    pub(super) fn take_reply(&mut self, reply: Reply) {
+    pub(super) fn take_reply(&mut self, reply: MessageReply) {
         if reply.barrier {
             self.barrier = false;
         }

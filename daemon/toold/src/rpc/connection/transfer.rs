@@ -6,7 +6,7 @@ use std::task::{Poll, ready};
 
 use tokio::io::ReadBuf;
 
-use super::Stream;
+use super::ClientStream;
 
 thread_local! {
     /// Bytes are read here first, so that idle connections hold no buffer.
@@ -23,7 +23,7 @@ pub(super) enum Moved {
 /// Writes some of `out`, or reads what is there and appends it, whichever can be done first.
 /// Waits for ever when there is nothing to write and reading is not wanted. Cancel-safe.
 pub(super) async fn exchange(
-    stream: &mut impl Stream,
+    stream: &mut impl ClientStream,
     inbox: &mut Vec<u8>,
     reading: bool,
     out: &[u8],
@@ -53,7 +53,7 @@ pub(super) async fn exchange(
 }
 
 /// Writes some. Cancel-safe: what was written is told.
-pub(super) async fn write(stream: &mut impl Stream, bytes: &[u8]) -> io::Result<usize> {
+pub(super) async fn write(stream: &mut impl ClientStream, bytes: &[u8]) -> io::Result<usize> {
     let written = std::future::poll_fn(|context| Pin::new(&mut *stream).poll_write(context, bytes)).await?;
     if written == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(written) }
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use hyper::rt::{Sleep, Timer};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -37,7 +38,7 @@ impl Connections {
         let permit = match self.places.clone().try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => {
-                if let Some((_, oldest)) = lock(&self.waiting).pop_first() {
+                if let Some((_, oldest)) = self.waiting.lock().pop_first() {
                     tracing::debug!("an HTTP connection without a token is closed to make room");
                     oldest.cancel();
                 }
@@ -46,13 +47,9 @@ impl Connections {
         };
         let (number, closing) = (self.next_number, CancellationToken::new());
         self.next_number += 1;
-        lock(&self.waiting).insert(number, closing.clone());
+        self.waiting.lock().insert(number, closing.clone());
         Arc::new(ConnectionPlace { number, closing, waiting: self.waiting.clone(), _permit: permit })
     }
-}
-
-fn lock(waiting: &WithoutToken) -> MutexGuard<'_, BTreeMap<u64, CancellationToken>> {
-    waiting.lock().expect("no code panics while it holds this lock")
 }
 
 /// A connection's place. Free again once nobody holds it.
@@ -66,7 +63,7 @@ pub(super) struct ConnectionPlace {
 impl ConnectionPlace {
     /// From now on the connection is never closed to make room.
     pub(super) fn has_shown_a_token(&self) {
-        lock(&self.waiting).remove(&self.number);
+        self.waiting.lock().remove(&self.number);
     }
 
     /// Waits until the connection must make room for another one.
@@ -77,7 +74,7 @@ impl ConnectionPlace {
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        lock(&self.waiting).remove(&self.number);
+        self.waiting.lock().remove(&self.number);
     }
 }
 

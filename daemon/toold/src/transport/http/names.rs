@@ -9,14 +9,14 @@ use http::{HeaderMap, HeaderValue, Uri};
 
 use super::is_same_origin;
 
-pub(super) struct Names {
+pub(super) struct AllowedNames {
     /// Each with or without a port.
     pub(super) hosts: Vec<String>,
     /// Such as `http://localhost:*`.
     pub(super) origins: Vec<String>,
 }
 
-impl Names {
+impl AllowedNames {
     /// # Errors
     /// Why not, for who called.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
@@ -79,7 +79,7 @@ mod tests {
 
     #[track_caller]
     fn check(host: &str, origin: Option<&str>, expected: bool) {
-        let names = Names {
+        let names = AllowedNames {
             hosts: ["localhost", "::1", "tools.example:7345"].map(str::to_owned).into(),
             origins: ["https://app.example", "http://localhost:*"].map(str::to_owned).into(),
         };
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn two_hosts_are_none() {
-        let names = Names { hosts: vec!["a".into(), "b".into()], origins: Vec::new() };
+        let names = AllowedNames { hosts: vec!["a".into(), "b".into()], origins: Vec::new() };
         let mut headers = HeaderMap::new();
         assert!(names.check(&headers).is_err());
         headers.append(HOST, "a".parse().unwrap());

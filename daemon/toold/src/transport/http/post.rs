@@ -18,24 +18,24 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::call::Principal;
 use toold_proto::error::INVALID_REQUEST;
 
-use super::{Answer, refusal};
-use crate::daemon::Daemon;
+use super::{HttpAnswer, refusal};
 use crate::peer::Peer;
-use crate::rpc::connection::{Stream, failure};
+use crate::rpc::connection::{ClientStream, failure};
+use crate::transport::ClientServer;
 use crate::transport::framing::Framing;
 
 /// What is on its way between the request and its connection.
 const ON_THE_WAY: usize = 64 * 1024;
 
 /// Serves one request or one batch. Dropped, it cancels what it runs: its client is gone.
-pub(super) async fn answer(daemon: &Daemon, body: &[u8], principal: Principal) -> Answer {
+pub(super) async fn answer(clients: &ClientServer, body: &[u8], principal: Principal) -> HttpAnswer {
     if let Some(refused) = wants_progress(body) {
         return json(&refused);
     }
     let (near, far) = duplex(ON_THE_WAY);
     let gone = CancellationToken::new();
     let _gone = gone.clone().drop_guard();
-    daemon.serve(OneMessage { stream: far, gone }, Peer::of_token(principal));
+    clients.serve(OneMessage { stream: far, gone }, Peer::of_token(principal));
     match exchange(near, body).await {
         Ok(line) if line.is_empty() => empty(),
         Ok(line) => json(&line),
@@ -74,44 +74,44 @@ async fn exchange(stream: DuplexStream, body: &[u8]) -> io::Result<String> {
 
 fn is_notification(line: &str) -> bool {
     #[derive(Deserialize)]
-    struct Probe<'a> {
+    struct MethodProbe<'a> {
         #[serde(borrow)]
         method: std::borrow::Cow<'a, str>,
     }
-    serde_json::from_str::<Probe>(line).is_ok_and(|probe| !probe.method.is_empty())
+    serde_json::from_str::<MethodProbe>(line).is_ok_and(|probe| !probe.method.is_empty())
 }
 
 /// The refusal of a call that asks for what HTTP cannot carry.
 fn wants_progress(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
-    struct Asked<'a> {
+    struct ProgressProbe<'a> {
         #[serde(borrow, default)]
         id: Option<Id<'a>>,
         #[serde(default)]
-        params: Params,
+        params: ProgressParams,
     }
     #[derive(Default, Deserialize)]
-    struct Params {
+    struct ProgressParams {
         #[serde(default)]
         progress: bool,
     }
     memchr::memmem::find(body, b"progress")?;
     // What cannot be read is told where it is read.
-    let asked: Asked = serde_json::from_slice(body).ok()?;
+    let asked: ProgressProbe = serde_json::from_slice(body).ok()?;
     asked.params.progress.then(|| {
         let words = "a POST has one answer and no progress: use a WebSocket, or leave progress out".to_owned();
         failure(asked.id.unwrap_or(Id::Null), INVALID_REQUEST, words, "no_stream").get().to_owned()
     })
 }
 
-fn json(text: &str) -> Answer {
+fn json(text: &str) -> HttpAnswer {
     let mut answer = Response::new(Full::new(Bytes::from(text.trim_end().to_owned())).boxed());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 
 /// For notifications, which have no answer.
-fn empty() -> Answer {
+fn empty() -> HttpAnswer {
     let mut answer = refusal(StatusCode::NO_CONTENT, "");
     *answer.body_mut() = Full::new(Bytes::new()).boxed();
     answer.headers_mut().remove(CONTENT_TYPE);
@@ -125,7 +125,7 @@ struct OneMessage {
     gone: CancellationToken,
 }
 
-impl Stream for OneMessage {
+impl ClientStream for OneMessage {
     fn hung_up(&self) -> bool {
         self.gone.is_cancelled()
     }

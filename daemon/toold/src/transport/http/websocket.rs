@@ -18,10 +18,10 @@ use toold_proto::error::INVALID_REQUEST;
 use toold_remote::websocket::{Bounds, Lines, accept_key};
 
 use super::connections::ConnectionPlace;
-use super::{Answer, refusal};
-use crate::daemon::Daemon;
+use super::{HttpAnswer, refusal};
 use crate::peer::Peer;
-use crate::rpc::connection::{Stream, failure};
+use crate::rpc::connection::{ClientStream, failure};
+use crate::transport::ClientServer;
 use crate::transport::framing::Framing;
 
 /// What a client offers beside its token, and is answered with (RFC 6455, section 1.9).
@@ -43,11 +43,11 @@ pub(super) fn offered_token<B>(request: &Request<B>) -> Option<&str> {
 
 /// Answers with the upgrade, and serves the client from then on, in a task of the daemon's.
 pub(super) fn upgrade(
-    daemon: &Daemon,
+    clients: &ClientServer,
     request: Request<Incoming>,
     principal: Principal,
     place: Arc<ConnectionPlace>,
-) -> Answer {
+) -> HttpAnswer {
     let headers = request.headers();
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
         let mut answer = refusal(StatusCode::UPGRADE_REQUIRED, "version 13 of WebSocket is spoken here");
@@ -67,11 +67,11 @@ pub(super) fn upgrade(
     if words(headers, SEC_WEBSOCKET_PROTOCOL).any(|word| word == PROTOCOL) {
         answer.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
     }
-    let daemon = daemon.clone();
-    let tracker = daemon.state.tracker().clone();
+    let clients = clients.clone();
+    let tracker = clients.services.lifecycle.tracker().clone();
     tracker.spawn(async move {
         match hyper::upgrade::on(request).await {
-            Ok(stream) => serve(&daemon, stream, principal).await,
+            Ok(stream) => serve(&clients, stream, principal).await,
             Err(error) => tracing::debug!(%error, "a WebSocket did not come to be"),
         }
         drop(place);
@@ -79,13 +79,13 @@ pub(super) fn upgrade(
     answer
 }
 
-async fn serve(daemon: &Daemon, stream: Upgraded, principal: Principal) {
-    let max = daemon.state.limits().max_message;
+async fn serve(clients: &ClientServer, stream: Upgraded, principal: Principal) {
+    let max = clients.services.limits.max_message;
     let words = format!("the message is longer than {max} bytes");
     let too_large = failure(jsonrpsee::types::Id::Null, INVALID_REQUEST, words, "too_large");
     let bounds = Bounds { max_message: max, too_large: Some(too_large.get().to_owned()) };
     let lines = Lines::server(TokioIo::new(stream), bounds).await;
-    daemon.serve_here(WebSocket(lines), Peer::of_token(principal)).await;
+    clients.serve_here(WebSocket(lines), Peer::of_token(principal)).await;
 }
 
 fn words(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &str> {
@@ -95,7 +95,7 @@ fn words(headers: &HeaderMap, name: http::HeaderName) -> impl Iterator<Item = &s
 
 struct WebSocket(Lines<TokioIo<Upgraded>>);
 
-impl Stream for WebSocket {
+impl ClientStream for WebSocket {
     /// The protocol has no half of a connection: once it is closed, nobody reads.
     fn hung_up(&self) -> bool {
         self.0.is_over()

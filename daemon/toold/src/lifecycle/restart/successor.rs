@@ -8,20 +8,20 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-use super::channel::{self, Offer, Word};
+use super::channel::{self, RestartMessage, SocketOffer};
 
 /// What came from the old daemon, and the way back to it.
-pub struct Heir {
-    pub offer: Offer,
+pub struct Successor {
+    pub offer: SocketOffer,
     /// The old daemon's process id.
     pub from: u32,
     channel: UnixStream,
 }
 
 /// Tells the old daemon why this one will not serve.
-pub struct Teller(UnixStream);
+pub struct FailureReporter(UnixStream);
 
-impl Heir {
+impl Successor {
     /// Takes what the parent sends on stdin. Blocks for some seconds at most; call it before there are threads.
     ///
     /// # Errors
@@ -37,50 +37,50 @@ impl Heir {
         Ok(Self { offer, from, channel })
     }
 
-    pub fn teller(&self) -> anyhow::Result<Teller> {
-        Ok(Teller(self.channel.try_clone()?))
+    pub fn failure_reporter(&self) -> anyhow::Result<FailureReporter> {
+        Ok(FailureReporter(self.channel.try_clone()?))
     }
 
     /// Says that this daemon is ready, and waits until it is its turn. What is given keeps watch over the old daemon.
     ///
     /// # Errors
     /// The old daemon serves on.
-    pub async fn wait_for_turn(channel: UnixStream) -> anyhow::Result<Turn> {
+    pub async fn wait_for_turn(channel: UnixStream) -> anyhow::Result<TakeOverTurn> {
         channel.set_nonblocking(true)?;
         let mut channel = BufReader::new(tokio::net::UnixStream::from_std(channel)?);
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        channel::say(channel.get_mut(), &Word::Ready { version, protocol: toold_proto::PROTOCOL }).await?;
+        channel::say(channel.get_mut(), &RestartMessage::Ready { version, protocol: toold_proto::PROTOCOL }).await?;
         let mut line = String::new();
         channel.read_line(&mut line).await.context("the old daemon is gone")?;
         ensure!(!line.is_empty(), "the old daemon serves on");
         match serde_json::from_str(&line).context("the old daemon cannot be understood")? {
-            Word::Go => Ok(Turn(channel)),
+            RestartMessage::Go => Ok(TakeOverTurn(channel)),
             other => bail!("the old daemon said {other:?}"),
         }
     }
 
     /// The offer, and the way back.
-    pub fn into_parts(self) -> (Offer, u32, UnixStream) {
+    pub fn into_parts(self) -> (SocketOffer, u32, UnixStream) {
         (self.offer, self.from, self.channel)
     }
 }
 
-impl Teller {
+impl FailureReporter {
     /// Nobody hears it when the old daemon is gone.
     pub fn fail(mut self, error: &anyhow::Error) {
-        let word = Word::Failed { words: format!("{error:#}") };
+        let word = RestartMessage::Failed { words: format!("{error:#}") };
         let line = serde_json::to_string(&word).unwrap_or_default();
         let _ = self.0.write_all(format!("{line}\n").as_bytes());
     }
 }
 
 /// It is this daemon's turn.
-pub struct Turn(BufReader<tokio::net::UnixStream>);
+pub struct TakeOverTurn(BufReader<tokio::net::UnixStream>);
 
-impl Turn {
+impl TakeOverTurn {
     /// Says that this daemon serves.
     pub async fn serving(&mut self, epoch: &str) -> anyhow::Result<()> {
-        channel::say(self.0.get_mut(), &Word::Serving { epoch: epoch.to_owned() }).await
+        channel::say(self.0.get_mut(), &RestartMessage::Serving { epoch: epoch.to_owned() }).await
     }
 
     /// Waits until the old daemon is gone.

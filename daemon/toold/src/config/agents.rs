@@ -1,0 +1,61 @@
+//! `[agents]`: clients that act for a model.
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// `[agents]`: clients that act for a model.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentsConfig {
+    /// Names of variables that an agent, an MCP client, a holder of a token or a process below a tool may set for its
+    /// session, whatever their values; `*` stands for any text. A variable with the value that the client's own process
+    /// was started with is always taken, unless it holds a secret.
+    pub env: Vec<String>,
+}
+
+impl Default for AgentsConfig {
+    fn default() -> Self {
+        let env = ["LANG", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI"];
+        Self { env: env.map(str::to_owned).to_vec() }
+    }
+}
+
+impl AgentsConfig {
+    /// What is wrong with each name.
+    pub fn problems(&self) -> Vec<String> {
+        self.env.iter().filter_map(|name| is_variable(name).err()).collect()
+    }
+
+    /// The names, compiled. One that is wrong matches nothing.
+    pub(crate) fn names(&self) -> GlobSet {
+        let mut set = GlobSetBuilder::new();
+        self.env.iter().filter_map(|name| Glob::new(name).ok()).for_each(|glob| _ = set.add(glob));
+        set.build().unwrap_or_default()
+    }
+}
+
+/// # Errors
+/// No variable can have this name, or nothing matches this pattern; in words for people.
+fn is_variable(name: &str) -> Result<(), String> {
+    let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '*');
+    match is_plain && !name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => Ok(()),
+        false => Err(format!("{name:?} is no name of a variable: did you mean {plain:?}?")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_variable_has_are_errors() {
+        assert!(is_variable("LC_*").is_ok() && is_variable("CI").is_ok());
+        assert!(is_variable("$PATH").unwrap_err().contains("\"PATH\""));
+        for wrong in ["", "1A", "A=B", "A B"] {
+            assert!(is_variable(wrong).is_err(), "{wrong}");
+        }
+    }
+}

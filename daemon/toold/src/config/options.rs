@@ -1,0 +1,37 @@
+//! What the command line, the environment and the folders say, before any configuration file is read.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use toold_host::environment::Environment;
+
+use crate::config::paths::DaemonPaths;
+
+/// What a daemon is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub paths: DaemonPaths,
+    /// Another configuration file than the usual one.
+    pub config: Option<PathBuf>,
+    /// `KEY=VALUE` flags, which stand over the file and the environment.
+    pub set: Vec<String>,
+    /// Plugin folders and files beside those of the configuration.
+    pub plugins: Vec<PathBuf>,
+    /// What `daemon.status` shows; `None` for a daemon on stdio.
+    pub socket: Option<PathBuf>,
+    /// The variables of the daemon's process, from which those of its children are chosen.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Options {
+    /// The configuration file, whether or not it is there.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.clone().unwrap_or_else(|| self.paths.config_file())
+    }
+
+    /// The variables of what tools start: they find this daemon, and need no other.
+    pub fn of_children(&self) -> Environment {
+        let socket = self.socket.iter().map(|socket| ("TOOLD_SOCKET", socket.as_os_str()));
+        Environment::inherited(self.environment.iter().cloned()).with(socket)
+    }
+}

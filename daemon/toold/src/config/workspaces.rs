@@ -1,0 +1,83 @@
+//! `[workspaces]`: the folders in which clients of models may work, as a configuration names them.
+
+use std::path::{Component, Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config;
+
+/// `[workspaces]`: folders in which agents, MCP clients and holders of tokens may work without being asked about.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkspacesConfig {
+    /// Absolute paths of folders, which may begin with `~/`; what lies in them is included. Not `/`, nor the home
+    /// folder as a whole.
+    pub allow: Vec<String>,
+}
+
+impl WorkspacesConfig {
+    /// The folders, as they are written, without those that are wrong.
+    pub fn folders(&self, home: Option<&Path>) -> Vec<PathBuf> {
+        let folder = |text: &String| folder(text, home).ok();
+        self.allow.iter().filter_map(folder).collect()
+    }
+
+    /// What is wrong with each.
+    pub fn problems(&self, home: Option<&Path>) -> Vec<String> {
+        self.allow.iter().filter_map(|text| folder(text, home).err()).collect()
+    }
+}
+
+/// A folder that a configuration names.
+///
+/// # Errors
+/// It can be no workspace, in words for people.
+pub fn folder(text: &str, home: Option<&Path>) -> Result<PathBuf, String> {
+    if text.contains(['*', '?', '[']) {
+        let before = text.split(['*', '?', '[']).next().unwrap_or_default().trim_end_matches('/');
+        return Err(format!(
+            "{text:?} is a pattern, but a workspace is a folder with all that lies in it: did you mean {before:?}?"
+        ));
+    }
+    let path = config::absolute(text, home)?;
+    let lexical = without_dots(&path);
+    match is_wide(&lexical, home) {
+        true => Err(format!("{text:?} cannot be a workspace: too much lies in it; name the folders in it instead")),
+        false => Ok(lexical),
+    }
+}
+
+/// `/`, the home folder and what lies above it: too much lies in them.
+pub(crate) fn is_wide(folder: &Path, home: Option<&Path>) -> bool {
+    folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
+}
+
+/// An absolute path without `.` and `..`, taken as text: nothing is looked at.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::ParentDir => _ = plain.pop(),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_can_be_no_workspace_is_an_error_that_says_what_was_meant() {
+        let home = Some(Path::new("/home/u"));
+        for wrong in ["src", "/", "/home/u", "/home", "~", "~/", "/home/u/../u", ""] {
+            assert!(folder(wrong, home).is_err(), "{wrong}");
+        }
+        assert!(folder("~/src/**", home).unwrap_err().contains("\"~/src\""));
+        assert_eq!(folder("~/src", home).unwrap(), Path::new("/home/u/src"));
+        assert_eq!(folder("/srv/x/../y/", home).unwrap(), Path::new("/srv/y"));
+    }
+}

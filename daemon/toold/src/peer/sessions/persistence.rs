@@ -1,0 +1,92 @@
+//! Sessions across restarts of the daemon. The store's functions block; those here do not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Context;
+use toold_builtins::memories;
+use toold_engine::session::{Session, SessionFilter};
+use toold_proto::tool::SessionId;
+use toold_store::Store;
+use toold_store::sessions::SavedSession;
+
+use crate::peer::Peer;
+use crate::peer::sessions::{Opener, OpenerKind, SessionRequest, SessionService, opener_of};
+
+/// Does something with the store on a thread that may block.
+pub async fn with_store<T: Send + 'static>(store: &Arc<Store>, work: impl FnOnce(&Store) -> T + Send + 'static) -> T {
+    let store = store.clone();
+    let done = tokio::task::spawn_blocking(move || work(&store)).await;
+    done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+impl SessionService {
+    /// Keeps a session as it is now. When that fails it lives as long as the daemon, and the log says so.
+    pub async fn save(&self, session: &Session) {
+        let opener = serde_json::to_string(&opener_of(session)).ok();
+        let saved = SavedSession::of(session, opener);
+        let id = saved.id.clone();
+        if let Err(error) = with_store(&self.store, move |store| store.save_session(&saved)).await {
+            tracing::warn!(session = %id, %error, "the session ends with the daemon");
+        }
+    }
+
+    /// A session of an earlier daemon, as it was, and who opened it; its environment, which is not kept, is what the
+    /// client gives now.
+    ///
+    /// # Errors
+    /// When its folder is gone.
+    pub async fn restore(
+        &self,
+        kind: OpenerKind,
+        peer: &Peer,
+        id: &SessionId,
+        env: BTreeMap<String, String>,
+    ) -> anyhow::Result<Option<(Session, Option<Opener>)>> {
+        let wanted = id.clone();
+        let saved = match with_store(&self.store, move |store| store.find_session(&wanted)).await {
+            Ok(Some(saved)) => saved,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                tracing::warn!(session = %id, %error, "can't look for the session");
+                return Ok(None);
+            }
+        };
+        let opener: Option<Opener> = saved.owner.as_deref().and_then(|owner| serde_json::from_str(owner).ok());
+        // The folders that an agent chose are no person's choice because a person comes back to its session.
+        let kind = opener.as_ref().map_or(kind, |opener| opener.kind);
+        let request = SessionRequest {
+            id: saved.id,
+            // A client that had no folder has none now.
+            cwd: Some(saved.cwd).filter(|cwd| kind == OpenerKind::Person || cwd.parent().is_some()),
+            // A root that is gone gives nothing; one that comes back is there at the next start.
+            roots: saved.roots.into_iter().filter(|root| root.is_dir()).collect(),
+            client: saved.client,
+            model: saved.model,
+            env,
+            filter: SessionFilter::new(&saved.filter).with_context(|| format!("the tools of session {id}"))?,
+        };
+        let mut session = self.create(kind, peer, request)?;
+        session.opened_at = saved.opened_at;
+        session.set_mode(saved.mode);
+        Ok(Some((session, opener)))
+    }
+
+    /// Forgets a session, and what was granted for it. True when it was kept.
+    pub async fn forget(&self, id: &SessionId) -> bool {
+        let (engine, builtins, id) = (self.engine.clone(), self.builtins.clone(), id.clone());
+        let forgotten = with_store(&self.store, move |store| {
+            if let Err(error) = memories::forget_session(&builtins, &id) {
+                tracing::warn!(session = %id, %error, "what the session remembered stays");
+            }
+            if engine.grants.forget_session(&id) {
+                engine.policy_changed();
+            }
+            store.delete_session(&id)
+        });
+        forgotten.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the session stays in the database");
+            false
+        })
+    }
+}
