@@ -30,13 +30,13 @@ NAMES = {
 # Pieces that differ by more than these words. Each stands in aio.py once.
 PIECES = [
     (
-        '"""The client for asyncio. `scripts/generate_sync.py` makes `sync.py`, the one without, from this file."""',
+        '"""The client for asyncio. `scripts/generate_sync.py` makes `sync.py` from this file."""',
         '"""The client without asyncio, whose methods wait."""',
     ),
     ("from .calls import AsyncCall\n", ""),
     ("from .core import ClientCore, without_none\n", "from .core import without_none\n"),
     ("from .events import AsyncEvents\n", "from .loop import Call, Events, LoopCore\n"),
-    ("A client of the daemon, for any number of requests at once.", "A client of the daemon, for any number of threads."),
+    ("A client of the daemon, for any number of requests at once", "A client of the daemon, for any number of threads"),
     (
         "Plain functions are called one at\n      a time in a thread. Return `None` to let another client answer.\n",
         "Plain functions are called one at\n      a time in a thread. Return `None` to let another client answer.\n\n"

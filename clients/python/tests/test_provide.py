@@ -120,7 +120,7 @@ def test_a_lent_function_may_use_the_client(lender: Client, caller: Client) -> N
 
 
 def test_a_name_that_is_taken_is_refused(lender: Client) -> None:
-    with pytest.raises(ValueError, match="lends a tool mine already"):
+    with pytest.raises(ValueError, match="provides a tool named mine already"):
         for _ in range(2):
             lender.provide(name="mine", description="Mine")(lambda: None)
     with pytest.raises(toold.RpcError):

@@ -1,15 +1,15 @@
-/** Calls of tools in flight, and the way of their progress. */
+/** Tool calls in flight, and the routing of their progress. */
 import type { Connection } from "./connection.js";
 import type { CallProgress, ToolResult, ToolsExecuteParams } from "./protocol.js";
 import { Queue } from "./queue.js";
 
-/** Does some work on a connection, and again on the next one while a daemon gives way to another before it reads it. */
+/** Does some work on a connection, and again on the next one if the daemon is replaced before it reads the request. */
 export type Asked = <T>(work: (connection: Connection) => Promise<T>) => Promise<T>;
 
-/** How much progress of one call waits to be taken, in bytes on the wire. What comes then is dropped. */
+/** How much progress of one call may wait to be read, in bytes on the wire. More is dropped. */
 const MAX_WAITING = 16 * 1024 * 1024;
 
-/** Progress that waits to be taken. Bounded: what is too much is dropped, and the next one says how many. */
+/** Progress that waits to be read. Bounded: drops what exceeds the limit, and counts it in the next item. */
 export class ProgressQueue {
   readonly #queue = new Queue<{ progress: CallProgress; size: number }>();
   #bytes = 0;
@@ -38,11 +38,11 @@ export class ProgressQueue {
   }
 }
 
-/** From a connection to the calls that its progress belongs to. */
+/** Routes the progress on a connection to the calls that it belongs to. */
 export class Routes {
   readonly #byCall = new Map<string, ProgressQueue>();
   /**
-   * Batches in a provider's form: their ids stand in places that each provider chose for itself, so they get what
+   * Batches in a provider's form. Each provider puts the call ids elsewhere, so these batches get all progress that
    * belongs to no other call.
    */
   readonly #others = new Set<ProgressQueue>();
@@ -73,8 +73,8 @@ export class Routes {
 /**
  * A call in flight, from `Client.call`.
  *
- * Iterate over it for its progress, which ends when its answer is there. It runs whether or not its progress is
- * taken. With `await using` it is cancelled when the block ends before the call does.
+ * Iterate over it for its progress, which ends with the answer. The call runs whether or not you read its progress.
+ * With `await using`, it is cancelled if it is still running when the block ends.
  */
 export class Call implements AsyncIterable<CallProgress>, AsyncDisposable {
   readonly id: string;
@@ -85,7 +85,7 @@ export class Call implements AsyncIterable<CallProgress>, AsyncDisposable {
   readonly #abandon = new AbortController();
   #done = false;
   #sent = (): void => {};
-  /** When the request is on its way. */
+  /** Resolves when the request is sent. */
   readonly #underWay = new Promise<void>((resolve) => (this.#sent = resolve));
 
   /** @internal */
@@ -105,7 +105,7 @@ export class Call implements AsyncIterable<CallProgress>, AsyncDisposable {
       routes.remove(this.id);
       this.#queue.end();
     });
-    // Whoever asks for the result gets the error; nobody has to ask.
+    // Not an unhandled rejection if nobody asks for the result.
     this.#result.catch(() => {});
   }
 
@@ -114,12 +114,12 @@ export class Call implements AsyncIterable<CallProgress>, AsyncDisposable {
     return this.#result;
   }
 
-  /** Whether the answer is there. */
+  /** Whether the call has its answer. */
   get done(): boolean {
     return this.#done;
   }
 
-  /** Asks the daemon to cancel the call, whose result is then `CallCancelled`. False when it had ended already. */
+  /** Asks the daemon to cancel the call; its result is then `CallCancelled`. False when it has ended already. */
   async cancel(): Promise<boolean> {
     // A cancel must not overtake its call.
     await this.#underWay;

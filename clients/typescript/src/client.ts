@@ -1,4 +1,4 @@
-/** The client: one connection at a time, and what comes back with the next one. */
+/** The client: it keeps one connection, and restores its session and subscriptions after a reconnect. */
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -35,61 +35,61 @@ import { connectOrStart, PATIENCE, reach, within } from "./start.js";
 import { Subscription } from "./subscription.js";
 
 export interface ClientOptions {
-  /** Where the daemon listens; absent: see `socketPath`. */
+  /** Where the daemon listens; by default, see `socketPath`. */
   socket?: string;
-  /** The program that is started; absent: see `findProgram`. */
+  /** The program to start; by default, see `findProgram`. */
   toold?: string;
-  /** Whether to start a daemon when there is none; true when absent. */
+  /** Whether to start a daemon when none is running; true by default. */
   start?: boolean;
-  /** How long the first answer of a daemon that was started may take, in milliseconds; 10,000 when absent. */
+  /** How long the first answer of a daemon that this client starts may take, in milliseconds; 10,000 by default. */
   startTimeout?: number;
-  /** How long an ordinary request may take, in milliseconds; 30,000 when absent. Calls have the daemon's limits. */
+  /** How long an ordinary request may take, in milliseconds; 30,000 by default. Tool calls have the daemon's limits. */
   timeout?: number;
-  /** Whether a lost connection is made again; true when absent. */
+  /** Whether to reconnect after a lost connection; true by default. */
   reconnect?: boolean;
-  /** What other clients see, and the source of lent tools; `node` when absent. */
+  /** The name that other clients see, also as the source of provided tools; `node` by default. */
   name?: string;
-  /** Answers permission asks; see also `Client.onPermission`. */
+  /** Answers permission requests; see also `Client.onPermission`. */
   onPermission?: OnPermission;
   /** Answers questions of tools; see also `Client.onQuestion`. */
   onQuestion?: OnQuestion;
-  /** Told whenever the connection is there, and whenever it is lost. */
+  /** Called when the client has connected, and when it has lost the connection. */
   onConnection?: (connected: boolean) => void;
-  /** What goes wrong where no caller would hear of it; `console.warn` when absent. */
+  /** Gets problems that no caller would see; `console.warn` by default. */
   log?: Log;
 }
 
 export interface RequestOptions {
   /** Cancels the request. It then rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Instead of the client's own, in milliseconds. */
+  /** In milliseconds; by default the client's own. */
   timeout?: number;
 }
 
 export interface SessionOptions {
-  /** A folder. Absent: this process's; on resuming, the session's own. */
+  /** The folder to work in. By default this process's current folder, or that of the session that you resume. */
   cwd?: string;
-  /** Resumes the session of this id, or makes it. */
+  /** Resumes the session with this id, or creates it. */
   sessionId?: string;
   /** Folders beside `cwd` that the session works in. */
   roots?: string[];
-  /** The model that this client talks to, for tools that ask. */
+  /** The model that this client talks to, for tools that need to know. */
   model?: string;
-  /** `agent` for a client that acts for a model: it cannot answer asks. */
+  /** `agent` for a client that acts for a model: it cannot answer permission requests. */
   role?: "person" | "agent";
   /**
-   * Variables for the session's processes, beside those by which programs find their toolchains (`TOOLCHAIN`), which
-   * are taken from this process at each connection. The role `agent` offers all variables of the process, and the
-   * daemon takes those that it was started with, without secrets. What is set here wins. `Session.env_ignored` names
-   * those that have no effect.
+   * Variables for the session's processes. They add to those by which programs find their toolchains (`TOOLCHAIN`),
+   * which the client takes from this process at each connection, and win over them. The role `agent` offers all
+   * variables of the process; the daemon accepts those that the process was started with, without secrets.
+   * `Session.env_ignored` names the ones without effect.
    */
   env?: Record<string, string>;
-  /** Narrows the session's view, by globs. */
+  /** Narrows the tools that the session sees, by globs. */
   tools?: { enable?: string[]; disable?: string[] };
 }
 
 export interface ListOptions {
-  /** Words that must stand in the name, the label or the description. */
+  /** Words that the name, the label or the description must contain. */
   query?: string;
   /** The kind or the name of a source. */
   source?: string;
@@ -97,17 +97,17 @@ export interface ListOptions {
 }
 
 export interface CallOptions {
-  /** Unique among the session's calls in flight; made when absent. */
+  /** Unique among the session's calls in flight; generated by default. */
   callId?: string;
   sessionId?: string;
   /** Within the session's `cwd` or roots. */
   cwd?: string;
-  /** The tool's limit in milliseconds; past it the result is an `is_error` with what there was so far. */
+  /** The tool's limit in milliseconds. When it expires, the result has `is_error` and the output so far. */
   timeout?: number;
-  /** Whether progress is sent; true when absent. */
+  /** Whether the daemon sends progress; true by default. */
   progress?: boolean;
   noCache?: boolean;
-  /** Lets the call live on when this client goes. */
+  /** Lets the call go on when this client disconnects. */
   detach?: boolean;
   /** Cancels the call. */
   signal?: AbortSignal;
@@ -120,11 +120,11 @@ export interface ExecuteOptions extends Omit<CallOptions, "progress"> {
 /** One call of a batch. */
 export type BatchCall = readonly [name: string, args: object] | { name: string; arguments?: object; call_id?: string };
 
-/** What one call of a batch gave. Errors are given, not thrown: one call's never hides another's result. */
+/** The result of one call of a batch. Errors are returned, not thrown, so that one hides no other call's result. */
 export type BatchItem = ToolResult | RpcError;
 
 export interface BatchOptions {
-  /** `auto` when absent: all parallelizable calls at once, then the others in their order. */
+  /** `auto` by default: all parallelizable calls at once, then the others in order. */
   strategy?: Strategy;
   sessionId?: string;
   onProgress?: (progress: CallProgress) => void;
@@ -132,11 +132,11 @@ export interface BatchOptions {
   signal?: AbortSignal;
 }
 
-/** Milliseconds before a connection that was lost is looked for again, and at most. */
+/** Milliseconds before the first attempt to reconnect, and between attempts at most. */
 const RETURN_AFTER = 50;
 const RETURN_AFTER_MOST = 2000;
 
-/** Connects to the daemon, and starts it when there is none. Rejects with `Unreachable` when that cannot be done. */
+/** Connects to the daemon, and starts it if none is running. Rejects with `Unreachable` on failure. */
 export function connect(options: ClientOptions = {}): Promise<Client> {
   return new Client(options).connect();
 }
@@ -149,12 +149,13 @@ export function text(result: Pick<ToolResult, "content">): string {
 /**
  * A client of the daemon, for any number of requests at once.
  *
- * It connects by `connect` or at its first request, and starts a daemon when there is none. When the connection is
- * lost, requests in flight reject with `Disconnected`, since nobody knows whether they were carried out; the next one
- * connects again. When another daemon takes over, requests that the old one did not read are sent to the new one. The session, events, prompts and lent tools come back with the connection, which is sought in the
- * background as soon as there are any of the last three.
+ * It connects by `connect` or at its first request, and starts a daemon if none is running. When the connection is
+ * lost, requests in flight reject with `Disconnected`, because the client cannot know whether they were carried out.
+ * The next request reconnects, and restores the session, events, prompts and provided tools. A client that has events,
+ * prompts or provided tools also reconnects by itself. When another daemon takes over, the client sends it the requests
+ * that the old one did not read.
  *
- * It keeps the process alive until it is closed.
+ * It keeps the process alive until you close it.
  */
 export class Client implements AsyncDisposable {
   readonly socket: string;
@@ -170,7 +171,7 @@ export class Client implements AsyncDisposable {
   #returning: Promise<void> | undefined;
   #session: Session | undefined;
   #sessionParams: SessionOpenParams | undefined;
-  /** Whether a session was found to lack something; said once. */
+  /** Whether a warning about the session was logged; once is enough. */
   #warned = false;
 
   constructor(options: ClientOptions = {}) {
@@ -183,18 +184,18 @@ export class Client implements AsyncDisposable {
 
   // The connection.
 
-  /** Connects now. Rejects with `Unreachable` when that cannot be done. */
+  /** Connects now. Rejects with `Unreachable` on failure. */
   async connect(): Promise<this> {
     await this.#ready();
     return this;
   }
 
-  /** Whether the connection is there. */
+  /** Whether the client is connected. */
   get connected(): boolean {
     return this.#connection !== undefined && this.#connection.lost === undefined;
   }
 
-  /** Ends the connection; the daemon cancels what this client has in flight. The session stays. */
+  /** Closes the connection; the daemon cancels this client's calls. The session stays. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#connecting?.catch(() => {});
@@ -232,10 +233,10 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Opens a session, or resumes one, and binds this client to it, after a reconnect too.
+   * Opens a session, or resumes one, and binds this client to it, also after a reconnect.
    *
-   * `Session.workspace` says whether its tools may work in the folder: with `pending` the first call that needs it asks
-   * a person.
+   * `Session.workspace` says whether its tools may work in the folder. If it is `pending`, the first call that needs
+   * the folder asks for approval.
    */
   async openSession(options: SessionOptions = {}): Promise<Session> {
     const { cwd, sessionId, roots, model, role, env, tools } = options;
@@ -254,7 +255,7 @@ export class Client implements AsyncDisposable {
     const work = (signal?: AbortSignal) => this.#asked((connection) => this.#openOn(connection, params, signal));
     const session = await within(this.#timeout, "session.open", work);
     this.#sessionParams = { ...params, cwd: session.cwd, session_id: session.session_id };
-    // ProvidedFunction tools belong to the session that they were lent in.
+    // A provided tool belongs to the session that it was provided in.
     const connection = await this.#ready();
     for (const provided of this.#provided) {
       await provided.unregister();
@@ -264,8 +265,8 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Makes a code by which an agent may join a session, once; this client's own session when none is named. The agent
-   * opens the session with the code as its `sessionId`. Rejects for a client that acts for a model.
+   * Makes a code with which an agent can join a session once; by default this client's own session. The agent passes
+   * the code to `openSession` as `sessionId`. Rejects for a client that acts for a model.
    */
   shareSession(options: { sessionId?: string } = {}): Promise<SharedSession> {
     return this.request("session.share", { session_id: options.sessionId });
@@ -281,7 +282,7 @@ export class Client implements AsyncDisposable {
 
   // Tools.
 
-  /** Lists the tools, sorted by name; with a `format`, as that provider's API takes them. */
+  /** Lists the tools, sorted by name; with a `format`, as that provider's API expects them. */
   tools(options?: ListOptions & { format?: undefined }): Promise<Tool[]>;
   tools(options: ListOptions & { format: Exclude<Format, "native"> }): Promise<object[]>;
   async tools(options: ListOptions & { format?: Format } = {}): Promise<object[]> {
@@ -289,15 +290,15 @@ export class Client implements AsyncDisposable {
     return (await this.request("tools.list", { query, source, names, format })).tools ?? [];
   }
 
-  /** Shows one tool. Rejects with `UnknownTool`. */
+  /** Returns one tool. Rejects with `UnknownTool`. */
   schema(name: string): Promise<Tool> {
     return this.request("tools.schema", { name });
   }
 
   /**
-   * Calls a tool and gives a handle at once.
+   * Calls a tool and returns a handle at once.
    *
-   * Throws a `RangeError` for a `callId` that is in flight; the rest is told by `Call.result`.
+   * Throws only a `RangeError`, for a `callId` that is in flight; `Call.result` rejects with the rest.
    */
   call(name: string, args: object = {}, options: CallOptions = {}): Call {
     const params = {
@@ -327,9 +328,9 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Calls several tools; results come in the order of the calls, errors of single calls among them.
+   * Calls several tools. The results are in the order of the calls; a call that fails has its error there.
    *
-   * With a `format`, `calls` are that provider's own call blocks, and so are the results.
+   * With a `format`, the calls and the results are blocks in the form of that provider.
    */
   executeBatch(calls: readonly BatchCall[], options?: BatchOptions & { format?: undefined }): Promise<BatchItem[]>;
   executeBatch(
@@ -367,19 +368,19 @@ export class Client implements AsyncDisposable {
     }
   }
 
-  /** Cancels a call of the session, whoever made it. False when it is not in flight. */
+  /** Cancels a call of the session, whichever client made it. False when it is not in flight. */
   async cancel(callId: string, options: { sessionId?: string } = {}): Promise<boolean> {
     return (await this.request("tools.cancel", { call_id: callId, session_id: options.sessionId })).cancelled;
   }
 
-  /** Lets the session's running calls end and skips those that wait. Gives how many were skipped. */
+  /** Lets the session's running calls end and skips those that wait. Returns how many were skipped. */
   async interrupt(options: { sessionId?: string } = {}): Promise<number> {
     return (await this.request("tools.interrupt", { session_id: options.sessionId })).skipped;
   }
 
-  // What comes by itself.
+  // Events, prompts and provided tools.
 
-  /** Subscribes to events; those from then on will be seen, and with `since` what the daemon still holds. */
+  /** Subscribes to new events, and with `since` to past ones that the daemon still holds. */
   async events(options: EventsOptions = {}): Promise<Events> {
     const events = new Events(options, (ended) => this.#events.delete(ended));
     await this.#put(events, "events.subscribe");
@@ -387,19 +388,20 @@ export class Client implements AsyncDisposable {
     return events;
   }
 
-  /** Makes any subscription of the protocol. It ends with the connection; `events` goes on after a reconnect. */
+  /** Makes any subscription of the protocol. It ends with the connection; `events` continues after a reconnect. */
   async subscribe<S extends keyof Subscriptions>(
     method: S,
     params: Subscriptions[S]["params"],
     options: RequestOptions = {},
   ): Promise<Subscription<S>> {
     const subscription = new Subscription(method);
-    const work = (signal?: AbortSignal) => this.#asked((connection) => subscription.restore(connection, params, signal));
+    const work = (signal?: AbortSignal) =>
+      this.#asked((connection) => subscription.restore(connection, params, signal));
     await within(options.timeout ?? this.#timeout, method, work, options.signal);
     return subscription;
   }
 
-  /** Answers permission asks, those that wait already too, until the function that it gives is called. */
+  /** Answers permission requests, also those that wait already, until you call the returned function. */
   onPermission(answer: OnPermission): Promise<() => Promise<void>> {
     return this.#respond(permissionResponder(answer, this.#log), "permissions.subscribe");
   }
@@ -410,9 +412,9 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Lends a function as a tool, until the function that it gives is called, or the client closed.
+   * Provides a function as a tool until you call the returned function or close the client.
    *
-   * Rejects with an `RpcError` when the name is taken.
+   * Rejects with an `RpcError` if the name is taken.
    */
   provide<A = Record<string, unknown>>(tool: LentTool, run: Run<A>): Promise<() => Promise<void>> {
     return this.#provide(new ProvidedFunction({ tools: [tool] }, run, this.#log));
@@ -455,7 +457,7 @@ export class Client implements AsyncDisposable {
     };
   }
 
-  /** Sends again what a daemon did not read that gave way to another: it was not carried out. */
+  /** Does the work again on the next connection when a daemon that is replaced did not read the request. */
   async #asked<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     let deadline: number | undefined;
     for (;;) {
@@ -470,7 +472,7 @@ export class Client implements AsyncDisposable {
     }
   }
 
-  /** The connection, made anew when there is none. */
+  /** The connection; connects when there is none. */
   async #ready(): Promise<Connection> {
     if (this.#closing.signal.aborted) throw new Disconnected("the client is closed");
     const known = this.#connection;
@@ -483,13 +485,13 @@ export class Client implements AsyncDisposable {
     });
   }
 
-  /** Makes one connection at a time, for all that wait for one. */
+  /** Makes one connection at a time, for every request that waits for one. */
   #once(open: () => Promise<Connection>): Promise<Connection> {
     this.#connecting ??= this.#settled(open).finally(() => (this.#connecting = undefined));
     return this.#connecting;
   }
 
-  /** What is put up is put up again on the next connection when a daemon gives way to another meanwhile. */
+  /** Sets up a connection, and the next one if the daemon is replaced meanwhile. */
   async #settled(open: () => Promise<Connection>): Promise<Connection> {
     const deadline = performance.now() + PATIENCE;
     for (;;) {
@@ -502,7 +504,7 @@ export class Client implements AsyncDisposable {
     }
   }
 
-  /** Puts up on a new connection what belongs to this client. */
+  /** Restores the session, events, prompts and provided tools of this client on a new connection. */
   async #settle(connection: Connection): Promise<Connection> {
     const again = this.#connection !== undefined;
     connection.onProgress = (progress, size) => this.#routes.route(progress, size);
@@ -514,7 +516,7 @@ export class Client implements AsyncDisposable {
           await restorable.restore(connection, this.#closing.signal);
         } catch (error) {
           if (!again || !(error instanceof RpcError)) throw error;
-          this.#log(`what stood on the last connection could not come back: ${error.message}`);
+          this.#log(`a subscription of the last connection could not be restored: ${error.message}`);
         }
       }
     } catch (error) {
@@ -542,7 +544,7 @@ export class Client implements AsyncDisposable {
     return session;
   }
 
-  /** ProvidedFunction tools last: who sees them there again finds the rest there too. */
+  /** Provided tools last: when other clients see them again, the rest is restored too. */
   #restorables(): Restorable[] {
     return [...this.#events, ...this.#responders, ...this.#provided];
   }
@@ -572,7 +574,7 @@ export class Client implements AsyncDisposable {
         return;
       } catch (error) {
         if (signal.aborted || error instanceof NotRunning || error instanceof Disconnected) continue;
-        this.#log(`could not come back to ${this.socket}: ${(error as Error).message}`);
+        this.#log(`could not reconnect to ${this.socket}: ${(error as Error).message}`);
       }
     }
   }
@@ -582,7 +584,7 @@ interface Restorable {
   restore(connection: Connection, signal?: AbortSignal): Promise<void>;
 }
 
-/** 64 random bits: several clients may work in one session, where the ids of calls are unique. */
+/** 64 random bits, since call ids are unique in a session, and several clients may share one. */
 function newCallId(): string {
   return `js-${randomBytes(8).toString("hex")}`;
 }

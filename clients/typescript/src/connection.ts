@@ -1,4 +1,4 @@
-/** One connection: requests in flight and subscriptions of one socket. `client.ts` keeps one at a time. */
+/** One connection: the requests in flight and the subscriptions of one socket. `client.ts` keeps one at a time. */
 import { connect, type Socket } from "node:net";
 
 import {
@@ -13,7 +13,7 @@ import { Disconnected, errorOf, NotRead, NotRunning, TooLarge, Unreachable } fro
 import { SUBSCRIPTIONS, type CallProgress, type Subscriptions } from "./protocol.js";
 import { CLOSED, keepReading, LineReader, LineWriter, MAX_MESSAGE, measure, wireSizes } from "./stream.js";
 
-/** What goes wrong where no caller would hear of it. */
+/** Gets problems that no caller would see. */
 export type Log = (message: string) => void;
 
 /** The envelope of a request fits in the rest. */
@@ -25,11 +25,11 @@ export class Connection {
   readonly #subscriptions = new Map<string, { onItem: (item: never) => void; onLost?: (reason: string) => void }>();
   #lost: string | undefined;
   #failure: string | undefined;
-  /** The daemon said that another one takes over, behind all its answers. */
+  /** Whether the daemon has announced, after all its answers, that another one takes over. */
   #replaced = false;
-  /** What was sent that is no message. */
+  /** The error of the first thing that the other end sent and that is not a message. */
   #foreign: string | undefined;
-  /** Called with each `tools.progress`, and the bytes it took on the wire. */
+  /** Called with each `tools.progress` and its size on the wire in bytes. */
   onProgress: (progress: CallProgress, size: number) => void = () => {};
   /** Called once, when the connection has ended. */
   onClosed: () => void = () => {};
@@ -61,7 +61,7 @@ export class Connection {
     });
     this.#rpc.onError(([error]) => {
       this.#foreign ??= error.message;
-      log(`the daemon sent what is no message: ${error.message}`);
+      log(`the daemon sent an invalid message: ${error.message}`);
     });
     this.#rpc.onNotification(CLOSED, () => {
       const failure = this.#failure;
@@ -81,26 +81,26 @@ export class Connection {
     this.#rpc.listen();
   }
 
-  /** Why the connection has ended; `undefined` while it lives. */
+  /** Why the connection has ended; `undefined` while it is open. */
   get lost(): string | undefined {
     return this.#lost;
   }
 
-  /** What was wrong with the first thing that was sent and is no message; `undefined` when there was none. */
+  /** What was wrong with the first thing that was received and is not a message; `undefined` if there was none. */
   get foreign(): string | undefined {
     return this.#foreign;
   }
 
   /**
-   * Sends a request and waits for its answer. A `signal` that fires cancels the request at the daemon, and
-   * rejects at once with the signal's reason.
+   * Sends a request and waits for its answer. A `signal` that fires cancels the request in the daemon, and rejects at
+   * once with the signal's reason.
    */
   async request(method: string, params: object, signal?: AbortSignal): Promise<unknown> {
     signal?.throwIfAborted();
     if (this.#lost !== undefined) throw new NotRead(this.#lost);
     const bytes = measure(params);
     if (bytes > MAX_PARAMS) {
-      throw new TooLarge(`the request has ${bytes} bytes, and the daemon reads ${MAX_PARAMS} at most`);
+      throw new TooLarge(`the request has ${bytes} bytes, and the daemon accepts at most ${MAX_PARAMS}`);
     }
     const cancel = new CancellationTokenSource();
     const answer = this.#rpc.sendRequest<unknown>(method, ParameterStructures.byName, params, cancel.token);
@@ -124,13 +124,13 @@ export class Connection {
       }
       throw error instanceof ResponseError ? errorOf(error) : error;
     } finally {
-      // A signal may live long; it shall not hold the requests that were made with it.
+      // A signal may outlive many requests, and must not keep them in memory.
       signal?.removeEventListener("abort", abort);
       cancel.dispose();
     }
   }
 
-  /** Subscribes; items go to `onItem` without a gap behind the answer. Gives the subscription's id. */
+  /** Subscribes. Items go to `onItem`, without a gap after the answer. Returns the subscription's id. */
   async subscribe<S extends keyof Subscriptions>(
     method: S,
     params: Subscriptions[S]["params"],
@@ -139,12 +139,12 @@ export class Connection {
     onLost?: (reason: string) => void,
   ): Promise<string> {
     const subscription = (await this.request(method, params, signal)) as string;
-    // The next message is read in a later turn of the loop, so no item comes before this.
+    // The next message is read in a later turn of the event loop, so no item comes before this.
     this.#subscriptions.set(subscription, { onItem: onItem as (item: never) => void, onLost });
     return subscription;
   }
 
-  /** Items of this subscription go nowhere from now on. */
+  /** Ignores items of this subscription from now on. */
   forget(subscription: string): void {
     this.#subscriptions.delete(subscription);
   }
@@ -163,7 +163,7 @@ export class Connection {
     this.#socket.destroy();
     for (const { onLost } of this.#subscriptions.values()) onLost?.(reason);
     this.#subscriptions.clear();
-    // Rejects what is in flight.
+    // Rejects the requests in flight.
     this.#rpc.dispose();
     this.onClosed();
   }

@@ -1,16 +1,16 @@
 /**
  * The variables that a client passes to `session.open`, so that commands find the toolchains that the client finds.
  *
- * The daemon's own environment is that of whichever client started it, perhaps days ago: a version of Node that was
- * chosen since is known to the client alone.
+ * The daemon has the environment of the client that started it, perhaps days ago. Only the client knows a version of
+ * Node that was chosen since.
  */
 import type { Session } from "./protocol.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Variables by which programs find their toolchains; a final `*` stands for any text. All clients of toold pass the
- * same ones.
+ * Variables by which programs find their toolchains; a final `*` matches any text. All clients of toold pass the same
+ * ones.
  */
 export const TOOLCHAIN: readonly string[] = [
   "PATH",
@@ -42,12 +42,12 @@ export const TOOLCHAIN: readonly string[] = [
 ];
 
 /**
- * Of these variables those that a client of this role passes: a person's frontend the `TOOLCHAIN`, a client that acts
- * for a model all but those of toold itself. The daemon takes out secrets.
+ * The variables that a client of this role passes: a person's frontend passes the `TOOLCHAIN`, a client that acts for a
+ * model all but those of toold itself. The daemon removes secrets.
  */
 export function passedOn(role: string | null | undefined, environment: Environment): Record<string, string> {
   const passes = (name: string) => (role === "agent" ? !name.startsWith("TOOLD_") : isOfToolchain(name));
-  // Node puts U+FFFD in the place of what is not UTF-8: such a value is not the one that was set.
+  // Node replaces invalid UTF-8 by U+FFFD, so such a value is not the one that was set.
   const isText = (text: string) => !text.includes("\ufffd");
   const passed: Record<string, string> = Object.create(null);
   for (const [name, value] of Object.entries(environment)) {
@@ -56,34 +56,34 @@ export function passedOn(role: string | null | undefined, environment: Environme
   return passed;
 }
 
-/** What a session lacks, in words for a log; `own` are the variables that the caller named. */
+/** Warnings about what a session lacks, for a log; `own` are the variables that the caller named. */
 export function lacks(session: Session, role: string | null | undefined, own: Environment): string[] {
   // An agent's secrets are ignored too, as they should be, and so is what a program below a tool passes by itself.
   const isExpected = (name: string) => Object.hasOwn(own, name) || (role === "agent" && isOfToolchain(name));
   const expected = (session.env_ignored ?? []).filter(isExpected);
-  const said = [];
+  const warnings = [];
   if (expected.length > 0) {
-    said.push(
+    warnings.push(
       `these variables have no effect, since this client may not set them: ${expected.join(", ")}; ` +
         "a person can allow them with [agents] env in the configuration",
     );
   }
   if (session.workspace === "pending") {
-    said.push(
-      `no person has opened ${session.cwd} to this client yet, so the first call that needs the folder asks; ` +
+    warnings.push(
+      `this client may not work in ${session.cwd} yet, so the first call that needs it asks for approval; ` +
         `to allow it: toolctl workspaces allow ${quoted(session.cwd)}`,
     );
   } else if (session.workspace === "none") {
-    said.push("the session has no folder to work in; a person can allow one: toolctl workspaces allow DIR");
+    warnings.push("the session has no folder to work in; allow one with: toolctl workspaces allow DIR");
   }
-  return said;
+  return warnings;
 }
 
 function isOfToolchain(name: string): boolean {
   return TOOLCHAIN.some((known) => (known.endsWith("*") ? name.startsWith(known.slice(0, -1)) : name === known));
 }
 
-/** A word as shells take it. */
+/** A word, quoted for a shell. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,43 +1,43 @@
 /**
- * What can go wrong between a client and the daemon.
+ * Errors between a client and the daemon.
  *
- * A tool that ran and has bad news is no error: its result has `is_error`. These are for requests that have
- * no answer (`Unreachable`, `RequestTimeout`, `TooLarge`) and for those that the daemon refused (`RpcError`).
+ * A tool that ran and failed is not an error here: its result has `is_error`. These are for requests without an answer
+ * (`Unreachable`, `RequestTimeout`, `TooLarge`) and for those that the daemon refused (`RpcError`).
  */
 import { ERROR_CODES } from "./protocol.js";
 
-/** All that this package throws on its own account. */
+/** The base of all errors of this package. */
 export class TooldError extends Error {
   override get name(): string {
     return this.constructor.name;
   }
 }
 
-/** No daemon could be reached, or the one that was has gone away. */
+/** The client could not reach a daemon, or lost the connection. */
 export class Unreachable extends TooldError {}
 
-/** Nobody listens at the socket, and none was to be started. */
+/** No daemon listens at the socket, and the client may not start one. */
 export class NotRunning extends Unreachable {}
 
-/** A daemon could not be started; the message has what it said. */
+/** The daemon could not be started; the message has its output. */
 export class StartFailed extends Unreachable {}
 
-/** The connection ended while a request was in flight: whether it was carried out is not known. */
+/** The connection ended while a request was in flight, which may or may not have been carried out. */
 export class Disconnected extends Unreachable {}
 
 /**
- * The connection ended before the daemon read the request: it was not carried out. `Client` sends it to the daemon that
- * took over, and rejects with this only when there is none, or with `reconnect: false`.
+ * The connection ended before the daemon read the request, which was not carried out. `Client` sends it to the daemon
+ * that took over, and rejects with this only if there is none, or with `reconnect: false`.
  */
 export class NotRead extends Disconnected {}
 
-/** The caller's own patience has ended. A tool's time-out is a result instead. */
+/** The client's own timeout has expired. The timeout of a tool is a result instead. */
 export class RequestTimeout extends TooldError {}
 
-/** Refused before it was sent: the daemon would not read so long a message. */
+/** The request is longer than the daemon accepts, and was not sent. */
 export class TooLarge extends TooldError {}
 
-/** The daemon answered with an error. Its subclasses are what a program may want to tell apart. */
+/** The daemon answered with an error. The subclasses are the errors that a program may want to handle. */
 export class RpcError extends TooldError {
   readonly code: number;
   readonly data: Readonly<Record<string, unknown>>;
@@ -48,7 +48,7 @@ export class RpcError extends TooldError {
     this.data = data;
   }
 
-  /** The word for programs, such as `unknown_tool`; empty when there is none. */
+  /** The kind of the error for programs, such as `unknown_tool`; empty if there is none. */
   get kind(): string {
     return String(this.data["kind"] ?? "");
   }
@@ -64,19 +64,19 @@ export class InvalidArguments extends RpcError {
 
 /** There is no such tool in the session's view. */
 export class UnknownTool extends RpcError {
-  /** Names that were perhaps meant, the nearest first. */
+  /** Similar names, the closest match first. */
   get suggestions(): string[] {
     return (this.data["suggestions"] ?? []) as string[];
   }
 }
 
-/** The permission engine failed or is closing. A "no" is never this, but a result with `is_error`. */
+/** The permission engine failed or is closing. A denied call is not this error, but a result with `is_error`. */
 export class PermissionsUnavailable extends RpcError {}
 
-/** The tool could not be run: a panic, a missing dependency. */
+/** The tool could not run, because of a panic or a missing dependency. */
 export class ExecutionFailed extends RpcError {}
 
-/** A session, request or subscription that there is not; `kind` says which. */
+/** There is no such session, request or subscription; `kind` says which. */
 export class UnknownId extends RpcError {}
 
 /** A limit on calls is reached; the call did not run. */

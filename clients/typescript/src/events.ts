@@ -1,26 +1,26 @@
-/** The daemon's events as an iterator that goes on after a reconnect. */
+/** The daemon's events as an iterator that continues after a reconnect. */
 import type { Connection } from "./connection.js";
 import { TooldError } from "./errors.js";
 import type { Event, EventsSubscribeParams } from "./protocol.js";
 import { Queue } from "./queue.js";
 
-/** Events that wait to be taken; what comes then is dropped, and a `lagged` says how many. */
+/** How many events may wait to be read. More are dropped, and an event of kind `lagged` counts them. */
 const MAX_EVENTS = 65_536;
 
 export interface EventsOptions {
-  /** Names of kinds; absent for all. `lagged` comes in any case. */
+  /** Names of kinds; all by default. `lagged` is always included. */
   kinds?: Event["kind"] | Event["kind"][];
-  /** Only what belongs to this session, and what belongs to none. */
+  /** Only events of this session, and those of no session. */
   sessionId?: string;
-  /** Replays what the daemon still holds behind this `seq` of this `epoch`. */
+  /** Replays the events that the daemon still holds after this `seq` of this `epoch`. */
   since?: number;
   epoch?: string;
 }
 
 /**
- * Events, from `Client.events`. Leaving its loop, `close` and the client's end end it.
+ * Events, from `Client.events`. It ends when you leave its loop, call `close`, or close the client.
  *
- * It goes on after a reconnect where it stopped. An event of kind `lagged` stands for those that are lost.
+ * After a reconnect it continues where it stopped. An event of kind `lagged` stands for lost events.
  */
 export class Events implements AsyncIterableIterator<Event>, AsyncDisposable {
   readonly #queue = new Queue<Event>();
@@ -58,7 +58,7 @@ export class Events implements AsyncIterableIterator<Event>, AsyncDisposable {
     return { done: true, value: undefined };
   }
 
-  /** Unsubscribes. Events that wait can still be taken. */
+  /** Unsubscribes. Events that wait can still be read. */
   async close(): Promise<void> {
     this.#forget(this);
     this.#queue.end();

@@ -1,7 +1,8 @@
 /**
- * A client of toold, the daemon that holds one tool registry for every agent and editor.
+ * A client of toold, a daemon with one tool registry for all your agents and editors.
  *
- * `connect` gives a `Client`; `./protocol.ts` has the daemon's own words, made from its OpenRPC document.
+ * `connect` returns a `Client`. `./protocol.ts` has the types of the protocol, generated from the daemon's OpenRPC
+ * document.
  */
 export { Call } from "./calls.js";
 export {

@@ -1,4 +1,4 @@
-/** Where the daemon's socket and program are. */
+/** The paths of the daemon's socket, log and program. */
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
 
@@ -18,15 +18,17 @@ export function socketPath(environment: Environment = process.env): string {
   let folder = absolute("XDG_RUNTIME_DIR") ?? absolute("XDG_STATE_HOME");
   if (folder === undefined) {
     const home = absolute("HOME");
-    if (home === undefined) throw new NotRunning("no place for a socket: set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME");
+    if (home === undefined) {
+      throw new NotRunning("cannot tell where the socket is: set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME");
+    }
     folder = join(home, ".local/state");
   }
   return join(folder, "toold/toold.sock");
 }
 
 /**
- * The log of the daemon that serves a socket, once it serves: below the state folder; one with another socket than the
- * usual has a file of its own there. Undefined without a home folder.
+ * The log of the daemon that serves a socket, below the state folder. A daemon with another socket than the default one
+ * has its own file there. Undefined without a home folder.
  */
 export function logFile(socket: string, environment: Environment = process.env): string | undefined {
   const absolute = (name: string) => absoluteIn(environment, name);
@@ -44,20 +46,20 @@ function absoluteIn(environment: Environment, name: string): string | undefined 
   return isAbsolute(value) ? value : undefined;
 }
 
-/** The hash of Fowler, Noll and Vo, as the daemon makes it of its socket's path. */
+/** The hash of Fowler, Noll and Vo, as the daemon computes it from its socket's path. */
 function fnv1a(text: string): number {
   return Buffer.from(text).reduce((hash, byte) => Math.imul(hash ^ byte, 0x01000193) >>> 0, 0x811c9dc5);
 }
 
-/** The `toold` that is started: the one beside the running executable, else the first in `PATH`. */
+/** The `toold` that a client starts: the one beside the running executable, else the first in `PATH`. */
 export function findProgram(environment: Environment = process.env): string {
-  // Relative entries would run what lies in the current folder, whoever put it there.
+  // A relative entry would run a program from the current folder, which anyone may have put there.
   const folders = (environment["PATH"] ?? "").split(delimiter).filter(isAbsolute);
   for (const folder of [dirname(process.execPath), ...folders]) {
     const program = join(folder, "toold");
     if (isProgram(program)) return program;
   }
-  throw new StartFailed(`found no toold beside ${process.execPath} or in PATH; name one with the option toold`);
+  throw new StartFailed(`found no toold beside ${process.execPath} or in PATH; set the option toold to its path`);
 }
 
 function isProgram(path: string): boolean {

@@ -1,15 +1,15 @@
-/** Functions that are lent to the registry as tools, or that run built-ins in a role. */
+/** Functions that a client provides as tools, or that run built-ins in a role. */
 import type { Connection, Log } from "./connection.js";
 import { Disconnected, UnknownId } from "./errors.js";
 import type { Block, InvocationItem, Progress, ProvidedTool, Role, Stream } from "./protocol.js";
 
-/** Progress of one lent function that waits to be sent; what comes then is dropped. */
-const MAX_TOLD = 1024;
+/** How much progress of one running function may wait to be sent. More is dropped. */
+const MAX_PROGRESS = 1024;
 
-/** What a lent tool says of itself: as on the wire. */
+/** The description of a provided tool, as on the wire. */
 export type LentTool = ProvidedTool;
 
-/** All that a lent function can give. A string or a block, or any other object that JSON can hold, will often do. */
+/** A full result. A string, a block or any other JSON value is often enough. */
 export interface Output {
   content: string | Block[];
   is_error?: boolean;
@@ -17,30 +17,30 @@ export interface Output {
   structured?: unknown;
 }
 
-/** The call that a lent function runs for. */
+/** The call that a provided function runs for. */
 export interface Invocation {
   readonly invocation_id: string;
   readonly name: string;
   readonly call_id: string;
   readonly session_id: string;
-  /** The folder that the caller works in; this process may be somewhere else. */
+  /** The folder that the caller works in, which may differ from this process's. */
   readonly cwd: string;
   /** Set when the function runs a built-in. */
   readonly role: Role | undefined;
-  /** Fires when the caller has given up: nobody waits for the result any more. */
+  /** Fires when the call is cancelled: nobody waits for the result any more. */
   readonly signal: AbortSignal;
-  /** Tells the caller something; never waits. */
+  /** Sends the caller a message; never waits. */
   message(text: string): void;
-  /** Shows the caller a piece of output. */
+  /** Sends the caller a piece of output. */
   output(text: string, stream?: Stream): void;
-  /** Tells the caller how far it is. */
+  /** Reports how far the call is. */
   update(update: { progress?: number; total?: number; message?: string }): void;
 }
 
-/** A lent function. What it throws, the caller reads, as a result with `is_error`. */
+/** A provided function. The caller sees an exception as a result with `is_error`. */
 export type Run<A = Record<string, unknown>> = (args: A, call: Invocation) => unknown;
 
-/** One lent function, on one connection after another. */
+/** One provided function, on one connection after another. */
 export class ProvidedFunction {
   readonly #params: { tools?: ProvidedTool[]; roles?: Role[] };
   readonly #run: Run<never>;
@@ -61,7 +61,7 @@ export class ProvidedFunction {
     this.#connection = connection;
   }
 
-  /** Takes it back; running calls of it end as failed. */
+  /** Withdraws it; its running calls fail. */
   async unregister(): Promise<void> {
     this.end();
     const connection = this.#connection;
@@ -95,12 +95,12 @@ export class ProvidedFunction {
   ): Promise<void> {
     const { invocation_id } = item;
     let waiting = 0;
-    let told: Promise<unknown> = Promise.resolve();
+    let sent: Promise<unknown> = Promise.resolve();
     // One after another, or they could overtake each other and the result.
-    const tell = (progress: Progress) => {
-      if (signal.aborted || waiting >= MAX_TOLD) return;
+    const send = (progress: Progress) => {
+      if (signal.aborted || waiting >= MAX_PROGRESS) return;
       waiting += 1;
-      told = told
+      sent = sent
         .then(() => connection.request("tools.provide_progress", { invocation_id, ...progress }))
         .catch(() => {})
         .finally(() => (waiting -= 1));
@@ -113,9 +113,9 @@ export class ProvidedFunction {
       cwd: item.cwd,
       role: item.role,
       signal,
-      message: (text) => tell({ kind: "message", text }),
-      output: (text, stream = "stdout") => tell({ kind: "output", stream, text }),
-      update: (update) => tell({ kind: "update", ...update }),
+      message: (text) => send({ kind: "message", text }),
+      output: (text, stream = "stdout") => send({ kind: "output", stream, text }),
+      update: (update) => send({ kind: "update", ...update }),
     };
     let answer: { result: string | Output } | { error: string };
     try {
@@ -123,7 +123,7 @@ export class ProvidedFunction {
     } catch (error) {
       answer = { error: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
     }
-    await told;
+    await sent;
     if (signal.aborted) return;
     try {
       await connection.request("tools.provide_result", { invocation_id, ...answer });
@@ -131,14 +131,14 @@ export class ProvidedFunction {
       // The call is over.
       if (error instanceof UnknownId || error instanceof Disconnected) return;
       const message = (error as Error).message;
-      this.#log(`the result of the lent tool ${item.name} was refused: ${message}`);
-      // Else the caller would wait until its time is over.
+      this.#log(`the daemon refused the result of the provided tool ${item.name}: ${message}`);
+      // Otherwise the caller would wait until its timeout.
       await connection.request("tools.provide_result", { invocation_id, error: message }).catch(() => {});
     }
   }
 }
 
-/** What a function gave, as `tools.provide_result` takes it. Throws a `TypeError` for what JSON cannot hold. */
+/** A result in the form of `tools.provide_result`. Throws a `TypeError` for a value that JSON cannot hold. */
 export function toWire(given: unknown): string | Output {
   if (given === undefined || given === null) return "";
   if (typeof given === "string") return given;

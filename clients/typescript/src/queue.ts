@@ -1,11 +1,11 @@
-/** Things that come by themselves, waiting to be taken in order. */
+/** Items that arrive by themselves and wait to be read in order. */
 export class Queue<T> {
   #items: T[] = [];
   #takers: { resolve: (result: IteratorResult<T, undefined>) => void; reject: (error: Error) => void }[] = [];
   #ended = false;
   #failure: Error | undefined;
 
-  /** How many wait. */
+  /** How many items wait. */
   get size(): number {
     return this.#items.length;
   }
@@ -17,7 +17,7 @@ export class Queue<T> {
     else this.#items.push(item);
   }
 
-  /** There will be no more. With a `failure`, whoever takes after the last one gets it. */
+  /** No more items will come. With a `failure`, reading past the last one throws it. */
   end(failure?: Error): void {
     if (this.#ended) return;
     this.#ended = true;

@@ -1,22 +1,22 @@
-/** Answers to asks and questions, by a callback. */
+/** Callbacks that answer permission requests and questions. */
 import type { Connection, Log } from "./connection.js";
 import { Disconnected, RpcError, UnknownId } from "./errors.js";
 import type { Action, Ask, PermissionEvent, Question, QuestionEvent, Scope } from "./protocol.js";
 
-/** An answer to a permission ask. */
+/** An answer to a permission request. */
 export interface Reply {
   action: Action;
-  /** How long it holds; `once` when absent. */
+  /** How long it holds; `once` by default. */
   scope?: Scope;
-  /** One of the ask's suggestions, or exactly its target, which is the default. */
+  /** One of the suggestions, or exactly the target, which is the default. */
   pattern?: string;
-  /** For the model: why not, or what to do instead. */
+  /** For the model: the reason, or what to do instead. */
   message?: string;
-  /** How long the grant lives, in seconds. */
+  /** How long the grant is valid, in seconds. */
   expires_in?: number;
 }
 
-/** An answer to a question: ids of options, own words, the fields of its form, a no, or none at all. */
+/** An answer to a question: ids of options, free text, the fields of its form, a refusal, or no answer. */
 export type Answer =
   | { answer_ids: string[]; answer?: string }
   | { answer: string }
@@ -25,17 +25,18 @@ export type Answer =
   | { cancelled: true };
 
 /**
- * Called with each ask, several at once. The first answer counts, whoever gives it; `over` fires when none is
- * needed any more. `undefined` leaves the ask to others; a callback that fails denies.
+ * Called with each permission request, several at once. The first answer from any client counts; `over` fires when no
+ * answer is needed any more. Return `undefined` to let another client answer. A callback that fails denies.
  */
 export type OnPermission = (ask: Ask, over: AbortSignal) => Promise<Reply | undefined> | Reply | undefined;
 
-/** Called with each question; a callback that fails gives no answer to the tool. See `OnPermission`. */
+/** Called with each question. A callback that fails cancels the question. See `OnPermission`. */
 export type OnQuestion = (question: Question, over: AbortSignal) => Promise<Answer | undefined> | Answer | undefined;
 
 /**
- * Whether a client asks for a folder to work in, and not for one file; `reason` names both. Every other ask to read
- * suggests patterns. All answers but those for the session are remembered, for this client and folder.
+ * Whether a client asks for a folder to work in, and not for one file; `reason` names the client and the folder. Every
+ * other request to read suggests patterns. All answers but those for the session are remembered for this client and
+ * folder.
  */
 export function isForWorkspace(ask: Ask): boolean {
   return ask.category === "file.read" && ask.suggestions.length === 0;
@@ -43,9 +44,9 @@ export function isForWorkspace(ask: Ask): boolean {
 
 export interface Responder {
   restore(connection: Connection, signal?: AbortSignal): Promise<void>;
-  /** Nobody waits for answers any more. */
+  /** Fires `over` of all open prompts. */
   end(): void;
-  /** Ends, and lets the daemon know. */
+  /** Ends, and unsubscribes. */
   close(): Promise<void>;
 }
 
@@ -83,16 +84,16 @@ function responder<S extends "permissions" | "questions", P extends { request_id
       if (!over.signal.aborted) log(`the callback for ${subject} failed: ${(error as Error).message ?? error}`);
       reply = onFailure();
     }
-    // One that is left to others is still told when it is over.
+    // A prompt that other clients answer stays open here, so that its `over` fires.
     if (over.signal.aborted || reply === undefined) return;
     open.delete(prompt.request_id);
     try {
       await connection.request(`${subject}.reply`, { ...reply, request_id: prompt.request_id });
     } catch (error) {
-      // Somebody else was first, or the call is over.
+      // Another client answered first, or the call is over.
       if (error instanceof UnknownId || error instanceof Disconnected) return;
       log(`the daemon refused an answer for ${subject}: ${(error as Error).message}`);
-      // A refused answer leaves the call waiting, so it becomes the one that cannot be refused.
+      // A refused answer would keep the call waiting, so send the answer that is never refused.
       if (error instanceof RpcError) {
         await connection.request(`${subject}.reply`, { ...onFailure(), request_id: prompt.request_id }).catch(() => {});
       }

@@ -1,8 +1,7 @@
 /**
- * Reaching the daemon, and starting one when there is none.
+ * Connects to the daemon, and starts one when none is running.
  *
- * Any number of clients may do this at once: the daemons settle among themselves, by a lock, which one serves,
- * and the others end with status 0.
+ * Any number of clients may do this at once: a lock decides which daemon serves, and the others exit with status 0.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
@@ -13,32 +12,32 @@ import { Connection, type Log } from "./connection.js";
 import { Disconnected, NotRunning, RequestTimeout, RpcError, StartFailed, Unreachable } from "./errors.js";
 import { findProgram } from "./paths.js";
 
-/** Milliseconds between two looks at a socket that nobody listens at yet. */
-const LOOK_EVERY = 10;
-/** The longest pause, in milliseconds. A program that closes each connection is no daemon that gives way to another. */
-const LOOK_AT_LEAST_EVERY = 200;
-/** A daemon that gave way to another may have met one that was stopping: then the next one is started. */
+/** Milliseconds between two attempts to connect to a socket that nobody listens at yet. */
+const RETRY_EVERY = 10;
+/** The longest pause between two attempts, in milliseconds. */
+const RETRY_AT_LEAST_EVERY = 200;
+/** Milliseconds until a second daemon is started, when the first one met another that was stopping, and exited. */
 const START_AGAIN_AFTER = 300;
-/** How much of the daemon's own words an error shows, in bytes. */
+/** How much of the daemon's output an error shows, in bytes. */
 const MAX_WORDS = 4096;
 
 export interface StartOptions {
-  /** The program; absent: see `findProgram`. */
+  /** The program; by default, see `findProgram`. */
   program: string | undefined;
   /** How long to wait for its first answer, in milliseconds. */
   patience: number;
 }
 
-/** How long a daemon that is there may take to answer first, in milliseconds. */
+/** How long a running daemon may take to answer first, in milliseconds. */
 export const PATIENCE = 8000;
 
 /**
- * Connects to a daemon that answers. One that hands its socket over meanwhile is followed by the next. Throws
- * `NotRunning` when nobody listens.
+ * Connects to a running daemon that answers, or to the one that replaces it meanwhile. Throws `NotRunning` when nobody
+ * listens.
  */
 export async function reach(socket: string, log: Log): Promise<Connection> {
   const deadline = performance.now() + PATIENCE;
-  let wait = LOOK_EVERY;
+  let wait = RETRY_EVERY;
   for (let before: Absent | undefined; ; ) {
     const met = await answering(socket, deadline, log, before);
     if (met instanceof Connection) return met;
@@ -46,13 +45,13 @@ export async function reach(socket: string, log: Log): Promise<Connection> {
     if (performance.now() >= deadline) throw new Unreachable(noAnswer(socket, met, PATIENCE));
     before = met;
     await pause(wait);
-    wait = Math.min(2 * wait, LOOK_AT_LEAST_EVERY);
+    wait = Math.min(2 * wait, RETRY_AT_LEAST_EVERY);
   }
 }
 
 /**
- * Why there is no connection: `nobody` listens; the daemon was about to `stop` or hands its socket over; it is `busy`
- * with others; or it is `silent` until time is up.
+ * Why there is no connection: `nobody` listens; the daemon is about to `stop` or hands its socket over; it is `busy`
+ * with other clients; or it is `silent` until the time is up.
  */
 type Absent = "nobody" | "stop" | "busy" | "silent";
 
@@ -66,11 +65,11 @@ function noAnswer(socket: string, met: Absent, patience: number): string {
   return `the daemon at ${socket} ${how} after ${patience / 1000} s`;
 }
 
-/** Connects, and starts a daemon when there is none. */
+/** Connects, and starts a daemon when none is running. */
 export async function connectOrStart(socket: string, options: StartOptions, log: Log): Promise<Connection> {
   const deadline = performance.now() + options.patience;
   let started: Started | undefined;
-  let wait = LOOK_EVERY;
+  let wait = RETRY_EVERY;
   for (let before: Absent | undefined; ; ) {
     const met = await answering(socket, deadline, log, before);
     if (met instanceof Connection) return met;
@@ -79,8 +78,8 @@ export async function connectOrStart(socket: string, options: StartOptions, log:
       throw new StartFailed(`${noAnswer(socket, met, options.patience)}${started?.words() ?? ""}`);
     }
     if (met !== "nobody") {
-      // Somebody listens, or did a moment ago: none is to be started.
-      wait = Math.min(2 * wait, LOOK_AT_LEAST_EVERY);
+      // A program listens, or did a moment ago, so no daemon is started.
+      wait = Math.min(2 * wait, RETRY_AT_LEAST_EVERY);
     } else if (started === undefined) {
       started = await Started.spawn(socket, options.program);
     } else if (started.status !== undefined) {
@@ -95,7 +94,7 @@ export async function connectOrStart(socket: string, options: StartOptions, log:
   }
 }
 
-/** A connection whose other end answers. When time is up in the middle of one more attempt, what was met `before`. */
+/** A connection whose other end answers, else the obstacle; `before` if the time is up during the attempt. */
 async function answering(
   socket: string,
   deadline: number,
@@ -107,7 +106,7 @@ async function answering(
     connection = await Connection.open(socket, log);
   } catch (error) {
     if (error instanceof NotRunning) return "nobody";
-    // So many connect at once that one has to wait for its turn.
+    // The queue of the socket is full.
     const cause = error instanceof Unreachable ? (error.cause as NodeJS.ErrnoException | undefined) : undefined;
     if (cause?.code === "EAGAIN") return "busy";
     throw error;
@@ -117,12 +116,12 @@ async function answering(
     await connection.request("daemon.ping", {}, signal);
     return connection;
   } catch (error) {
-    // Whatever it says, it speaks.
+    // An error is an answer too.
     if (error instanceof RpcError) return connection;
     await connection.close();
     if (connection.foreign !== undefined) {
       throw new Unreachable(
-        `${socket} is not the socket of a daemon: what the program that listens there sends is no message ` +
+        `${socket} is not the socket of a daemon: the program that listens there did not send a message ` +
           `(${connection.foreign}); stop that program, or set TOOLD_SOCKET to another path`,
       );
     }
@@ -132,7 +131,7 @@ async function answering(
   }
 }
 
-/** A daemon that this process has started. It goes on when the process ends. */
+/** A daemon that this process has started, and that outlives the process. */
 class Started {
   readonly since = performance.now();
   /** How it ended; `undefined` while it runs. */
@@ -178,7 +177,7 @@ class Started {
     child.unref();
   }
 
-  /** The end of what it wrote to the log, to follow an error's own sentence. */
+  /** The last lines that it wrote to the log, to append to an error. */
   words(): string {
     try {
       const log = openSync(this.log, "r");
@@ -196,7 +195,7 @@ class Started {
   }
 }
 
-/** Waits for `work`, for so many milliseconds at most. What is given `signal` is cancelled then. */
+/** Waits for `work` for at most so many milliseconds, then fires the signal that `work` gets. */
 export async function within<T>(
   patience: number,
   what: string,
@@ -204,10 +203,10 @@ export async function within<T>(
   outer?: AbortSignal,
 ): Promise<T> {
   if (!Number.isFinite(patience)) return work(outer);
-  // Not `AbortSignal.timeout`, whose timer would go on when the work is done.
+  // Not `AbortSignal.timeout`, whose timer would go on after the work is done.
   const controller = new AbortController();
   const timer = setTimeout(() => {
-    controller.abort(new RequestTimeout(`${what} has no answer after ${patience / 1000} s`));
+    controller.abort(new RequestTimeout(`no answer to ${what} after ${patience / 1000} s`));
   }, patience);
   try {
     return await work(outer === undefined ? controller.signal : AbortSignal.any([outer, controller.signal]));

@@ -1,4 +1,4 @@
-/** One JSON text per line over a socket, as vscode-jsonrpc wants to read and write it. */
+/** One JSON text per line over a socket, in the interface of vscode-jsonrpc. */
 import type { Socket } from "node:net";
 
 import {
@@ -11,24 +11,24 @@ import {
   type MessageWriter,
 } from "vscode-jsonrpc/node";
 
-/** What the daemon reads and sends at most, in bytes. */
+/** The longest message that the daemon reads and sends, in bytes. */
 export const MAX_MESSAGE = 16 * 1024 * 1024;
 
-/** A longer line ends the connection: it did not come from a daemon that keeps its limits. */
+/** A longer line ends the connection: it does not come from a daemon, which keeps its limits. */
 const MAX_LINE = 4 * MAX_MESSAGE;
 
-/** Comes behind the last message, when the socket is closed. */
+/** Follows the last message, when the socket is closed. */
 export const CLOSED = "$/closed";
 
-/** How many bytes params took on the wire, of progress only. */
+/** The size of params on the wire in bytes, of progress only. */
 export const wireSizes = new WeakMap<object, number>();
 
-/** How long the rest of what was sent is read when nothing can be written any more, in milliseconds. */
+/** How long the rest is read when nothing can be written any more, in milliseconds. */
 const LAST_WORDS = 5000;
 
 /**
  * Lets a socket be read to its end when it cannot be written to. Node would close it at once, and lose answers that
- * have arrived, and the word that another daemon serves.
+ * have arrived, and the notice that another daemon takes over.
  */
 export function keepReading(socket: Socket): void {
   type Written = (error?: Error | null) => void;
@@ -74,7 +74,7 @@ export class LineReader extends AbstractMessageReader implements MessageReader {
         if (waiting > MAX_LINE) this.#socket.destroy(new Error(`a message is longer than ${MAX_LINE} bytes`));
       }
     });
-    // In the same queue as the messages, which all are read before the end is told.
+    // In the same queue as the messages, so that all of them are read before the end is reported.
     this.#socket.on("close", () => callback({ jsonrpc: "2.0", method: CLOSED } as Message));
     return { dispose: () => this.#socket.removeAllListeners("data") };
   }
@@ -93,10 +93,10 @@ export class LineReader extends AbstractMessageReader implements MessageReader {
   }
 }
 
-/** Params that were serialised already, to see how long they are. */
+/** Params that were serialised already, to measure them. */
 const serialised = new WeakMap<object, string>();
 
-/** The bytes that a message with these params takes; they are kept for when it is written. */
+/** The size of these params in bytes. The text is kept until the message is written. */
 export function measure(params: object): number {
   const text = JSON.stringify(params);
   serialised.set(params, text);
@@ -111,7 +111,7 @@ export class LineWriter extends AbstractMessageWriter implements MessageWriter {
     this.#socket = socket;
   }
 
-  /** Never fails: what a socket cannot carry any more is told by its end. */
+  /** Never fails: a broken socket is reported by its end. */
   write(message: Message): Promise<void> {
     const { params, ...rest } = message as Message & { params?: object };
     const text = params && serialised.get(params);

@@ -4,14 +4,14 @@ import { Disconnected, TooldError } from "./errors.js";
 import { SUBSCRIPTIONS, type Subscriptions } from "./protocol.js";
 import { Queue } from "./queue.js";
 
-/** Items that wait to be taken; one more ends the subscription. */
+/** How many items may wait to be read. One more ends the subscription. */
 const MAX_ITEMS = 65_536;
 
 /**
- * The items of a subscription, from `Client.subscribe`. Leaving its loop and `close` end it.
+ * The items of a subscription, from `Client.subscribe`. It ends when you leave its loop or call `close`.
  *
- * It ends with its connection, by `Disconnected`; what goes on after a reconnect are `Client.events`, `onPermission`,
- * `onQuestion` and `provide`.
+ * It ends with its connection, by `Disconnected`. `Client.events`, `onPermission`, `onQuestion` and `provide` continue
+ * after a reconnect.
  */
 export class Subscription<S extends keyof Subscriptions>
   implements AsyncIterableIterator<Subscriptions[S]["item"]>, AsyncDisposable
@@ -29,7 +29,7 @@ export class Subscription<S extends keyof Subscriptions>
   async restore(connection: Connection, params: Subscriptions[S]["params"], signal?: AbortSignal): Promise<void> {
     const onItem = (item: Subscriptions[S]["item"]) => {
       if (this.#queue.size < MAX_ITEMS) return this.#queue.put(item);
-      this.#queue.end(new TooldError(`items of ${this.#method} were not taken in time`));
+      this.#queue.end(new TooldError(`more than ${MAX_ITEMS} items of ${this.#method} were not read`));
       void this.close();
     };
     const onLost = (reason: string) => this.#queue.end(new Disconnected(reason));
@@ -50,7 +50,7 @@ export class Subscription<S extends keyof Subscriptions>
     return { done: true, value: undefined };
   }
 
-  /** Unsubscribes. Items that wait can still be taken. */
+  /** Unsubscribes. Items that wait can still be read. */
   async close(): Promise<void> {
     const end = this.#end;
     this.#end = async () => {};

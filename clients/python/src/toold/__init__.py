@@ -1,6 +1,7 @@
 """A client of toold, a daemon with one tool registry for all your agents and editors.
 
-Use `Client`, or `AsyncClient` with asyncio. Both connect over the daemon's Unix socket, and start it if it is not running.
+Use `Client`, or `AsyncClient` with asyncio. Both connect to the daemon's Unix socket, and start the daemon if it is not
+running.
 """
 
 from .aio import AsyncClient

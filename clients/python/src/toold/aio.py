@@ -1,4 +1,4 @@
-"""The client for asyncio. `scripts/generate_sync.py` makes `sync.py`, the one without, from this file."""
+"""The client for asyncio. `scripts/generate_sync.py` makes `sync.py` from this file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .provided_tool import provided_tool
 class AsyncClient:
     """A client of the daemon, for any number of requests at once.
 
-    It connects with `async with`, or at its first request, and starts a daemon when none is running. When the connection
-    is lost, requests in flight raise `Disconnected`, because the client cannot know whether they were carried out. The
-    next request reconnects, and restores the session, events, prompts and provided tools. A client that has events,
-    prompts or provided tools also reconnects by itself.
+    It connects with `async with`, or at its first request, and starts a daemon when none is running. When the
+    connection is lost, requests in flight raise `Disconnected`, because the client cannot know whether they were
+    carried out. The next request reconnects, and restores the session, events, prompts and provided tools. A client
+    that has events, prompts or provided tools also reconnects by itself.
 
     - `socket`: where the daemon listens; see `toold.socket_path`.
     - `toold`: the program to start; else the one beside the interpreter, or in `PATH`.

@@ -1,4 +1,4 @@
-"""Calls of tools in flight, and the way of their progress."""
+"""Tool calls in flight, and the routing of their progress."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from .connection import Connection
 from .errors import RequestTimeout
 from .model import Progress, ToolResult
 
-# How much progress of one call waits to be taken, in bytes of its JSON. What comes then is dropped.
+# How much progress of one call may wait to be read, in bytes of its JSON. More is dropped.
 MAX_WAITING = 16 * 1024 * 1024
 
-# Does some work on a connection, and again on the next one while a daemon gives way to another before it reads it.
+# Does some work on a connection, and again on the next one if the daemon is replaced before it reads the request.
 Asked = Callable[[Callable[[Connection], Awaitable[Any]]], Awaitable[Any]]
 
 Sink = Callable[[dict[str, Any], int], None]
 
 
 class Routes:
-    """From a connection to the calls that its progress belongs to."""
+    """Routes the progress on a connection to the calls that it belongs to."""
 
     def __init__(self) -> None:
         self._by_call: dict[str, Sink] = {}
-        # Batches in a provider's form: their ids stand in places that each provider chose for itself,
-        # so they get what belongs to no other call.
+        # Batches in a provider's form. Each provider puts the call ids elsewhere, so these batches get all progress
+        # that belongs to no other call.
         self._others: list[Sink] = []
 
     def add(self, call_id: str, sink: Sink) -> None:
@@ -50,7 +50,7 @@ class Routes:
 
 
 class ProgressQueue:
-    """Progress that waits to be taken. Bounded: what is too much is dropped, and the next one says how many."""
+    """Progress that waits to be read. Bounded: drops what exceeds the limit, and counts it in the next item."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[tuple[Progress, int] | None] = asyncio.Queue()
@@ -70,7 +70,7 @@ class ProgressQueue:
         self._queue.put_nowait(None)
 
     async def take(self) -> Progress | None:
-        """The next one; `None` when there will be no more."""
+        """The next item; `None` at the end."""
         if self._ended:
             return None
         taken = await self._queue.get()
@@ -84,8 +84,8 @@ class ProgressQueue:
 class AsyncCall:
     """A call in flight, from `AsyncClient.call`.
 
-    Iterate over it for its progress, which ends when its answer is there. It runs whether or not its progress
-    is taken. As a context manager it cancels the call when the block ends before the call does.
+    Iterate over it for its progress, which ends with the answer. The call runs whether or not you read its progress.
+    As a context manager, it cancels the call if it is still running when the block ends.
     """
 
     def __init__(
@@ -99,21 +99,21 @@ class AsyncCall:
         self._asked = asked
         self._routes = routes
         self._queue = ProgressQueue()
-        # Set when the request is on its way: a cancel must not overtake it.
+        # Set when the request is sent, since a cancel must not overtake it.
         self._sent = asyncio.Event()
         routes.add(self.id, self._queue.put)
         self._task = asyncio.create_task(self._run(params), name=f"toold-call-{self.id}")
         self._task.add_done_callback(self._ended)
 
     async def result(self, timeout: float | None = None) -> ToolResult:
-        """Waits for the answer, for so many seconds at most. The call goes on after a `RequestTimeout`."""
+        """Waits for the answer, at most `timeout` seconds. The call goes on after a `RequestTimeout`."""
         try:
             return await asyncio.wait_for(asyncio.shield(self._task), timeout)
         except asyncio.TimeoutError:
-            raise RequestTimeout(f"call {self.id} has no answer after {timeout} s") from None
+            raise RequestTimeout(f"no answer to call {self.id} after {timeout} s") from None
 
     async def cancel(self) -> bool:
-        """Asks the daemon to cancel the call, whose result is then `CallCancelled`. False when it had ended already."""
+        """Asks the daemon to cancel the call; its result is then `CallCancelled`. False when it has ended already."""
         await self._sent.wait()
         if self._task.done():
             return False
@@ -124,11 +124,11 @@ class AsyncCall:
         return bool(answer["cancelled"])
 
     def done(self) -> bool:
-        """Whether the answer is there."""
+        """Whether the call has its answer."""
         return self._task.done()
 
     def abandon(self) -> None:
-        """Cancels the call without waiting; nobody will take its answer."""
+        """Cancels the call without waiting for its answer."""
         self._task.cancel()
 
     async def __aenter__(self) -> AsyncCall:
@@ -162,5 +162,5 @@ class AsyncCall:
         self._routes.remove(self.id)
         self._queue.end()
         if not task.cancelled():
-            # Taken here, or asyncio would complain when nobody else asks for it.
+            # Read here, since asyncio warns about an exception that nobody reads.
             task.exception()

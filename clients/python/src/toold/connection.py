@@ -16,7 +16,7 @@ from .errors import Disconnected, NotRead, TooLarge, error_of
 
 logger = logging.getLogger("toold")
 
-# What the daemon reads and sends at most, in bytes.
+# The longest message that the daemon reads and sends, in bytes.
 MAX_MESSAGE = 16 * 1024 * 1024
 
 Item = Callable[[Any], None]
@@ -25,14 +25,14 @@ Item = Callable[[Any], None]
 class _Waiting(NamedTuple):
     method: str
     answer: asyncio.Future[Any]
-    # For a subscription: where its items go from the moment the answer is read.
+    # For a subscription: gets its items as soon as the answer is read.
     on_item: Item | None
 
 
 class _Socket(_System):
-    """Lets itself be read to its end when it cannot be written to.
+    """A socket that can be read to its end when it cannot be written to.
 
-    asyncio would close it at once, and lose answers that have arrived, and the word that another daemon serves.
+    asyncio would close it at once, and lose answers that have arrived, and the notice that another daemon takes over.
     """
 
     def send(self, data: Any, flags: int = 0) -> int:
@@ -50,7 +50,7 @@ class _Socket(_System):
 
 
 class Connection:
-    """Requests in flight and subscriptions of one stream. Belongs to the event loop that opened it."""
+    """The requests in flight and the subscriptions of one stream. Belongs to the event loop that opened it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -60,14 +60,14 @@ class Connection:
         self._last_id = 0
         self._drain = asyncio.Lock()
         self._reading: asyncio.Task[None] | None = None
-        # Called with the params of each `tools.progress`, and the bytes they took on the wire.
+        # Called with the params of each `tools.progress` and their size on the wire in bytes.
         self.on_progress: Callable[[dict[str, Any], int], None] = lambda _params, _size: None
         # Called once, when the stream has ended.
         self.on_closed: Callable[[], None] = lambda: None
         self.lost: str | None = None
-        # The daemon said that another one takes over, behind all its answers.
+        # Whether the daemon has announced, after all its answers, that another one takes over.
         self._replaced = False
-        # What came first, when it is no message.
+        # The first thing that was received, if it is not a message.
         self.foreign: str | None = None
         self._speaks = False
 
@@ -87,9 +87,9 @@ class Connection:
         return connection
 
     async def request(self, method: str, params: Mapping[str, Any], on_item: Item | None = None) -> Any:
-        """Sends a request and waits for its answer; being cancelled cancels the request too.
+        """Sends a request and waits for its answer; cancelling the wait cancels the request.
 
-        With `on_item` it is a subscription, whose items go there without a gap behind the answer.
+        With `on_item` it is a subscription, whose items go there without a gap after the answer.
         """
         if self.lost is not None:
             raise NotRead(self.lost)
@@ -109,12 +109,12 @@ class Connection:
             self._waiting.pop(request_id, None)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Sends what has no answer; lost when the connection is."""
+        """Sends a notification. It is lost if the connection is lost."""
         if self.lost is None and not self._writer.is_closing():
             self._writer.write(_encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def forget(self, subscription: str) -> None:
-        """Items of this subscription go nowhere from now on."""
+        """Ignores items of this subscription from now on."""
         self._subscriptions.pop(subscription, None)
 
     async def close(self) -> None:
@@ -130,7 +130,7 @@ class Connection:
             async with self._drain:
                 await self._writer.drain()
         except OSError:
-            # Why, and whether the request was read, stands in what is still to be read.
+            # The rest of the input says why, and whether the request was read.
             return
 
     async def _read(self) -> None:
@@ -143,7 +143,7 @@ class Connection:
                 self._speaks = True
                 self._take(line)
         except (OSError, ValueError) as error:
-            # A ValueError is a line over the limit, after which nothing can be told apart any more.
+            # A ValueError is a line over the limit: where the next message begins is unknown.
             reason = f"the connection to the daemon is gone: {error}"
         finally:
             self._end(reason)
@@ -152,10 +152,10 @@ class Connection:
         try:
             message = json.loads(line)
         except ValueError:
-            logger.warning("the daemon sent what is no JSON: %r", line[:200])
+            logger.warning("the daemon sent invalid JSON: %r", line[:200])
             return
         if not isinstance(message, dict):
-            logger.warning("the daemon sent no message: %r", line[:200])
+            logger.warning("the daemon sent JSON that is not a message: %r", line[:200])
         elif "method" in message:
             self._notified(message["method"], message.get("params") or {}, len(line))
         else:
@@ -204,9 +204,9 @@ class Connection:
 
 
 def _check_connected(socket: _System) -> None:
-    """Raises `BlockingIOError` when so many connect at once that one has to wait for its turn.
+    """Raises `BlockingIOError` when the socket's queue is full.
 
-    asyncio takes a Unix socket for connected then.
+    asyncio considers a Unix socket connected then.
     """
     try:
         socket.getpeername()
@@ -227,5 +227,5 @@ def _is_message(line: bytes) -> bool:
 def _encode(message: Mapping[str, Any]) -> bytes:
     data = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     if len(data) > MAX_MESSAGE:
-        raise TooLarge(f"the request has {len(data)} bytes, and the daemon reads {MAX_MESSAGE} at most")
+        raise TooLarge(f"the request has {len(data)} bytes, and the daemon accepts at most {MAX_MESSAGE}")
     return data

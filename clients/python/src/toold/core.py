@@ -208,7 +208,7 @@ class ClientCore:
                 try:
                     return await self._settle(connection)
                 except NotRead:
-                    # Everything is restored on the next connection.
+                    # Another daemon takes over: restore everything on the next connection.
                     if self._closed or time.monotonic() >= deadline:
                         raise
 
@@ -264,7 +264,7 @@ class ClientCore:
             self._returning = asyncio.create_task(self._return(), name="toold-return")
 
     async def _return(self) -> None:
-        """Waits for a daemon to come back. Does not start one: somebody may have stopped it on purpose."""
+        """Waits for a daemon to come back. Does not start one, since the user may have stopped it on purpose."""
         pause = RETURN_AFTER
         while True:
             await asyncio.sleep(pause)

@@ -1,7 +1,7 @@
 """The variables that a client passes to `session.open`, so that commands find the toolchains that the client finds.
 
-The daemon's own environment is that of whichever client started it, perhaps days ago: a virtual environment that was
-activated since is known to the client alone.
+The daemon has the environment of the client that started it, perhaps days ago. Only the client knows a virtual
+environment that was activated since.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from .model import Session
 
-# Variables by which programs find their toolchains; a final `*` stands for any text. All clients of toold pass the same
+# Variables by which programs find their toolchains; a final `*` matches any text. All clients of toold pass the same
 # ones.
 TOOLCHAIN = (
     "PATH",
@@ -44,10 +44,10 @@ TOOLCHAIN = (
 
 
 def passed_on(role: str | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """Of these variables those that a client of this role passes.
+    """The variables that a client of this role passes.
 
-    A person's frontend passes the toolchain's, a client that acts for a model all but those of toold itself; the daemon
-    takes out secrets. What is not UTF-8 is left out.
+    A person's frontend passes those of the toolchain, a client that acts for a model all but those of toold itself. The
+    daemon removes secrets. Variables that are not UTF-8 are not passed.
     """
     agent = role == "agent"
     return {
@@ -58,23 +58,23 @@ def passed_on(role: str | None, environment: Mapping[str, str]) -> dict[str, str
 
 
 def lacks(session: Session, role: str | None, own: Collection[str]) -> list[str]:
-    """Says what a session lacks, in words for a log; `own` are the variables that the caller named."""
+    """Warnings about what a session lacks, for a log; `own` are the variables that the caller named."""
     # An agent's secrets are ignored too, as they should be, and so is what a program below a tool passes by itself.
     expected = [name for name in session.env_ignored if name in own or (role == "agent" and _is_of_toolchain(name))]
-    said = []
+    warnings = []
     if expected:
-        said.append(
+        warnings.append(
             f"these variables have no effect, since this client may not set them: {', '.join(expected)}; "
             "a person can allow them with [agents] env in the configuration"
         )
     if session.workspace == "pending":
-        said.append(
-            f"no person has opened {session.cwd} to this client yet, so the first call that needs the folder asks; "
+        warnings.append(
+            f"this client may not work in {session.cwd} yet, so the first call that needs it asks for approval; "
             f"to allow it: toolctl workspaces allow {shlex.quote(session.cwd)}"
         )
     elif session.workspace == "none":
-        said.append("the session has no folder to work in; a person can allow one: toolctl workspaces allow DIR")
-    return said
+        warnings.append("the session has no folder to work in; allow one with: toolctl workspaces allow DIR")
+    return warnings
 
 
 def _is_of_toolchain(name: str) -> bool:

@@ -1,7 +1,7 @@
-"""What can go wrong between a client and the daemon.
+"""Errors between a client and the daemon.
 
-A tool that ran and has bad news is no error: its result has `is_error`. These are for requests that have
-no answer (`Unreachable`, `RequestTimeout`, `TooLarge`) and for those that the daemon refused (`RpcError`).
+A tool that ran and failed is not an error here: its result has `is_error`. These are for requests without an answer
+(`Unreachable`, `RequestTimeout`, `TooLarge`) and for those that the daemon refused (`RpcError`).
 """
 
 from __future__ import annotations
@@ -11,42 +11,42 @@ from typing import Any
 
 
 class TooldError(Exception):
-    """All that this package raises on its own account."""
+    """The base of all exceptions of this package."""
 
 
 class Unreachable(TooldError, ConnectionError):
-    """No daemon could be reached, or the one that was has gone away."""
+    """The client could not reach a daemon, or lost the connection."""
 
 
 class NotRunning(Unreachable):
-    """Nobody listens at the socket, and none was to be started."""
+    """No daemon listens at the socket, and the client may not start one."""
 
 
 class StartFailed(Unreachable):
-    """A daemon could not be started; the message has what it said."""
+    """The daemon could not be started; the message has its output."""
 
 
 class Disconnected(Unreachable):
-    """The connection ended while a request was in flight: whether it was carried out is not known."""
+    """The connection ended while a request was in flight, which may or may not have been carried out."""
 
 
 class NotRead(Disconnected):
-    """The connection ended before the daemon read the request: it was not carried out.
+    """The connection ended before the daemon read the request, which was not carried out.
 
-    A client sends it to the daemon that took over, and raises this only when there is none, or it may not reconnect.
+    A client sends it to the daemon that took over, and raises this only if there is none, or with `reconnect=False`.
     """
 
 
 class RequestTimeout(TooldError, TimeoutError):
-    """The caller's own patience has ended. A tool's time-out is a result instead."""
+    """The client's own timeout has expired. The timeout of a tool is a result instead."""
 
 
 class TooLarge(TooldError, ValueError):
-    """Refused before it was sent: the daemon would not read so long a message."""
+    """The request is longer than the daemon accepts, and was not sent."""
 
 
 class RpcError(TooldError):
-    """The daemon answered with an error. Its subclasses are what a program may want to tell apart."""
+    """The daemon answered with an error. The subclasses are the errors that a program may want to handle."""
 
     def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class RpcError(TooldError):
 
     @property
     def kind(self) -> str:
-        """The word for programs, such as `unknown_tool`; empty when there is none."""
+        """The kind of the error for programs, such as `unknown_tool`; empty if there is none."""
         return str(self.data.get("kind", ""))
 
 
@@ -74,20 +74,20 @@ class UnknownTool(RpcError):
 
     @property
     def suggestions(self) -> list[str]:
-        """Names that were perhaps meant, the nearest first."""
+        """Similar names, the closest match first."""
         return list(self.data.get("suggestions", []))
 
 
 class PermissionsUnavailable(RpcError):
-    """The permission engine failed or is closing. A "no" is never this, but a result with `is_error`."""
+    """The permission engine failed or is closing. A denied call is not this error, but a result with `is_error`."""
 
 
 class ExecutionFailed(RpcError):
-    """The tool could not be run: a panic, a missing dependency."""
+    """The tool could not run, because of a panic or a missing dependency."""
 
 
 class UnknownId(RpcError):
-    """A session, request or subscription that there is not; `kind` says which."""
+    """There is no such session, request or subscription; `kind` says which."""
 
 
 class Overloaded(RpcError):

@@ -12,14 +12,14 @@ from .connection import Connection
 from .errors import TooldError
 from .model import Event
 
-# Events that wait to be taken; what comes then is dropped, and a `lagged` says how many.
+# How many events may wait to be read. More are dropped, and an event of kind `lagged` counts them.
 MAX_EVENTS = 65_536
 
 
 class AsyncEvents:
-    """Events, from `AsyncClient.events`; ends with its block, with `close` or with the client.
+    """Events, from `AsyncClient.events`. It ends with its block, with `close` or with the client.
 
-    It goes on after a reconnect where it stopped. An event of kind `lagged` stands for those that are lost.
+    After a reconnect it continues where it stopped. An event of kind `lagged` stands for lost events.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class AsyncEvents:
         self._subscription: str | None = None
 
     async def open(self) -> AsyncEvents:
-        """Subscribes; events from then on will be seen."""
+        """Subscribes to the events from now on."""
         if not self._opened:
             self._opened = True
             await self._open(self)
         return self
 
     async def close(self) -> None:
-        """Unsubscribes. Events that wait can still be taken."""
+        """Unsubscribes. Events that wait can still be read."""
         self._forget(self)
         connection, subscription = self._connection, self._subscription
         self.end()
@@ -57,7 +57,7 @@ class AsyncEvents:
                 await connection.request("events.unsubscribe", {"subscription": subscription})
 
     def end(self, failure: TooldError | None = None) -> None:
-        """Lets the iteration end, or fail, after what waits."""
+        """Lets the iteration end, or fail, after the events that wait."""
         if not self._ended:
             self._ended = True
             self._failure = failure
@@ -94,7 +94,7 @@ class AsyncEvents:
         await self.open()
         event = await self._queue.get()
         if event is None:
-            # For whoever asks again.
+            # For the next read.
             self._queue.put_nowait(None)
             if self._failure is not None:
                 raise self._failure

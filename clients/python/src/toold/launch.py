@@ -1,7 +1,6 @@
-"""Reaching the daemon, and starting one when there is none.
+"""Connects to the daemon, and starts one when none is running.
 
-Any number of clients may do this at once: the daemons settle among themselves, by a lock, which one serves,
-and the others end with status 0.
+Any number of clients may do this at once: a lock decides which daemon serves, and the others exit with status 0.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from .connection import Connection
 from .errors import Disconnected, NotRunning, RpcError, StartFailed, Unreachable
 from .paths import find_program
 
-# Seconds between two looks at a socket that nobody listens at yet.
-LOOK_EVERY = 0.01
-# The longest pause. A program that closes each connection is no daemon that gives way to another.
-LOOK_AT_LEAST_EVERY = 0.2
-# A daemon that gave way to another may have met one that was stopping: then the next one is started.
+# Seconds between two attempts to connect to a socket that nobody listens at yet.
+RETRY_EVERY = 0.01
+# The longest pause between two attempts.
+RETRY_AT_LEAST_EVERY = 0.2
+# Seconds until a second daemon is started, when the first one met another that was stopping, and exited.
 START_AGAIN_AFTER = 0.3
-# How long a daemon that is there may take to answer first, in seconds.
+# How long a running daemon may take to answer first, in seconds.
 PATIENCE = 8.0
-# Why there is no connection: nobody listens; the daemon was about to stop or hands its socket over; it is busy with
-# others; or it is silent until time is up.
+# Why there is no connection: nobody listens; the daemon is about to stop or hands its socket over; it is busy with
+# other clients; or it is silent until the time is up.
 Absent = Literal["nobody", "stop", "busy", "silent"]
-# How much of the daemon's own words an error shows, in bytes.
+# How much of the daemon's output an error shows, in bytes.
 MAX_WORDS = 4096
 
 
 async def connect(socket: Path) -> Connection:
-    """Connects to the daemon that listens. Raises `NotRunning` when nobody does."""
+    """Connects to the daemon. Raises `NotRunning` when nobody listens."""
     try:
         return await Connection.open(socket)
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
@@ -44,13 +43,13 @@ async def connect(socket: Path) -> Connection:
 
 
 async def reach(socket: Path) -> Connection:
-    """Connects to a daemon that answers. One that hands its socket over meanwhile is followed by the next.
+    """Connects to a running daemon that answers, or to the one that replaces it meanwhile.
 
     Raises `NotRunning` when nobody listens.
     """
     deadline = time.monotonic() + PATIENCE
     before: Absent | None = None
-    pause = LOOK_EVERY
+    pause = RETRY_EVERY
     while True:
         met = await _answering(socket, deadline, before)
         if isinstance(met, Connection):
@@ -61,7 +60,7 @@ async def reach(socket: Path) -> Connection:
             raise Unreachable(_no_answer(socket, met, PATIENCE))
         before = met
         await asyncio.sleep(pause)
-        pause = min(2 * pause, LOOK_AT_LEAST_EVERY)
+        pause = min(2 * pause, RETRY_AT_LEAST_EVERY)
 
 
 def _no_answer(socket: Path, met: Absent, patience: float) -> str:
@@ -75,11 +74,11 @@ def _no_answer(socket: Path, met: Absent, patience: float) -> str:
 
 
 async def connect_or_start(socket: Path, program: Path | None, patience: float) -> Connection:
-    """Connects, and starts a daemon when there is none. Waits `patience` seconds at most for its first answer."""
+    """Connects, and starts a daemon when none is running. Waits at most `patience` seconds for its first answer."""
     deadline = time.monotonic() + patience
     started: Started | None = None
     before: Absent | None = None
-    pause = LOOK_EVERY
+    pause = RETRY_EVERY
     while True:
         met = await _answering(socket, deadline, before)
         if isinstance(met, Connection):
@@ -89,8 +88,8 @@ async def connect_or_start(socket: Path, program: Path | None, patience: float) 
             words = started.words() if started is not None else ""
             raise StartFailed(_no_answer(socket, met, patience) + words)
         if met != "nobody":
-            # Somebody listens, or did a moment ago: none is to be started.
-            pause = min(2 * pause, LOOK_AT_LEAST_EVERY)
+            # A program listens, or did a moment ago, so no daemon is started.
+            pause = min(2 * pause, RETRY_AT_LEAST_EVERY)
         elif started is None:
             started = Started(socket, program)
         else:
@@ -103,20 +102,20 @@ async def connect_or_start(socket: Path, program: Path | None, patience: float) 
 
 
 async def _answering(socket: Path, deadline: float, before: Absent | None) -> Connection | Absent:
-    """A connection whose other end answers. When time is up in the middle of one more attempt, what was met `before`."""
+    """A connection whose other end answers, else the obstacle; `before` if the time is up during the attempt."""
     try:
         connection = await connect(socket)
     except NotRunning:
         return "nobody"
     except Unreachable as error:
-        # So many connect at once that one has to wait for its turn.
+        # The queue of the socket is full.
         if isinstance(error.__cause__, BlockingIOError):
             return "busy"
         raise
     try:
         await asyncio.wait_for(connection.request("daemon.ping", {}), max(deadline - time.monotonic(), 0.001))
     except RpcError:
-        pass  # Whatever it says, it speaks.
+        pass  # An error is an answer too.
     except Disconnected:
         if connection.foreign is not None:
             raise Unreachable(
@@ -134,7 +133,7 @@ async def _answering(socket: Path, deadline: float, before: Absent | None) -> Co
 
 
 class Started:
-    """A daemon that this process has started. It goes on when the process ends."""
+    """A daemon that this process has started, and that outlives the process."""
 
     def __init__(self, socket: Path, program: Path | None) -> None:
         self.program = program if program is not None else find_program()
@@ -160,16 +159,16 @@ class Started:
             raise StartFailed(f"can't start {self.program}: {error}") from error
         finally:
             os.close(log)
-        # Else it would stay a zombie when it ends before this process does.
+        # Otherwise it would stay a zombie when it ends before this process does.
         threading.Thread(target=self.process.wait, name="toold-reaper", daemon=True).start()
 
     def words(self) -> str:
-        """The end of what it wrote to the log, to follow an error's own sentence."""
+        """The last lines that it wrote to the log, to append to an error."""
         try:
             with open(self._log, "rb") as log:
                 end = log.seek(0, os.SEEK_END)
                 log.seek(max(self._log_start, end - MAX_WORDS))
                 words = log.read(MAX_WORDS).decode(errors="replace").strip()
         except OSError:
-            return ""  # The error that gets these words matters more than they do.
+            return ""  # The caller's error matters more.
         return f"; it said:\n{words}" if words else ""

@@ -99,15 +99,15 @@ class Call:
         return self._call.id
 
     def result(self, timeout: float | None = None) -> ToolResult:
-        """Waits for the answer, for so many seconds at most. The call goes on after a `RequestTimeout`."""
+        """Waits for the answer, at most `timeout` seconds. The call goes on after a `RequestTimeout`."""
         return self._loop.run(self._call.result(timeout))
 
     def cancel(self) -> bool:
-        """Asks the daemon to cancel the call, whose result is then `CallCancelled`. False when it had ended already."""
+        """Asks the daemon to cancel the call; its result is then `CallCancelled`. False when it has ended already."""
         return self._loop.run(self._call.cancel())
 
     def done(self) -> bool:
-        """Whether the answer is there."""
+        """Whether the call has its answer."""
         return self._call.done()
 
     def __iter__(self) -> Iterator[Progress]:
@@ -126,20 +126,20 @@ class Call:
 
 
 class Events:
-    """Events, from `Client.events`; ends with its block, with `close` or with the client. See `AsyncEvents`."""
+    """Events, from `Client.events`. It ends with its block, with `close` or with the client. See `AsyncEvents`."""
 
     def __init__(self, loop: Loop, events: AsyncEvents) -> None:
         self._loop = loop
         self._events = events
 
     def next(self, timeout: float | None = None) -> Event:
-        """The next event. Raises `RequestTimeout` after so many seconds, `StopIteration` at the end."""
+        """The next event. Raises `RequestTimeout` after `timeout` seconds, `StopIteration` at the end."""
 
         async def take() -> Event | None:
             try:
                 return await asyncio.wait_for(_next(self._events), timeout)
             except asyncio.TimeoutError:
-                raise RequestTimeout(f"no event came in {timeout} s") from None
+                raise RequestTimeout(f"no event within {timeout} s") from None
 
         try:
             event = self._loop.run(take())
@@ -152,7 +152,7 @@ class Events:
         return event
 
     def close(self) -> None:
-        """Unsubscribes. Events that wait can still be taken."""
+        """Unsubscribes. Events that wait can still be read."""
         # A client that is closed has no subscriptions.
         with contextlib.suppress(Disconnected):
             self._loop.run(self._events.close())
@@ -250,7 +250,7 @@ def _close_all() -> None:
 
 
 async def _next(items: AsyncCall | AsyncEvents) -> Any:
-    """The next item; `None` at the end, since a future does not take `StopAsyncIteration`."""
+    """The next item; `None` at the end, since a future cannot hold a `StopAsyncIteration`."""
     try:
         return await items.__anext__()
     except StopAsyncIteration:

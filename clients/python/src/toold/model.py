@@ -1,4 +1,4 @@
-"""What the daemon tells, as Python objects. Members that are newer than this package are ignored."""
+"""The daemon's answers and events as Python objects. Ignores members that are newer than this package."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ Workspace = Literal["open", "pending", "none"]
 
 
 def known(cls: type[T], wire: Mapping[str, Any], **others: Any) -> T:
-    """An object of the members that its class knows."""
+    """An object of this class, from the members that it knows."""
     names = {f.name for f in fields(cls) if f.init}  # type: ignore[arg-type]
     return cls(**{**{name: wire[name] for name in names if name in wire}, **others})
 
 
 @dataclass(frozen=True)
 class Session:
-    """What a conversation works in."""
+    """The context of a conversation: its folder, its permissions, its calls."""
 
     session_id: str
     # With links resolved.
     cwd: str
-    # Whether it was there before.
+    # Whether it existed before.
     resumed: bool
     # `name`, `version` and `protocol` of the daemon.
     server: dict[str, Any]
-    # Whether its tools may work in the folder. `pending`: the first call that needs it asks a person; `none`: the
-    # client named no folder, and tools that need none work.
+    # Whether its tools may work in the folder. `pending`: the first call that needs it asks for approval; `none`: the
+    # session has no folder, and only tools that need none work.
     workspace: Workspace = "open"
-    # Names of variables that this client may not set; they have no effect.
+    # Names of variables that this client may not set, and that have no effect.
     env_ignored: list[str] = field(default_factory=list)
 
     @classmethod
@@ -44,7 +44,7 @@ class Session:
 
 @dataclass(frozen=True)
 class SharedSession:
-    """A code by which an agent may join a session, once."""
+    """A code with which an agent can join a session once."""
 
     # Pass it to `open_session` as `session_id`.
     code: str
@@ -58,7 +58,7 @@ class SharedSession:
 
 @dataclass(frozen=True)
 class Source:
-    """Who owns a tool."""
+    """The owner of a tool."""
 
     kind: str
     name: str
@@ -67,7 +67,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Tool:
-    """What a tool says of itself."""
+    """A tool's description."""
 
     name: str
     label: str
@@ -89,7 +89,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of a result: `type` is `text`, `image`, `audio` or `resource`, and says which members there are."""
+    """A piece of a result. `type` is `text`, `image`, `audio` or `resource`, and determines the members."""
 
     type: str
     text: str | None = None
@@ -101,23 +101,23 @@ class Block:
     blob: str | None = None
 
     def decoded(self) -> bytes:
-        """The bytes of an image, a sound or a resource; empty when there are none."""
+        """The bytes of an image, a sound or a resource; empty if there are none."""
         return base64.b64decode(self.data or self.blob or "")
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a call gave. `is_error` means that the tool ran and has bad news, which the content says."""
+    """The result of a call. With `is_error`, the tool ran and failed, and the content says why."""
 
     call_id: str
     content: list[Block]
     is_error: bool
-    # For frontends, not for the model.
+    # For the user interface, not for the model.
     metadata: dict[str, Any]
-    # Waiting for people and for other calls is not in it.
+    # Without the time spent waiting for approval and for other calls.
     duration_ms: int
     cached: bool
-    # What fits the tool's `output_schema`.
+    # Matches the tool's `output_schema`.
     structured: Any = None
 
     @classmethod
@@ -132,7 +132,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a running call tells. `kind` says which members there are."""
+    """Progress of a running call. `kind` determines the members."""
 
     call_id: str
     # From 0, without gaps but those that `dropped` counts.
@@ -146,7 +146,7 @@ class Progress:
     message: str | None = None
     content: list[Block] | None = None
     details: dict[str, Any] | None = None
-    # How many before this one are lost, since nobody took them in time.
+    # How many before this one were dropped, because they were not read in time.
     dropped: int = 0
 
     @classmethod
@@ -158,7 +158,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Event:
-    """What happened in the daemon. What each `kind` has beside it is in `data`: `event["tool"]`."""
+    """An event in the daemon. The members of its `kind` are in `data`: `event["tool"]`."""
 
     kind: str
     seq: int
@@ -179,7 +179,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer to a permission ask; made by `Ask.allow` and `Ask.deny`."""
+    """An answer to a permission request, from `Ask.allow` or `Ask.deny`."""
 
     action: Literal["allow", "deny"]
     scope: Scope | None = None
@@ -189,7 +189,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A pattern that a person may allow, and how long it would hold."""
+    """A pattern that you can allow, and for how long."""
 
     scope: Scope
     pattern: str
@@ -197,7 +197,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Ask:
-    """A call needs permission for something."""
+    """A permission request of a call."""
 
     request_id: str
     session_id: str
@@ -214,13 +214,13 @@ class Ask:
     expires_at: str
     call_ids: list[str] = field(default_factory=list)
     reason: str | None = None
-    # The whole command line that the target is a part of.
+    # The whole command line that contains the target.
     command: str | None = None
     # What would be written, as a unified diff.
     diff: str | None = None
-    # The plugins between the caller and the need.
+    # The plugins between the caller and this request.
     chain: list[str] = field(default_factory=list)
-    # Set as soon as no answer is needed any more: somebody else gave it, or the call has ended.
+    # Set as soon as no answer is needed any more: another client gave it, or the call has ended.
     over: threading.Event = field(default_factory=threading.Event, compare=False, repr=False)
 
     @classmethod
@@ -230,22 +230,22 @@ class Ask:
 
     @property
     def is_for_workspace(self) -> bool:
-        """Whether a client asks for a folder to work in, and not for one file; `reason` names both.
+        """Whether a client asks for a folder to work in, and not for one file.
 
-        Every other ask to read suggests patterns. All answers but those for the session are remembered, for this
-        client and folder.
+        `reason` names the client and the folder. Every other request to read suggests patterns. All answers but those
+        for the session are remembered for this client and folder.
         """
         return self.category == "file.read" and not self.suggestions
 
     def allow(self, scope: Scope = "once", pattern: str | None = None) -> Reply:
-        """Allows it: this once, or as long as the scope says and for all that the pattern matches.
+        """Allows it once, or for the scope and for everything that the pattern matches.
 
-        The pattern is one of the suggestions'; without one it is exactly the target.
+        The pattern must be one of the suggestions; by default it is exactly the target.
         """
         return Reply("allow", scope, pattern)
 
     def deny(self, message: str | None = None, scope: Scope = "once") -> Reply:
-        """Denies it; the model reads the message."""
+        """Denies it. The model sees the message."""
         return Reply("deny", scope, None, message)
 
 
@@ -260,7 +260,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to a question; made by `Question.choose`, `Question.say` and `Question.cancel`."""
+    """An answer to a question, from `Question.choose`, `Question.say` or `Question.cancel`."""
 
     answer_ids: tuple[str, ...] | None = None
     answer: str | None = None
@@ -268,7 +268,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Question:
-    """A tool wants to know something of a person."""
+    """A question that a tool asks you."""
 
     request_id: str
     session_id: str
@@ -277,7 +277,7 @@ class Question:
     call_id: str | None = None
     # Whether more than one option may be chosen.
     multiple: bool = False
-    # Whether an answer in own words will do.
+    # Whether free text is allowed as the answer.
     allow_other: bool = False
     asked_at: str | None = None
     expires_at: str | None = None
@@ -289,11 +289,11 @@ class Question:
         return known(cls, wire, options=[known(Option, each) for each in wire.get("options", [])])
 
     def choose(self, *options: Option | str) -> Answer:
-        """Answers with one or more of the options, or their ids."""
+        """Answers with one or more options, or their ids."""
         return Answer(answer_ids=tuple(o.id if isinstance(o, Option) else o for o in options))
 
     def say(self, words: str) -> Answer:
-        """Answers in own words, where the question allows it."""
+        """Answers with free text, if the question allows it."""
         return Answer(answer=words)
 
     def cancel(self) -> Answer:

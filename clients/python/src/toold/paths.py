@@ -1,4 +1,4 @@
-"""Where the daemon's socket and program are."""
+"""The paths of the daemon's socket and program."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def socket_path(environ: Mapping[str, str] | None = None) -> Path:
     if folder is None:
         home = absolute("HOME")
         if home is None:
-            raise NotRunning("no place for a socket: set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME")
+            raise NotRunning("cannot tell where the socket is: set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME")
         folder = home / ".local/state"
     return folder / "toold/toold.sock"
 
 
 def find_program(environ: Mapping[str, str] | None = None) -> Path:
-    """The `toold` that is started: the one beside the running interpreter, else the first in `PATH`."""
+    """The `toold` that a client starts: the one beside the running interpreter, else the first in `PATH`."""
     environ = os.environ if environ is None else environ
     beside = Path(sys.executable).parent
-    # Relative entries would run what lies in the current folder, whoever put it there.
+    # A relative entry would run a program from the current folder, which anyone may have put there.
     folders = [Path(folder) for folder in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
     for folder in [beside, *folders]:
         program = folder / "toold"
         if program.is_file() and os.access(program, os.X_OK):
             return program
-    raise StartFailed(f"found no toold beside {sys.executable} or in PATH; name one with toold=")
+    raise StartFailed(f"found no toold beside {sys.executable} or in PATH; pass its path as toold=")

@@ -28,7 +28,7 @@ P = TypeVar("P", bound=Prompt)
 
 
 class Responder(Generic[P]):
-    """Answers asks or questions by a callback.
+    """Answers permission requests or questions by a callback.
 
     Plain functions are called one at a time, each in a thread; coroutine functions at once, each in a task
     that is cancelled when its answer is no longer needed.
@@ -75,7 +75,7 @@ class Responder(Generic[P]):
         prompt, task = self._open.pop(request_id, (None, None))
         if prompt is not None:
             prompt.over.set()
-        # A thread cannot be stopped, and the next prompt waits for its turn until it is done.
+        # A thread cannot be stopped: the next prompt waits until it is done.
         if task is not None and self._asynchronous:
             task.cancel()
 
@@ -98,6 +98,6 @@ class Responder(Generic[P]):
         try:
             await connection.request(f"{self._subject}.reply", {"request_id": prompt.request_id, **params})
         except (UnknownId, Disconnected):
-            pass  # Somebody else was first, or the call is over.
+            pass  # Another client answered first, or the call is over.
         except RpcError as error:
             logger.error("the daemon refused an answer for %s: %s", self._subject, error)

@@ -1,4 +1,4 @@
-"""Python functions as tools: their schema from type hints, their results as the wire wants them."""
+"""Python functions as tools: the schema from type hints, and the results in the form of the protocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLAIN: dict[Any, dict[str, Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Output:
-    """All that a lent tool can give. A plain string, or what JSON can hold, will often do."""
+    """A full result of a provided tool. A string or any other JSON value is often enough."""
 
     content: str | Sequence[Block] = ""
     is_error: bool = False
@@ -37,30 +37,30 @@ class Output:
 
 
 class Invocation:
-    """The call that a lent function runs for: a parameter annotated with this type gets it."""
+    """The call that a provided function runs for: a parameter annotated with this type gets it."""
 
-    def __init__(self, wire: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, wire: Mapping[str, Any], report: Callable[[dict[str, Any]], None]) -> None:
         self.invocation_id: str = wire["invocation_id"]
         self.call_id: str = wire.get("call_id", "")
         self.session_id: str = wire.get("session_id", "")
-        # The folder that the caller works in; this process may be somewhere else.
+        # The folder that the caller works in, which may differ from this process's.
         self.cwd: str = wire.get("cwd", "")
-        # Set when the caller has given up: nobody waits for the result any more.
+        # Set when the call is cancelled: nobody waits for the result any more.
         self.cancelled = threading.Event()
-        self._tell = tell
+        self._report = report
 
     def message(self, text: str) -> None:
-        """Tells the caller something, from any thread; never waits."""
-        self._tell({"kind": "message", "text": text})
+        """Sends the caller a message, from any thread; never waits."""
+        self._report({"kind": "message", "text": text})
 
     def output(self, text: str, stream: Literal["stdout", "stderr"] = "stdout") -> None:
-        """Shows the caller a piece of output."""
-        self._tell({"kind": "output", "stream": stream, "text": text})
+        """Sends the caller a piece of output."""
+        self._report({"kind": "output", "stream": stream, "text": text})
 
     def update(self, progress: float | None = None, total: float | None = None, message: str | None = None) -> None:
-        """Tells the caller how far it is."""
-        told = {"progress": progress, "total": total, "message": message}
-        self._tell({"kind": "update", **{name: value for name, value in told.items() if value is not None}})
+        """Reports how far the call is."""
+        members = {"progress": progress, "total": total, "message": message}
+        self._report({"kind": "update", **{name: value for name, value in members.items() if value is not None}})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +95,7 @@ def provided_tool(
     timeout: float | None = None,
     annotations: Mapping[str, bool] | None = None,
 ) -> ProvidedTool:
-    """Reads a function. Raises `TypeError` for a parameter that its hints do not describe."""
+    """Describes a function as a tool. Raises `TypeError` for a parameter that its hints do not describe."""
     hints = get_type_hints(function, include_extras=True)
     wants = [parameter for parameter, hint in hints.items() if hint is Invocation and parameter != "return"]
     if description is None:
@@ -130,7 +130,7 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
             others = True
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
-            raise TypeError(f"{parameter.name} of {function.__name__}: arguments come by name only")
+            raise TypeError(f"{parameter.name} of {function.__name__}: arguments are passed by name only")
         try:
             described = _describe(hint)
         except TypeError as error:
@@ -171,7 +171,7 @@ def _describe(hint: Any) -> dict[str, Any]:
         properties = {name: _describe(_bare(member)) for name, member in members.items()}
         required = [name for name in members if name in hint.__required_keys__]
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    raise TypeError(f"no JSON is known for {hint!r}")
+    raise TypeError(f"no JSON Schema is known for {hint!r}")
 
 
 def _bare(hint: Any) -> Any:
@@ -189,7 +189,7 @@ def _is_json(value: Any) -> bool:
 
 
 def to_wire(given: Any) -> Any:
-    """A function's result as `tools.provide_result` takes it. Raises `TypeError` for what JSON cannot hold."""
+    """A result in the form of `tools.provide_result`. Raises `TypeError` for a value that JSON cannot hold."""
     if given is None:
         return ""
     if isinstance(given, str):

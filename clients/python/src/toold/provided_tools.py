@@ -16,7 +16,7 @@ from .threads import in_thread
 
 logger = logging.getLogger("toold")
 
-# Progress of one running function that waits to be sent; what comes then is dropped.
+# How much progress of one running function may wait to be sent. More is dropped.
 MAX_PROGRESS = 1024
 
 
@@ -79,7 +79,7 @@ class ProvidedTools:
         loop = asyncio.get_running_loop()
 
         def report(progress: dict[str, Any]) -> None:
-            # The loop may be gone, and nobody listens any more.
+            # The loop may be closed by now; then nobody listens.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(put, progress)
 
@@ -126,7 +126,7 @@ class ProvidedTools:
             except Exception as error:
                 logger.info("the provided tool %s failed", tool.name, exc_info=True)
                 answer = {"error": f"{type(error).__name__}: {error}"}
-            # Behind what the function waiting, which comes through the loop too.
+            # After the progress of the function, which comes through the loop too.
             asyncio.get_running_loop().call_soon(waiting.put_nowait, None)
             await asyncio.gather(sender, return_exceptions=True)
             if not invocation.cancelled.is_set():

@@ -11,7 +11,7 @@ from typing import Any
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Runs a function in a thread of its own, which does not keep the process from ending."""
+    """Runs a function in a thread of its own, which does not keep the process alive."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -29,11 +29,11 @@ async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any)
         try:
             result = function(*arguments, **named)
         except StopIteration as error:
-            # A future does not take it.
+            # A future cannot hold it.
             failed = RuntimeError(f"{function!r} raised StopIteration: {error}")
         except BaseException as error:
             failed = error
-        # The loop may be gone by now; then nobody waits.
+        # The loop may be closed by now; then nobody waits.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, failed)
 
