@@ -286,10 +286,10 @@ sys.stdin.read()
     (should (equal "hello Bo" (toold-text (toold-execute "greet" '(:name "Bo")))))
     (should (equal session (gethash toold-test--work toold--known-sessions)))))
 
-(toold-test-deftest-alone toold-without-leave-no-daemon-is-started
+(toold-test-deftest-alone toold-when-not-allowed-no-daemon-is-started
   (let ((toold-start nil))
     (should (string-match-p
-             "No daemon runs"
+             "No daemon is running"
              (nth 1 (should-error (toold-execute "greet") :type 'toold-error))))))
 
 (toold-test-deftest-alone toold-a-daemon-that-does-not-start-is-told
@@ -532,7 +532,7 @@ sys.stdin.read()
   (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) "")))
     (should (toold-execute "question" toold-test--question))))
 
-(defun toold-test--lent (agent name &optional arguments)
+(defun toold-test--call-provided (agent name &optional arguments)
   "Let AGENT call the lent tool NAME with ARGUMENTS; give its result."
   (toold-test--answering (lambda (_ _) ?y)
     (toold--await agent "tools.execute"
@@ -547,27 +547,27 @@ sys.stdin.read()
      (lambda () (= 4 (length (plist-get (toold--await agent "tools.list"
                                                       '(:source "frontend") 30)
                                         :tools)))))
-    (let ((result (toold-test--lent agent "emacs_open" '(:path "a.txt" :line 2))))
+    (let ((result (toold-test--call-provided agent "emacs_open" '(:path "a.txt" :line 2))))
       (should (equal (format "opened %s at line 2" path) (toold-text result))))
     (with-current-buffer (find-file-noselect path)
       (should (= 2 (line-number-at-pos)))
       (goto-char (point-max))
       (insert "four"))
-    (let ((result (toold-test--lent agent "emacs_buffers")))
+    (let ((result (toold-test--call-provided agent "emacs_buffers")))
       (should (string-prefix-p (concat path "  (current, line 4; unsaved)")
                                (toold-text result))))
-    (should (toold-error-p (toold-test--lent agent "emacs_selection")))
+    (should (toold-error-p (toold-test--call-provided agent "emacs_selection")))
     (with-current-buffer (find-file-noselect path)
       (transient-mark-mode 1)
       (goto-char (point-min))
       (push-mark (line-end-position) t t))
     (should (equal (concat path ":1\none")
-                   (toold-text (toold-test--lent agent "emacs_selection"))))
+                   (toold-text (toold-test--call-provided agent "emacs_selection"))))
     (should (equal "no diagnostics"
-                   (toold-text (toold-test--lent agent "emacs_diagnostics"))))
-    (let ((result (toold-test--lent agent "emacs_open" '(:path "none.txt"))))
+                   (toold-text (toold-test--call-provided agent "emacs_diagnostics"))))
+    (let ((result (toold-test--call-provided agent "emacs_open" '(:path "none.txt"))))
       (should (toold-error-p result))
-      (should (string-match-p "is no file" (toold-text result))))
+      (should (string-match-p "is not a file" (toold-text result))))
     (toold--close agent)))
 
 ;; At a terminal, by keys.

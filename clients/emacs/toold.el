@@ -8,19 +8,19 @@
 
 ;;; Commentary:
 
-;; toold is one daemon that holds one tool registry for every agent and
-;; editor of a user.  This is its client for Emacs:
+;; toold is a daemon with one tool registry for all your agents and
+;; editors.  This is its client for Emacs:
 ;;
 ;; - `toold-call' calls a tool, with completion of its name and prompts
 ;;   for its arguments; C-g cancels it;
 ;; - `toold-list' lists the tools, `toold-run-command' runs a plugin's
 ;;   slash command;
-;; - asks and questions of all agents come to the minibuffer, with the
-;;   diff of what would be written beside them;
-;; - `toold-mode' keeps the connection, so that asks come at any time and
-;;   agents can see what is open, selected and wrong in Emacs.
+;; - permission requests and questions of all agents appear in the
+;;   minibuffer, with the diff of the change beside them;
+;; - `toold-mode' keeps the connection, so that prompts appear at any time
+;;   and agents can see your open files, diagnostics and selection.
 ;;
-;; The daemon is started when there is none.  From Lisp, use
+;; Calls start the daemon if it is not running.  From Lisp, use
 ;; `toold-execute', `toold-execute-async' and `toold-request'.
 
 ;;; Code:
@@ -45,17 +45,17 @@
 
 (defcustom toold-socket nil
   "Where the daemon listens.
-When nil, the TOOLD_SOCKET variable says it, else it is in
+When nil, it is the value of TOOLD_SOCKET, else toold/toold.sock in
 XDG_RUNTIME_DIR, in XDG_STATE_HOME or in ~/.local/state."
-  :type '(choice (const :tag "As the environment says" nil) file))
+  :type '(choice (const :tag "From the environment" nil) file))
 
 (defcustom toold-program "toolctl"
-  "The toolctl that starts a daemon when none runs.
-It starts the toold that lies beside it, else the one in PATH."
+  "The toolctl that starts a daemon if none is running.
+It starts the toold beside it, else the one in PATH."
   :type 'string)
 
 (defcustom toold-start t
-  "Whether a daemon is started when none runs."
+  "Whether calls start a daemon if none is running."
   :type 'boolean)
 
 (defcustom toold-start-timeout 10
@@ -63,28 +63,28 @@ It starts the toold that lies beside it, else the one in PATH."
   :type 'number)
 
 (defcustom toold-request-timeout 30
-  "How long ordinary requests wait for an answer, in seconds.
-Calls of tools have the daemon's limits."
+  "How long ordinary requests may take, in seconds.
+Tool calls have the daemon's limits."
   :type 'number)
 
 (defcustom toold-lend t
-  "Whether `emacs_buffers' and the like are lent to the registry.
+  "Which of Emacs's own tools agents may call, such as `emacs_buffers'.
 Either t, nil or a list of names."
   :type '(choice (const :tag "All" t) (const :tag "None" nil) (repeat string)))
 
 (defcustom toold-folder-function #'toold-folder
-  "Function that gives the folder that calls of a buffer work in."
+  "Function that returns the folder that calls of a buffer work in."
   :type 'function)
 
 (define-error 'toold-error "Toold")
-;; Its daemon did not read the request: it was not carried out.
+;; The daemon did not read the request, so it was not carried out.
 (define-error 'toold-not-read "Toold" 'toold-error)
 
 
 ;;; The connection
 
-;; The daemon's own environment is that of whichever client started it, perhaps
-;; days ago: a virtual environment that was activated since is known here alone.
+;; The daemon has the environment of the client that started it, perhaps days
+;; ago.  Only Emacs knows a virtual environment that was activated since.
 (defconst toold--toolchain
   '("PATH" "VIRTUAL_ENV" "CONDA_PREFIX" "CONDA_DEFAULT_ENV" "PYENV_VERSION"
     "NVM_DIR" "NVM_BIN" "FNM_DIR" "VOLTA_HOME" "CARGO_HOME" "RUSTUP_HOME"
@@ -92,8 +92,8 @@ Either t, nil or a list of names."
     "GEM_HOME" "RBENV_VERSION" "ASDF_DIR" "MISE_DATA_DIR" "NIX_PATH"
     "SSH_AUTH_SOCK" "LANG" "LC_*" "TZ")
   "Variables by which programs find their toolchains.
-Sessions get those that are set in the buffer which connects.  A final
-* stands for any text.  All clients of toold pass the same ones.")
+Sessions get those that are set in the buffer that connects.  A final
+* matches any text.  All clients of toold pass the same ones.")
 
 (defun toold--toolchain-p (name)
   "Whether the variable NAME is one by which programs find their toolchains."
@@ -110,28 +110,28 @@ Sessions get those that are set in the buffer which connects.  A final
                                     process-environment))))
     (cl-loop for name in names
              for value = (and (toold--toolchain-p name) (getenv name))
-             ;; JSON has no place for what is not UTF-8.
+             ;; JSON holds only UTF-8.
              when (and value
                        (not (memq 'eight-bit (find-charset-string value))))
              append (list (intern (concat ":" name)) value))))
 
 (defclass toold-connection (jsonrpc-process-connection)
   ((socket :initarg :socket :accessor toold--socket
-           :documentation "The process that is the stream.")
+           :documentation "The process of the socket.")
    (last-id :initform nil :accessor toold--last-id
-            :documentation "Id of the request that was sent last.")
+            :documentation "Id of the last request.")
    (items :initform (make-hash-table :test #'equal) :accessor toold--items
-          :documentation "By subscription: the function that takes its items.")
+          :documentation "By subscription: the function that gets its items.")
    (sessions :initform (make-hash-table :test #'equal)
              :accessor toold--sessions
              :documentation "By folder: the session's id.")
    (replaced :initform nil :accessor toold--replaced
-             :documentation "Whether another daemon serves, as this one said behind all its answers."))
+             :documentation "Whether the daemon has announced that another one takes over."))
   :documentation "A connection to the toold daemon.")
 
 (cl-defmethod jsonrpc-connection-send :before
   ((connection toold-connection) &rest args)
-  "Remember the id among ARGS, by which a request of CONNECTION is cancelled."
+  "Remember the id among ARGS, which cancels the request of CONNECTION."
   (when-let* ((id (plist-get args :id)))
     (setf (toold--last-id connection) id)))
 
@@ -139,13 +139,13 @@ Sessions get those that are set in the buffer which connects.  A final
   "The connection, or nil.")
 
 (defvar toold--known-sessions (make-hash-table :test #'equal)
-  "By folder: the session to go on with after a reconnect.")
+  "By folder: the session to resume after a reconnect.")
 
-(defvar toold--look-timer nil
-  "Timer that looks for a daemon while `toold-mode' is on.")
+(defvar toold--reconnect-timer nil
+  "Timer that tries to connect while `toold-mode' is on.")
 
 (defconst toold--empty (make-hash-table)
-  "What JSON writes as an empty object.")
+  "A value that becomes an empty object in JSON.")
 
 (defun toold--absolute (variable)
   "The value of environment VARIABLE, if it is an absolute path."
@@ -175,16 +175,16 @@ Sessions get those that are set in the buffer which connects.  A final
   (and toold--connection (jsonrpc-running-p toold--connection)))
 
 (defun toold--open ()
-  "A new connection to whoever listens, or nil when nobody does.
-The symbol `full' when so many connect that one has to wait."
+  "Return a new connection, or nil when nobody listens.
+Return the symbol `full' when the queue of the socket is full."
   (condition-case err
-      ;; Not to wait for one's turn to connect, which no timeout would end.
+      ;; `:nowait', since a blocking connect has no timeout.
       (let ((process (make-network-process
                       :name "toold" :family 'local :service (toold-socket)
                       :nowait t :coding 'utf-8-emacs-unix :noquery t)))
         (while (eq (process-status process) 'connect)
           (accept-process-output process 0.01))
-        ;; One that failed has its error as its status.
+        ;; A failed process has its error as its status.
         (when (consp (process-exit-status process))
           (let ((failure (cons (process-status process)
                                (process-exit-status process))))
@@ -194,7 +194,7 @@ The symbol `full' when so many connect that one has to wait."
                :name "toold" :process process :socket process
                :notification-dispatcher #'toold--notified
                :on-shutdown #'toold--lost
-               ;; Nothing is logged: answers can be long.
+               ;; No log: answers can be long.
                (if (fboundp 'jsonrpc-continuation-count)
                    '(:events-buffer-config (:size 0))
                  '(:events-buffer-scrollback-size 0))))
@@ -208,7 +208,7 @@ The symbol `full' when so many connect that one has to wait."
                                  (error-message-string err))))))))))
 
 (defun toold--spawn ()
-  "Start a daemon, unless there is one by now; wait until it answers."
+  "Start a daemon, unless one is running by now; wait until it answers."
   (let ((program (executable-find toold-program))
         (default-directory "/")
         (process-environment
@@ -216,10 +216,10 @@ The symbol `full' when so many connect that one has to wait."
                        process-environment)))
     (unless program
       (signal 'toold-error
-              (list (format "Found no program %s; see `toold-program'"
+              (list (format "Found no program %s; set `toold-program'"
                             toold-program))))
     (with-temp-buffer
-      ;; Not a process of Emacs, which would end with it.
+      ;; Not a process of Emacs, which would end with Emacs.
       (let ((status (call-process program nil t nil
                                   "--socket" (toold-socket) "status")))
         (unless (eql status 0)
@@ -229,7 +229,7 @@ The symbol `full' when so many connect that one has to wait."
 
 (defun toold--answers-p (connection deadline)
   "Whether CONNECTION answers before DEADLINE.
-It does not when the daemon was about to stop as we came."
+It does not if the daemon was about to stop."
   (condition-case err
       (progn
         (toold--await connection "daemon.ping" nil
@@ -247,8 +247,9 @@ It does not when the daemon was about to stop as we came."
                         (toold-socket) how toold-start-timeout))))
 
 (defun toold--reach (deadline)
-  "A connection that answers before DEADLINE, or nil when nobody listens.
-A daemon that gives way to another is followed by it."
+  "Return a connection that answers before DEADLINE, or nil.
+It is nil when nobody listens.  When another daemon takes over
+meanwhile, return a connection to that one."
   (let ((pause 0.01) (connection (toold--open)))
     (while (and connection
                 (or (eq connection 'full)
@@ -264,8 +265,8 @@ A daemon that gives way to another is followed by it."
     connection))
 
 (defun toold--connect (start)
-  "Connect, if there is no connection, and give it.
-With START, a daemon is started when there is none; else nil then."
+  "Return the connection; connect if there is none.
+If no daemon is running, start one with START, else return nil."
   (if (toold-connected-p)
       toold--connection
     (let* ((deadline (+ (float-time) toold-start-timeout))
@@ -277,29 +278,29 @@ With START, a daemon is started when there is none; else nil then."
         (setq connection (toold--reach deadline)))
       (when connection
         (setq toold--connection connection)
-        (toold--stand connection)
+        (toold--set-up connection)
         (force-mode-line-update t))
       connection)))
 
 (defun toold--ensure ()
-  "Give the connection, starting a daemon if need be and allowed."
+  "Return the connection; start a daemon if necessary and allowed."
   (or (toold--connect toold-start)
       (signal 'toold-error
-              (list (format "No daemon runs at %s" (toold-socket))))))
+              (list (format "No daemon is running at %s" (toold-socket))))))
 
 (defconst toold--again-for 8
-  "Seconds for which a request is made again that no daemon reads.")
+  "Seconds for which an unread request is sent again.")
 
 (defun toold--not-read-p (connection err)
-  "Whether the request on CONNECTION that ended by ERR was not read."
+  "Whether the daemon did not read the request on CONNECTION; ERR ended it."
   (and (toold--replaced connection)
        (eql (plist-get err :code) -1)
        (not (jsonrpc-running-p connection))))
 
 (defun toold--again (work)
-  "Give what WORK gives, a function of the connection.
-It is called again with the next one while a daemon gives way to
-another and does not read the request."
+  "Return the value of WORK, a function of the connection.
+Call it again with the next connection when another daemon takes
+over before this one reads the request."
   (let (deadline done result)
     (while (not done)
       (condition-case err
@@ -313,12 +314,12 @@ another and does not read the request."
     result))
 
 (defun toold--close (connection)
-  "End CONNECTION."
+  "Close CONNECTION."
   (delete-process (toold--socket connection))
   (jsonrpc-shutdown connection t))
 
 (defun toold-disconnect ()
-  "Hang up.  What is in flight is cancelled."
+  "Disconnect, so that the daemon cancels everything in flight."
   (interactive)
   (when toold--connection
     (let ((connection toold--connection))
@@ -326,35 +327,35 @@ another and does not read the request."
       (toold--close connection))))
 
 (defun toold--lost (connection)
-  "Forget CONNECTION, which has ended, and look for another one."
+  "Forget CONNECTION, which has ended, and try to reconnect."
   (when (eq connection toold--connection)
     (setq toold--connection nil)
     (toold--prompts-clear)
-    (toold--look-later 0.25)
+    (toold--reconnect-later 0.25)
     (force-mode-line-update t)))
 
-(defun toold--look-later (seconds)
-  "While `toold-mode' is on, look for a daemon in SECONDS.  Start none."
-  (when (timerp toold--look-timer)
-    (cancel-timer toold--look-timer)
-    (setq toold--look-timer nil))
+(defun toold--reconnect-later (seconds)
+  "While `toold-mode' is on, try to connect in SECONDS.  Start no daemon."
+  (when (timerp toold--reconnect-timer)
+    (cancel-timer toold--reconnect-timer)
+    (setq toold--reconnect-timer nil))
   (when (bound-and-true-p toold-mode)
-    (setq toold--look-timer
+    (setq toold--reconnect-timer
           (run-at-time
            seconds nil
            (lambda ()
-             (setq toold--look-timer nil)
+             (setq toold--reconnect-timer nil)
              (unless (ignore-errors (toold--connect nil))
-               (toold--look-later (min 5 (* 2 seconds)))))))))
+               (toold--reconnect-later (min 5 (* 2 seconds)))))))))
 
 
 ;;; Requests
 
 (defun toold--request (connection method params &optional on-result on-error)
-  "Send a request to CONNECTION and give its id.
+  "Send a request to CONNECTION and return its id.
 METHOD is a string, PARAMS a plist.  ON-RESULT gets the result,
-ON-ERROR an error object as a plist.  Signals `toold-not-read' when
-it cannot be sent."
+ON-ERROR an error object as a plist.  Signal `toold-not-read' when it
+cannot be sent."
   (condition-case err
       (jsonrpc-async-request
        connection (intern (concat ":" method)) (or params toold--empty)
@@ -368,7 +369,7 @@ it cannot be sent."
   (toold--last-id connection))
 
 (defun toold--cancel (connection id)
-  "Tell the daemon of CONNECTION to give up the request ID."
+  "Cancel the request ID in the daemon of CONNECTION."
   (when (jsonrpc-running-p connection)
     (jsonrpc-notify connection :$/cancelRequest (list :id id))))
 
@@ -376,7 +377,7 @@ it cannot be sent."
   "Signal the error object ERR, a plist."
   (let* ((data (plist-get err :data))
          (names (and (listp data) (plist-get data :suggestions)))
-         (message (or (plist-get err :message) "The daemon failed")))
+         (message (or (plist-get err :message) "The daemon returned an error")))
     (signal 'toold-error
             (list (if (length> names 0)
                       (format "%s; perhaps %s" message
@@ -387,7 +388,7 @@ it cannot be sent."
 (defun toold--await (connection method params &optional timeout)
   "Make a request on CONNECTION and wait for its result.
 METHOD and PARAMS are as in `toold--request', TIMEOUT is in seconds.
-A quit cancels the request.  Prompts are shown while it waits."
+A quit cancels the request.  Prompts appear while it waits."
   (let* ((deadline (and timeout (+ (float-time) timeout)))
          (done nil) (result nil) (failure nil)
          (id (toold--request connection method params
@@ -411,7 +412,8 @@ A quit cancels the request.  Prompts are shown while it waits."
 (defun toold-request (method &optional params)
   "Make any request of the protocol and wait for its result.
 METHOD is a string, PARAMS a plist; the result is plists and vectors,
-with nil for null and :json-false for false.  Signals `toold-error'."
+with nil for null and :json-false for false.  Signal `toold-error' on
+failure."
   (toold--again
    (lambda (connection)
      (toold--await connection method params toold-request-timeout))))
@@ -426,7 +428,7 @@ with nil for null and :json-false for false.  Signals `toold-error'."
                  (toold--sessions connection)))))
 
 (defun toold--open-session (connection folder)
-  "Open the session for FOLDER on CONNECTION, and give its id."
+  "Open the session for FOLDER on CONNECTION, and return its id."
   (let* ((known (gethash folder toold--known-sessions))
          (env (toold--environment))
          (params (append (list :cwd folder :protocol 2
@@ -440,30 +442,30 @@ with nil for null and :json-false for false.  Signals `toold-error'."
                                      params)
                                    toold-request-timeout)
                    (toold-not-read (signal (car err) (cdr err)))
-                   ;; Closed by somebody, perhaps: then a new one.
+                   ;; It may have been closed: open a new one.
                    (toold-error
                     (toold--await connection "session.open" params
                                   toold-request-timeout)))))
-    ;; So it is in an editor that an agent has started.
+    ;; As in an editor that an agent has started.
     (when (member (plist-get opened :workspace) '("pending" "none"))
-      (message "Tools may not read %s yet; to allow it: toolctl workspaces allow %s"
+      (message "Tools may not work in %s yet; to allow it: toolctl workspaces allow %s"
                folder (shell-quote-argument folder)))
     (puthash folder (plist-get opened :session_id) toold--known-sessions)))
 
 (defun toold--subscribe (connection method params on-item)
-  "Subscribe on CONNECTION by METHOD with PARAMS; ON-ITEM takes the items."
+  "Subscribe on CONNECTION by METHOD with PARAMS; ON-ITEM gets the items."
   (toold--request connection method params
                   (lambda (id)
                     (puthash id on-item (toold--items connection)))
                   ;; An editor that an agent has started may not answer for
-                  ;; a person.
+                  ;; you.
                   (lambda (err)
                     (when (jsonrpc-running-p connection)
-                      (message "Toold: %s is refused: %s" method
+                      (message "Toold: the daemon refused %s: %s" method
                                (plist-get err :message))))))
 
 (defun toold--notified (connection method params)
-  "Take the notification METHOD with PARAMS of CONNECTION."
+  "Handle the notification METHOD with PARAMS of CONNECTION."
   (cond
    ((eq method 'tools.progress)
     (toold--progressed params))
@@ -475,14 +477,14 @@ with nil for null and :json-false for false.  Signals `toold-error'."
                                   (toold--items connection))))
       (funcall on-item (plist-get params :result))))))
 
-(defun toold--stand (connection)
-  "Put up on CONNECTION what is to stand: session, asks, questions, lent tools."
+(defun toold--set-up (connection)
+  "Set up CONNECTION: open the session, subscribe, provide the tools."
   (toold--session connection)
   (toold--subscribe connection "permissions.subscribe" nil
                     (lambda (item) (toold--prompt-item 'ask item)))
   (toold--subscribe connection "questions.subscribe" nil
                     (lambda (item) (toold--prompt-item 'question item)))
-  (toold--lend connection))
+  (toold--provide connection))
 
 
 ;;; Calls
@@ -491,18 +493,18 @@ with nil for null and :json-false for false.  Signals `toold-error'."
   "Calls in flight: plists with :id, :name and :on-progress.")
 
 (defvar toold--prompts nil
-  "What waits for an answer, the oldest first.
+  "Prompts that wait for an answer, the oldest first.
 Plists with :id, :kind, :request and :left; the last is non-nil for
-what the person has left open.")
+those that you have left open.")
 
 (defvar toold--active nil
-  "The prompt that is shown.")
+  "The prompt that is on the screen.")
 
 (defvar toold--count 0
-  "How many calls there were.")
+  "How many calls this Emacs has made.")
 
 (defun toold--line (text)
-  "TEXT on one line, with control characters shown and not obeyed."
+  "TEXT on one line, with control characters made visible."
   (replace-regexp-in-string
    "[[:cntrl:]]"
    (lambda (char) (if (member char '("\n" "\t")) " " (text-char-description
@@ -510,12 +512,12 @@ what the person has left open.")
    (or text "") t t))
 
 (defun toold--progressed (params)
-  "Tell of the progress in PARAMS."
+  "Show the progress in PARAMS."
   (when-let* ((call (cl-find (plist-get params :call_id) toold--calls
                              :key (lambda (call) (plist-get call :id))
                              :test #'equal)))
-    (let* ((said (string-trim (or (plist-get params :message)
-                                  (plist-get params :text) "")))
+    (let* ((words (string-trim (or (plist-get params :message)
+                                   (plist-get params :text) "")))
            (progress (plist-get params :progress))
            (total (plist-get params :total))
            (message-log-max nil))
@@ -526,13 +528,13 @@ what the person has left open.")
                               (list (format "%s:" (plist-get call :name))
                                     (and progress total
                                          (format "%g/%g" progress total))
-                                    (car (last (split-string said "\n")))))
+                                    (car (last (split-string words "\n")))))
                         " ")))))
     (when-let* ((on-progress (plist-get call :on-progress)))
       (funcall on-progress params))))
 
 (defun toold--begin (name on-progress)
-  "Note a call of NAME whose progress ON-PROGRESS takes; give it."
+  "Record a call of NAME and return it; ON-PROGRESS gets its progress."
   (let ((call (list :id (format "emacs-%d-%d" (emacs-pid)
                                 (cl-incf toold--count))
                     :name name :on-progress on-progress)))
@@ -540,7 +542,7 @@ what the person has left open.")
     call))
 
 (defun toold--end (call)
-  "Forget CALL, which is over."
+  "Forget CALL, which has ended."
   (setq toold--calls (delq call toold--calls)))
 
 (defun toold--execute-params (connection call name arguments)
@@ -554,7 +556,7 @@ what the person has left open.")
   "Call the tool NAME with ARGUMENTS, a plist, and wait for its result.
 A quit cancels the call.  ON-PROGRESS is called with each progress,
 a plist.  The result is a plist with :content, :is_error and so on;
-see `toold-text'.  Signals `toold-error' when the call could not run."
+see `toold-text'.  Signal `toold-error' when the call could not run."
   (let ((call (toold--begin name on-progress)))
     (unwind-protect
         (toold--again
@@ -565,10 +567,10 @@ see `toold-text'.  Signals `toold-error' when the call could not run."
       (toold--end call))))
 
 (defun toold-execute-async (name arguments callback &optional on-progress)
-  "Call the tool NAME with ARGUMENTS and go on.
+  "Call the tool NAME with ARGUMENTS without waiting.
 CALLBACK gets an error object or nil, and the result; both are
-plists.  ON-PROGRESS is as in `toold-execute'.  Gives a function that
-cancels the call."
+plists.  ON-PROGRESS is as in `toold-execute'.  Return a function
+that cancels the call."
   (let ((call (toold--begin name on-progress))
         connection id deadline send failed)
     (setq send
@@ -589,7 +591,7 @@ cancels the call."
               (setq deadline (+ (float-time) toold--again-for)))
             (if (and (toold--not-read-p connection err)
                      (< (float-time) deadline))
-                ;; Not within the end of the connection.
+                ;; After the connection has ended.
                 (run-at-time
                  0 nil
                  (lambda ()
@@ -608,7 +610,7 @@ cancels the call."
     (lambda () (toold--cancel connection id))))
 
 (defun toold-text (result)
-  "The content of RESULT, as a text."
+  "The content of RESULT, as a string."
   (mapconcat
    (lambda (block)
      (pcase (plist-get block :type)
@@ -619,14 +621,14 @@ cancels the call."
    (plist-get result :content) "\n"))
 
 (defun toold-error-p (result)
-  "Whether RESULT is that of a tool that failed."
+  "Whether the tool of RESULT failed."
   (eq (plist-get result :is_error) t))
 
 (define-derived-mode toold-result-mode special-mode "Toold"
-  "Mode of buffers that show what a tool gave.")
+  "Mode of buffers that show the result of a tool.")
 
 (defun toold--show (name result)
-  "Show RESULT, which the call of NAME gave."
+  "Show RESULT, of a call of NAME."
   (with-current-buffer (get-buffer-create (format "*toold %s*" name))
     (let ((inhibit-read-only t))
       (erase-buffer)
@@ -641,7 +643,7 @@ cancels the call."
 ;;;###autoload
 (defun toold-call (name arguments)
   "Call the tool NAME with ARGUMENTS, a plist, and show its result.
-Interactively, complete the name and ask for what the tool requires;
+Interactively, complete the name and ask for the required arguments;
 with a prefix argument, ask for all arguments.  While the call runs,
 \\[keyboard-quit] cancels it."
   (interactive
@@ -674,7 +676,7 @@ with a prefix argument, ask for all arguments.  While the call runs,
 ;;; Tools and their arguments
 
 (defun toold-tools ()
-  "The tools of the registry, as a list of plists sorted by name."
+  "The tools of the daemon, as a list of plists sorted by name."
   (let* ((connection (toold--ensure))
          (session (toold--session connection)))
     (append (plist-get (toold--await connection "tools.list"
@@ -690,7 +692,7 @@ with a prefix argument, ask for all arguments.  While the call runs,
                  text)))
 
 (defun toold--table (names)
-  "A completion table of NAMES, an alist with what each of them is."
+  "A completion table of NAMES, an alist of names and descriptions."
   (lambda (text predicate action)
     (if (eq action 'metadata)
         `(metadata
@@ -701,7 +703,7 @@ with a prefix argument, ask for all arguments.  While the call runs,
       (complete-with-action action names text predicate))))
 
 (defun toold--read-tool (prompt)
-  "Read the name of a tool with PROMPT, and give the tool."
+  "Read the name of a tool with PROMPT, and return the tool."
   (let* ((tools (toold-tools))
          (names (mapcar (lambda (tool)
                           (cons (plist-get tool :name)
@@ -710,7 +712,7 @@ with a prefix argument, ask for all arguments.  While the call runs,
          (name (completing-read prompt (toold--table names) nil t)))
     (or (cl-find name tools :test #'equal
                  :key (lambda (tool) (plist-get tool :name)))
-        (user-error "No tool was chosen"))))
+        (user-error "No tool chosen"))))
 
 (defun toold--keys (tool)
   "Names of the arguments of TOOL: a list of the required, and the others."
@@ -733,8 +735,8 @@ with a prefix argument, ask for all arguments.  While the call runs,
     (if (stringp type) (list type) (append type nil))))
 
 (defun toold--value (property text)
-  "The value that TEXT stands for where PROPERTY is expected.
-What does not read as that stays a text, so that the daemon says why."
+  "Convert TEXT to the type of PROPERTY.
+A value that does not convert stays a string, so that the daemon says why."
   (let ((types (toold--types property)))
     (cond
      ((member "string" types) text)
@@ -749,7 +751,7 @@ What does not read as that stays a text, so that the daemon says why."
           (json-error (if (member "array" types) (vector text) text)))))))
 
 (defun toold--read-argument (tool key required)
-  "Read the argument KEY of TOOL; nil when not REQUIRED and left empty."
+  "Read the argument KEY of TOOL; nil when not REQUIRED and empty."
   (let* ((property (toold--property tool key))
          (types (toold--types property))
          (values (if (member "boolean" types)
@@ -764,14 +766,14 @@ What does not read as that stays a text, so that the daemon says why."
          (text (cond
                 (values (completing-read prompt values nil required))
                 ((string-match-p "path\\|file" key)
-                 ;; Not `read-file-name': what is typed is for the tool.
+                 ;; Not `read-file-name', which would change what you type.
                  (completing-read prompt #'completion-file-name-table))
                 (t (read-string prompt)))))
     (unless (and (string-empty-p text) (or (not required) values))
       (toold--value property text))))
 
 (defun toold--read-arguments (tool all)
-  "Read what TOOL requires, and with ALL everything; give a plist."
+  "Read the required arguments of TOOL, with ALL every one; return a plist."
   (pcase-let ((`(,required ,others) (toold--keys tool))
               (arguments nil))
     (dolist (key (if all (append required others) required))
@@ -824,7 +826,7 @@ What does not read as that stays a text, so that the daemon says why."
 
 (defun toold--at-point ()
   "The tool at point."
-  (or (tabulated-list-get-id) (user-error "There is no tool on this line")))
+  (or (tabulated-list-get-id) (user-error "No tool on this line")))
 
 (defun toold-list-call (all)
   "Call the tool at point.  With prefix argument ALL, ask for all arguments."
@@ -861,13 +863,13 @@ What does not read as that stays a text, so that the daemon says why."
             (princ (format "  One of %s.\n" (string-join values ", ")))))))))
 
 
-;;; Asks and questions
+;;; Permission requests and questions
 
 (defvar toold--prompt-timer nil
-  "Timer for prompts that wait for the person.")
+  "Timer for prompts that wait until you do not type.")
 
 (defun toold--prompt-item (kind item)
-  "Take ITEM of a subscription; KIND is `ask' or `question'."
+  "Handle ITEM of a subscription; KIND is `ask' or `question'."
   (if (equal (plist-get item :type) "asked")
       (let* ((request (plist-get item :request))
              (id (plist-get request :request_id)))
@@ -886,21 +888,21 @@ What does not read as that stays a text, so that the daemon says why."
            :key (lambda (prompt) (plist-get prompt :id))))
 
 (defun toold--prompt-over (id)
-  "Nobody needs to answer ID any more."
+  "Close the prompt ID, which needs no answer any more."
   (setq toold--prompts (delq (toold--prompt id) toold--prompts))
   (when (equal id (plist-get toold--active :id))
-    ;; Not from here: this is called while a message is read.
+    ;; Later, since this is called while a message is read.
     (run-at-time 0 nil (lambda ()
                          (when (equal id (plist-get toold--active :id))
                            (throw 'toold--over 'over))))))
 
 (defun toold--prompts-clear ()
-  "Forget what is asked: the connection is gone."
+  "Close everything in `toold--prompts', since the connection is lost."
   (dolist (prompt toold--prompts)
     (toold--prompt-over (plist-get prompt :id))))
 
 (defun toold--prompts-soon ()
-  "Show what is asked as soon as the person does not type."
+  "Show the entries of `toold--prompts' as soon as you do not type."
   (unless toold--prompt-timer
     (setq toold--prompt-timer
           (run-at-time 0.05 nil
@@ -911,20 +913,20 @@ What does not read as that stays a text, so that the daemon says why."
                            (toold--prompts-soon)))))))
 
 (defun toold--prompts-due ()
-  "What of `toold--prompts' is to be shown."
+  "The entries of `toold--prompts' that are not left open."
   (cl-remove-if (lambda (prompt) (plist-get prompt :left)) toold--prompts))
 
 (defun toold--typing-p ()
-  "Whether keys that are pressed now are meant for something else."
+  "Whether you type, so that a key would answer a prompt by mistake."
   (and (not noninteractive)
        (or (active-minibuffer-window)
            (input-pending-p)
            (let ((idle (current-idle-time)))
-             ;; Within a command that waits, the person waits too.
+             ;; While a command waits, you do not type.
              (and idle (< (float-time idle) 0.3))))))
 
 (defun toold--prompts-show ()
-  "Show what is due, one after another, unless the person types."
+  "Show the due entries of `toold--prompts' in turn, unless you type."
   (let ((due t))
     (while (and due (not toold--active) (not (toold--typing-p))
                 (setq due (car (toold--prompts-due))))
@@ -937,18 +939,18 @@ What does not read as that stays a text, so that the daemon says why."
               (plist-put due :left t))
           (quit
            (plist-put due :left t)
-           (message "Left open; `toold-asks' shows it again"))
+           (message "Not answered; `toold-asks' shows it again"))
           (error
            (plist-put due :left t)
            (message "Toold: %s" (error-message-string err))))))))
 
 ;;;###autoload
 (defun toold-asks ()
-  "Show the asks and questions that were left open."
+  "Show unanswered permission requests and questions again."
   (interactive)
   (toold--ensure)
   (unless toold--prompts
-    (message "Nothing is asked"))
+    (message "Nothing to answer"))
   (dolist (prompt toold--prompts)
     (plist-put prompt :left nil))
   (let ((toold--active nil))
@@ -961,16 +963,17 @@ What does not read as that stays a text, so that the daemon says why."
    (lambda (err)
      (if (equal (plist-get (plist-get err :data) :kind) "unknown_request")
          (message "This was answered already")
-       (message "The answer was not taken: %s" (plist-get err :message))))))
+       (message "The daemon did not accept the answer: %s"
+                (plist-get err :message))))))
 
 (defun toold--ask-for-workspace-p (ask)
   "Whether ASK is for a folder to work in, and not for one file.
-Every other ask to read suggests patterns."
+Every other request to read suggests patterns."
   (and (equal (plist-get ask :category) "file.read")
        (seq-empty-p (plist-get ask :suggestions))))
 
 (defun toold--headline (ask)
-  "What ASK wants, on one line."
+  "The request ASK on one line."
   (let ((chain (append (plist-get ask :chain) nil))
         (reason (plist-get ask :reason)))
     (toold--line
@@ -985,7 +988,7 @@ Every other ask to read suggests patterns."
                             (format " (%s)" reason))))))))
 
 (defun toold--ask-wider (ask)
-  "What ASK suggests beyond its target: an alist of keys and suggestions."
+  "The suggestions of ASK beyond its target: an alist by key."
   (let ((key ?0))
     (cl-loop for suggestion across (plist-get ask :suggestions)
              unless (or (equal (plist-get suggestion :pattern)
@@ -994,7 +997,7 @@ Every other ask to read suggests patterns."
              collect (cons (cl-incf key) suggestion))))
 
 (defun toold--ask-choices (ask)
-  "The ways to answer ASK: an alist of choices and params."
+  "The possible answers to ASK: an alist of choices and params."
   (append
    (if (toold--ask-for-workspace-p ask)
        ;; All answers but those for the session are remembered.
@@ -1002,7 +1005,7 @@ Every other ask to read suggests patterns."
           :action "allow" :scope "always")
          ((?s "session" "Allow it in this session")
           :action "allow" :scope "session"))
-     '(((?y "once" "Allow it this time") :action "allow" :scope "once")
+     '(((?y "once" "Allow it once") :action "allow" :scope "once")
        ((?s "session" "Allow it in this session")
         :action "allow" :scope "session")
        ((?p "project" "Allow it in this project")
@@ -1019,7 +1022,7 @@ Every other ask to read suggests patterns."
                       :action "allow" :scope ,scope :pattern ,pattern))))
 
 (defun toold--ask-details (ask)
-  "All that a person should know to answer ASK."
+  "The details of ASK."
   (let ((command (plist-get ask :command))
         (diff (plist-get ask :diff)))
     (concat
@@ -1035,7 +1038,7 @@ Every other ask to read suggests patterns."
      (and diff (concat "\n" diff)))))
 
 (defun toold--ask (ask)
-  "Let the person answer ASK, with its details beside it."
+  "Prompt for an answer to ASK, with its details beside it."
   (let ((choices (toold--ask-choices ask))
         (buffer (get-buffer-create "*toold ask*")))
     (unwind-protect
@@ -1065,7 +1068,7 @@ Every other ask to read suggests patterns."
       (kill-buffer buffer))))
 
 (defun toold--question (question)
-  "Let the person answer QUESTION.  An empty answer declines."
+  "Prompt for an answer to QUESTION.  An empty answer declines."
   (let* ((options (append (plist-get question :options) nil))
          (labels (mapcar (lambda (option)
                            (cons (toold--line (plist-get option :label))
@@ -1093,17 +1096,17 @@ Every other ask to read suggests patterns."
                (and words (list :answer (string-join words ", "))))))))
 
 
-;;; Lent tools
+;;; Provided tools
 
 (defun toold--file-buffers ()
   "The buffers that visit files, the most recent first."
   (cl-remove-if-not #'buffer-file-name (buffer-list)))
 
-(defun toold--tell (lines structured)
+(defun toold--tool-result (lines structured)
   "A result of LINES, with STRUCTURED for programs."
   (list :content (string-join lines "\n") :structured structured))
 
-(defun toold--lent-buffers (_arguments _cwd)
+(defun toold--provided-buffers (_arguments _cwd)
   "Answer `emacs_buffers'."
   (let* ((current (car (toold--file-buffers)))
          (entries
@@ -1116,7 +1119,7 @@ Every other ask to read suggests patterns."
                      :current (if (eq buffer current) t :json-false)
                      :line (line-number-at-pos nil t))))
            (toold--file-buffers))))
-    (toold--tell
+    (toold--tool-result
      (or (mapcar (lambda (entry)
                    (let ((marks
                           (delq nil
@@ -1133,7 +1136,7 @@ Every other ask to read suggests patterns."
          '("no file is open"))
      (list :buffers (vconcat entries)))))
 
-(defun toold--lent-diagnostics (_arguments _cwd)
+(defun toold--provided-diagnostics (_arguments _cwd)
   "Answer `emacs_diagnostics'."
   (let ((found
          (cl-loop
@@ -1152,7 +1155,7 @@ Every other ask to read suggests patterns."
                                      ":")
                           :message (flymake-diagnostic-text each)))
                   (flymake-diagnostics)))))))
-    (toold--tell
+    (toold--tool-result
      (or (mapcar (lambda (each)
                    (format "%s:%d: %s: %s" (plist-get each :path)
                            (plist-get each :line) (plist-get each :severity)
@@ -1161,7 +1164,7 @@ Every other ask to read suggests patterns."
          '("no diagnostics"))
      (list :diagnostics (vconcat found)))))
 
-(defun toold--lent-selection (_arguments _cwd)
+(defun toold--provided-selection (_arguments _cwd)
   "Answer `emacs_selection'."
   (let ((buffer (or (cl-find-if
                      (lambda (buffer)
@@ -1173,42 +1176,42 @@ Every other ask to read suggests patterns."
                                                   (region-end)))
             (path (expand-file-name (buffer-file-name)))
             (line (line-number-at-pos (region-beginning) t)))
-        (toold--tell (list (format "%s:%d" path line) text)
+        (toold--tool-result (list (format "%s:%d" path line) text)
                      (list :path path :line line :text text))))))
 
-(defun toold--lent-open (arguments cwd)
+(defun toold--provided-open (arguments cwd)
   "Answer `emacs_open' with ARGUMENTS of a caller in CWD."
   (let ((path (expand-file-name
-               ;; A quoted name is taken as it is, and no program is run.
+               ;; A quoted name is literal, so it runs no program.
                (concat "/:" (expand-file-name (plist-get arguments :path)
                                               cwd))))
         (line (plist-get arguments :line)))
     (unless (file-regular-p path)
-      (user-error "%s is no file" (plist-get arguments :path)))
+      (user-error "%s is not a file" (plist-get arguments :path)))
     (when (active-minibuffer-window)
-      (user-error "The person is typing; nothing was opened"))
+      (user-error "The user is typing, so the file was not opened"))
     (let ((enable-local-variables :safe))
       (pop-to-buffer (find-file-noselect (file-name-unquote path))))
     (when line
       (goto-char (point-min))
       (forward-line (1- line)))
-    (toold--tell (list (format "opened %s at line %d" (buffer-file-name)
+    (toold--tool-result (list (format "opened %s at line %d" (buffer-file-name)
                                (line-number-at-pos nil t)))
                  (list :path (buffer-file-name)
                        :line (line-number-at-pos nil t)))))
 
-(defconst toold--lendable
-  `(("emacs_buffers" toold--lent-buffers
-     "Lists the files that are open in the person's Emacs: which is current, which have unsaved text."
+(defconst toold--provided-tools
+  `(("emacs_buffers" toold--provided-buffers
+     "Lists the files that are open in the user's Emacs: which is current, which have unsaved text."
      t nil)
-    ("emacs_diagnostics" toold--lent-diagnostics
-     "Lists what Flymake reports in the person's Emacs, for the files that are open there."
+    ("emacs_diagnostics" toold--provided-diagnostics
+     "Lists what Flymake reports in the user's Emacs, for the files that are open there."
      t nil)
-    ("emacs_selection" toold--lent-selection
-     "Gives the text that the person has selected in Emacs, with its place."
+    ("emacs_selection" toold--provided-selection
+     "Returns the text that the user has selected in Emacs, with its position."
      t nil)
-    ("emacs_open" toold--lent-open
-     "Shows the person a file in Emacs, at a line if one is given."
+    ("emacs_open" toold--provided-open
+     "Shows the user a file in Emacs, at a line if given."
      nil
      (:type "object"
       :properties
@@ -1218,13 +1221,13 @@ Every other ask to read suggests patterns."
               :description "The line to put the cursor on."))
       :required ["path"]
       :additionalProperties :json-false)))
-  "What can be lent: name, function, description, read-only, schema.")
+  "Emacs's own tools: name, function, description, read-only, schema.")
 
-(defun toold--lend (connection)
-  "Lend on CONNECTION what `toold-lend' names."
+(defun toold--provide (connection)
+  "Provide the tools that `toold-lend' names on CONNECTION."
   (let ((tools
          (cl-loop
-          for (name _function description read-only schema) in toold--lendable
+          for (name _function description read-only schema) in toold--provided-tools
           when (or (eq toold-lend t) (member name toold-lend))
           collect (list :name name :description description
                         :input_schema
@@ -1243,11 +1246,11 @@ Every other ask to read suggests patterns."
                                          connection item)))))))
 
 (defun toold--invoked (connection item)
-  "Run what ITEM invokes, and answer on CONNECTION."
-  (let* ((lendable (assoc (plist-get item :name) toold--lendable))
+  "Run the invocation ITEM, and answer on CONNECTION."
+  (let* ((provided (assoc (plist-get item :name) toold--provided-tools))
          (answer
           (condition-case err
-              (list :result (funcall (nth 1 lendable)
+              (list :result (funcall (nth 1 provided)
                                      (plist-get item :arguments)
                                      (plist-get item :cwd)))
             (error (list :error (error-message-string err))))))
@@ -1260,7 +1263,7 @@ Every other ask to read suggests patterns."
 ;;; The mode
 
 (defun toold--lighter ()
-  "The words in the mode line."
+  "The text in the mode line."
   (let ((count (length toold--prompts)))
     (cond ((not (toold-connected-p)) " toold-")
           ((> count 0) (format " toold?%d" count))
@@ -1268,18 +1271,18 @@ Every other ask to read suggests patterns."
 
 ;;;###autoload
 (define-minor-mode toold-mode
-  "Keep a connection to the toold daemon, whenever one runs.
-Asks and questions of agents then come to the minibuffer at any time,
-and agents can call the tools that Emacs lends.  No daemon is started
-by this; calls do that."
+  "Keep a connection to the toold daemon while one is running.
+Permission requests and questions of agents then appear in the
+minibuffer at any time, and agents can call Emacs's own tools.  The
+mode starts no daemon; calls do."
   :global t
   :lighter (:eval (toold--lighter))
   (if toold-mode
       (unless (ignore-errors (toold--connect nil))
-        (toold--look-later 0.25))
-    (when (timerp toold--look-timer)
-      (cancel-timer toold--look-timer)
-      (setq toold--look-timer nil))
+        (toold--reconnect-later 0.25))
+    (when (timerp toold--reconnect-timer)
+      (cancel-timer toold--reconnect-timer)
+      (setq toold--reconnect-timer nil))
     (toold-disconnect)))
 
 (provide 'toold)

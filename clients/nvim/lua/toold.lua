@@ -1,10 +1,11 @@
---- A client of the toold daemon. This is what others may call; `:help toold` says the same for people.
+--- A client of the toold daemon. These functions are the public API; `:help toold` documents them.
 
 local M = {}
 
 local ready = false
 
---- Takes the options of `:help toold-options` and looks for a daemon, without starting one. May be called again.
+--- Sets the options of `:help toold-options` and connects to a running daemon, without starting one. May be called
+--- again.
 function M.setup(options)
   require("toold.config").set(options)
   local client = require("toold.client")
@@ -18,21 +19,21 @@ function M.setup(options)
       callback = client.move,
       desc = "toold: work in the new folder",
     })
-    vim.api.nvim_create_autocmd("VimLeavePre", { group = group, callback = M.stop, desc = "toold: hang up" })
+    vim.api.nvim_create_autocmd("VimLeavePre", { group = group, callback = M.stop, desc = "toold: disconnect" })
   end
   if require("toold.config").options.connect then
     client.look()
   end
 end
 
---- As `setup` with nothing to say, unless it was called before.
+--- `setup` without options, unless it was called before.
 function M.ensure()
   if not ready then
     M.setup({})
   end
 end
 
---- Connects, starting a daemon when there is none. `callback(err)`; `err` has a `message`.
+--- Connects, and starts a daemon if none is running. `callback(err)`; `err` has a `message`.
 function M.connect(callback)
   M.ensure()
   require("toold.client").connect({ start = require("toold.config").options.start }, function(err)
@@ -42,7 +43,7 @@ function M.connect(callback)
   end)
 end
 
---- Hangs up, and stays so until the next call. What runs is cancelled by the daemon.
+--- Disconnects until the next call. The daemon cancels running calls.
 function M.stop()
   require("toold.client").stop()
 end
@@ -51,12 +52,12 @@ function M.connected()
   return require("toold.client").connected()
 end
 
---- The tools as `tools.list` gave them last; empty before the first connection.
+--- The tools of the last `tools.list`; empty before the first connection.
 function M.tools()
   return require("toold.client").tools
 end
 
---- Calls a tool. `callback(err, result)`, on the main loop. Gives a handle with `cancel()`.
+--- Calls a tool. `callback(err, result)`, on the main loop. Returns a handle with `cancel()`.
 --- `options`: `timeout_ms`, and `on_progress(progress)` for each `tools.progress`.
 function M.call(name, arguments, options, callback)
   M.ensure()
@@ -73,7 +74,7 @@ function M.request(method, params, callback)
   end)
 end
 
---- For a statusline: what runs, how many asks wait, or `toold` when connected and idle; else the empty text.
+--- For a statusline: running calls, open permission requests, or `toold` when connected and idle; else an empty string.
 function M.statusline()
   return require("toold.status").line()
 end

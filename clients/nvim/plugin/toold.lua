@@ -1,4 +1,4 @@
--- Commands of the toold client. Nothing is loaded or connected before one of them runs, or `setup` does.
+-- Commands of the toold client. Nothing loads or connects before you run one of them or call `setup`.
 
 if vim.g.loaded_toold then
   return
@@ -24,7 +24,7 @@ end, {
 
 define("Tools", function(opts)
   commands().tools(opts.args)
-end, { nargs = "?", desc = "Pick a tool, answer for its arguments, call it" })
+end, { nargs = "?", desc = "Pick a tool, enter its arguments, call it" })
 
 define("ToolCommand", function(opts)
   commands().command(opts)
@@ -44,9 +44,9 @@ end, {
   complete = function(...)
     return commands().complete_call(...)
   end,
-  desc = "Cancel the call that began last, or the named one; with ! all",
+  desc = "Cancel the last call, or the one with this id; with ! all",
 })
 
 define("ToolAsks", function()
   commands().asks()
-end, { desc = "Answer the permission asks and questions that were left open" })
+end, { desc = "Answer the permission requests and questions that are still open" })

@@ -61,7 +61,7 @@ fact("an ask that is left open is shown again by ToolAsks", function(scene)
   scene.toold.call("bash", { command = "echo it ran" }, {}, function(_, got)
     result = got
   end)
-  support.noticed("left open")
+  support.noticed("not answered")
   equal("toold: 1 ask, bash", scene.toold.statusline():sub(1, 18))
   choice = "Allow once"
   vim.cmd("ToolAsks")
@@ -70,7 +70,7 @@ fact("an ask that is left open is shown again by ToolAsks", function(scene)
   end)
   contains("it ran", result.content[1].text)
   vim.cmd("ToolAsks")
-  support.noticed("nothing is asked")
+  support.noticed("nothing to answer")
 end)
 
 fact("an ask that somebody else answers goes away", function(scene)
@@ -237,7 +237,7 @@ fact("a question takes several choices, or one's own words", function(scene)
   contains("Red", result.content[1].text)
   contains("Green", result.content[1].text)
   support.answer(function()
-    return "own words"
+    return "Type an answer"
   end, function()
     return "Blue, please"
   end)

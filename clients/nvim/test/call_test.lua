@@ -59,7 +59,7 @@ fact("ToolCancel cancels what began last", function(scene)
   support.noticed("cancelled")
   equal({}, require("toold.calls").running)
   vim.cmd("ToolCancel")
-  support.noticed("nothing runs")
+  support.noticed("no call is running")
 end)
 
 fact("a call that is cancelled before it is connected never runs", function(scene)

@@ -145,7 +145,7 @@ fact("results go where the option says", function(scene)
 end)
 
 fact("an option that is not known is an error", function(scene)
-  contains("no option reslt", select(2, pcall(scene.toold.setup, { reslt = "float" })))
+  contains("unknown option reslt", select(2, pcall(scene.toold.setup, { reslt = "float" })))
   contains("must be a boolean", select(2, pcall(scene.toold.setup, { lend = 3 })))
 end)
 

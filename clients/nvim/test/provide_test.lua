@@ -71,7 +71,7 @@ fact("agents show the person a file", function(scene)
   equal("opened a.txt at 3:1", call("nvim_open", { path = scene.work .. "/a.txt", line = 99 }).content[1].text)
   local result = call("nvim_open", { path = "term://touch made" })
   equal(true, result.is_error)
-  contains("is no file", result.content[1].text)
+  contains("is not a file", result.content[1].text)
 end)
 
 fact("the person decides which tools are lent", function(scene)

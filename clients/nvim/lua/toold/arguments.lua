@@ -1,7 +1,7 @@
---- `key=value` on the command line becomes what the tool's schema asks for; and what can be completed there.
+--- Turns `key=value` on the command line into the types of the tool's schema, and completes them.
 ---
---- This only finds out what a text means; whether it is allowed is for the daemon to say. A text that does not read
---- as what the schema wants stays a text, so that the daemon's message shows it.
+--- This only converts; the daemon validates. A value that does not convert stays a string, so that the daemon's message
+--- shows it.
 
 local M = {}
 
@@ -27,8 +27,8 @@ local function json_word(text, at)
   return text:sub(from, at - 1), at
 end
 
---- Splits at blanks outside of quotes. A backslash stands for itself but before a blank, a quote or a backslash; what
---- follows `:=` is JSON, and stays as it is. Gives nil and a message when a quote is left open.
+--- Splits at blanks outside of quotes. A backslash is literal, except before a blank, a quote or a backslash. The text
+--- after `:=` is JSON, and is not changed. Returns nil and a message when a quote is not closed.
 function M.split(text)
   local words, word, quote, at = {}, nil, nil, 1
   while at <= #text do
@@ -62,7 +62,7 @@ function M.split(text)
     at = at + 1
   end
   if quote then
-    return nil, "there is no closing " .. quote
+    return nil, "missing closing " .. quote
   end
   words[#words + 1] = word
   return words
@@ -81,7 +81,7 @@ function M.property(schema, key)
   return type(found) == "table" and resolve(found, schema) or nil
 end
 
---- The alternatives that a schema allows, itself among them.
+--- The alternatives that a schema allows, including itself.
 local function alternatives(property, root)
   local all = { property }
   for _, word in ipairs({ "anyOf", "oneOf" }) do
@@ -106,7 +106,7 @@ local function types_of(property, root)
   return types
 end
 
---- The values that a property can have, as texts, if they can be counted.
+--- The values that a property can have, as strings, if they are enumerable.
 function M.values(property, root)
   local values = {}
   for _, each in ipairs(alternatives(property, root)) do
@@ -122,7 +122,7 @@ function M.values(property, root)
   return values
 end
 
---- The value that a text stands for. `schema` is the tool's.
+--- Converts a string to the property's type. `schema` is the tool's.
 function M.value(schema, key, text)
   local property = M.property(schema, key)
   local types = property and types_of(property, schema) or {}
@@ -147,13 +147,13 @@ function M.value(schema, key, text)
   return text
 end
 
---- Reads what stands behind the tool's name: JSON, or `key=value` and `key:=JSON` words. A key that stands more than
---- once is a list. Gives nil and a message when it cannot be read.
+--- Parses the text after the tool's name: JSON, or `key=value` and `key:=JSON` words. A repeated key is a list. Returns
+--- nil and a message when it cannot be parsed.
 function M.read(schema, text)
   if text:find("^%s*{") then
     local ok, value = pcall(vim.json.decode, text)
     if not ok then
-      return nil, "this is no JSON: " .. tostring(value)
+      return nil, "invalid JSON: " .. tostring(value)
     end
     return value
   end
@@ -170,7 +170,7 @@ function M.read(schema, text)
     if colon == ":" then
       local ok, decoded = pcall(vim.json.decode, value)
       if not ok then
-        return nil, ("%s: this is no JSON: %s"):format(key, tostring(decoded))
+        return nil, ("%s: invalid JSON: %s"):format(key, tostring(decoded))
       end
       value = decoded
     else
@@ -180,7 +180,7 @@ function M.read(schema, text)
     if times[key] == 1 then
       arguments[key] = value
     else
-      -- Texts that became lists of one are joined.
+      -- Strings that became lists of one element are joined.
       local list = times[key] == 2 and (type(arguments[key]) == "table" and arguments[key] or { arguments[key] })
         or arguments[key]
       vim.list_extend(list, type(value) == "table" and value or { value })
@@ -190,7 +190,7 @@ function M.read(schema, text)
   return arguments
 end
 
---- The names of the properties: what is required first, then by name.
+--- The names of the properties: the required ones first, then the others by name.
 function M.keys(schema)
   local required = M.required(schema)
   local keys = vim.deepcopy(required)
@@ -208,7 +208,7 @@ function M.required(schema)
   return type(schema.required) == "table" and schema.required or {}
 end
 
---- What can stand where `lead` stands, behind `before` (the words between the tool's name and the cursor).
+--- The completions of `lead` after `before` (the words between the tool's name and the cursor).
 function M.complete(schema, before, lead)
   local key, part = lead:match("^([^=:]+)=(.*)$")
   if key then

@@ -1,4 +1,4 @@
---- Permission asks, answered through `vim.ui.select`, with the diff or the command line beside it.
+--- Permission requests, answered through `vim.ui.select`, with the diff or the command line beside it.
 
 local client = require("toold.client")
 local config = require("toold.config")
@@ -15,18 +15,18 @@ local SCOPES = {
   { scope = "always", label = "Allow always" },
 }
 
---- For a folder that a client asks to work in: all answers but those for the session are remembered for the client.
+--- For a client that asks for a folder to work in: all answers but those for the session are remembered for it.
 local FOLDER = {
   { scope = "always", label = "Allow, and remember it for this client" },
   { scope = "session", label = "Allow in this session" },
 }
 
---- Whether a folder to work in is asked for, and not one file: every other ask to read suggests patterns.
+--- Whether a client asks for a folder to work in, and not for one file: every other request to read suggests patterns.
 local function is_for_workspace(ask)
   return ask.category == "file.read" and #(ask.suggestions or {}) == 0
 end
 
---- The ways to answer; denying comes last.
+--- The possible answers; denying comes last.
 function M.choices(ask)
   local choices = {}
   for _, each in ipairs(is_for_workspace(ask) and FOLDER or SCOPES) do
@@ -47,7 +47,7 @@ function M.choices(ask)
   return choices
 end
 
---- What is asked, on one line.
+--- The request on one line.
 function M.headline(ask)
   local who = ask.tool
   if ask.chain and #ask.chain > 0 then
@@ -77,9 +77,9 @@ local function reply(ask, answer)
       return
     end
     if err.data and err.data.kind == "unknown_request" then
-      vim.notify("toold: this was answered already", vim.log.levels.INFO)
+      vim.notify("toold: this request was answered already", vim.log.levels.INFO)
     else
-      vim.notify("toold: the answer was not taken: " .. err.message, vim.log.levels.ERROR)
+      vim.notify("toold: the daemon did not accept the answer: " .. err.message, vim.log.levels.ERROR)
       prompts.again()
     end
   end)
@@ -110,7 +110,7 @@ local function prompt_of(ask)
       prompt.close()
       if not choice then
         if prompts.is_pending(ask.request_id) then
-          vim.notify("toold: left open; :ToolAsks shows it again", vim.log.levels.INFO)
+          vim.notify("toold: not answered; :ToolAsks shows it again", vim.log.levels.INFO)
         end
         return done()
       end
@@ -130,14 +130,14 @@ local function prompt_of(ask)
   return prompt
 end
 
-function M.stand()
+function M.on_connect()
   if not config.options.asks then
     return
   end
   client.request("permissions.subscribe", {}, function(err)
     if err and err.kind ~= "disconnected" then
-      -- An editor that an agent has started may not answer for a person.
-      vim.notify("toold: asks cannot be answered here: " .. err.message, vim.log.levels.WARN)
+      -- An editor that an agent has started may not answer for you.
+      vim.notify("toold: you cannot answer permission requests here: " .. err.message, vim.log.levels.WARN)
     end
   end, function(item)
     if item.type == "asked" then
@@ -148,7 +148,7 @@ function M.stand()
   end)
 end
 
-function M.fall()
+function M.on_disconnect()
   prompts.clear("ask")
 end
 

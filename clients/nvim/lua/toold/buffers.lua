@@ -1,4 +1,4 @@
---- Unsaved text, laid over its files: what a tool reads is what the person sees.
+--- Unsaved text, laid over its files, so that tools read what you see.
 
 local client = require("toold.client")
 local config = require("toold.config")
@@ -6,19 +6,19 @@ local text = require("toold.text")
 
 local M = {}
 
--- The daemon takes no longer text, in bytes.
+-- The longest text that the daemon accepts, in bytes.
 local MAX_BYTES = 10 * 1024 * 1024
 
--- By buffer: what of it lies over which path, and whether it has changed since.
+-- By buffer: the text that lies over its path, and whether the buffer has changed since.
 local attached, laid, dirty = {}, {}, {}
 local version = 0
 local due = false
--- Paths that the daemon refused, so that it is said once.
+-- Paths that the daemon refused, to report each once.
 local refused = {}
 
 local SEPARATORS = { unix = "\n", dos = "\r\n", mac = "\r" }
 
---- The text as it would be written to the file, but in UTF-8.
+--- The text as Neovim would write it to the file, but in UTF-8.
 local function content(buffer)
   local options = vim.bo[buffer]
   local lines = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
@@ -26,7 +26,7 @@ local function content(buffer)
     return ""
   end
   local separator = SEPARATORS[options.fileformat] or "\n"
-  -- A NUL is kept as a line end within a line.
+  -- Neovim holds a NUL as a line end within a line.
   for i, line in ipairs(lines) do
     if line:find("\n", 1, true) then
       lines[i] = line:gsub("\n", "\0")
@@ -87,7 +87,7 @@ local function sync(buffer)
   end
 end
 
---- Tells the daemon at once what it does not know yet.
+--- Sends the daemon all changes at once.
 function M.flush()
   if not client.connected() then
     return
@@ -118,7 +118,7 @@ local function watch(buffer)
   if vim.bo[buffer].buftype ~= "" then
     return
   end
-  -- Not autocommands: they do not tell of changes that a program makes.
+  -- Not autocommands: they miss changes that a program makes.
   attached[buffer] = vim.api.nvim_buf_attach(buffer, false, {
     on_lines = function()
       if not config.options.buffers then
@@ -144,7 +144,7 @@ local function watch_all()
   end
 end
 
---- To be called once.
+--- Call once.
 function M.attach(group)
   vim.api.nvim_create_autocmd({ "BufReadPost", "BufNewFile", "BufFilePost", "BufEnter" }, {
     group = group,
@@ -160,7 +160,7 @@ function M.attach(group)
         mark(event.buf)
       end
     end,
-    desc = "toold: tell of saved text",
+    desc = "toold: report saved text",
   })
   vim.api.nvim_create_autocmd({ "BufUnload", "BufWipeout" }, {
     group = group,
@@ -168,11 +168,11 @@ function M.attach(group)
       dirty[event.buf] = nil
       clear(event.buf)
     end,
-    desc = "toold: take unsaved text away",
+    desc = "toold: withdraw unsaved text",
   })
 end
 
-function M.stand()
+function M.on_connect()
   laid = {}
   if not config.options.buffers then
     return
@@ -184,11 +184,11 @@ function M.stand()
   M.flush()
 end
 
-function M.fall()
+function M.on_disconnect()
   laid = {}
 end
 
---- To be called when the session's folder has changed: text lies over files for one project.
+--- Call when the session's folder has changed: text lies over the files of one project.
 function M.move()
   for buffer in pairs(vim.deepcopy(laid)) do
     clear(buffer)

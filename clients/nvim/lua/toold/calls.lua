@@ -1,4 +1,4 @@
---- Calls that this editor makes: run, followed, cancelled.
+--- The calls of this editor: run, show progress, cancel.
 
 local client = require("toold.client")
 local config = require("toold.config")
@@ -19,7 +19,7 @@ local function remove(call)
       break
     end
   end
-  -- At once: what is said of its end must not stand beside a line that says it runs.
+  -- At once, or a message about its end would stand beside a line that says it runs.
   vim.cmd("redrawstatus")
 end
 
@@ -27,7 +27,7 @@ local function begin(name)
   count = count + 1
   local call = { id = ("nvim-%d-%d"):format(vim.fn.getpid(), count), name = name }
   M.running[#M.running + 1] = call
-  -- What a cancel does before the request is made: the request then never is.
+  -- A cancel before the request is sent: it is then never sent.
   function call.cancel()
     call.cancelled = true
   end
@@ -35,8 +35,8 @@ local function begin(name)
   return call
 end
 
---- Connects, starting a daemon if need be, and makes the request that `params` (a function) describes; again when the
---- daemon has given way to another one and did not read it.
+--- Connects, starting a daemon if necessary, and sends the request with the result of the function `params`. Sends it
+--- again when another daemon took over before this one read it.
 local function run(call, method, params, callback)
   local deadline
   local function done(err, result)
@@ -51,12 +51,12 @@ local function run(call, method, params, callback)
       if call.cancelled then
         return done({ code = -32800, message = "cancelled" })
       end
-      -- What the person sees on the screen is what the tool must see.
+      -- The tool must see what you see on the screen.
       require("toold.buffers").flush()
       local id = client.request(method, params(), function(request_err, result)
         deadline = deadline or uv.now() + client.AGAIN_FOR
         if request_err and request_err.not_read and uv.now() < deadline then
-          -- Later, when what ends with the connection has ended.
+          -- Later, when everything that ends with the connection has ended.
           return vim.schedule(attempt)
         end
         done(request_err, result)
@@ -95,7 +95,7 @@ function M.command(name, input, callback)
   end, callback)
 end
 
---- Takes the params of a `tools.progress`.
+--- Handles the params of a `tools.progress`.
 function M.progressed(params)
   for _, call in ipairs(M.running) do
     if call.id == params.call_id then

@@ -1,34 +1,34 @@
---- The one connection of this editor: opened, put up again when it is lost, moved when the folder changes.
+--- The one connection of this editor: opens it, restores it when it is lost, moves it when the folder changes.
 
 local config = require("toold.config")
 local environment = require("toold.environment")
 local start = require("toold.start")
 
 local M = {
-  -- As `tools.list` gave them last, sorted by name.
+  -- From the last `tools.list`, sorted by name.
   tools = {},
   -- `{id, cwd, asked_cwd, workspace, env_ignored}` of the session, kept for the next connection.
   session = nil,
-  -- How long a request is made again while one daemon gives way to another, in milliseconds.
+  -- How long a request is sent again while one daemon replaces another, in milliseconds.
   AGAIN_FOR = 8000,
 }
 
 local uv = vim.uv or vim.loop
 
--- Milliseconds between two looks for a daemon, at first and at most.
+-- Milliseconds between two attempts to find a daemon, at first and at most.
 local LOOK_FIRST, LOOK_AT_MOST = 250, 5000
 
 local connection
 local connecting = false
 local want_start = false
 local waiters = {}
--- Grows with each `stop`, so that what was begun before it ends there.
+-- Grows with each `stop`, so that earlier attempts end.
 local generation = 0
 local looking, look_due, look_after = false, false, LOOK_FIRST
 local revision, epoch
 
---- What is put up on each connection, in this order.
-local function standing()
+--- The parts that are set up on each connection, in this order.
+local function parts()
   return { require("toold.events"), require("toold.asks"), require("toold.questions"), require("toold.provide"), require("toold.buffers") }
 end
 
@@ -40,7 +40,7 @@ function M.connecting()
   return connecting
 end
 
---- Makes a request on the connection there is. Gives the request's id, or nil when there is none.
+--- Sends a request on the current connection. Returns the request's id, or nil when there is no connection.
 function M.request(method, params, callback, on_item)
   if not connection then
     vim.schedule(function()
@@ -53,7 +53,7 @@ function M.request(method, params, callback, on_item)
   return connection:request(method, params, callback, on_item)
 end
 
---- A function that cancels the request with this id, on the connection that it was made on.
+--- A function that cancels the request with this id, on the connection that it was sent on.
 function M.canceller(id)
   local own = connection
   return function()
@@ -69,7 +69,7 @@ function M.unsubscribe(method, subscription)
   end
 end
 
---- Connects, if it is not. With `how.start` a daemon is started when there is none. `callback(err)`.
+--- Connects, unless connected. With `how.start`, starts a daemon if none is running. `callback(err)`.
 function M.connect(how, callback)
   if connection then
     return callback(nil)
@@ -102,7 +102,7 @@ function M.connect(how, callback)
   attempt()
 end
 
---- Puts up on a connection what belongs to this editor. `again(err)` when the daemon gives way to another meanwhile.
+--- Sets this editor up on a connection. `again(err)` when another daemon takes over meanwhile.
 function M.open(opened, own, again)
   local function failed(err)
     opened:close()
@@ -127,15 +127,15 @@ function M.open(opened, own, again)
       opened.on_closed = M.lost
       connection = opened
       look_after = LOOK_FIRST
-      for _, each in ipairs(standing()) do
-        each.stand()
+      for _, each in ipairs(parts()) do
+        each.on_connect()
       end
       M.finish(nil)
     end)
   end)
 end
 
---- Opens a session in the editor's folder, the one of before if the folder is the same.
+--- Opens a session in the editor's folder; resumes the last one if the folder is the same.
 function M.open_session(on, callback)
   local cwd = vim.fn.getcwd(-1, -1)
   local version = vim.version()
@@ -148,7 +148,7 @@ function M.open_session(on, callback)
   }
   on:request("session.open", params, function(err, opened)
     if err and err.kind ~= "disconnected" and params.session_id then
-      -- It may have been closed, or be somebody else's by now: a new one, then.
+      -- It may have been closed, or belong to another client by now: open a new one.
       M.session = nil
       return M.open_session(on, callback)
     end
@@ -156,9 +156,9 @@ function M.open_session(on, callback)
       M.session = { id = opened.session_id, cwd = opened.cwd, asked_cwd = cwd, server = opened.server }
       M.session.workspace, M.session.env_ignored = opened.workspace, opened.env_ignored
       if opened.workspace == "pending" or opened.workspace == "none" then
-        -- So it is in an editor that an agent has started.
-        local how = "to allow it, a person can run: toolctl workspaces allow " .. vim.fn.shellescape(cwd)
-        vim.notify(("toold: tools may not read %s yet; %s"):format(cwd, how), vim.log.levels.WARN)
+        -- As in an editor that an agent has started.
+        local how = "to allow it, run: toolctl workspaces allow " .. vim.fn.shellescape(cwd)
+        vim.notify(("toold: tools may not work in %s yet; %s"):format(cwd, how), vim.log.levels.WARN)
       end
     end
     callback(err)
@@ -180,8 +180,8 @@ end
 
 function M.lost(reason)
   connection = nil
-  for _, each in ipairs(standing()) do
-    each.fall()
+  for _, each in ipairs(parts()) do
+    each.on_disconnect()
   end
   vim.cmd("redrawstatus")
   if looking then
@@ -190,7 +190,7 @@ function M.lost(reason)
   return reason
 end
 
---- Looks for a daemon until there is one, and again when it is lost. Starts none: somebody may have stopped it.
+--- Tries to connect until a daemon is running, and again when it is lost. Starts none, as you may have stopped it.
 function M.look()
   looking = true
   M.connect({ start = false }, function() end)
@@ -214,7 +214,7 @@ function M.look_later()
   look_after = math.min(look_after * 2, LOOK_AT_MOST)
 end
 
---- Hangs up, and looks no more.
+--- Disconnects, and does not try again.
 function M.stop()
   generation = generation + 1
   looking, look_due, look_after = false, false, LOOK_FIRST
@@ -226,7 +226,7 @@ function M.stop()
   end
 end
 
---- To be called when the editor's folder has changed: a session is bound to its folder.
+--- Call when the editor's folder has changed: a session is bound to its folder.
 function M.move()
   if not connection or M.session.asked_cwd == vim.fn.getcwd(-1, -1) then
     return

@@ -1,4 +1,4 @@
---- What the editor's commands do.
+--- The editor's commands.
 
 local arguments = require("toold.arguments")
 local calls = require("toold.calls")
@@ -17,7 +17,7 @@ local function complain(message)
   vim.notify("toold: " .. message, vim.log.levels.ERROR)
 end
 
---- Runs when connected; says why when that fails.
+--- Connects and calls back; shows the error when that fails.
 local function connected(callback)
   toold.connect(function(err)
     if err then
@@ -27,7 +27,7 @@ local function connected(callback)
   end)
 end
 
---- What is known, or nil when the daemon cannot be had in time.
+--- Whether the connection was made in time.
 local function connect_now()
   local answered = false
   toold.connect(function()
@@ -43,7 +43,7 @@ local function first_sentence(description)
   return text.line((description or ""):match("^(.-[.:])%s") or description or "")
 end
 
---- Asks for one argument. `callback(value)`, nil when the person looked away.
+--- Asks for one argument. `callback(value)`, nil when you dismiss the prompt.
 local function ask_for(tool, key, callback)
   local schema = tool.input_schema
   local property = arguments.property(schema, key) or {}
@@ -95,7 +95,7 @@ function M.tool(opts)
   connected(function()
     local tool = client.tool(name)
     if opts.bang then
-      return tool and show.open(name, M.describe(tool), opts.mods, "markdown") or complain("there is no tool " .. name)
+      return tool and show.open(name, M.describe(tool), opts.mods, "markdown") or complain("there is no tool named " .. name)
     end
     local schema = tool and tool.input_schema or {}
     local given, message = arguments.read(schema, rest)
@@ -103,7 +103,7 @@ function M.tool(opts)
       return complain(name .. ": " .. message)
     end
     if not tool then
-      -- The daemon knows what was perhaps meant.
+      -- The daemon suggests a similar name.
       return run(name, given, opts.mods)
     end
     ask_all(tool, missing(tool, given), given, function(all)
@@ -112,7 +112,7 @@ function M.tool(opts)
   end)
 end
 
---- A tool and its arguments, for people.
+--- A tool and its arguments, as text.
 function M.describe(tool)
   local lines = { "# " .. tool.name, "" }
   vim.list_extend(lines, text.lines(tool.description))
@@ -135,7 +135,7 @@ function M.describe(tool)
   return lines
 end
 
---- Lets the person set what is not required, until the tool is to be called.
+--- Lets you set optional arguments, until you call the tool.
 local function ask_more(tool, given, callback)
   local choices = { { label = "Call " .. tool.name } }
   for _, key in ipairs(arguments.keys(tool.input_schema)) do
@@ -176,7 +176,7 @@ function M.tools(words)
       return all:find((words or ""):lower(), 1, true) ~= nil
     end, client.tools)
     if #fitting == 0 then
-      return complain("there is no tool with " .. words)
+      return complain("no tool matches " .. words)
     end
     vim.ui.select(fitting, {
       prompt = "Tool:",
@@ -209,7 +209,7 @@ end
 --- `:ToolCancel [ID]`
 function M.cancel(opts)
   if #calls.running == 0 then
-    return vim.notify("toold: nothing runs", vim.log.levels.INFO)
+    return vim.notify("toold: no call is running", vim.log.levels.INFO)
   end
   for i = #calls.running, 1, -1 do
     local call = calls.running[i]
@@ -225,7 +225,7 @@ end
 --- `:ToolAsks`
 function M.asks()
   if prompts.again() == 0 then
-    vim.notify("toold: nothing is asked", vim.log.levels.INFO)
+    vim.notify("toold: nothing to answer", vim.log.levels.INFO)
   end
 end
 

@@ -1,4 +1,4 @@
---- Options, with what holds when nothing is said. `:help toold-options` describes each.
+--- Options and their defaults. `:help toold-options` describes each.
 
 local M = {}
 
@@ -36,7 +36,7 @@ local results = { split = true, vsplit = true, float = true, buffer = true }
 
 M.options = vim.deepcopy(defaults)
 
---- Errors on what it does not know, since a misspelt option would be passed over else.
+--- Raises an error for an unknown option, so that a misspelt one is not ignored.
 function M.set(given)
   local options = vim.deepcopy(defaults)
   for name, value in pairs(given or {}) do
@@ -53,7 +53,7 @@ function M.set(given)
         error("toold: option lend must be a boolean or a list of tool names", 0)
       end
     else
-      error("toold: there is no option " .. tostring(name), 0)
+      error("toold: unknown option " .. tostring(name), 0)
     end
     options[name] = value
   end

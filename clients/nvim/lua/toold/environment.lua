@@ -1,13 +1,13 @@
 --- The variables that `session.open` gets, so that commands find the toolchains that the editor finds.
 ---
---- The daemon's own environment is that of whichever client started it, perhaps days ago: a virtual environment that a
---- plugin has activated since is known to the editor alone.
+--- The daemon has the environment of the client that started it, perhaps days ago. Only the editor knows a virtual
+--- environment that a plugin has activated since.
 
 local text = require("toold.text")
 
 local M = {}
 
---- Variables by which programs find their toolchains; a final `*` stands for any text. All clients of toold pass the
+--- Variables by which programs find their toolchains; a final `*` matches any text. All clients of toold pass the
 --- same ones.
 M.toolchain = {
   "PATH",
@@ -48,7 +48,7 @@ local function is_of_toolchain(name)
   return false
 end
 
---- Of these variables those that are passed on; nil for none. The daemon reads nothing but UTF-8.
+--- The variables that are passed on; nil for none. The daemon accepts only UTF-8.
 function M.passed_on(variables)
   local passed = {}
   for name, value in pairs(variables) do
@@ -56,7 +56,7 @@ function M.passed_on(variables)
       passed[name] = value
     end
   end
-  -- An empty table would be an empty list in JSON.
+  -- An empty table would become an empty list in JSON.
   return next(passed) and passed or nil
 end
 

@@ -1,4 +1,4 @@
---- What happens in the daemon, for the parts of this client that want to know.
+--- The daemon's events, for the parts of this client that need them.
 
 local client = require("toold.client")
 local config = require("toold.config")
@@ -29,14 +29,14 @@ local on = {
   end,
   ["call.finished"] = finished,
   ["notice"] = notice,
-  -- Whatever was lost may have changed files and tools.
+  -- The lost events may have changed files and tools.
   ["lagged"] = function()
     client.refresh()
     finished({})
   end,
 }
 
-function M.stand()
+function M.on_connect()
   client.request("events.subscribe", { kinds = { "tools.changed", "call.finished", "notice" } }, nil, function(event)
     local take = on[event.kind]
     if take then
@@ -45,6 +45,6 @@ function M.stand()
   end)
 end
 
-function M.fall() end
+function M.on_disconnect() end
 
 return M

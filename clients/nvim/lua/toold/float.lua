@@ -1,8 +1,8 @@
---- Floating windows over what is there.
+--- Floating windows.
 
 local M = {}
 
---- A scratch buffer with these lines, which goes when nothing shows it.
+--- A scratch buffer with these lines, which is wiped out when no window shows it.
 function M.scratch(lines, filetype)
   local buffer = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
@@ -14,7 +14,7 @@ function M.scratch(lines, filetype)
   return buffer
 end
 
---- Opens a window and gives it. `options`: `filetype`, `title`, `enter`, `at`: "top" leaves room below for a list
+--- Opens a window and returns it. `options`: `filetype`, `title`, `enter`, `at`: "top" keeps room below for a list
 --- of choices.
 function M.open(lines, options)
   local title = vim.fn.has("nvim-0.9") == 1 and options.title or nil

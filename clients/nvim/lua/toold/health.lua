@@ -11,7 +11,7 @@ local info = health.info or health.report_info
 
 local PATIENCE = 5000
 
---- The answer to a request, waited for.
+--- Waits for the answer to a request.
 local function answer(method)
   local done, err, result = false, nil, nil
   require("toold.client").request(method, {}, function(...)
@@ -30,23 +30,23 @@ end
 local function check_program(options, paths)
   local program = paths.program(options)
   if program then
-    ok("a daemon can be started: " .. program)
+    ok("this editor can start a daemon: " .. program)
   elseif options.start then
-    warn("found no toold that could be started", { "put it into PATH, or name it by the option toold" })
+    warn("found no toold to start", { "put it into PATH, or set the option toold to its path" })
   else
-    info("no daemon is started by this editor, as the option start says")
+    info("this editor does not start a daemon, because the option start is false")
   end
 end
 
 local function check_plugins()
   local list, err = answer("plugins.list")
   if not list then
-    return warn("the plugins cannot be listed: " .. err)
+    return warn("could not list the plugins: " .. err)
   end
   for _, plugin in ipairs(list.plugins) do
     if plugin.status == "failed" then
       local why = plugin.error and plugin.error.message or "for an unknown reason"
-      warn(("the plugin %s failed: %s"):format(plugin.name, why), { "toolctl plugins shows where" })
+      warn(("the plugin %s failed: %s"):format(plugin.name, why), { "run toolctl plugins to see where" })
     end
   end
 end
@@ -55,7 +55,7 @@ local function check_daemon()
   local client = require("toold.client")
   local status, err = answer("daemon.status")
   if not status then
-    return error_("the daemon does not tell how it is: " .. err)
+    return error_("could not get the daemon's status: " .. err)
   end
   ok(("toold %s, protocol %d, pid %d, at %s"):format(status.version, status.protocol, status.pid, status.socket or "stdio"))
   ok(("session %s in %s"):format(client.session.id, client.session.cwd))
@@ -74,11 +74,11 @@ function M.check()
   if vim.fn.has("nvim-0.7") == 1 then
     ok("Neovim is 0.7 or later")
   else
-    error_("Neovim 0.7 or later is needed")
+    error_("this plugin needs Neovim 0.7 or later")
   end
   local socket = paths.socket(options)
   if not socket then
-    return error_("there is no place for a socket", { "set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME" })
+    return error_("cannot tell where the socket is", { "set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME" })
   end
   info("socket: " .. socket)
   check_program(options, paths)

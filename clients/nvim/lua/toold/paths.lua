@@ -1,4 +1,4 @@
---- Where the daemon's socket and program are.
+--- The paths of the daemon's socket and program.
 
 local M = {}
 
@@ -29,13 +29,13 @@ function M.socket(options)
   return folder .. "/toold/toold.sock"
 end
 
---- The `toold` that is started: the named one, else the first in PATH. Nil when there is none.
+--- The `toold` to start: that of the option, else the first in PATH. Nil when there is none.
 function M.program(options)
   if options.toold then
     local path = vim.fn.fnamemodify(vim.fn.expand(options.toold), ":p")
     return uv.fs_access(path, "X") and path or nil
   end
-  -- Relative entries would run what lies in the current folder, whoever put it there.
+  -- A relative entry would run a program from the current folder, which anyone may have put there.
   for folder in (vim.env.PATH or ""):gmatch("[^:]+") do
     local path = folder .. "/toold"
     local stat = folder:sub(1, 1) == "/" and uv.fs_stat(path)

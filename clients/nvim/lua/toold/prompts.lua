@@ -1,8 +1,8 @@
---- What waits for the person at this editor: one prompt at a time, and none in the midst of typing.
+--- Prompts for you: one at a time, and none while you type.
 
 local M = {}
 
--- Milliseconds between two looks whether the editor is in normal mode.
+-- Milliseconds between two checks whether the editor is in normal mode.
 local LOOK_EVERY = 100
 
 -- By id: `{id, kind, asked_at, headline, show(done), close()}`, whether or not it is in the queue.
@@ -11,7 +11,7 @@ local queue = {}
 local active
 local due = false
 
---- How many wait for an answer.
+--- How many prompts wait for an answer.
 function M.waiting()
   return vim.tbl_count(pending)
 end
@@ -28,7 +28,7 @@ local function pump_later()
   end
 end
 
---- Says once that something is asked, since the person may not leave insert or terminal mode for long.
+--- Reports a prompt once, since you may stay in insert or terminal mode for long.
 local function tell(prompt)
   if not prompt.told then
     prompt.told = true
@@ -41,7 +41,7 @@ pump = function()
     return
   end
   local mode = vim.api.nvim_get_mode()
-  -- Else the keys of a sentence would answer.
+  -- Otherwise what you type would answer the prompt.
   if mode.mode ~= "n" or mode.blocking then
     tell(queue[1])
     return pump_later()
@@ -55,14 +55,14 @@ pump = function()
     end
   end)
   if not ok then
-    -- Nothing is answered by a prompt that cannot be shown.
+    -- A prompt that cannot be shown answers nothing.
     active = nil
     prompt.close()
     vim.notify("toold: " .. err, vim.log.levels.ERROR)
   end
 end
 
---- Puts a prompt into the queue. `show(done)` must call `done` when the person has answered or looked away.
+--- Queues a prompt. `show(done)` must call `done` when you have answered or dismissed it.
 function M.add(prompt)
   if pending[prompt.id] then
     return
@@ -70,11 +70,11 @@ function M.add(prompt)
   pending[prompt.id] = prompt
   queue[#queue + 1] = prompt
   require("toold.status").changed()
-  -- Not within the reading of the message that brought it: a prompt may block.
+  -- Not while the message that brought it is being read: a prompt may block.
   vim.schedule(pump)
 end
 
---- No answer is needed any more; tells whether one was.
+--- Closes a prompt that needs no answer any more. Returns whether it was open.
 function M.over(id)
   local prompt = pending[id]
   if not prompt then
@@ -100,7 +100,7 @@ function M.is_pending(id)
   return pending[id] ~= nil
 end
 
---- All prompts of this kind go: the connection that brought them is gone.
+--- Closes all prompts of this kind: their connection is lost.
 function M.clear(kind)
   for _, id in ipairs(vim.tbl_keys(pending)) do
     if pending[id].kind == kind then
@@ -109,7 +109,7 @@ function M.clear(kind)
   end
 end
 
---- Shows again what was left open, the oldest first. Tells how many there are.
+--- Shows the unanswered prompts again, the oldest first. Returns how many there are.
 function M.again()
   active, queue = nil, {}
   for _, prompt in pairs(pending) do

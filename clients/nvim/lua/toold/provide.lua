@@ -1,4 +1,4 @@
---- Tools that this editor lends to the registry, for as long as it is connected.
+--- The tools that this editor provides while it is connected.
 
 local client = require("toold.client")
 local config = require("toold.config")
@@ -8,7 +8,7 @@ local M = {}
 
 local subscription
 
-local function lendable()
+local function provided_tools()
   local lend = config.options.lend
   if lend == false then
     return {}
@@ -28,11 +28,11 @@ local function run(invocation)
       return { result = result }
     end
   end
-  return { error = "this editor does not lend " .. invocation.name }
+  return { error = "this editor does not provide " .. invocation.name }
 end
 
 local function invoked(item)
-  -- All of them end before the next message is read, so that there is nothing to cancel.
+  -- Every call ends before the next message is read, so there is nothing to cancel.
   if item.cancelled then
     return
   end
@@ -41,10 +41,10 @@ local function invoked(item)
   client.request("tools.provide_result", answer)
 end
 
-function M.stand()
-  local lent = {}
-  for _, tool in ipairs(lendable()) do
-    lent[#lent + 1] = {
+function M.on_connect()
+  local provided = {}
+  for _, tool in ipairs(provided_tools()) do
+    provided[#provided + 1] = {
       name = tool.name,
       label = tool.label,
       description = tool.description,
@@ -53,28 +53,28 @@ function M.stand()
       annotations = { read_only = tool.read_only, idempotent = true, destructive = false, open_world = false },
     }
   end
-  if #lent == 0 then
+  if #provided == 0 then
     return
   end
-  client.request("tools.provide", { tools = lent }, function(err, id)
+  client.request("tools.provide", { tools = provided }, function(err, id)
     if err then
-      vim.notify("toold: the daemon does not take the editor's tools: " .. err.message, vim.log.levels.WARN)
+      vim.notify("toold: the daemon refused the editor's tools: " .. err.message, vim.log.levels.WARN)
     else
       subscription = id
     end
   end, invoked)
 end
 
-function M.fall()
+function M.on_disconnect()
   subscription = nil
 end
 
---- Lends all anew: tools belong to the session that they were lent in.
+--- Provides the tools again in the new session: a tool belongs to the session that it was provided in.
 function M.move()
   if subscription then
     client.unsubscribe("tools.unprovide", subscription)
   end
-  M.stand()
+  M.on_connect()
 end
 
 return M

@@ -11,14 +11,14 @@ local function reply(question, answer)
   local params = vim.tbl_extend("force", { request_id = question.request_id }, answer)
   client.request("questions.reply", params, function(err)
     if err and err.data and err.data.kind == "unknown_request" then
-      vim.notify("toold: this was answered already", vim.log.levels.INFO)
+      vim.notify("toold: this question was answered already", vim.log.levels.INFO)
     elseif err then
-      vim.notify("toold: the answer was not taken: " .. err.message, vim.log.levels.ERROR)
+      vim.notify("toold: the daemon did not accept the answer: " .. err.message, vim.log.levels.ERROR)
     end
   end)
 end
 
---- The ids that are chosen, in the order of the question's options.
+--- The chosen ids, in the order of the question's options.
 local function ids(question, chosen)
   local list = {}
   for _, option in ipairs(question.options) do
@@ -37,10 +37,10 @@ local function items(question, chosen)
     list[#list + 1] = { kind = "option", id = option.id, label = mark .. text.line(option.label) .. about }
   end
   if question.multiple then
-    list[#list + 1] = { kind = "send", label = "Send what is marked" }
+    list[#list + 1] = { kind = "send", label = "Send the marked options" }
   end
   if question.allow_other or #question.options == 0 then
-    list[#list + 1] = { kind = "other", label = "Answer in your own words" }
+    list[#list + 1] = { kind = "other", label = "Type an answer" }
   end
   list[#list + 1] = { kind = "none", label = "Do not answer" }
   return list
@@ -69,7 +69,7 @@ local function show(question, chosen, done)
     end,
   }, function(item)
     if not item then
-      vim.notify("toold: left open; :ToolAsks shows it again", vim.log.levels.INFO)
+      vim.notify("toold: not answered; :ToolAsks shows it again", vim.log.levels.INFO)
       done()
     elseif item.kind == "none" then
       answer({ cancelled = true })
@@ -79,7 +79,7 @@ local function show(question, chosen, done)
       answer({ answer_ids = ids(question, chosen) })
     elseif question.multiple then
       chosen[item.id] = not chosen[item.id]
-      -- Not from within: some pickers close themselves after this function.
+      -- Not from inside the callback: some pickers close themselves after it.
       vim.schedule(function()
         show(question, chosen, done)
       end)
@@ -89,7 +89,7 @@ local function show(question, chosen, done)
   end)
 end
 
-function M.stand()
+function M.on_connect()
   if not config.options.questions then
     return
   end
@@ -112,7 +112,7 @@ function M.stand()
   end)
 end
 
-function M.fall()
+function M.on_disconnect()
   prompts.clear("question")
 end
 

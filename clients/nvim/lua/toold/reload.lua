@@ -1,11 +1,11 @@
---- Buffers whose files were changed by a tool.
+--- Reloads buffers whose files a tool has changed.
 
 local M = {}
 
 local due = false
 
---- Looks soon, once for all that is told at the same time, which buffers' files have changed, and reads those anew.
---- Buffers with unsaved text are left alone: the daemon sees that text, and `:checktime` would ask in the midst of it.
+--- Soon, and once for several events, reloads the buffers whose files have changed. Skips buffers with unsaved text: the
+--- daemon sees that text, and `:checktime` would interrupt you with a question.
 function M.check()
   if due then
     return

@@ -28,7 +28,7 @@ function M.open(socket, callback)
     self:read()
     callback(nil, self)
   end)
-  -- A path that is too long for a socket is told by an error in some versions, by a return value in others.
+  -- Some versions raise an error for a path that is too long for a socket, others return it.
   local ok, request, message = pcall(pipe.connect, pipe, socket, connected)
   if not ok then
     connected(tostring(request))
@@ -37,7 +37,7 @@ function M.open(socket, callback)
   end
 end
 
---- A callback of somebody else must not end the reading of the stream.
+--- An error in a caller's callback must not stop the reading.
 local function guarded(callback, ...)
   local ok, err = xpcall(callback, debug.traceback, ...)
   if not ok then
@@ -46,7 +46,7 @@ local function guarded(callback, ...)
 end
 
 function Connection:read()
-  -- Pieces of a line that is not whole yet.
+  -- Parts of a line that is not complete yet.
   local pieces = {}
   local take = vim.schedule_wrap(function(line)
     self:take(line)
@@ -56,7 +56,7 @@ function Connection:read()
   end)
   self.pipe:read_start(function(err, chunk)
     if not chunk then
-      return close(err and "the connection is gone: " .. err or "the daemon closed the connection")
+      return close(err and "the connection is lost: " .. err or "the daemon closed the connection")
     end
     local from = 1
     while true do
@@ -81,13 +81,13 @@ function Connection:take(line)
   if not self.speaks and (not ok or type(message) ~= "table") then
     -- Another program listens there.
     self.foreign = line:sub(1, 60):gsub("%c", "?")
-    return self:close("what came is no message of a daemon")
+    return self:close("the other end is not a daemon")
   end
   self.speaks = true
   if not ok or type(message) ~= "table" then
-    vim.notify("toold: the daemon sent what is no message: " .. line:sub(1, 200), vim.log.levels.WARN)
+    vim.notify("toold: the daemon sent an invalid message: " .. line:sub(1, 200), vim.log.levels.WARN)
   elseif message.method == "daemon.closing" then
-    -- Behind all answers: what has none was not read.
+    -- Sent after all answers: a request without an answer was not read.
     self.replaced = message.params.reason == "restart"
   elseif message.method == "tools.progress" then
     guarded(self.on_progress, message.params)
@@ -113,9 +113,9 @@ function Connection:answered(message)
   guarded(waiting.callback, message.error, message.result)
 end
 
---- Sends a request and gives its id. `callback(err, result)`; `err` is a JSON-RPC error object, or has only a
---- `message` when the connection is lost, and `not_read` when the daemon has not read the request: then it may be made
---- again. With `on_item` it is a subscription.
+--- Sends a request and returns its id. `callback(err, result)`; `err` is a JSON-RPC error object. When the connection is
+--- lost, it has only a `message`, and `not_read` if the daemon has not read the request, which may then be sent again.
+--- With `on_item` it is a subscription.
 function Connection:request(method, params, callback, on_item)
   callback = callback or function() end
   if self.closed then
@@ -137,25 +137,25 @@ function Connection:notify(method, params)
   end
 end
 
---- Asks the daemon to give up a request, which is answered by an error then.
+--- Asks the daemon to cancel a request, which then gets an error.
 function Connection:cancel(id)
   if self.waiting[id] then
     self:notify("$/cancelRequest", { id = id })
   end
 end
 
---- Items of this subscription go nowhere from now on, and the daemon is told.
+--- Ends a subscription, here and in the daemon.
 function Connection:unsubscribe(method, subscription)
   self.subscriptions[subscription] = nil
   self:request(method, { subscription = subscription })
 end
 
 function Connection:send(message)
-  -- Written in order; an error of writing is followed by the end of reading.
+  -- Written in order. After a write error, reading ends too.
   self.pipe:write(vim.json.encode(message) .. "\n")
 end
 
---- Ends the connection. All that waits for an answer gets an error with this reason.
+--- Closes the connection. Every request in flight gets an error with this reason.
 function Connection:close(reason)
   if self.closed then
     return
@@ -169,14 +169,14 @@ function Connection:close(reason)
   for _, request in pairs(waiting) do
     local message = self.closed
     if not self.replaced then
-      message = message .. "; whether the request was carried out is not known, so it is not made again"
+      message = message .. "; whether the request was carried out is not known, so it is not sent again"
     end
     guarded(request.callback, { message = message, kind = "disconnected", not_read = self.replaced })
   end
   guarded(self.on_closed, self.closed)
 end
 
---- An empty table as an object: JSON's empty list is another thing.
+--- Makes an empty table a JSON object, and not a list.
 function M.object(value)
   if value == nil or type(value) == "table" and next(value) == nil then
     return vim.empty_dict()

@@ -22,7 +22,7 @@ local function block_lines(block)
   return { ("[%s %s, %d bytes]"):format(block.type, text.line(block.mime_type), bytes) }
 end
 
---- All that a result says, as lines.
+--- The text of a result, as lines.
 function M.lines(result)
   local lines = {}
   for _, block in ipairs(result.content or {}) do
@@ -40,12 +40,12 @@ local function window_of_before()
   return nil
 end
 
---- No higher than the lines need, nor than a third of the screen.
+--- The height for the lines, at most a third of the screen.
 local function fit(window, lines)
   vim.api.nvim_win_set_height(window, math.max(math.min(#lines, math.floor(vim.o.lines / 3)), 1))
 end
 
---- A window for the buffer; the one that showed a result before is used again.
+--- A window for the buffer; reuses the one that showed the last result.
 local function open(buffer, lines, title, where, mods)
   if where == "float" then
     return float.open(lines, { title = " " .. title .. " ", enter = true, buffer = buffer })
@@ -63,7 +63,7 @@ local function open(buffer, lines, title, where, mods)
     vim.cmd((mods ~= "" and mods or where == "vsplit" and "vertical" or "botright") .. " split")
     window = vim.api.nvim_get_current_win()
     vim.api.nvim_win_set_buf(window, buffer)
-    -- The text that one works on keeps the cursor, unless a new tab page was asked for.
+    -- The cursor stays in your text, unless you asked for a new tab page.
     if vim.api.nvim_get_current_tabpage() == page then
       vim.api.nvim_set_current_win(back)
     end
@@ -85,7 +85,7 @@ function M.open(name, lines, mods, filetype)
   return buffer
 end
 
---- Shows what a call gave, or why it gave nothing.
+--- Shows the result of a call, or its error.
 function M.result(name, err, result, mods)
   if err then
     local level = err.code == -32800 and vim.log.levels.INFO or vim.log.levels.ERROR
@@ -99,12 +99,12 @@ function M.result(name, err, result, mods)
   if result.is_error then
     vim.api.nvim_echo({ { "toold: " .. name .. " reports an error", "WarningMsg" } }, false, {})
   else
-    -- In place of the progress, which is over.
+    -- Replaces the progress.
     vim.api.nvim_echo({ { ("toold: %s done in %d ms"):format(name, result.duration_ms) } }, false, {})
   end
 end
 
---- An error in words, with what the daemon suggests.
+--- The text of an error, with the daemon's suggestions.
 function M.explain(err)
   local words = { text.line(err.message) }
   local data = err.data

@@ -1,7 +1,6 @@
---- Reaching the daemon, and starting one when there is none.
+--- Connects to the daemon, and starts one when none is running.
 ---
---- Any number of clients may do this at once: the daemons settle among themselves, by a lock, which one serves,
---- and the others end with status 0.
+--- Any number of clients may do this at once: a lock decides which daemon serves, and the others exit with status 0.
 
 local paths = require("toold.paths")
 local rpc = require("toold.rpc")
@@ -10,13 +9,13 @@ local uv = vim.uv or vim.loop
 
 local M = {}
 
--- Milliseconds between two looks at a socket that nobody listens at yet.
+-- Milliseconds between two attempts to connect to a socket that nobody listens at yet.
 local LOOK_EVERY = 10
--- The longest pause. A program that closes each connection is no daemon that gives way to another.
+-- The longest pause between two attempts.
 local LOOK_AT_LEAST_EVERY = 200
--- A daemon that gave way to another may have met one that was stopping: then the next one is started.
+-- Milliseconds until a second daemon is started, when the first one met another that was stopping, and exited.
 local START_AGAIN_AFTER = 300
--- How much of the daemon's own words an error shows, in bytes.
+-- How much of the daemon's output an error shows, in bytes.
 local MAX_WORDS = 4096
 
 local NOBODY = { ENOENT = true, ECONNREFUSED = true, ECONNRESET = true }
@@ -28,7 +27,7 @@ local function open_log(socket)
   return uv.fs_open(socket .. ".log", how, 384) -- 0600
 end
 
---- The environment without what makes programs believe that they run inside of this editor.
+--- The environment without the variables that mark programs as running inside this editor.
 local function environment(socket)
   local own = { NVIM = true, NVIM_LISTEN_ADDRESS = true, VIM = true, VIMRUNTIME = true, MYVIMRC = true }
   local list = {}
@@ -41,11 +40,11 @@ local function environment(socket)
   return list
 end
 
---- A daemon that this process has started; it goes on when the process ends. Or nil and why not.
+--- Starts a daemon that outlives this process. Returns nil and a message on failure.
 local function spawn(socket, options)
   local program = paths.program(options)
   if not program then
-    local named = options.toold and options.toold .. " is no program" or "found no toold in PATH; name one by `toold`"
+    local named = options.toold and options.toold .. " is not a program" or "found no toold in PATH; set the option toold to its path"
     return nil, "can't start a daemon: " .. named
   end
   local log, why = open_log(socket)
@@ -72,7 +71,7 @@ local function spawn(socket, options)
   return started
 end
 
---- The end of what it wrote to the log, to follow an error's own sentence.
+--- The last lines that it wrote to the log, to append to an error.
 local function words(started)
   local log = started and uv.fs_open(started.log, "r", 0)
   if not log then
@@ -85,18 +84,18 @@ local function words(started)
   return text ~= "" and "; it said:\n" .. text or ""
 end
 
---- Connects to a daemon that answers. `options`: `socket`, `toold`, `start_timeout_ms`; `may_start()` tells whether
---- one is started when nobody listens. `callback(err, connection)`, once.
+--- Connects to a daemon that answers. `options`: `socket`, `toold`, `start_timeout_ms`; `may_start()` says whether to
+--- start one when nobody listens. `callback(err, connection)`, once.
 function M.connect(options, may_start, callback)
   local socket = paths.socket(options)
   if not socket then
-    return callback({ message = "no place for a socket: set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME" })
+    return callback({ message = "cannot tell where the socket is: set TOOLD_SOCKET, XDG_RUNTIME_DIR or HOME" })
   end
   local deadline = uv.now() + options.start_timeout_ms
   local started
   local attempt
   local pause = LOOK_EVERY
-  -- How it showed at the last attempt that there is no daemon that answers.
+  -- The obstacle of the last attempt, for the error.
   local shown = "listens and does not answer"
 
   local function give_up()
@@ -104,7 +103,7 @@ function M.connect(options, may_start, callback)
     callback({ message = message:format(socket, shown, options.start_timeout_ms) })
   end
 
-  -- Somebody listens, or did a moment ago: none is to be started.
+  -- A program listens, or did a moment ago, so no daemon is started.
   local function later(how)
     shown = how
     if uv.now() >= deadline then
@@ -154,7 +153,7 @@ function M.connect(options, may_start, callback)
         patience:stop()
         patience:close()
       end
-      -- Whatever it says, it speaks; only one that was about to stop or hands its socket over does not.
+      -- An error is an answer too. Only a daemon that is about to stop or hands its socket over does not answer.
       if connection.foreign then
         local message = "%s is not the socket of a daemon: the program that listens there answered %q; "
           .. "stop that program, or set TOOLD_SOCKET to another path"
@@ -173,7 +172,7 @@ function M.connect(options, may_start, callback)
       elseif NOBODY[err] then
         nobody()
       elseif err == "EAGAIN" then
-        -- So many connect at once that one has to wait for its turn.
+        -- The queue of the socket is full.
         later("accepts no connections; given up")
       else
         callback({ message = ("can't connect to %s: %s"):format(socket, err) })

@@ -1,4 +1,4 @@
---- One line on what goes on: for a statusline, and for the echo area while a call runs.
+--- One line of status: for a statusline, and for the echo area while a call runs.
 
 local client = require("toold.client")
 local config = require("toold.config")
@@ -6,7 +6,7 @@ local text = require("toold.text")
 
 local M = {}
 
--- Milliseconds at least between two redraws: output may come by the thousand lines.
+-- The least time between two redraws in milliseconds, since output may have thousands of lines.
 local EVERY = 40
 
 local function describe(call)
@@ -39,7 +39,7 @@ end
 
 local due, shown
 
---- Redraws soon; `call` has news to be echoed.
+--- Redraws soon; echoes the progress of `call`.
 function M.changed(call)
   shown = call or shown
   if due then
@@ -51,7 +51,7 @@ function M.changed(call)
     local news = shown
     shown = nil
     vim.cmd("redrawstatus")
-    -- A call that has ended has said all by its result, and what is typed must not be written over.
+    -- Not after the call has ended, and not over what you type.
     local mode = vim.api.nvim_get_mode()
     if news and config.options.progress and not mode.blocking and mode.mode:sub(1, 1) ~= "c" then
       if vim.tbl_contains(require("toold.calls").running, news) then

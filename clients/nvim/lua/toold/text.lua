@@ -1,8 +1,8 @@
---- Texts of others, made fit to show or to send.
+--- Makes text from outside safe to show or to send.
 
 local M = {}
 
---- One line, with control characters shown and not obeyed.
+--- One line, with control characters made visible.
 function M.line(text)
   text = tostring(text or ""):gsub("%s*\n%s*", " ")
   return vim.fn.strtrans(text)
@@ -12,7 +12,7 @@ end
 function M.lines(text)
   local lines = vim.split(tostring(text or ""), "\n", { plain = true })
   for i, line in ipairs(lines) do
-    -- A buffer's line holds no NUL but as a line end, and a carriage return says nothing to a reader.
+    -- A NUL in a buffer's line would be a line end, and a carriage return is of no use to a reader.
     lines[i] = line:gsub("\r$", ""):gsub("%z", "^@")
   end
   if #lines > 1 and lines[#lines] == "" then
@@ -21,7 +21,7 @@ function M.lines(text)
   return lines
 end
 
---- Cut to so many cells, so that the message needs no key to go on.
+--- Cut to so many cells, so that the message does not wait for a key.
 function M.cut(text, cells)
   if vim.fn.strdisplaywidth(text) <= cells then
     return text
@@ -33,7 +33,7 @@ function M.cut(text, cells)
   return cut .. "…"
 end
 
---- How many bytes the character at `at` has; nil when no valid UTF-8 begins there.
+--- The size of the character at `at` in bytes; nil when no valid UTF-8 begins there.
 local function width(text, at)
   local lead, second = text:byte(at, at + 1)
   local size = lead < 0x80 and 1 or lead >= 0xC2 and lead < 0xE0 and 2 or lead >= 0xE0 and lead < 0xF0 and 3
@@ -41,7 +41,7 @@ local function width(text, at)
   if not size then
     return nil
   end
-  -- Overlong forms, surrogates, and what lies beyond Unicode.
+  -- Overlong forms, surrogates, and values beyond Unicode.
   local low = lead == 0xE0 and 0xA0 or lead == 0xF0 and 0x90 or 0x80
   local high = lead == 0xED and 0x9F or lead == 0xF4 and 0x8F or 0xBF
   if size > 1 and not (second and second >= low and second <= high) then
@@ -68,7 +68,7 @@ function M.is_utf8(text)
   return true
 end
 
---- The text with each byte that is no UTF-8 replaced: JSON can hold nothing else.
+--- The text with each invalid byte replaced, since JSON holds only UTF-8.
 function M.utf8(text)
   if M.is_utf8(text) then
     return text

@@ -1,4 +1,4 @@
---- The editor's own tools: what is open, what is wrong with it, what is selected, and opening a file.
+--- The editor's own tools: open files, diagnostics, the selection, and showing a file.
 
 local text = require("toold.text")
 
@@ -10,7 +10,7 @@ local function is_file(buffer)
   return vim.bo[buffer].buftype == "" and vim.api.nvim_buf_get_name(buffer) ~= ""
 end
 
---- The window that the person works in: the current one, unless it shows no file.
+--- The window that you work in: the current one, unless it shows no file.
 local function working_window()
   local current = vim.api.nvim_get_current_win()
   local windows = { current }
@@ -32,7 +32,7 @@ local function shown(path)
   return vim.fn.fnamemodify(path, ":~:.")
 end
 
---- The loaded buffer of a file, however it is written.
+--- The loaded buffer of a file, however its path is written.
 local function buffer_of(path)
   local wanted = uv.fs_realpath(path) or path
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
@@ -117,7 +117,7 @@ local function list_diagnostics(arguments, invocation)
   return full(#lines > 0 and lines or { "no diagnostics" }, { diagnostics = found })
 end
 
---- The lines from one place to another, as `visualmode()` cuts them. Columns count bytes from 1.
+--- The lines from one position to another, cut as `visualmode()` says. Columns count bytes from 1.
 local function selected(buffer, mode, from, to)
   if from[2] > to[2] or from[2] == to[2] and from[3] > to[3] then
     from, to = to, from
@@ -125,7 +125,7 @@ local function selected(buffer, mode, from, to)
   local lines = vim.api.nvim_buf_get_lines(buffer, from[2] - 1, to[2], false)
   local first, last = from[3], to[3]
   local function through(line, column)
-    -- The whole of the character that the selection ends on.
+    -- Include the whole character that the selection ends on.
     local _, ends = line:find("^[%z\1-\127\194-\244][\128-\191]*", column)
     return line:sub(1, ends or column)
   end
@@ -169,11 +169,11 @@ local function open(arguments, invocation)
   local path = absolute(arguments.path, invocation.cwd)
   local stat = uv.fs_stat(path)
   if not stat or stat.type ~= "file" then
-    error(arguments.path .. " is no file", 0)
+    error(arguments.path .. " is not a file", 0)
   end
   local mode = vim.api.nvim_get_mode()
   if mode.blocking or mode.mode:sub(1, 1) ~= "n" then
-    error("the person is typing; nothing was opened", 0)
+    error("the user is typing, so the file was not opened", 0)
   end
   local window = working_window()
   local buffer = buffer_of(path) or vim.fn.bufadd(uv.fs_realpath(path))
@@ -205,7 +205,7 @@ end
 M[1] = {
   name = "nvim_buffers",
   label = "Open files",
-  description = "Lists the files that are open in the person's Neovim: which is current, where the cursor is, which have "
+  description = "Lists the files that are open in the user's Neovim: which is current, where the cursor is, which have "
     .. "unsaved text.",
   read_only = true,
   input_schema = object({}),
@@ -214,19 +214,19 @@ M[1] = {
 M[2] = {
   name = "nvim_diagnostics",
   label = "Diagnostics",
-  description = "Lists the errors and warnings that language servers and linters report in the person's Neovim, for the "
+  description = "Lists the errors and warnings that language servers and linters report in the user's Neovim, for the "
     .. "files that are open there.",
   read_only = true,
   input_schema = object({
-    path = { type = "string", description = "Only this file; all open files when absent." },
-    severity = { type = "string", enum = SEVERITIES, description = "The least severe kind to list; hint when absent." },
+    path = { type = "string", description = "Only this file; all open files by default." },
+    severity = { type = "string", enum = SEVERITIES, description = "The least severe kind to list; hint by default." },
   }),
   run = list_diagnostics,
 }
 M[3] = {
   name = "nvim_selection",
   label = "Selection",
-  description = "Gives the text that the person has selected in Neovim, or selected last in the current file, with its place.",
+  description = "Returns the text that the user has selected in Neovim, or selected last in the current file, with its position.",
   read_only = true,
   input_schema = object({}),
   run = selection,
@@ -234,12 +234,12 @@ M[3] = {
 M[4] = {
   name = "nvim_open",
   label = "Show a file",
-  description = "Shows the person a file in Neovim, at a line if one is given.",
+  description = "Shows the user a file in Neovim, at a line if given.",
   read_only = false,
   input_schema = object({
     path = { type = "string", description = "The file, relative to the working folder or absolute." },
     line = { type = "integer", minimum = 1, description = "The line to put the cursor on." },
-    column = { type = "integer", minimum = 1, description = "The byte of the line, from 1." },
+    column = { type = "integer", minimum = 1, description = "The byte in the line, from 1." },
   }, { "path" }),
   run = open,
 }
