@@ -1,4 +1,4 @@
-// A daemon of one's own, for scripts that write down what it says of itself.
+// A private daemon, for scripts that generate files from its own description.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ export function programOf(argv) {
   return given ? resolve(given) : fileURLToPath(new URL("../../../target/debug/toold", import.meta.url));
 }
 
-/** Starts a private daemon, in folders of its own, makes one request and stops it. Gives the result. */
+/** Starts a private daemon in its own folders, makes one request and stops the daemon. Returns the result. */
 export async function askPrivately(toold, method, params = {}) {
   const home = mkdtempSync(join(tmpdir(), "toold-ask-"));
   const env = { PATH: process.env.PATH, HOME: home, LC_ALL: "C.UTF-8" };

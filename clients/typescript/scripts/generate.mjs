@@ -1,17 +1,17 @@
 // Writes src/protocol.ts from the OpenRPC document that the daemon serves.
 //
 //   node scripts/generate.mjs [TOOLD]           writes the file
-//   node scripts/generate.mjs --check [TOOLD]   fails when the file is not what it would write
+//   node scripts/generate.mjs --check [TOOLD]   fails when the file is not current
 //
-// TOOLD is the daemon's program: $TOOLD when it is not given, else target/debug/toold.
+// TOOLD is the daemon's program; by default $TOOLD, else target/debug/toold.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 import { askPrivately, programOf } from "./daemon.mjs";
 
-// Types that deserve a name, by the place in the document where they are found: a method and what to go through,
-// `[]` being the items of an array and a number one of several forms. Any other place with a schema of the same form gets the name too. Those that
-// others are made of come first.
+// Types that get a name, by their position in the document: a method and a path of members, where `[]` is the items of an
+// array and a number is one of several forms. Any other position with the same schema gets the name too. Types that others
+// contain come first.
 const NAMES = [
   ["Format", "tools.list/params/format"],
   ["Strategy", "tools.execute_batch/params/strategy"],
@@ -60,9 +60,9 @@ const NAMES = [
 
 const OUTPUT = fileURLToPath(new URL("../src/protocol.ts", import.meta.url));
 
-/** The TypeScript for schemas, with the names that were given so far. */
+/** The TypeScript for schemas, with the names so far. */
 class Printer {
-  /** From a type as it is written without names and comments to its name. */
+  /** Maps a type, written without names and comments, to its name. */
   names = new Map();
 
   name(schema, given, name) {
@@ -73,7 +73,7 @@ class Printer {
     return this.names.get(this.#print(schema, given, { plain: true, indent: "" }));
   }
 
-  /** `given` tells whether we write such a value (then what has a default may be absent) or read it. */
+  /** `given` says whether the client writes such a value, where members with a default are optional, or reads it. */
   type(schema, given, indent = "") {
     return this.#print(schema, given, { plain: false, indent });
   }
@@ -257,7 +257,7 @@ function generate(document) {
     ...parts,
     `/** Requests, by method. */\nexport interface Methods ${body(requests)}\n`,
     `/** Subscriptions, by the method that begins them. */\nexport interface Subscriptions ${body(subscriptions)}\n`,
-    "/** How the items of each subscription are called, and what ends it. */",
+    "/** The notification of each subscription's items, and the method that ends it. */",
     `export const SUBSCRIPTIONS = ${body(notifications)} ${complete};\n`,
     "/** Codes of errors, by their usual kind. */",
     `export const ERROR_CODES = ${body(errors)} as const;\n`,

@@ -2131,7 +2131,7 @@ export interface Subscriptions {
   "tools.provide": { params: ToolsProvideParams; item: InvocationItem };
 }
 
-/** How the items of each subscription are called, and what ends it. */
+/** The notification of each subscription's items, and the method that ends it. */
 export const SUBSCRIPTIONS = {
   "events.subscribe": { items: "events.event", end: "events.unsubscribe" },
   "permissions.subscribe": { items: "permissions.event", end: "permissions.unsubscribe" },

@@ -1,13 +1,13 @@
-// Writes the daemon's built-ins into package.json: chat wants to know of tools before an extension runs.
+// Writes the daemon's built-ins into package.json, since chat reads its tools before an extension runs.
 //
 //   node scripts/generate.mjs [TOOLD]           writes the file
-//   node scripts/generate.mjs --check [TOOLD]   fails when the file is not what it would write
+//   node scripts/generate.mjs --check [TOOLD]   fails when the file is not current
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 import { askPrivately, programOf } from "../../typescript/scripts/daemon.mjs";
 
-/** They are run by a frontend that talks to a model, which this extension does not. */
+/** A client that talks to a model runs these, which this extension does not. */
 const RUN_BY_AGENTS = ["compact", "subagent"];
 
 const { tools } = await askPrivately(programOf(process.argv), "tools.list", { source: "builtin" });

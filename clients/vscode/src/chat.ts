@@ -1,20 +1,20 @@
-/** Between chat's tools and the daemon's. Knows no vscode. */
+/** Maps the tools of chat to the daemon's. Does not use `vscode`. */
 import { CallCancelled, InvalidArguments, RpcError, type Block, type Client, type ToolResult } from "toold";
 
 const PREFIX = "toold_";
 
-/** The daemon's name of a tool that `package.json` declares. */
+/** The daemon's name for a tool that `package.json` declares. */
 export function toolOf(chatName: string): string {
   return chatName.slice(PREFIX.length);
 }
 
-/** The tools that `package.json` declares and the daemon has, by chat's name. */
+/** The tools of the daemon that `package.json` declares, by their names in chat. */
 export function declared(manifest: unknown): string[] {
   const { contributes } = manifest as { contributes?: { languageModelTools?: { name: string }[] } };
   return (contributes?.languageModelTools ?? []).map(({ name }) => name).filter((name) => name.startsWith(PREFIX));
 }
 
-/** Calls a tool for a model; gives texts for it to read. Rejects only when the person has cancelled. */
+/** Calls a tool for a model, and returns texts for it. An error of the daemon is a text too; a cancelled call rejects. */
 export async function callForModel(
   client: Client,
   name: string,
@@ -26,7 +26,7 @@ export async function callForModel(
   } catch (error) {
     if (signal.aborted || error instanceof CallCancelled) throw error;
     if (error instanceof InvalidArguments) {
-      // All problems at once, or the model would meet them one by one.
+      // All problems at once, or the model would fix them one by one.
       return [error.message, ...error.errors.map(({ path, message }) => `${path || "/"}: ${message}`)];
     }
     if (error instanceof RpcError) return [error.message];
@@ -51,9 +51,9 @@ function block(content: Block): string {
   }
 }
 
-/** What chat shows while a tool runs. */
+/** The text in chat while a tool runs. */
 export function invocationMessage(name: string, input: object): string {
   const [first] = Object.values(input).filter((value) => typeof value === "string");
-  const said = first === undefined ? "" : `: ${first.split("\n")[0]!.slice(0, 80)}`;
-  return `${name}${said}`;
+  const argument = first === undefined ? "" : `: ${first.split("\n")[0]!.slice(0, 80)}`;
+  return `${name}${argument}`;
 }

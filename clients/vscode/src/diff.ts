@@ -1,4 +1,4 @@
-/** Unified diffs as the two texts of a diff editor. Knows no vscode. */
+/** Unified diffs as the two texts of a diff editor. Does not use `vscode`. */
 
 export interface Sides {
   before: string;
@@ -12,8 +12,8 @@ interface Hunk {
 }
 
 /**
- * The file before and after. Where the diff does not fit `current`, the text that the file has now, it is only the parts
- * that the diff shows.
+ * The file before and after. If the diff does not apply to `current`, the present text of the file, only the parts in the
+ * diff.
  */
 export function sides(diff: string, current: string): Sides {
   const hunks = parse(diff);
@@ -27,19 +27,19 @@ function parse(diff: string): Hunk[] {
   const hunks: Hunk[] = [];
   for (const line of diff.split("\n")) {
     const header = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@/.exec(line);
-    // A hunk without old lines names the line behind which it goes.
+    // A hunk without old lines names the line that it follows.
     if (header) hunks.push({ start: Number(header[1]) - (header[2] === "0" ? 0 : 1), lines: [] });
     else if (/^[ +\-\\]/.test(line)) hunks.at(-1)?.lines.push(line);
   }
   return hunks;
 }
 
-/** The lines with one of these marks, with their ends. */
+/** The lines with one of these marks, including line ends. */
 function join(lines: string[], marks: string): string {
   let text = "";
   for (const [i, line] of lines.entries()) {
     if (!marks.includes(line[0]!)) continue;
-    // `\ No newline at end of file` is about the line before.
+    // `\ No newline at end of file` refers to the line before.
     text += line.slice(1) + (lines[i + 1]?.startsWith("\\") ? "" : "\n");
   }
   return text;

@@ -1,8 +1,8 @@
 /**
- * The extension's beginning and end.
+ * Activates and deactivates the extension.
  *
- * The files beside this one know no vscode and are tested against the daemon alone; those in `ui` put what they say
- * into the window.
+ * The files beside this one do not use `vscode`, and are tested with the daemon alone. Those in `ui` show their results
+ * in the window.
  */
 import * as vscode from "vscode";
 
@@ -20,10 +20,10 @@ import { showStatus } from "./ui/status.js";
 import { Texts } from "./ui/texts.js";
 import { showTrees } from "./ui/trees.js";
 
-/** What `activate` gives to other extensions, and to tests. */
+/** The API for other extensions and for tests. */
 export interface Api {
   link: Link;
-  /** Connects if need be. Rejects when no daemon can be reached. */
+  /** Connects if necessary. Rejects when it cannot reach a daemon. */
   open(): Promise<void>;
 }
 
@@ -73,11 +73,11 @@ export function activate(context: vscode.ExtensionContext): Api {
     vscode.workspace.onDidChangeConfiguration(async (event) => {
       if (!event.affectsConfiguration("toold")) return;
       const reload = "Reload Window";
-      const chosen = await vscode.window.showInformationMessage("The settings of toold hold after a reload.", reload);
+      const chosen = await vscode.window.showInformationMessage("Reload the window to apply the settings of toold.", reload);
       if (chosen === reload) await vscode.commands.executeCommand("workbench.action.reloadWindow");
     }),
   );
-  // A window without a daemon is an ordinary one: the status bar says so, and no message is in the way.
+  // Without a daemon, the status bar says so. A message would only be in the way.
   open().catch((error: Error) => log(error.message));
   return { link, open };
 }

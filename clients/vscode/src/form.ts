@@ -1,16 +1,16 @@
-/** A form for a tool's arguments, by its schema. Knows no vscode. */
+/** A form for a tool's arguments, from its schema. Does not use `vscode`. */
 
 export interface Field {
   name: string;
   required: boolean;
   description: string;
-  /** To choose from; absent where one types. */
+  /** The choices; absent for a text field. */
   choices?: string[];
-  /** What stands there first. */
+  /** The initial text. */
   value: string;
-  /** What is wrong with what was typed; `undefined` when it will do. */
+  /** What is wrong with the text; `undefined` if it is valid. */
   problem(typed: string): string | undefined;
-  /** The argument; `undefined` leaves it out. */
+  /** The argument; `undefined` omits it. */
   argument(typed: string): unknown;
 }
 
@@ -30,14 +30,14 @@ interface Schema {
   items?: Schema;
 }
 
-/** The fields of an object's schema: those that are required first. What they do not see, the daemon checks. */
+/** The fields of an object's schema, the required ones first. The daemon checks whatever they do not. */
 export function fieldsOf(schema: unknown): Field[] {
   const { properties = {}, required = [] } = (schema ?? {}) as Schema;
   const fields = Object.entries(properties).map(([name, property]) => field(name, property, required.includes(name)));
   return [...fields.filter((each) => each.required), ...fields.filter((each) => !each.required)];
 }
 
-/** The arguments of a form that is filled in; both lists are in one order. */
+/** The arguments of a completed form; both lists have the same order. */
 export function argumentsOf(fields: readonly Field[], typed: readonly string[]): Record<string, unknown> {
   const given = fields.map((each, i) => [each.name, each.argument(typed[i] ?? "")] as const);
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
@@ -76,7 +76,7 @@ function shown(value: unknown): string {
 function reader(type: string | undefined, schema: Schema): (typed: string) => unknown {
   if (schema.enum) {
     const known = new Map(schema.enum.map((value) => [shown(value), value]));
-    return (typed) => (known.has(typed) ? known.get(typed) : new Error(`one of ${[...known.keys()].join(", ")}`));
+    return (typed) => (known.has(typed) ? known.get(typed) : new Error(`expected one of ${[...known.keys()].join(", ")}`));
   }
   switch (type) {
     case "string":
@@ -85,21 +85,21 @@ function reader(type: string | undefined, schema: Schema): (typed: string) => un
     case "number":
       return (typed) => number(typed, type, schema);
     case "boolean":
-      return (typed) => (["true", "false"].includes(typed) ? typed === "true" : new Error("true or false"));
+      return (typed) => (["true", "false"].includes(typed) ? typed === "true" : new Error("expected true or false"));
     case "array":
-      // A list of words need not be typed as JSON.
+      // You can type a list of words without JSON.
       return (typed) => {
         if (!typed.trimStart().startsWith("[") && schema.items?.type === "string") {
           return typed.split(",").map((word) => word.trim());
         }
         const value = json(typed);
-        return value instanceof Error || Array.isArray(value) ? value : new Error("a list in JSON: [...]");
+        return value instanceof Error || Array.isArray(value) ? value : new Error("expected a JSON list: [...]");
       };
     case "object":
       return (typed) => {
         const value = json(typed);
         const fits = value instanceof Error || (typeof value === "object" && value !== null && !Array.isArray(value));
-        return fits ? value : new Error("an object in JSON: {...}");
+        return fits ? value : new Error("expected a JSON object: {...}");
       };
     default:
       return json;
@@ -108,8 +108,8 @@ function reader(type: string | undefined, schema: Schema): (typed: string) => un
 
 function string(typed: string, { minLength = 0, maxLength = Infinity, pattern }: Schema): string | Error {
   const length = [...typed].length;
-  if (length < minLength) return new Error(`at least ${minLength} characters`);
-  if (length > maxLength) return new Error(`at most ${maxLength} characters`);
+  if (length < minLength) return new Error(`expected at least ${minLength} characters`);
+  if (length > maxLength) return new Error(`expected at most ${maxLength} characters`);
   if (pattern !== undefined && !matches(pattern, typed)) return new Error(`must match ${pattern}`);
   return typed;
 }
@@ -118,17 +118,17 @@ function matches(pattern: string, typed: string): boolean {
   try {
     return new RegExp(pattern, "u").test(typed);
   } catch {
-    return true; // Written for another engine: the daemon will tell.
+    return true; // Written for another regex engine: the daemon checks it.
   }
 }
 
 function number(typed: string, type: "integer" | "number", schema: Schema): number | Error {
   const { minimum = -Infinity, maximum = Infinity } = schema;
   const value = Number(typed);
-  if (typed.trim() === "" || !Number.isFinite(value)) return new Error("a number");
-  if (type === "integer" && !Number.isInteger(value)) return new Error("a whole number");
-  if (value < minimum) return new Error(`at least ${minimum}`);
-  if (value > maximum) return new Error(`at most ${maximum}`);
+  if (typed.trim() === "" || !Number.isFinite(value)) return new Error("expected a number");
+  if (type === "integer" && !Number.isInteger(value)) return new Error("expected a whole number");
+  if (value < minimum) return new Error(`expected at least ${minimum}`);
+  if (value > maximum) return new Error(`expected at most ${maximum}`);
   return value;
 }
 
@@ -142,6 +142,6 @@ function json(typed: string): unknown {
 
 function limits(type: string | undefined, schema: Schema): string {
   if (schema.enum || type === undefined) return "";
-  if (type === "array") return "(a list: JSON, or words with commas between)";
+  if (type === "array") return "(a list: JSON, or words separated by commas)";
   return type === "object" ? "(JSON)" : "";
 }

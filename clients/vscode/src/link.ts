@@ -1,7 +1,7 @@
-/** The window's link to the daemon: the client, and what the views show of what it told. Knows no vscode. */
+/** The window's connection to the daemon: the client, and the state that the views show. Does not use `vscode`. */
 import { Client, TooldError, Unreachable, type Ask, type ClientOptions, type Event, type Plugin, type Tool } from "toold";
 
-/** What may have changed; views that show it look again. */
+/** The part of the state that may have changed. The views that show it refresh. */
 export type Part = "connection" | "calls" | "asks" | "tools" | "plugins";
 
 export interface RunningCall {
@@ -21,9 +21,9 @@ export class Link {
   readonly client: Client;
   tools: Tool[] = [];
   plugins: Plugin[] = [];
-  /** Calls of all sessions that began while this window looked. */
+  /** Calls of all sessions that began while this window was connected. */
   readonly running = new Map<string, RunningCall>();
-  /** What waits for a person's answer. */
+  /** Permission requests that wait for an answer. */
   readonly asks = new Map<string, Ask>();
   readonly #options: LinkOptions;
   #following: Promise<void> | undefined;
@@ -44,7 +44,7 @@ export class Link {
     return this.client.socket;
   }
 
-  /** Connects, opens the window's session and follows what happens. Does nothing when that is done already. */
+  /** Connects, opens the window's session and follows the events. Does nothing when already open. */
   open(): Promise<void> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined;
@@ -58,7 +58,7 @@ export class Link {
     await this.#following;
   }
 
-  /** The asks that wait, the oldest first, with those that are over taken away. */
+  /** Adds a permission request, and removes it when it is over. */
   asked(ask: Ask, over: AbortSignal): void {
     this.asks.set(ask.request_id, ask);
     this.#options.onChange("asks");
@@ -69,7 +69,7 @@ export class Link {
     else over.addEventListener("abort", end, { once: true });
   }
 
-  /** An ask was answered here. */
+  /** Removes a permission request that was answered here. */
   answered(ask: Ask): void {
     if (this.asks.delete(ask.request_id)) this.#options.onChange("asks");
   }
@@ -107,7 +107,7 @@ export class Link {
         this.#options.onChange("calls");
         break;
       case "lagged":
-        // The end of a call may be among what is lost.
+        // The end of a call may be among the lost events.
         this.running.clear();
         this.#options.onChange("calls");
         void this.#loadTools();
@@ -141,13 +141,13 @@ export class Link {
 
   async #load(load: () => Promise<unknown>, part: Part): Promise<void> {
     try {
-      // What asks in the background must not start a daemon that somebody has stopped.
+      // A background request must not start a daemon that you have stopped.
       if (!this.connected) return;
       await load();
       this.#options.onChange(part);
     } catch (error) {
       if (!(error instanceof TooldError)) throw error;
-      // The views were emptied with the connection, and are filled with the next one.
+      // The views were cleared with the connection, and the next one fills them.
       if (error instanceof Unreachable) return;
       this.#options.log(`can't list the ${part}: ${error.message}`);
     }

@@ -1,4 +1,4 @@
-/** What the views show, as plain trees. Knows no vscode. */
+/** The contents of the views as plain trees. Does not use `vscode`. */
 import { basename } from "node:path";
 
 import type { Plugin, PluginError, Tool } from "toold";
@@ -6,17 +6,17 @@ import type { Plugin, PluginError, Tool } from "toold";
 export interface Node {
   id: string;
   label: string;
-  /** Shown behind the label. */
+  /** Shown after the label. */
   description?: string;
   tooltip?: string;
   /** The name of a codicon. */
   icon: string;
-  /** What the menus of `package.json` go by. */
+  /** Selects the menu items in `package.json`. */
   context?: "tool" | "plugin" | "untrusted-plugin";
   children?: Node[];
-  /** The tool or the plugin that commands on this node are about. */
+  /** The tool or plugin for commands on this node. */
   name?: string;
-  /** The file that the node stands for; lines count from 1. */
+  /** The file of the node; lines count from 1. */
   file?: { path: string; line: number };
 }
 
@@ -25,10 +25,10 @@ const KINDS: Record<Tool["source"]["kind"], { label: string; icon: string }> = {
   plugin: { label: "Plugins", icon: "extensions" },
   mcp: { label: "MCP servers", icon: "server" },
   remote: { label: "Other machines", icon: "remote" },
-  frontend: { label: "Lent by editors", icon: "window" },
+  frontend: { label: "Provided by editors", icon: "window" },
 };
 
-/** The tools below their sources, in the order in which names are given: built-ins first. */
+/** The tools below their sources, in order of precedence: built-ins first. */
 export function toolNodes(tools: readonly Tool[]): Node[] {
   return Object.entries(KINDS).flatMap(([kind, { label, icon }]) => {
     const own = tools.filter((tool) => tool.source.kind === kind);
@@ -60,7 +60,7 @@ const STATUS_ICONS: Record<Plugin["status"], string> = {
   shadowed: "copy",
 };
 
-/** The plugins, each with its tools; those that failed with what is wrong. */
+/** The plugins with their tools and errors. */
 export function pluginNodes(plugins: readonly Plugin[]): Node[] {
   return plugins.map((plugin) => {
     const { name, path, status, version, error, tools } = plugin;
@@ -102,13 +102,13 @@ export function problems(plugins: readonly Plugin[]): Problem[] {
   });
 }
 
-/** The message without the place that Lua puts before it, which is shown in another way. */
+/** The message without the position that Lua puts before it, which is shown separately. */
 function messageOf({ message, file, line }: PluginError): string {
   const place = file === undefined || line === undefined ? "" : `${basename(file)}:${line}: `;
   return message.startsWith(place) ? message.slice(place.length) : message;
 }
 
-/** A tree as text, as it looks when all is unfolded. */
+/** A tree as text, with all nodes expanded. */
 export function render(nodes: readonly Node[], depth = 0): string {
   return nodes
     .map(({ label, description, children }) => {

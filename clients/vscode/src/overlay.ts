@@ -1,4 +1,4 @@
-/** Unsaved texts, laid over their files in the daemon. Knows no vscode. */
+/** Unsaved text, laid over its file in the daemon. Does not use `vscode`. */
 import { TooldError, type Client } from "toold";
 
 export interface Document {
@@ -11,16 +11,17 @@ export interface Document {
   unsaved: boolean;
 }
 
-/** A longer text is not sent at each key: tools see the file instead. */
+/** Longer text is not sent at each keystroke: tools see the file instead. */
 const MAX_TEXT = 4 * 1024 * 1024;
 
 /**
- * Keeps the daemon's view of unsaved texts. One request at a time; of what changes meanwhile, only the last is sent.
+ * Keeps the daemon's view of unsaved text current. One request at a time; of several changes meanwhile, only the last is
+ * sent.
  */
 export class Overlay {
   readonly #client: Client;
   readonly #log: (message: string) => void;
-  /** What shall lie over the files. */
+  /** The text that should lie over each file. */
   readonly #held = new Map<string, Document>();
   /** Paths whose text is not sent yet. */
   readonly #stale = new Set<string>();
@@ -45,19 +46,19 @@ export class Overlay {
     if (this.#held.delete(path)) this.#send(path);
   }
 
-  /** The connection is another one, and what lay over files has gone with the last. */
+  /** Sends all text again, which the daemon has dropped with the last connection. */
   reconnected(): void {
     for (const path of this.#held.keys()) this.#send(path);
   }
 
-  /** Settles when everything that was told so far is sent. */
+  /** Resolves when every change so far is sent. */
   async sent(): Promise<void> {
     while (this.#sending !== undefined) await this.#sending;
   }
 
   #send(path: string): void {
     this.#stale.add(path);
-    // In a later turn, so that changes of one moment are one request.
+    // In a later turn, so that simultaneous changes make one request.
     this.#sending ??= Promise.resolve()
       .then(() => this.#sendAll())
       .finally(() => (this.#sending = undefined));

@@ -1,4 +1,4 @@
-/** Asks and questions in words and buttons. Knows no vscode. */
+/** The texts and buttons of permission requests and questions. Does not use `vscode`. */
 import { isForWorkspace, type Answer, type Ask, type Question, type Reply, type Scope } from "toold";
 
 export interface Button {
@@ -18,14 +18,14 @@ const SCOPES: Record<Scope, string> = {
   always: "always",
 };
 
-/** The answers for a folder: the first is remembered for the client. */
+/** The answers for a folder. The first one is remembered for the client. */
 const FOLDER: Button[] = [
   { title: "Allow and remember", reply: { action: "allow", scope: "always" } },
   { title: "Allow for this session", reply: { action: "allow", scope: "session" } },
   { title: "Deny", reply: { action: "deny" } },
 ];
 
-/** What a notification says of an ask, and what its buttons answer: one for each suggestion. */
+/** The message and buttons of a permission request, with a button for each suggestion. */
 export function askView(ask: Ask): AskView {
   const chain = ask.chain?.length ? ` through ${ask.chain.join(", ")}` : "";
   const who = ask.source.kind === "builtin" ? ask.tool : `${ask.tool} (${ask.source.kind} ${ask.source.name})`;
@@ -62,7 +62,7 @@ function verb(ask: Ask): string {
   }
 }
 
-/** A path within the folder that the call works in, as people there would write it. */
+/** A path, relative to the folder that the call works in if it is inside. */
 function shortened(text: string, cwd: string, here = ""): string {
   return text.startsWith(`${cwd}/`) ? here + text.slice(cwd.length + 1) : text;
 }
@@ -70,19 +70,19 @@ function shortened(text: string, cwd: string, here = ""): string {
 export interface Pick {
   label: string;
   detail?: string;
-  /** The option; absent for an answer in own words. */
+  /** The option; absent for an answer as free text. */
   id?: string;
 }
 
-/** What a question offers to choose from. */
+/** The choices of a question. */
 export function picks(question: Question): Pick[] {
   const options: Pick[] = question.options.map(({ id, label, description }) => ({ label, detail: description, id }));
   if (question.allow_other && options.length > 0)
-    options.push({ label: "Something else...", detail: "In your own words" });
+    options.push({ label: "Something else...", detail: "Type an answer" });
   return options;
 }
 
-/** The answer that a choice is, or "words" when the person wants to type one. */
+/** The answer for a choice, or "words" when the user wants to type one. */
 export function answerOf(chosen: readonly Pick[] | undefined): Answer | "words" {
   if (chosen === undefined || chosen.length === 0) return { cancelled: true };
   if (chosen.some((pick) => pick.id === undefined)) return "words";

@@ -1,4 +1,4 @@
-/** What the editor lends to the registry: its diagnostics and its selection. Knows no vscode. */
+/** The tools that the editor provides: its diagnostics and its selection. Does not use `vscode`. */
 import { resolve } from "node:path";
 
 import type { Client, LentTool, Run } from "toold";
@@ -10,7 +10,7 @@ export interface EditorProblem {
   column: number;
   severity: "error" | "warning" | "information" | "hint";
   message: string;
-  /** Who says so: a language server, a linter. */
+  /** The language server or linter that reports it. */
   source?: string;
 }
 
@@ -19,14 +19,14 @@ export interface EditorSelection {
   /** From 1; the last one is selected too. */
   firstLine: number;
   lastLine: number;
-  /** Empty when only the cursor is there. */
+  /** Empty when nothing is selected. */
   text: string;
-  /** The line that the cursor is in. */
+  /** The line of the cursor. */
   cursorLine: string;
   unsaved: boolean;
 }
 
-/** What is asked of the editor; paths are absolute. */
+/** The state of the editor; paths are absolute. */
 export interface Editor {
   problems(): EditorProblem[];
   selection(): EditorSelection | undefined;
@@ -39,16 +39,16 @@ export const DIAGNOSTICS: LentTool = {
   name: "vscode_diagnostics",
   label: "Problems in VS Code",
   description:
-    "Errors and warnings that language servers and linters show in the editor, for one file or a folder, or for all that " +
-    "is open in the window.",
+    "Errors and warnings that language servers and linters show in the editor, for one file or a folder, or for the " +
+    "whole window.",
   input_schema: {
     type: "object",
     properties: {
       path: {
         type: "string",
-        description: "A file or folder, relative to the working folder or absolute; all when absent.",
+        description: "A file or folder, relative to the working folder or absolute; the whole window by default.",
       },
-      severity: { enum: SEVERITIES, description: "This one and graver ones; `warning` when absent." },
+      severity: { enum: SEVERITIES, description: "This severity and above; `warning` by default." },
     },
     additionalProperties: false,
   },
@@ -60,7 +60,7 @@ export const SELECTION: LentTool = {
   name: "vscode_selection",
   label: "Selection in VS Code",
   description:
-    "What the person has selected in the editor, or the line that the cursor is in, with its file and lines.",
+    "The text that the user has selected in the editor, or the line of the cursor, with its file and lines.",
   input_schema: { type: "object", properties: {}, additionalProperties: false },
   parallelizable: true,
   annotations: READ_ONLY,
@@ -69,7 +69,7 @@ export const SELECTION: LentTool = {
 /** At most so many problems in one result. */
 const MAX_PROBLEMS = 200;
 
-/** Lends both, as long as the client is connected. */
+/** Provides both while the client is connected. */
 export async function provideEditor(client: Client, editor: Editor): Promise<void> {
   const diagnostics: Run<{ path?: string; severity?: EditorProblem["severity"] }> = (args, { cwd }) => {
     return describeProblems(editor.problems(), { ...args, cwd });
@@ -92,7 +92,7 @@ export function describeProblems(
   const lines = found.slice(0, MAX_PROBLEMS).map(({ path, line, column, severity, message, source }) => {
     return `${relative(path, cwd)}:${line}:${column}: ${severity}: ${message}${source ? ` [${source}]` : ""}`;
   });
-  if (found.length > MAX_PROBLEMS) lines.push(`and ${found.length - MAX_PROBLEMS} more: name a path`);
+  if (found.length > MAX_PROBLEMS) lines.push(`and ${found.length - MAX_PROBLEMS} more: pass a path to narrow the list`);
   return lines.join("\n");
 }
 
@@ -100,7 +100,7 @@ export function describeSelection(selection: EditorSelection | undefined, cwd: s
   if (selection === undefined) return "no file is open in the editor";
   const { path, firstLine, lastLine, text, cursorLine, unsaved } = selection;
   const file = `${relative(path, cwd)}${unsaved ? " (unsaved)" : ""}`;
-  if (text === "") return `${file}, the cursor is in line ${firstLine}, nothing is selected:\n${cursorLine}`;
+  if (text === "") return `${file}, the cursor is on line ${firstLine}, nothing is selected:\n${cursorLine}`;
   const lines = firstLine === lastLine ? `line ${firstLine}` : `lines ${firstLine} to ${lastLine}`;
   return `${file}, ${lines}:\n${text}`;
 }

@@ -1,4 +1,4 @@
-/** What the item in the status bar says. Knows no vscode. */
+/** The text of the item in the status bar. Does not use `vscode`. */
 
 export interface Status {
   connected: boolean;
@@ -11,25 +11,25 @@ export interface StatusView {
   tooltip: string;
   /** The command that a click runs. */
   command: "toold.connect" | "toold.answer" | "toold.cancel" | "toold.call";
-  /** Whether somebody waits for the person. */
+  /** Whether a permission request waits for an answer. */
   warning: boolean;
 }
 
 export function statusView({ connected, running, asks }: Status): StatusView {
   if (!connected) {
-    const tooltip = "No daemon is connected. Click to connect, and to start it when there is none.";
+    const tooltip = "Not connected to the daemon. Click to connect, and to start it if it is not running.";
     return { text: "$(debug-disconnect) toold", tooltip, command: "toold.connect", warning: false };
   }
   const calls = running === 0 ? "" : ` $(sync~spin) ${running}`;
-  const told = `${count(running, "call runs", "calls run")}, ${count(asks, "ask waits", "asks wait")}.`;
+  const summary = `${count(running, "call running", "calls running")}, ${count(asks, "request waiting", "requests waiting")}.`;
   if (asks > 0) {
     const text = `$(bell-dot) toold ${asks}${calls}`;
-    return { text, tooltip: `${told} Click to answer.`, command: "toold.answer", warning: true };
+    return { text, tooltip: `${summary} Click to answer.`, command: "toold.answer", warning: true };
   }
   if (running > 0) {
     return {
       text: `$(tools) toold${calls}`,
-      tooltip: `${told} Click to cancel one.`,
+      tooltip: `${summary} Click to cancel one.`,
       command: "toold.cancel",
       warning: false,
     };

@@ -107,7 +107,7 @@ test("the views show tools and plugins, and a plugin's error is a problem at its
   );
   await window.until("the problem", () => window.problems.size > 0);
   await window.until(
-    "the lent tools",
+    "the provided tools",
     () => api.link.tools.filter(({ source }) => source.kind === "frontend").length === 2,
   );
   // Which built-ins there are is no matter of this view.
@@ -131,7 +131,7 @@ test("the views show tools and plugins, and a plugin's error is a problem at its
   );
   await window.until("the repair", () => window.problems.size === 0);
   await window.commands.get("toold.reloadPlugin")!(node as never);
-  assert.equal(window.shown.at(-1), "status bar: weather is loaded");
+  assert.equal(window.shown.at(-1), "status bar: weather loaded");
 });
 
 test("a project's plugin counts once a person has looked at it", async (t) => {
@@ -222,7 +222,7 @@ test("an ask that was put away is answered by the command", async (t) => {
   assert.match(window.shown[0]!, /^warning: bash wants to run: touch x, of: touch x && touch y\n {2}\[Allow once\]/);
   await window.until("no ask is left", () => api.link.asks.size === 0);
   await window.commands.get("toold.answer")!();
-  assert.equal(window.shown.at(-1), "information: Nothing waits for an answer.");
+  assert.equal(window.shown.at(-1), "information: No permission request is waiting.");
 });
 
 test("questions are quick picks, and close when somebody else has answered", async (t) => {
@@ -271,7 +271,7 @@ end}
   const { window, api } = await activate(here);
   await api.open();
   const agent = await here.client();
-  window.person.type = (_title, validate) => (validate("0") === "at least 1" ? "2" : undefined);
+  window.person.type = (_title, validate) => (validate("0") === "expected at least 1" ? "2" : undefined);
   window.person.pick = () => "black";
   assert.equal(text(await agent.execute("order")), "accept 2 black");
   assert.deepEqual(
@@ -316,14 +316,14 @@ test("a tool is called by a form, shows its progress and can be cancelled", asyn
   const { window, api } = await activate(here);
   await api.open();
   const problems: unknown[] = [];
-  window.person.pick = (title) => (title === "Which tool?" ? "greet" : undefined);
+  window.person.pick = (title) => (title === "Call which tool?" ? "greet" : undefined);
   window.person.type = (title, validate) => {
     if (title.includes("name")) return "you";
     problems.push(validate("0"), validate("2"));
     return "2";
   };
   await window.commands.get("toold.call")!();
-  assert.deepEqual(problems, ["at least 1", undefined]);
+  assert.deepEqual(problems, ["expected at least 1", undefined]);
   const greeting = window.shown.filter((line) => !line.startsWith("pick:"));
   shows("call", `${greeting.join("\n").replace(/toold:\/results\/[^/]*\//, "toold:/results/CALL/")}\n`, here);
 
@@ -346,7 +346,7 @@ test("a running call of another is cancelled by the command", async (t) => {
   await assert.rejects(call.result(), { name: "CallCancelled" });
 });
 
-test("the editor lends its problems, its selection and its unsaved text", async (t) => {
+test("the editor provides its problems, its selection and its unsaved text", async (t) => {
   const here = await ownFolders(t);
   const path = join(here.work, "a.ts");
   writeFileSync(path, "old\n");

@@ -38,15 +38,15 @@ test("a form says what is wrong while one types", () => {
   const problems = (name: string, ...typed: string[]) => typed.map((each) => field(name).problem(each));
   assert.deepEqual(problems("depth", "", "x", "1.5", "0", "10", "4"), [
     undefined,
-    "a number",
-    "a whole number",
-    "at least 1",
-    "at most 9",
+    "expected a number",
+    "expected a whole number",
+    "expected at least 1",
+    "expected at most 9",
     undefined,
   ]);
-  assert.deepEqual(problems("path", "", "a"), ["at least 1 characters", undefined]);
-  assert.deepEqual(problems("mode", "", "slow", "medium"), ["mode is required", undefined, "one of fast, slow"]);
-  assert.deepEqual(problems("more", "[]", "{}"), ["an object in JSON: {...}", undefined]);
+  assert.deepEqual(problems("path", "", "a"), ["expected at least 1 characters", undefined]);
+  assert.deepEqual(problems("mode", "", "slow", "medium"), ["mode is required", undefined, "expected one of fast, slow"]);
+  assert.deepEqual(problems("more", "[]", "{}"), ["expected a JSON object: {...}", undefined]);
   assert.match(field("more").problem("{")!, /JSON/);
 });
 
@@ -110,7 +110,7 @@ test("the status bar says who waits for whom", () => {
     [asked.text, asked.command, asked.warning],
     ["$(bell-dot) toold 1 $(sync~spin) 1", "toold.answer", true],
   );
-  assert.equal(asked.tooltip, "1 call runs, 1 ask waits. Click to answer.");
+  assert.equal(asked.tooltip, "1 call running, 1 request waiting. Click to answer.");
 });
 
 const QUESTION = {
@@ -176,7 +176,7 @@ test("the selection is shown with its place, or the cursor's line", () => {
   const selection = { path: "/w/a.ts", firstLine: 2, lastLine: 3, text: "x\ny", cursorLine: "y", unsaved: true };
   assert.equal(describeSelection(selection, "/w"), "a.ts (unsaved), lines 2 to 3:\nx\ny");
   const cursor = { ...selection, text: "", lastLine: 2, unsaved: false };
-  assert.equal(describeSelection(cursor, "/w"), "a.ts, the cursor is in line 2, nothing is selected:\ny");
+  assert.equal(describeSelection(cursor, "/w"), "a.ts, the cursor is on line 2, nothing is selected:\ny");
   assert.equal(describeSelection(undefined, "/w"), "no file is open in the editor");
 });
 

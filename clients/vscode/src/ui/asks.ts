@@ -1,4 +1,4 @@
-/** Permission asks as notifications, with a button for each suggestion and a diff editor for what would be written. */
+/** Permission requests as notifications, with a button for each suggestion, and a diff editor for the change. */
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 
@@ -21,7 +21,7 @@ export class Asks {
     this.#log = log;
   }
 
-  /** For `Link`: shows an ask. A notification that is put away leaves it to others, and to `answerOne`. */
+  /** For `Link`: shows a permission request. If the notification is dismissed, other clients or `answerOne` can answer. */
   async answer(link: Link, ask: Ask, over: AbortSignal): Promise<Reply | undefined> {
     link.asked(ask, over);
     over.addEventListener("abort", () => void this.#close(ask), { once: true });
@@ -30,19 +30,19 @@ export class Asks {
       link.answered(ask);
       await this.#close(ask);
     } else if (reply !== undefined) {
-      void vscode.window.showInformationMessage("This was answered elsewhere, or its call has ended.");
+      void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
     }
     return reply;
   }
 
-  /** The command: shows what waits once more. */
+  /** The command: shows an open permission request again. */
   async answerOne(link: Link): Promise<void> {
     const waiting = [...link.asks.values()].map((ask) => ({ label: askView(ask).message, detail: ask.cwd, ask }));
     if (waiting.length === 0) {
-      void vscode.window.showInformationMessage("Nothing waits for an answer.");
+      void vscode.window.showInformationMessage("No permission request is waiting.");
       return;
     }
-    const title = "What is asked";
+    const title = "Answer which request?";
     const chosen = waiting.length === 1 ? waiting[0] : await vscode.window.showQuickPick(waiting, { title });
     const reply = chosen && (await this.#prompt(chosen.ask));
     if (!chosen || !reply) return;
@@ -51,7 +51,7 @@ export class Asks {
       link.answered(chosen.ask);
     } catch (error) {
       if (!(error instanceof UnknownId)) throw error;
-      void vscode.window.showInformationMessage("This was answered elsewhere, or its call has ended.");
+      void vscode.window.showInformationMessage("This request was answered elsewhere, or its call has ended.");
     }
     await this.#close(chosen.ask);
   }
@@ -67,7 +67,7 @@ export class Asks {
   }
 
   async #showDiff(ask: Ask): Promise<void> {
-    // A file that is not there yet is empty.
+    // A file that does not exist yet is empty.
     const current = await readFile(ask.target, "utf8").catch(() => "");
     const { before, after } = sides(ask.diff ?? "", current);
     const name = basename(ask.target);

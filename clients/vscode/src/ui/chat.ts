@@ -10,7 +10,7 @@ export function registerChatTools(link: Link, open: () => Promise<void>, manifes
 
 function chatTool(link: Link, open: () => Promise<void>, tool: string): vscode.LanguageModelTool<object> {
   return {
-    // Nothing is confirmed here: what needs a person's leave is asked by the daemon, in all its frontends alike.
+    // No confirmation here: the daemon asks for permission itself, in all its clients.
     prepareInvocation: ({ input }) => ({ invocationMessage: invocationMessage(tool, input) }),
     async invoke({ input }, token) {
       const controller = new AbortController();

@@ -44,7 +44,7 @@ export function registerCommands(link: Link, open: () => Promise<void>, asks: As
   });
 }
 
-/** Calls a tool with a form of its schema, and shows the result. */
+/** Calls a tool with a form from its schema, and shows the result. */
 async function call(link: Link, texts: Texts, name: string | undefined): Promise<void> {
   const tool = link.tools.find((each) => each.name === name) ?? (await pickTool(link));
   if (!tool) return;
@@ -59,9 +59,9 @@ async function call(link: Link, texts: Texts, name: string | undefined): Promise
       try {
         return await link.client.execute(tool.name, argumentsOf(fields, typed), {
           signal: controller.signal,
-          onProgress(told) {
-            const message = told.kind === "update" ? told.message : told.text.trimEnd().split("\n").at(-1);
-            const increment = told.kind === "update" && told.total ? 100 / told.total : undefined;
+          onProgress(step) {
+            const message = step.kind === "update" ? step.message : step.text.trimEnd().split("\n").at(-1);
+            const increment = step.kind === "update" && step.total ? 100 / step.total : undefined;
             progress.report({ message, increment });
           },
         });
@@ -83,7 +83,7 @@ async function pickTool(link: Link) {
     detail: tool.label,
     tool,
   }));
-  const chosen = await vscode.window.showQuickPick(items, { title: "Which tool?", matchOnDescription: true });
+  const chosen = await vscode.window.showQuickPick(items, { title: "Call which tool?", matchOnDescription: true });
   return chosen?.tool;
 }
 
@@ -97,7 +97,7 @@ async function showResult(texts: Texts, tool: string, result: ToolResult): Promi
 async function cancel(link: Link): Promise<void> {
   const items = [...link.running.values()].map((call) => ({ label: call.tool, description: call.call_id, call }));
   if (items.length === 0) {
-    void vscode.window.showInformationMessage("No call runs.");
+    void vscode.window.showInformationMessage("No call is running.");
     return;
   }
   const chosen =
@@ -117,16 +117,16 @@ async function reloadPlugin(link: Link, name: string | undefined): Promise<void>
   const { plugins } = await link.client.request("plugins.reload", { name: plugin });
   const error = plugins.find((each) => each.name === plugin)?.error;
   if (error) void vscode.window.showErrorMessage(`${plugin}: ${error.message}`);
-  else void vscode.window.setStatusBarMessage(`${plugin} is loaded`, 3000);
+  else void vscode.window.setStatusBarMessage(`${plugin} loaded`, 3000);
 }
 
-/** Shows what a project's plugin is, and lets exactly that count once the person has looked. */
+/** Shows a project's plugin, and trusts exactly this version once you agree. */
 async function trust(link: Link, name: string, path: string): Promise<void> {
   const { items } = await link.client.request("plugins.trust", { path, preview: true });
   if (items.every((item) => item.trusted)) return;
   await vscode.window.showTextDocument(vscode.Uri.file(await scriptOf(path)), { preview: true });
   const files = items.flatMap((item) => item.files.map((file) => file.path));
-  const detail = `It runs in the daemon, with what you allow it:\n${files.join("\n")}`;
+  const detail = `It runs in the daemon, with the permissions that you give it:\n${files.join("\n")}`;
   const yes = "Trust";
   const chosen = await vscode.window.showWarningMessage(
     `Trust the plugin ${name} as it is now?`,
@@ -134,12 +134,12 @@ async function trust(link: Link, name: string, path: string): Promise<void> {
     yes,
   );
   if (chosen !== yes) return;
-  // What has changed while the person looked is not trusted.
+  // A version that was saved meanwhile is not trusted.
   const expect = Object.fromEntries(items.map((item) => [item.path, item.digest]));
   await link.client.request("plugins.trust", { path, expect });
 }
 
-/** A plugin may be a file, or a folder with a script. */
+/** A plugin is a file, or a folder with a script. */
 async function scriptOf(path: string): Promise<string> {
   return (await stat(path)).isDirectory() ? join(path, "plugin.lua") : path;
 }

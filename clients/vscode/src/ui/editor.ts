@@ -1,4 +1,4 @@
-/** What the editor shows, for the tools that it lends. */
+/** The state of the editor, for the tools that it provides. */
 import * as vscode from "vscode";
 
 import type { Editor, EditorProblem } from "../provided.js";
@@ -29,7 +29,7 @@ export const editor: Editor = {
     if (!active) return undefined;
     const { document, selection } = active;
     const { start, end } = selection;
-    // Whole lines that are selected end at the beginning of the next one.
+    // A selection of whole lines ends at the start of the next line.
     const last = end.character === 0 && end.line > start.line ? end.line - 1 : end.line;
     return {
       path: document.uri.scheme === "file" ? document.uri.fsPath : document.uri.toString(),

@@ -1,9 +1,9 @@
-/** A form as a row of input boxes and quick picks. */
+/** A form as a sequence of input boxes and quick picks. */
 import * as vscode from "vscode";
 
 import type { Field } from "../form.js";
 
-/** One question for each field; `undefined` when the person has left. */
+/** One prompt for each field; `undefined` when you dismiss one. */
 export async function fillIn(
   what: string,
   fields: readonly Field[],
@@ -11,7 +11,7 @@ export async function fillIn(
 ): Promise<string[] | undefined> {
   const typed: string[] = [];
   for (const [i, field] of fields.entries()) {
-    const title = `${what} (${i + 1}/${fields.length}): ${field.name}${field.required ? "" : ", may be left out"}`;
+    const title = `${what} (${i + 1}/${fields.length}): ${field.name}${field.required ? "" : " (optional)"}`;
     const value = field.choices
       ? await choose(field, field.choices, title, token)
       : await vscode.window.showInputBox(
@@ -36,7 +36,7 @@ async function choose(
   title: string,
   token: vscode.CancellationToken | undefined,
 ): Promise<string | undefined> {
-  const items = choices.map((value) => ({ label: value === "" ? "(leave out)" : value, value }));
+  const items = choices.map((value) => ({ label: value === "" ? "(none)" : value, value }));
   const options = { title, placeHolder: field.description, ignoreFocusOut: true };
   return (await vscode.window.showQuickPick(items, options, token))?.value;
 }

@@ -1,4 +1,4 @@
-/** The daemon as an MCP server for chat: the tools of plugins come and go, which `package.json` cannot declare. */
+/** The daemon as an MCP server for chat, for the tools of plugins: `package.json` cannot declare tools that change. */
 import * as vscode from "vscode";
 
 import { flag, socketEnvironment, toolctl } from "./settings.js";

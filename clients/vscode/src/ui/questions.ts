@@ -1,4 +1,4 @@
-/** Questions of tools as quick picks, input boxes and forms, which close when somebody else has answered. */
+/** Questions of tools as quick picks, input boxes and forms, which close when another client answers. */
 import type { Answer, Question } from "toold";
 import * as vscode from "vscode";
 

@@ -4,7 +4,7 @@ import { delimiter, dirname, isAbsolute, join } from "node:path";
 
 import * as vscode from "vscode";
 
-/** Where the daemon is, as `Link` takes it. */
+/** Where the daemon is, for `Link`. */
 export function linkSettings(): { socket?: string; toold?: string; start: boolean } {
   return { socket: path("socket"), toold: path("program"), start: flag("start") };
 }
@@ -13,7 +13,7 @@ export function flag(name: "start" | "unsavedBuffers" | "mcp"): boolean {
   return vscode.workspace.getConfiguration("toold").get(name, true);
 }
 
-/** The `toolctl` that is set, or the one beside `toold`, or in `PATH`; `undefined` when there is none. */
+/** The `toolctl` of the setting, or the one beside `toold`, or in `PATH`; `undefined` if there is none. */
 export function toolctl(): string | undefined {
   const set = path("toolctl");
   if (set !== undefined) return set;

@@ -1,4 +1,4 @@
-/** Texts that are shown in editors and stand in no file. */
+/** Texts that editors show and that are in no file. */
 import * as vscode from "vscode";
 
 const SCHEME = "toold";
@@ -7,7 +7,7 @@ export class Texts implements vscode.Disposable, vscode.TextDocumentContentProvi
   readonly #texts = new Map<string, string>();
   readonly #registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
 
-  /** Gives the address under which an editor finds the text. */
+  /** Returns the address of the text for editors. */
   put(path: string, text: string): vscode.Uri {
     const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${path}` });
     this.#texts.set(uri.path, text);

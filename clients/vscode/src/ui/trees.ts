@@ -1,4 +1,4 @@
-/** The views of tools and plugins, and the plugins' errors as problems at their lines. */
+/** The views of tools and plugins, and the errors of plugins as problems at their lines. */
 import * as vscode from "vscode";
 
 import type { Link, Part } from "../link.js";
@@ -45,7 +45,7 @@ class Tree implements vscode.TreeDataProvider<Node>, vscode.Disposable {
     item.tooltip = tooltip;
     item.iconPath = new vscode.ThemeIcon(icon);
     item.contextValue = context;
-    // What unfolds is not opened by the same click.
+    // A click on a node with children expands it, and opens nothing.
     if (file && !children) {
       const at = new vscode.Position(file.line - 1, 0);
       const selection = new vscode.Range(at, at);
