@@ -237,7 +237,7 @@ sys.stdin.read()
     (should (= -32602 (nth 2 err)))
     (should (equal "invalid_args" (plist-get (nth 3 err) :kind)))))
 
-(toold-test-deftest toold-progress-is-told
+(toold-test-deftest toold-progress-is-shown
   (let (seen)
     (toold-execute "greet" '(:name "Ada" :times 3)
                    (lambda (progress) (push (plist-get progress :progress) seen)))
@@ -271,7 +271,7 @@ sys.stdin.read()
     (should (= -32800 (plist-get failure :code)))
     (should-not toold--calls)))
 
-(toold-test-deftest-alone toold-a-lost-connection-is-put-up-again
+(toold-test-deftest-alone toold-a-lost-connection-is-restored
   (toold-execute "greet" '(:name "Ada"))
   (let ((session (gethash toold-test--work toold--known-sessions)))
     (should session)
@@ -292,7 +292,7 @@ sys.stdin.read()
              "No daemon is running"
              (nth 1 (should-error (toold-execute "greet") :type 'toold-error))))))
 
-(toold-test-deftest-alone toold-a-daemon-that-does-not-start-is-told
+(toold-test-deftest-alone toold-a-daemon-that-does-not-start-is-an-error
   (let* ((program (toold-test--write
                    "broken" "#!/bin/sh\necho no luck today >&2\nexit 3\n"))
          (toold-program program))
@@ -533,7 +533,7 @@ sys.stdin.read()
     (should (toold-execute "question" toold-test--question))))
 
 (defun toold-test--call-provided (agent name &optional arguments)
-  "Let AGENT call the lent tool NAME with ARGUMENTS; give its result."
+  "Let AGENT call the provided tool NAME with ARGUMENTS; give its result."
   (toold-test--answering (lambda (_ _) ?y)
     (toold--await agent "tools.execute"
                   (list :name name :arguments (or arguments toold--empty)))))

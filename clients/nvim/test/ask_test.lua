@@ -112,7 +112,7 @@ fact("an ask that somebody else answers goes away", function(scene)
   support.noticed("answered already")
 end)
 
-fact("asks of agents come to the editor", function(scene)
+fact("permission requests of agents appear in the editor", function(scene)
   support.answer(function()
     return "Allow once"
   end)
@@ -226,7 +226,7 @@ fact("a question is answered by a choice", function(scene)
   equal({ { "Red  (as blood)", "Green", "Do not answer" }, "Which colour?" }, seen)
 end)
 
-fact("a question takes several choices, or one's own words", function(scene)
+fact("a question takes several choices, or free text", function(scene)
   local marks = 0
   support.answer(function(labels)
     marks = marks + 1

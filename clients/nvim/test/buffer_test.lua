@@ -26,7 +26,7 @@ fact("tools see unsaved text, and the file again when it is saved", function(sce
   contains("written by another", read(scene, "a.txt"))
 end)
 
-fact("unsaved text is told soon, without a call", function(scene)
+fact("unsaved text is sent soon, without a call", function(scene)
   scene.write("a.txt", "saved\n")
   scene.connect()
   vim.cmd("edit a.txt")
@@ -90,7 +90,7 @@ fact("with buffers off, tools see the file", function(scene)
   contains("1: saved", read(scene, "a.txt"))
 end)
 
-fact("a buffer whose file a tool changed is read anew", function(scene)
+fact("a buffer whose file a tool changed reloads", function(scene)
   scene.write("a.txt", "one\n")
   scene.connect()
   vim.cmd("edit a.txt")
@@ -106,7 +106,7 @@ fact("a buffer whose file a tool changed is read anew", function(scene)
   end)
 end)
 
-fact("text that is no UTF-8 does not end the connection", function(scene)
+fact("text that is not UTF-8 does not end the connection", function(scene)
   local text = require("toold.text")
   equal(true, text.is_utf8("fünf 漢 😀"))
   for _, bad in ipairs({ "\255", "a\195", "\195(", "\192\175", "\237\160\128", "\244\144\128\128", "\240\128\128\128" }) do

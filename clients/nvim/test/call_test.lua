@@ -10,7 +10,7 @@ fact_of_its_own("a first call starts the daemon", function(scene)
   equal("toold", scene.toold.statusline())
 end)
 
-fact("a tool that has bad news gives a result, one that cannot run an error", function(scene)
+fact("a tool that fails has a result, one that cannot run an error", function(scene)
   local err, result = scene.call("fail", {})
   equal(nil, err)
   equal(true, result.is_error)
@@ -97,7 +97,7 @@ fact_of_its_own("many editors start one daemon", function()
   end
 end)
 
-fact_of_its_own("a program that does not start is told with its words", function(scene)
+fact_of_its_own("the output of a program that does not start is shown", function(scene)
   local program = scene.write("broken", "#!/bin/sh\necho no luck today >&2\nexit 3\n")
   vim.fn.setfperm(program, "rwx------")
   scene.toold.setup({ toold = program, connect = false })
@@ -112,13 +112,13 @@ fact_of_its_own("a program that does not start is told with its words", function
   contains("no luck today", failure.message)
 end)
 
-fact_of_its_own("without leave to start, a missing daemon is told", function(scene)
+fact_of_its_own("without permission to start one, a missing daemon is an error", function(scene)
   scene.toold.setup({ start = false, connect = false })
   local err = scene.call("greet", { name = "Ada" })
   equal("not_running", err.kind)
 end)
 
-fact_of_its_own("another program at the socket is told from a daemon, and none is started in its scene", function(scene)
+fact_of_its_own("another program at the socket is recognised, and no daemon is started in its place", function(scene)
   local cases = {
     { "is not the socket of a daemon", function(client) client:write("HTTP/1.1 400 Bad Request\r\n\r\n") end },
     { "closes each connection", function(client) client:close() end },
@@ -154,7 +154,7 @@ fact_of_its_own("another program at the socket is told from a daemon, and none i
   end
 end)
 
-fact_of_its_own("a lost connection is put up again with its session, and starts no daemon", function(scene)
+fact_of_its_own("a lost connection is restored with its session, and starts no daemon", function(scene)
   scene.connect()
   local session = require("toold.client").session.id
   scene.stop_daemon()

@@ -56,7 +56,7 @@ def test_clients_that_start_at_once_share_one_daemon(folders: DaemonFolders) -> 
     assert len(asyncio.run(start())) == 1
 
 
-def test_the_program_is_sought_in_path(folders: DaemonFolders, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_is_found_in_path(folders: DaemonFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"relative:{folders.bin}")
     monkeypatch.setattr(sys, "executable", str(folders.root / "python"))
     assert toold.find_program() == folders.bin / "toold"
@@ -91,7 +91,7 @@ def test_nobody_is_started_when_that_is_not_wanted(folders: DaemonFolders) -> No
         (None, "closes each connection"),
     ],
 )
-def test_another_program_at_the_socket_is_told_from_a_daemon(folders: DaemonFolders, answer: bytes | None, words: str) -> None:
+def test_another_program_at_the_socket_is_recognised(folders: DaemonFolders, answer: bytes | None, words: str) -> None:
     folders.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with socket(AF_UNIX) as listener:
         listener.bind(str(folders.socket))

@@ -14,49 +14,49 @@ from toold import AsyncClient, Client, Invocation, Output
 
 
 @pytest.fixture
-def lender(daemon: DaemonFolders) -> Iterator[Client]:
-    with Client(start=False, name="lender") as lender:
-        lender.open_session(daemon.work)
-        yield lender
+def provider(daemon: DaemonFolders) -> Iterator[Client]:
+    with Client(start=False, name="provider") as provider:
+        provider.open_session(daemon.work)
+        yield provider
 
 
 @pytest.fixture
 def caller(daemon: DaemonFolders) -> Iterator[Client]:
-    """Works in the same folder, and may use what is lent."""
+    """Works in the same folder, and may use what is provided."""
     with Client(start=False, name="caller", on_permission=lambda ask: ask.allow()) as caller:
         caller.open_session(daemon.work)
         yield caller
 
 
-def test_a_function_is_a_tool(lender: Client, caller: Client) -> None:
-    @lender.provide
+def test_a_function_is_a_tool(provider: Client, caller: Client) -> None:
+    @provider.provide
     def shout(text: Annotated[str, "What to shout"], times: int = 1) -> str:
         """Says it louder."""
         return " ".join([text.upper()] * times)
 
     tool = caller.schema("shout")
-    assert (tool.description, tool.source.kind, tool.source.name) == ("Says it louder.", "frontend", "lender")
+    assert (tool.description, tool.source.kind, tool.source.name) == ("Says it louder.", "frontend", "provider")
     assert tool.input_schema["properties"]["text"] == {"type": "string", "description": "What to shout"}
     assert caller.execute("shout", {"text": "hey", "times": 2}).text == "HEY HEY"
     assert shout("still a function") == "STILL A FUNCTION"
     with pytest.raises(toold.InvalidArguments):
         caller.execute("shout", {"text": 1})
-    lender.withdraw("shout")
+    provider.withdraw("shout")
     with pytest.raises(toold.UnknownTool):
         caller.execute("shout", {"text": "hey"})
 
 
-def test_results_have_all_that_a_tool_can_give(lender: Client, caller: Client) -> None:
-    @lender.provide(name="facts", description="Facts", label="Some facts", parallelizable=True)
+def test_results_have_all_that_a_tool_can_give(provider: Client, caller: Client) -> None:
+    @provider.provide(name="facts", description="Facts", label="Some facts", parallelizable=True)
     def _facts() -> dict[str, Any]:
         return {"answer": 42}
 
-    @lender.provide
+    @provider.provide
     def refuse() -> Output:
         """Refuses"""
         return Output("not today", is_error=True, metadata={"why": "rain"})
 
-    @lender.provide
+    @provider.provide
     def crash() -> None:
         """Crashes"""
         raise LookupError("no such city")
@@ -71,8 +71,8 @@ def test_results_have_all_that_a_tool_can_give(lender: Client, caller: Client) -
     assert crashed.is_error and "LookupError: no such city" in crashed.text
 
 
-def test_a_lent_function_tells_how_far_it_is(lender: Client, caller: Client, daemon: DaemonFolders) -> None:
-    @lender.provide
+def test_a_provided_function_tells_how_far_it_is(provider: Client, caller: Client, daemon: DaemonFolders) -> None:
+    @provider.provide
     def work(call: Invocation) -> str:
         """Works"""
         call.message("began")
@@ -94,10 +94,10 @@ def test_a_lent_function_tells_how_far_it_is(lender: Client, caller: Client, dae
     assert call.result().text == f"{daemon.work} {call.id}"
 
 
-def test_a_lent_function_learns_that_its_call_is_cancelled(lender: Client, caller: Client) -> None:
+def test_a_provided_function_learns_that_its_call_is_cancelled(provider: Client, caller: Client) -> None:
     seen = threading.Event()
 
-    @lender.provide
+    @provider.provide
     def wait(call: Invocation) -> None:
         """Waits"""
         call.message("waiting")
@@ -110,26 +110,26 @@ def test_a_lent_function_learns_that_its_call_is_cancelled(lender: Client, calle
     assert seen.wait(PATIENCE)
 
 
-def test_a_lent_function_may_use_the_client(lender: Client, caller: Client) -> None:
-    @lender.provide
+def test_a_provided_function_may_use_the_client(provider: Client, caller: Client) -> None:
+    @provider.provide
     def relay(name: str) -> str:
         """Relays"""
-        return lender.execute("greet", {"name": name}).text
+        return provider.execute("greet", {"name": name}).text
 
     assert caller.execute("relay", {"name": "you"}).text == "hello you"
 
 
-def test_a_name_that_is_taken_is_refused(lender: Client) -> None:
+def test_a_name_that_is_taken_is_refused(provider: Client) -> None:
     with pytest.raises(ValueError, match="provides a tool named mine already"):
         for _ in range(2):
-            lender.provide(name="mine", description="Mine")(lambda: None)
+            provider.provide(name="mine", description="Mine")(lambda: None)
     with pytest.raises(toold.RpcError):
-        lender.provide(name="Bad Name", description="Bad")(lambda: None)
-    assert "mine" in [tool.name for tool in lender.tools()]
+        provider.provide(name="Bad Name", description="Bad")(lambda: None)
+    assert "mine" in [tool.name for tool in provider.tools()]
 
 
-def test_tools_go_with_their_lender_and_come_back(lender: Client, caller: Client, daemon: DaemonFolders) -> None:
-    @lender.provide
+def test_tools_go_with_their_provider_and_come_back(provider: Client, caller: Client, daemon: DaemonFolders) -> None:
+    @provider.provide
     def here() -> str:
         """Is here"""
         return "here"
@@ -138,21 +138,21 @@ def test_tools_go_with_their_lender_and_come_back(lender: Client, caller: Client
     daemon.stop()
     daemon.start()
     with caller.events("tools.changed") as events:
-        # The lender comes back by itself, before or after this subscription.
+        # The provider comes back by itself, before or after this subscription.
         while "here" not in [tool.name for tool in caller.tools()]:
             events.next(PATIENCE)
     assert caller.execute("here").text == "here"
     with caller.events("tools.changed") as events:
-        lender.close()
+        provider.close()
         while "here" in [tool.name for tool in caller.tools()]:
             events.next(PATIENCE)
 
 
-def test_coroutines_are_lent_before_and_after_connecting(caller: Client, daemon: DaemonFolders) -> None:
+def test_coroutines_are_provided_before_and_after_connecting(caller: Client, daemon: DaemonFolders) -> None:
     async def scene() -> None:
-        lender = AsyncClient(start=False, name="lender")
+        provider = AsyncClient(start=False, name="provider")
 
-        @lender.provide
+        @provider.provide
         async def early(text: str) -> str:
             """Early"""
             return f"early {text}"
@@ -162,11 +162,11 @@ def test_coroutines_are_lent_before_and_after_connecting(caller: Client, daemon:
             call.message("waiting")
             await asyncio.Event().wait()
 
-        async with lender:
-            await lender.open_session(daemon.work)
+        async with provider:
+            await provider.open_session(daemon.work)
             with pytest.raises(RuntimeError, match="lend"):
-                lender.provide(late)
-            await lender.lend(late)
+                provider.provide(late)
+            await provider.lend(late)
             first = await asyncio.to_thread(caller.execute, "early", {"text": "bird"})
             assert first.text == "early bird"
             call = await asyncio.to_thread(caller.call, "late")

@@ -86,7 +86,7 @@ test("a daemon that does not answer is given up", async (t) => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test("another program at the socket is told from a daemon, and none is started in its place", async (t) => {
+test("another program at the socket is recognised, and none is started in its place", async (t) => {
   const cases: [string, (socket: Socket) => void, RegExp][] = [
     ["garbage", (socket) => socket.write("HTTP/1.1 400 Bad Request\r\n\r\n"), /is not the socket of a daemon/],
     ["closes", (socket) => socket.destroy(), /closes each connection/],
@@ -155,7 +155,7 @@ test("patience ends a request", async (t) => {
   await client.request("daemon.ping");
 });
 
-test("what is in flight when the daemon goes is told, and the next request starts another", async (t) => {
+test("requests in flight fail when the daemon stops, and the next request starts another", async (t) => {
   const here = await ownFolders(t);
   const client = await here.client();
   const call = client.call("wait_for_ever");
@@ -194,21 +194,21 @@ test("a client that is closed makes no more requests", async (t) => {
   await assert.rejects(client.request("daemon.ping"), Disconnected);
 });
 
-test("events, prompts and lent tools come back with the daemon", async (t) => {
+test("events, prompts and provided tools come back with the daemon", async (t) => {
   const here = await ownFolders(t);
   const client = await here.client({ onPermission: () => ({ action: "allow" }) });
-  await client.provide({ name: "lent", description: "Lent" }, () => "still lent");
+  await client.provide({ name: "provided", description: "Provided" }, () => "still provided");
   const events = await client.events({ kinds: "call.started" });
   await here.stopDaemon();
   const other = await here.client();
   // Nobody has asked the first one for anything: it comes back by itself.
   const provided = await other.events({ kinds: "tools.changed", since: 0, epoch: "another" });
   for await (const event of provided) {
-    if (event.kind === "tools.changed" && event.added.includes("lent")) break;
+    if (event.kind === "tools.changed" && event.added.includes("provided")) break;
   }
-  assert.equal(text(await other.execute("lent")), "still lent");
+  assert.equal(text(await other.execute("provided")), "still provided");
   const { value } = await events.next();
-  assert.equal(value?.kind === "call.started" && value.tool, "lent");
+  assert.equal(value?.kind === "call.started" && value.tool, "provided");
 });
 
 test("a daemon that is only stopped is not started by those who wait for it", async (t) => {

@@ -8,7 +8,7 @@ import { sharedFolders, test } from "./folders.js";
 
 const here = await sharedFolders();
 
-test("events are numbered, and told from where one has seen them", async () => {
+test("events are numbered, and replayed from where you stopped", async () => {
   const client = await here.client();
   const events = await client.events({ kinds: ["call.started", "call.finished"] });
   for (const name of ["a", "b", "c"]) await client.execute("greet", { name });
@@ -31,7 +31,7 @@ test("events are numbered, and told from where one has seen them", async () => {
   await again.close();
 });
 
-test("what was lost is told", async () => {
+test("lost events are counted", async () => {
   const client = await here.client();
   // The ring holds 1,000 events.
   const calls = Array.from({ length: 600 }, (_, i) => ["greet", { name: `${i}` }] as const);

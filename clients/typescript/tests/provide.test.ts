@@ -7,7 +7,7 @@ import { sharedFolders, signal, test } from "./folders.js";
 const here = await sharedFolders();
 const allow = () => ({ action: "allow" }) as const;
 
-test("a lent function is a tool of its client", async () => {
+test("a provided function is a tool of its client", async () => {
   const editor = await here.client({ name: "my-editor" });
   const other = await here.client({ onPermission: allow });
   const calls: Invocation[] = [];
@@ -38,7 +38,7 @@ test("a lent function is a tool of its client", async () => {
   await assert.rejects(other.schema("selection"), RpcError);
 });
 
-test("what a lent function gives may be text, blocks, or anything that JSON holds", async () => {
+test("what a provided function returns may be text, blocks, or anything that JSON holds", async () => {
   const client = await here.client({ onPermission: allow });
   const give = async (name: string, given: unknown) => {
     await client.provide({ name, description: "Gives" }, () => given);
@@ -54,7 +54,7 @@ test("what a lent function gives may be text, blocks, or anything that JSON hold
   assert.deepEqual([text(bad), bad.is_error, bad.metadata["code"]], ["no luck", true, 7]);
 });
 
-test("what a lent function throws is a result that says so", async () => {
+test("what a provided function throws is a result that says so", async () => {
   const client = await here.client({ onPermission: allow });
   await client.provide({ name: "break_down", description: "Breaks" }, () => {
     throw new TypeError("no such buffer");
@@ -64,7 +64,7 @@ test("what a lent function throws is a result that says so", async () => {
   assert.match(text(result), /TypeError: no such buffer/);
 });
 
-test("a lent function learns that its caller has given up", async () => {
+test("a provided function learns that its caller has given up", async () => {
   const client = await here.client({ onPermission: allow });
   const begun = signal();
   const gone = signal();
@@ -88,7 +88,7 @@ test("a name that is taken is refused", async () => {
   );
 });
 
-test("lent tools follow their client into its next session", async () => {
+test("provided tools follow their client into its next session", async () => {
   const client = await here.client({ onPermission: allow });
   await client.provide({ name: "where_am_i", description: "Tells the session" }, (_, call) => call.session_id);
   const { session_id } = await client.openSession({ cwd: here.work });
