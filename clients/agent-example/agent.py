@@ -1,8 +1,8 @@
 """An agent loop: a model that speaks the OpenAI chat API, and all the tools of the daemon.
 
-The daemon lists the tools in the form that the API takes, runs the model's calls as they come, and answers in the
-form that goes back to the model. What is left for an agent is here. A line on stdin answers the question that was
-asked last; when there is none, it steers: calls that wait are skipped, and the model reads the line.
+The daemon lists the tools in the form of the API, runs the model's calls, and returns results in the form that goes
+back to the model. The rest of an agent is here. A line on stdin answers the open permission request. If there is none,
+it steers: the waiting calls are skipped, and the model reads the line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Agent:
         self.names: dict[str, str] = {}
 
     def run(self, task: str) -> str:
-        """Works until the model has nothing more to call, and gives its last words."""
+        """Works until the model makes no more calls, and returns its last message."""
         messages: list[Message] = [
             {"role": "system", "content": INSTRUCTIONS},
             {"role": "user", "content": task},
@@ -53,10 +53,10 @@ class Agent:
             messages += steered
             if not calls and not steered:
                 return str(message["content"])
-        raise RuntimeError(f"the model was not done after {self.most_rounds} rounds")
+        raise RuntimeError(f"the model did not finish within {self.most_rounds} rounds")
 
     def complete(self, messages: list[Message]) -> Message:
-        """Asks the model. The tools are listed anew each time: plugins and other clients may have brought more."""
+        """Asks the model. Lists the tools each time, since plugins and other clients may have added some."""
         body = {"model": self.model, "messages": messages, "tools": self.client.tools(format="openai")}
         request = urllib.request.Request(self.url, json.dumps(body).encode(), {"Content-Type": "application/json"})
         if key := os.environ.get("OPENAI_API_KEY"):
@@ -80,7 +80,7 @@ class Agent:
             try:
                 answer = self.answers.get(timeout=0.2)
             except queue.Empty:
-                continue  # Somebody may have answered elsewhere.
+                continue  # Another client may have answered.
         self.asking.clear()
         if answer is None:
             return None

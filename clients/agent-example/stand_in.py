@@ -1,6 +1,6 @@
-"""A stand-in for a model behind the OpenAI chat API: it says what its script says, and is as strict as the real one.
+"""A stand-in for a model behind the OpenAI chat API: it follows a script, and is as strict as the real API.
 
-Alone, it serves the scene of the tests: `python3 stand_in.py` prints the URL for `agent.py --url`.
+Run alone, it serves the scene of the tests: `python3 stand_in.py` prints the URL for `agent.py --url`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 Message = dict[str, Any]
 
-# What the model says in turn: its last words, or calls as (name, arguments).
+# One turn of the model: its last message, or calls as (name, arguments).
 Turn = str | list[tuple[str, dict[str, Any]]]
 
 SCENE: list[Turn] = [
-    # Several calls at once, one of which does not work out.
+    # Several calls at once, one of which fails.
     [("read", {"path": "notes.txt"}), ("grep", {"pattern": "tea", "path": "."}), ("read", {"path": "no_such_file"})],
     # One that needs permission.
     [("bash", {"command": "touch report.txt"})],
@@ -29,7 +29,7 @@ SCENE: list[Turn] = [
 
 
 class StandIn:
-    """Serves the script on a free port of this machine. `requests` is what it was sent."""
+    """Serves the script on a free port of this machine. `requests` are those that it has received."""
 
     def __init__(self, script: list[Turn]) -> None:
         self.script = script
@@ -57,7 +57,7 @@ class StandIn:
     def answer(self, path: str, body: bytes) -> tuple[int, Message]:
         try:
             if path != "/v1/chat/completions":
-                raise ValueError(f"nothing is served at {path}")
+                raise ValueError(f"unknown path {path}")
             request = json.loads(body)
             check(request)
         except ValueError as error:
@@ -67,18 +67,18 @@ class StandIn:
             self.requests.append(request)
         if turn >= len(self.script):
             return 400, {"error": {"message": "the script is over", "type": "invalid_request_error"}}
-        said = self.script[turn]
-        message: Message = {"role": "assistant", "content": said if isinstance(said, str) else None}
-        if not isinstance(said, str):
+        reply = self.script[turn]
+        message: Message = {"role": "assistant", "content": reply if isinstance(reply, str) else None}
+        if not isinstance(reply, str):
             message["tool_calls"] = [
                 {
                     "id": f"call_{turn}_{n}",
                     "type": "function",
                     "function": {"name": name, "arguments": json.dumps(arguments)},
                 }
-                for n, (name, arguments) in enumerate(said)
+                for n, (name, arguments) in enumerate(reply)
             ]
-        choice = {"index": 0, "message": message, "finish_reason": "stop" if isinstance(said, str) else "tool_calls"}
+        choice = {"index": 0, "message": message, "finish_reason": "stop" if isinstance(reply, str) else "tool_calls"}
         return 200, {"id": f"turn_{turn}", "object": "chat.completion", "model": "stand-in", "choices": [choice]}
 
     def __enter__(self) -> StandIn:
@@ -95,11 +95,11 @@ class StandIn:
 
 
 def check(request: Message) -> None:
-    """Refuses what the API refuses: tools that are none, and calls without exactly one answer before all else."""
+    """Refuses what the API refuses: invalid tools, and calls without exactly one answer before the next message."""
     for tool in request["tools"]:
         function = tool["function"]
         if tool["type"] != "function" or function["parameters"]["type"] != "object":
-            raise ValueError(f"tools: {tool} is no function")
+            raise ValueError(f"tools: {tool} is not a function")
     open_calls: list[str] = []
     for message in request["messages"]:
         if message["role"] == "tool":

@@ -44,7 +44,7 @@ def test_a_model_works_a_person_permits_and_steers(folder: Path) -> None:
     (folder / "notes.txt").write_text("green tea\nblack coffee\n")
     gate = folder / "gate"
     os.mkfifo(gate)
-    # Open to both sides, so that nobody waits for the other to come.
+    # Open for reading and writing, so that neither side waits for the other.
     opener = os.open(gate, os.O_RDWR)
     seen: list[str] = []
     with StandIn(SCENE) as model:
@@ -56,7 +56,7 @@ def test_a_model_works_a_person_permits_and_steers(folder: Path) -> None:
             bufsize=1,
             cwd=folder,
         )
-        # What takes this long does not come; its end is then the end of its lines.
+        # An agent that takes this long is stuck; killing it ends its output.
         patience = threading.Timer(60, agent.kill)
         patience.start()
         assert agent.stdin is not None and agent.stdout is not None
@@ -79,13 +79,13 @@ def test_a_model_works_a_person_permits_and_steers(folder: Path) -> None:
 
     names = {tool["function"]["name"] for tool in model.requests[0]["tools"]}
     assert {"bash", "grep", "read"} <= names
-    told = model.requests[-1]["messages"]
-    answers = {message["tool_call_id"]: message["content"] for message in told if message["role"] == "tool"}
+    sent = model.requests[-1]["messages"]
+    answers = {message["tool_call_id"]: message["content"] for message in sent if message["role"] == "tool"}
     assert list(answers) == ["call_0_0", "call_0_1", "call_0_2", "call_1_0", "call_2_0", "call_2_1", "call_2_2"]
     assert "green tea" in answers["call_0_0"] and "notes.txt" in answers["call_0_1"]
     assert answers["call_0_2"].startswith("Error: ") and "no_such_file" in answers["call_0_2"]
     assert "the gate is open" in answers["call_2_0"]
-    # What was skipped has its answer, and was not run.
+    # Skipped calls have an answer, and did not run.
     assert all(answers[call].startswith("Error: ") for call in ("call_2_1", "call_2_2"))
     assert not list(folder.glob("unwanted-*"))
-    assert told[-1] == {"role": "user", "content": "That is enough"}
+    assert sent[-1] == {"role": "user", "content": "That is enough"}
