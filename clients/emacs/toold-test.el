@@ -5,8 +5,8 @@
 ;;; Commentary:
 
 ;; emacs -Q --batch -L . -l toold-test.el -f toold-test-run
-;; with TOOLCTL set to the program, beside which toold lies.  TOOLD_UPDATE=1 writes the captured
-;; screen of the README anew.
+;; with TOOLCTL set to the program, and toold and toold-test-daemon beside it.  TOOLD_UPDATE=1
+;; writes the captured screens into the README.
 
 ;;; Code:
 
@@ -59,11 +59,11 @@ hygge.register_command{
 ")
 
 (defun toold-test--wait (what condition)
-  "Wait for CONDITION, a function, and give what it gives; WHAT names it."
+  "Wait until CONDITION, a function, returns a value; WHAT names it."
   (let ((deadline (+ (float-time) 30)) seen)
     (while (not (setq seen (funcall condition)))
       (when (> (float-time) deadline)
-        (error "Waited in vain: %s" what))
+        (error "Timed out waiting for %s" what))
       (accept-process-output nil 0.01))
     seen))
 
@@ -429,7 +429,7 @@ sys.stdin.read()
                  (toold--request other "permissions.reply"
                                  (list :request_id (plist-get request :request_id)
                                        :action "deny"))
-                 ;; The person never answers.
+                 ;; The user never answers.
                  (toold-test--wait "the prompt is taken away" #'ignore))))
       (setq result (toold-execute "bash" '(:command "touch made"))))
     (should (toold-error-p result))
@@ -482,13 +482,13 @@ sys.stdin.read()
                        (concat "GOPATH=" (string (unibyte-char-to-multibyte 255))))
                  process-environment)))
     (toold-test--answering (lambda (&rest _) ?y)
-      (let ((said (split-string (toold-text (toold-execute "bash" '(:command "env")))
+      (let ((output (split-string (toold-text (toold-execute "bash" '(:command "env")))
                                 "\n")))
-        (should (member "VIRTUAL_ENV=/a/venv" said))
-        (should (member "LC_TIME=C" said))
+        (should (member "VIRTUAL_ENV=/a/venv" output))
+        (should (member "LC_TIME=C" output))
         (should-not (cl-some (lambda (line)
                                (string-match-p "\\`\\(SOMETHING\\|GOROOT\\|GOPATH\\)=" line))
-                             said))))))
+                             output))))))
 
 (toold-test-deftest toold-asks-of-agents-come-here
   (toold-mode 1)
@@ -623,7 +623,7 @@ sys.stdin.read()
                    (write-region nil nil file nil 'quiet))
           (should (equal (buffer-substring from (point)) steady)))))))
 
-(toold-test-deftest toold-a-person-sees-the-diff-and-quits-a-call
+(toold-test-deftest toold-the-user-sees-the-diff-and-quits-a-call
   (toold-test--write "notes.txt" "green tea\n")
   (unwind-protect
       (progn

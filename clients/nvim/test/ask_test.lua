@@ -73,7 +73,7 @@ fact("an ask that is left open is shown again by ToolAsks", function(scene)
   support.noticed("nothing to answer")
 end)
 
-fact("an ask that somebody else answers goes away", function(scene)
+fact("a request that another client answers closes", function(scene)
   local choose
   vim.ui.select = function(items, _, on_choice)
     choose = function()

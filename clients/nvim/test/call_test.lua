@@ -228,11 +228,11 @@ fact("commands find the toolchains that the editor finds", function(scene)
   for name, value in pairs(before) do
     vim.env[name] = value or nil
   end
-  local said = "\n" .. result.content[1].text .. "\n"
-  contains("\nVIRTUAL_ENV=/a/venv\n", said)
-  contains("\nLC_TIME=C\n", said)
-  contains("\nPATH=" .. scene.base .. "/bin:", said)
-  equal(nil, said:find("\nSOMETHING=", 1, true))
-  equal(nil, said:find("\nGOPATH=", 1, true))
+  local output = "\n" .. result.content[1].text .. "\n"
+  contains("\nVIRTUAL_ENV=/a/venv\n", output)
+  contains("\nLC_TIME=C\n", output)
+  contains("\nPATH=" .. scene.base .. "/bin:", output)
+  equal(nil, output:find("\nSOMETHING=", 1, true))
+  equal(nil, output:find("\nGOPATH=", 1, true))
   equal("open", require("toold.client").session.workspace)
 end)

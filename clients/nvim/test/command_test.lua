@@ -160,7 +160,7 @@ fact_of_its_own("tools follow the registry", function(scene)
   end)
 end)
 
-fact("a plugin's notice reaches the person", function(scene)
+fact("a plugin's notification is shown", function(scene)
   scene.connect()
   scene.call("tell", {})
   support.noticed("tools: look here")

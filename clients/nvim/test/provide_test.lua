@@ -62,7 +62,7 @@ fact("agents see the selection", function(scene)
   equal("ne\nhr", call("nvim_selection").structured.text)
 end)
 
-fact("agents show the person a file", function(scene)
+fact("agents show the user a file", function(scene)
   scene.write("a.txt", "one\ntwo\nthree\n")
   local call = agent(scene)
   equal("opened a.txt at 2:3", call("nvim_open", { path = "a.txt", line = 2, column = 3 }).content[1].text)

@@ -73,7 +73,7 @@ local function check(scene, name, screen)
   end
 end
 
-fact("a person sees the ask with its diff, then the changed file", function(scene)
+fact("the user sees the request with its diff, then the changed file", function(scene)
   scene.write("notes.txt", "green tea\nblack coffee\n")
   local init = scene.write(
     "init.lua",

@@ -2,7 +2,7 @@
 
 local M = {}
 
--- No wait in any test is longer, in milliseconds; what takes this long does not come.
+-- In milliseconds. No test waits longer for anything.
 local PATIENCE = 30000
 
 local PLUGIN = [[
@@ -51,7 +51,7 @@ function M.version()
   return ("%d.%d.%d"):format(version.major, version.minor, version.patch)
 end
 
---- Waits for a condition, which says what was seen, and gives that.
+--- Waits until the condition returns a value, and returns it.
 function M.wait(what, condition)
   local seen
   local ok = vim.wait(PATIENCE, function()
@@ -59,7 +59,7 @@ function M.wait(what, condition)
     return seen and true or false
   end, 5)
   if not ok then
-    error(("waited in vain: %s\n%s"):format(what, vim.inspect(M.notices)), 2)
+    error(("timed out waiting for %s\n%s"):format(what, vim.inspect(M.notices)), 2)
   end
   return seen
 end
@@ -76,7 +76,7 @@ function M.contains(part, whole)
   end
 end
 
---- Answers `vim.ui.select` and `vim.ui.input` with what the functions say; they see all that the person would.
+--- Answers `vim.ui.select` and `vim.ui.input` by the functions, which get everything that the user sees.
 function M.answer(select, input)
   vim.ui.select = function(items, options, on_choice)
     local labels = vim.tbl_map(options.format_item or tostring, items)
@@ -96,7 +96,7 @@ function M.answer(select, input)
   end
 end
 
---- All that is said to the person.
+--- All messages to the user.
 M.notices = {}
 
 function M.noticed(part)
@@ -109,7 +109,7 @@ function M.noticed(part)
   end)
 end
 
---- The lines of the windows whose buffer has this in its name or file type.
+--- The lines of the first window whose buffer has this in its name or as its file type.
 function M.shown(part)
   for _, window in ipairs(vim.api.nvim_list_wins()) do
     local buffer = vim.api.nvim_win_get_buf(window)

@@ -40,7 +40,7 @@ def test_tools_are_listed_and_shown(client: Client) -> None:
 def test_a_call_gives_its_progress_and_its_result(client: Client) -> None:
     call = client.call("greet", {"name": "you", "times": 2})
     seen = list(call)
-    assert [(told.seq, told.kind) for told in seen] == [(0, "update"), (1, "update"), (2, "output")]
+    assert [(reported.seq, reported.kind) for reported in seen] == [(0, "update"), (1, "update"), (2, "output")]
     assert (seen[1].progress, seen[1].total, seen[1].message) == (2, 2, "greeting")
     assert (seen[2].stream, seen[2].text) == ("stdout", "written\n")
     result = call.result()
@@ -110,7 +110,7 @@ def test_an_id_in_flight_is_refused_at_once(client: Client) -> None:
 
 @pytest.mark.parametrize("strategy", ["auto", "sequential", "parallel", 2])
 def test_a_batch_answers_in_order(client: Client, strategy: toold.Strategy) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     results = client.execute_batch(
         [
             ("greet", {"name": "one"}),
@@ -119,22 +119,22 @@ def test_a_batch_answers_in_order(client: Client, strategy: toold.Strategy) -> N
             ("fail", {}),
         ],
         strategy=strategy,
-        on_progress=lambda progress: told.append(progress.call_id),
+        on_progress=lambda progress: reported.append(progress.call_id),
     )
     first, second, third, fourth = results
     assert isinstance(first, ToolResult) and first.text == "hello one"
     assert isinstance(second, ToolResult) and (second.text, second.call_id) == ("hello two", "two")
     assert isinstance(third, InvalidArguments)
     assert isinstance(fourth, ToolResult) and fourth.is_error
-    assert sorted(told) == sorted([first.call_id] * 2 + ["two"] * 2)
+    assert sorted(reported) == sorted([first.call_id] * 2 + ["two"] * 2)
 
 
 def test_a_batch_in_a_providers_form_answers_in_that_form(client: Client) -> None:
     calls = [{"id": "call_1", "type": "function", "function": {"name": "greet", "arguments": '{"name": "model"}'}}]
-    told: list[str] = []
-    results = client.execute_batch(calls, format="openai", on_progress=lambda progress: told.append(progress.call_id))
+    reported: list[str] = []
+    results = client.execute_batch(calls, format="openai", on_progress=lambda progress: reported.append(progress.call_id))
     assert results == [{"role": "tool", "tool_call_id": "call_1", "content": "hello model"}]
-    assert told == ["call_1", "call_1"]
+    assert reported == ["call_1", "call_1"]
 
 
 def test_an_interrupt_skips_what_waits(client: Client) -> None:

@@ -242,8 +242,8 @@ def test_the_async_client_does_all_at_once(daemon: DaemonFolders) -> None:
         async with AsyncClient(start=False) as client:
             await client.open_session(daemon.work)
             call = client.call("greet", {"name": "one", "times": 3})
-            told = [progress.kind async for progress in call]
-            assert told == ["update", "update", "update", "output"]
+            reported = [progress.kind async for progress in call]
+            assert reported == ["update", "update", "update", "output"]
             results = await asyncio.gather(*(client.execute("greet", {"name": str(n)}) for n in range(50)))
             assert (await call.result()).text == "hello one"
             seen: list[str] = []

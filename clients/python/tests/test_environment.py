@@ -1,4 +1,4 @@
-"""The variables that sessions get, and folders that no person has opened."""
+"""The variables of sessions, and folders that the user has not opened."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_a_person_s_client_passes_the_toolchain_and_its_own_variables(
     with Client(start=False, on_permission=lambda ask: ask.allow()) as client:
         session = client.open_session(daemon.work, env={"GOPATH": "/other/go", "MINE": "1"})
         assert (session.workspace, session.env_ignored) == ("open", [])
-        said = set(client.execute("bash", {"command": "env"}).text.splitlines())
-        assert {"VIRTUAL_ENV=/a/venv", "LC_TIME=C", "GOPATH=/other/go", "MINE=1"} <= said
-        assert not any(line.startswith("SOMETHING=") for line in said)
+        output = set(client.execute("bash", {"command": "env"}).text.splitlines())
+        assert {"VIRTUAL_ENV=/a/venv", "LC_TIME=C", "GOPATH=/other/go", "MINE=1"} <= output
+        assert not any(line.startswith("SOMETHING=") for line in output)
 
 
 def test_the_variables_are_those_of_each_connection(daemon: DaemonFolders, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_an_agent_passes_what_it_was_started_with_but_no_secrets(daemon: DaemonF
     ended = run_agent(daemon, daemon.work, VIRTUAL_ENV="/a/venv", SOMETHING="else", GITHUB_TOKEN="ghp_" + "x" * 36)
     assert "VIRTUAL_ENV=/a/venv" in ended.stdout and "SOMETHING=else" in ended.stdout
     assert "ghp_" not in ended.stdout and '"GITHUB_TOKEN"' in ended.stdout
-    # That a secret stays where it is, is no news.
+    # A secret that is not passed on needs no warning.
     assert ended.stderr == ""
 
 

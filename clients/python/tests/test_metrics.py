@@ -1,4 +1,4 @@
-"""What the daemon counts, as a program reads it that was not made for it."""
+"""The daemon's metrics, read by Prometheus' own parser."""
 
 from __future__ import annotations
 

@@ -82,9 +82,9 @@ def test_a_provided_function_tells_how_far_it_is(provider: Client, caller: Clien
         return f"{call.cwd} {call.call_id}"
 
     call = caller.call("work")
-    told = [(progress.kind, progress.text or progress.progress) for progress in call]
-    # What the daemon itself says of the prompt is not the function's.
-    assert [each for each in told if each != ("message", "waiting for permission")] == [
+    reported = [(progress.kind, progress.text or progress.progress) for progress in call]
+    # Without the daemon's own message about the prompt.
+    assert [each for each in reported if each != ("message", "waiting for permission")] == [
         ("message", "began"),
         ("update", 1),
         ("update", 2),
@@ -170,7 +170,7 @@ def test_coroutines_are_provided_before_and_after_connecting(caller: Client, dae
             first = await asyncio.to_thread(caller.execute, "early", {"text": "bird"})
             assert first.text == "early bird"
             call = await asyncio.to_thread(caller.call, "late")
-            await asyncio.to_thread(lambda: next(told for told in call if told.text == "waiting"))
+            await asyncio.to_thread(lambda: next(reported for reported in call if reported.text == "waiting"))
             assert await asyncio.to_thread(call.cancel)
 
     asyncio.run(scene())

@@ -1,4 +1,4 @@
-"""What the type hints of a function say of its arguments."""
+"""The schema from the type hints of a function."""
 
 from __future__ import annotations
 

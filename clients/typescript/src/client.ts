@@ -563,7 +563,7 @@ export class Client implements AsyncDisposable {
     }
   }
 
-  /** Waits for a daemon to come back. Does not start one: somebody may have stopped it on purpose. */
+  /** Waits for a daemon to come back. Does not start one, since the user may have stopped it on purpose. */
   async #return(): Promise<void> {
     const { signal } = this.#closing;
     for (let wait = RETURN_AFTER; !signal.aborted; wait = Math.min(wait * 2, RETURN_AFTER_MOST)) {

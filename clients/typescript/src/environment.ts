@@ -65,7 +65,7 @@ export function lacks(session: Session, role: string | null | undefined, own: En
   if (expected.length > 0) {
     warnings.push(
       `these variables have no effect, since this client may not set them: ${expected.join(", ")}; ` +
-        "a person can allow them with [agents] env in the configuration",
+        "set [agents] env in the configuration to allow them",
     );
   }
   if (session.workspace === "pending") {

@@ -36,18 +36,18 @@ test("tools are listed, also as providers want them", async () => {
 test("a call gives its result, with all its progress before", async () => {
   const client = await here.client();
   const call = client.call("greet", { name: "you", times: 3 });
-  const told: CallProgress[] = [];
-  for await (const progress of call) told.push(progress);
+  const reported: CallProgress[] = [];
+  for await (const progress of call) reported.push(progress);
   assert.equal(call.done, true);
   assert.deepEqual(
-    told.map((progress) => progress.seq),
+    reported.map((progress) => progress.seq),
     [0, 1, 2, 3],
   );
   assert.deepEqual(
-    told.map((progress) => progress.kind),
+    reported.map((progress) => progress.kind),
     ["update", "update", "update", "output"],
   );
-  const last = told.at(-1)!;
+  const last = reported.at(-1)!;
   assert.equal(last.kind === "output" && last.text, "written\n");
   const result = await call.result();
   assert.equal(text(result), "hello you");
@@ -132,26 +132,26 @@ test("a tool's time limit is a result", async () => {
 
 test("a batch answers in the order of its calls", async () => {
   const client = await here.client();
-  const told: CallProgress[] = [];
+  const reported: CallProgress[] = [];
   const results = await client.executeBatch(
     [["greet", { name: "a" }], { name: "no_such_tool" }, { name: "greet", arguments: { name: "c" }, call_id: "third" }],
-    { strategy: { batched: 2 }, onProgress: (progress) => told.push(progress) },
+    { strategy: { batched: 2 }, onProgress: (progress) => reported.push(progress) },
   );
   assert.equal(results.length, 3);
   assert.equal(text(results[0] as ToolResult), "hello a");
   assert.ok(results[1] instanceof UnknownTool);
   assert.equal((results[2] as ToolResult).call_id, "third");
-  assert.equal(told.length, 4);
+  assert.equal(reported.length, 4);
 });
 
 test("a batch in a provider's form gives the provider's blocks", async () => {
   writeFileSync(join(here.work, "notes.txt"), "green tea\n");
   const client = await here.client();
-  const told: CallProgress[] = [];
+  const reported: CallProgress[] = [];
   const calls = [{ type: "tool_use", id: "toolu_1", name: "greet", input: { name: "you" } }];
-  const results = await client.executeBatch(calls, { format: "anthropic", onProgress: (each) => told.push(each) });
+  const results = await client.executeBatch(calls, { format: "anthropic", onProgress: (each) => reported.push(each) });
   assert.match(JSON.stringify(results), /"tool_use_id":"toolu_1"/);
-  assert.equal(told.length, 2);
+  assert.equal(reported.length, 2);
 });
 
 test("cancelling a batch cancels all its calls", async () => {

@@ -1,4 +1,4 @@
-/** The variables that sessions get, and folders that no person has opened. */
+/** The variables of sessions, and folders that the user has not opened. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -27,11 +27,11 @@ test("a person's client passes the toolchain and its own variables", async (t) =
   const client = await here.client({ session: false, onPermission: () => ({ action: "allow" }) });
   const session = await client.openSession({ cwd: here.work, env: { GOPATH: "/other/go", MINE: "1" } });
   assert.deepEqual([session.workspace, session.env_ignored], ["open", undefined]);
-  const said = text(await client.execute("bash", { command: "env" })).split("\n");
+  const output = text(await client.execute("bash", { command: "env" })).split("\n");
   for (const line of ["VIRTUAL_ENV=/a/venv", "LC_TIME=C", "GOPATH=/other/go", "MINE=1"]) {
-    assert.ok(said.includes(line), line);
+    assert.ok(output.includes(line), line);
   }
-  assert.ok(!said.some((line) => line.startsWith("SOMETHING=")));
+  assert.ok(!output.some((line) => line.startsWith("SOMETHING=")));
   assert.equal(new Set(TOOLCHAIN).size, TOOLCHAIN.length);
 });
 
@@ -46,18 +46,18 @@ test("an agent passes what it was started with, but no secrets, and says which o
     });
   const plain = run({});
   assert.equal(plain.status, 0, plain.stderr);
-  const [workspace, ignored, said] = JSON.parse(plain.stdout) as [string, string[], string];
+  const [workspace, ignored, output] = JSON.parse(plain.stdout) as [string, string[], string];
   assert.equal(workspace, "open");
-  assert.ok(ignored.includes("GITHUB_TOKEN") && !said.includes("ghp_"), plain.stdout);
-  assert.ok(said.includes("VIRTUAL_ENV=/agents/venv") && said.includes("SOMETHING=else"), said);
-  // That a secret stays where it is, is no news.
+  assert.ok(ignored.includes("GITHUB_TOKEN") && !output.includes("ghp_"), plain.stdout);
+  assert.ok(output.includes("VIRTUAL_ENV=/agents/venv") && output.includes("SOMETHING=else"), output);
+  // A secret that is not passed on needs no warning.
   assert.equal(plain.stderr, "");
   const evil = run({ NODE_OPTIONS: "--evil" });
   assert.ok(!evil.stdout.includes("--evil"), evil.stdout);
-  assert.match(evil.stderr, /NODE_OPTIONS; a person can allow them with \[agents\] env/);
+  assert.match(evil.stderr, /NODE_OPTIONS; set \[agents\] env/);
 });
 
-test("a folder that no person opened waits for one", async () => {
+test("a folder that the user has not opened waits for approval", async () => {
   const documents = join(here.root, "home/my documents");
   mkdirSync(documents, { recursive: true });
   writeFileSync(join(documents, "letter.txt"), "dear reader\n");

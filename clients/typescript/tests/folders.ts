@@ -173,7 +173,7 @@ class Harness {
   }
 }
 
-/** A test that fails in time when something does not come, and is tidied up then too. */
+/** A test with a time limit, which is cleaned up after a failure too. */
 export function test(name: string, body: (t: TestContext) => Promise<void> | void): void {
   void nodeTest(name, { timeout: PATIENCE }, body);
 }
@@ -193,7 +193,7 @@ export async function sharedFolders(): Promise<DaemonFolders> {
   return folders;
 }
 
-/** Something to wait for, and its trigger. */
+/** A promise and the function that resolves it. */
 export function signal<T = void>(): { promise: Promise<T>; fire: (value: T) => void } {
   let fire!: (value: T) => void;
   const promise = new Promise<T>((resolve) => (fire = resolve));

@@ -1,4 +1,4 @@
-/** The package as somebody would install it, and the README's program in it. */
+/** The package as a user installs it, and the README's program with it. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ const run = promisify(execFile);
 const EXAMPLE = /```ts\n(?<code>.*?)```\n\n```text\n(?<output>.*?)```/gs;
 const MARK = "-- end of an example --";
 
-test("the packed package installs, and the README's program has the types and the output that it says", async (t) => {
+test("the packed package installs, and the README's program has the documented types and output", async (t) => {
   const here = await ownFolders(t);
   const readme = readFileSync(join(PACKAGE, "README.md"), "utf8");
   const examples = [...readme.matchAll(EXAMPLE)].map((match) => match.groups as { code: string; output: string });

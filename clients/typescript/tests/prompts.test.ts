@@ -25,7 +25,7 @@ test("an ask is answered, and its diff shown", async () => {
   assert.match(asks[0]!.diff ?? "", /^\+green$/m);
 });
 
-test("a person's no is a result that says why", async () => {
+test("a denial is a result with its reason", async () => {
   const client = await here.client();
   const end = await client.onPermission(() => ({ action: "deny", message: "not today" }));
   const result = await client.execute("bash", { command: "touch x" });

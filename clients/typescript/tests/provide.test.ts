@@ -28,9 +28,9 @@ test("a provided function is a tool of its client", async () => {
   const tool = await other.schema("selection");
   assert.deepEqual(tool.source, { kind: "frontend", name: "my-editor" });
   const call = other.call("selection", { lines: 1 });
-  const told: string[] = [];
-  for await (const progress of call) told.push(progress.kind);
-  assert.deepEqual(told, ["message", "update", "output"]);
+  const reported: string[] = [];
+  for await (const progress of call) reported.push(progress.kind);
+  assert.deepEqual(reported, ["message", "update", "output"]);
   assert.equal(text(await call.result()), "def f():");
   assert.equal(calls[0]!.cwd, here.work);
   assert.equal(calls[0]!.call_id, call.id);

@@ -1,8 +1,7 @@
 /**
- * The bundled extension beside the real daemon, in a stand-in for VS Code.
+ * The bundled extension with the real daemon, in a stand-in for VS Code.
  *
- * What a person would see stands in the README, between marks, and is compared with what is shown here. With UPDATE=1
- * the README is written instead.
+ * Compares what the user sees with the blocks between marks in the README. UPDATE=1 writes the README instead.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -20,7 +19,7 @@ import type { Api } from "../src/extension.js";
 import { CancellationTokenSource, Range, StandIn, Uri } from "./stand-in.js";
 
 const SOURCE = join(PACKAGE, "../vscode");
-/** The extension that is tested: the one that lies here, or one that was packed. */
+/** The extension under test: the one in this folder, or a packed one. */
 const EXTENSION = process.env["EXTENSION"] ?? SOURCE;
 const MANIFEST = JSON.parse(readFileSync(join(EXTENSION, "package.json"), "utf8")) as {
   main: string;
@@ -55,14 +54,14 @@ async function activate(here: DaemonFolders, settings: Record<string, unknown> =
     async close() {
       context.subscriptions.forEach((each) => void each.dispose());
       await extension.deactivate();
-      // Whatever was registered is gone with the extension.
+      // Nothing stays registered without the extension.
       assert.deepEqual([window.commands.size, window.chatTools.size, window.trees.size], [0, 0, 0]);
     },
   });
   return { window, api };
 }
 
-/** Compares with what the README shows, between `<!-- NAME -->` and the end of the block behind it. */
+/** Compares with the block in the README after `<!-- NAME -->`. */
 function shows(name: string, seen: string, here: DaemonFolders): void {
   const readme = join(SOURCE, "README.md");
   const written = readFileSync(readme, "utf8");
@@ -110,7 +109,7 @@ test("the views show tools and plugins, and a plugin's error is a problem at its
     "the provided tools",
     () => api.link.tools.filter(({ source }) => source.kind === "frontend").length === 2,
   );
-  // Which built-ins there are is no matter of this view.
+  // The list of built-ins changes, and is not the subject of this test.
   const tools = (await window.view("toold.tools")).replace(/(v Built-in) {2}\d+\n(?: {4}.*\n)+/, "$1\n    ...\n");
   shows("tools", tools, here);
   shows("plugins", await window.view("toold.plugins"), here);
@@ -134,7 +133,7 @@ test("the views show tools and plugins, and a plugin's error is a problem at its
   assert.equal(window.shown.at(-1), "status bar: weather loaded");
 });
 
-test("a project's plugin counts once a person has looked at it", async (t) => {
+test("a project's plugin loads once the user trusts it", async (t) => {
   const here = await ownFolders(t);
   const folder = join(here.work, ".toold/plugins");
   mkdirSync(folder, { recursive: true });
@@ -192,7 +191,7 @@ test("an ask is a notification, and its diff an editor that closes with it", asy
     return buttons.find((button) => button.startsWith("Allow for"));
   };
   const agent = await here.client();
-  // What was not read before is not overwritten.
+  // A file must be read before it is overwritten.
   await agent.execute("read", { path: "tea.txt" });
   const written = agent.execute("write", { path: "tea.txt", content: "green\nmint\nblack\n" });
   await seen.promise;
@@ -225,7 +224,7 @@ test("an ask that was put away is answered by the command", async (t) => {
   assert.equal(window.shown.at(-1), "information: No permission request is waiting.");
 });
 
-test("questions are quick picks, and close when somebody else has answered", async (t) => {
+test("questions are quick picks, and close when another client has answered", async (t) => {
   const here = await ownFolders(t);
   const { window, api } = await activate(here);
   await api.open();
@@ -239,7 +238,7 @@ test("questions are quick picks, and close when somebody else has answered", asy
   const other = { question: "Which tea?", options, allow_other: true };
   assert.match(text(await agent.execute("question", other)), /mint/);
 
-  // A person who does not move, and another frontend that answers.
+  // The user does nothing, and another client answers.
   const asked = signal();
   window.person.pick = () => {
     asked.fire();

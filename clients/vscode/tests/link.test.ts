@@ -31,7 +31,7 @@ async function linked(here: DaemonFolders, options: Partial<LinkOptions> = {}): 
   here.adopt(link);
   const until = (what: string, holds: () => boolean) =>
     new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`waited in vain: ${what}`)), PATIENCE);
+      const timer = setTimeout(() => reject(new Error(`timed out waiting for ${what}`)), PATIENCE);
       const look = () => {
         if (!holds()) return;
         clearTimeout(timer);

@@ -1,6 +1,6 @@
 /**
- * A stand-in for the part of VS Code's API that the extension uses, typed by VS Code's own types, with a person whose
- * moves the tests script. What the extension uses and is not here fails loudly.
+ * A stand-in for the part of VS Code's API that the extension uses, with VS Code's own types, and a user whose actions the
+ * tests script. Using anything else of the API throws.
  */
 import { readFileSync } from "node:fs";
 
@@ -141,7 +141,7 @@ class TabInputTextDiff implements vscode.TabInputTextDiff {
   ) {}
 }
 
-/** What the person does when something is shown. Each answers `undefined` unless a test says otherwise. */
+/** The actions of the user on prompts. By default, each returns `undefined`. */
 export interface Person {
   notice(message: string, buttons: string[]): Promise<string | undefined> | string | undefined;
   pick(title: string, labels: string[]): Promise<string | string[] | undefined> | string | string[] | undefined;
@@ -151,7 +151,7 @@ export interface Person {
 type OpenDocument = Pick<vscode.TextDocument, "uri" | "version" | "isDirty" | "getText" | "lineAt">;
 
 export class StandIn {
-  /** What was shown, in order. */
+  /** Everything that was shown, in order. */
   readonly shown: string[] = [];
   readonly person: Person = { notice: () => undefined, pick: () => undefined, type: () => undefined };
   readonly settings: Record<string, unknown> = {};
@@ -189,7 +189,7 @@ export class StandIn {
     if (holds()) return;
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(
-        () => reject(new Error(`waited in vain: ${what}; shown:\n${this.shown.join("\n")}`)),
+        () => reject(new Error(`timed out waiting for ${what}; shown:\n${this.shown.join("\n")}`)),
         patience,
       );
       const listening = this.seen.event(() => {
@@ -473,11 +473,11 @@ export class StandIn {
 
 export { CancellationTokenSource };
 
-/** What the person says, or nothing as soon as the token fires. */
+/** The user's answer, or nothing as soon as the token fires. */
 async function orCancelled<T>(
-  said: Promise<T> | T,
+  answer: Promise<T> | T,
   token: vscode.CancellationToken | undefined,
 ): Promise<T | undefined> {
   const cancelled = new Promise<undefined>((resolve) => token?.onCancellationRequested(() => resolve(undefined)));
-  return Promise.race([said, cancelled]);
+  return Promise.race([answer, cancelled]);
 }

@@ -1,4 +1,4 @@
-/** What is made of plain data: forms, diffs, words. No daemon. */
+/** Forms, diffs and texts, from plain data without a daemon. */
 import assert from "node:assert/strict";
 
 import type { Ask } from "toold";

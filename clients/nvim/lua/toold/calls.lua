@@ -99,9 +99,9 @@ end
 function M.progressed(params)
   for _, call in ipairs(M.running) do
     if call.id == params.call_id then
-      local said = params.message or params.text
-      if said and vim.trim(said) ~= "" then
-        call.message = vim.trim(said):match("[^\n]*$")
+      local words = params.message or params.text
+      if words and vim.trim(words) ~= "" then
+        call.message = vim.trim(words):match("[^\n]*$")
       end
       call.progress, call.total = params.progress or call.progress, params.total or call.total
       require("toold.status").changed(call)

@@ -30,8 +30,8 @@ end
 
 --- Reports a prompt once, since you may stay in insert or terminal mode for long.
 local function tell(prompt)
-  if not prompt.told then
-    prompt.told = true
+  if not prompt.announced then
+    prompt.announced = true
     vim.notify("toold: " .. prompt.headline .. " (shown in normal mode)", vim.log.levels.WARN)
   end
 end

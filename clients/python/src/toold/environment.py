@@ -65,7 +65,7 @@ def lacks(session: Session, role: str | None, own: Collection[str]) -> list[str]
     if expected:
         warnings.append(
             f"these variables have no effect, since this client may not set them: {', '.join(expected)}; "
-            "a person can allow them with [agents] env in the configuration"
+            "set [agents] env in the configuration to allow them"
         )
     if session.workspace == "pending":
         warnings.append(

@@ -1,4 +1,4 @@
-"""What the client without asyncio runs on: `ClientCore` on an event loop in a thread of its own."""
+"""The core of the client without asyncio: `ClientCore` on an event loop in a thread of its own."""
 
 from __future__ import annotations
 
