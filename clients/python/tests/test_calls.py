@@ -132,7 +132,7 @@ def test_a_batch_answers_in_order(client: Client, strategy: toold.Strategy) -> N
 def test_a_batch_in_a_providers_form_answers_in_that_form(client: Client) -> None:
     calls = [{"id": "call_1", "type": "function", "function": {"name": "greet", "arguments": '{"name": "model"}'}}]
     reported: list[str] = []
-    results = client.execute_batch(calls, format="openai", on_progress=lambda progress: reported.append(progress.call_id))
+    results = client.execute_batch(calls, format="openai", on_progress=lambda each: reported.append(each.call_id))
     assert results == [{"role": "tool", "tool_call_id": "call_1", "content": "hello model"}]
     assert reported == ["call_1", "call_1"]
 

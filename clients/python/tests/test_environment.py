@@ -50,7 +50,9 @@ def test_the_variables_are_those_of_each_connection(daemon: DaemonFolders, monke
         assert "/after" in client.execute("bash", {"command": "env"}).text
 
 
-def run_agent(daemon: DaemonFolders, cwd: Path, own: str = "{}", **environment: str) -> subprocess.CompletedProcess[str]:
+def run_agent(
+    daemon: DaemonFolders, cwd: Path, own: str = "{}", **environment: str
+) -> subprocess.CompletedProcess[str]:
     ended = subprocess.run(
         [sys.executable, "-c", AGENT, str(cwd), own],
         cwd=daemon.work,

@@ -185,7 +185,7 @@ export async function ownFolders(t: TestContext): Promise<DaemonFolders> {
   return folders;
 }
 
-/** Folders for all tests of a file, since starting a daemon takes time. The tests must not depend on what others leave. */
+/** Folders for all tests of a file, since starting a daemon takes time. The tests must not depend on each other. */
 export async function sharedFolders(): Promise<DaemonFolders> {
   const folders = await DaemonFolders.create();
   afterEach(() => folders.closeClients());

@@ -35,7 +35,10 @@ const MANIFEST = JSON.parse(readFileSync(join(EXTENSION, "package.json"), "utf8"
 const BUNDLE = join(EXTENSION, MANIFEST.main);
 
 /** Activates the bundle in a window of the place's work folder. */
-async function activate(here: DaemonFolders, settings: Record<string, unknown> = {}): Promise<{ window: StandIn; api: Api }> {
+async function activate(
+  here: DaemonFolders,
+  settings: Record<string, unknown> = {},
+): Promise<{ window: StandIn; api: Api }> {
   const window = new StandIn(here.work);
   Object.assign(window.settings, { "toold.socket": here.socket, "toold.program": TOOLD }, settings);
   const require = createRequire(import.meta.url);

@@ -1,6 +1,6 @@
 /**
- * A stand-in for the part of VS Code's API that the extension uses, with VS Code's own types, and a user whose actions the
- * tests script. Using anything else of the API throws.
+ * A stand-in for the part of VS Code's API that the extension uses, with VS Code's own types, and a user whose actions
+ * the tests script. Using anything else of the API throws.
  */
 import { readFileSync } from "node:fs";
 

@@ -45,7 +45,8 @@ test("a form says what is wrong while one types", () => {
     undefined,
   ]);
   assert.deepEqual(problems("path", "", "a"), ["expected at least 1 characters", undefined]);
-  assert.deepEqual(problems("mode", "", "slow", "medium"), ["mode is required", undefined, "expected one of fast, slow"]);
+  const oneOf = "expected one of fast, slow";
+  assert.deepEqual(problems("mode", "", "slow", "medium"), ["mode is required", undefined, oneOf]);
   assert.deepEqual(problems("more", "[]", "{}"), ["expected a JSON object: {...}", undefined]);
   assert.match(field("more").problem("{")!, /JSON/);
 });
