@@ -1,10 +1,10 @@
 -- Finds what was left to do: TODO, FIXME and the like in the comments of a project, with who is named
--- in them, grouped as one wants them.
+-- in them, grouped by file, tag or owner.
 
 local DEFAULT_TAGS = { "TODO", "FIXME", "HACK", "XXX", "BUG" }
 
--- A tag counts in a comment only: `local TODO = 1` is none. What opens a comment differs by language;
--- any of these before the tag on its line will do.
+-- A tag counts only in a comment: `local TODO = 1` does not. Comment markers differ by language; any of these before
+-- the tag on its line counts.
 local OPENERS = { "//", "#", "--", "/*", "*", ";", "<!--", "%", "'", '"""', "{-" }
 
 local function is_comment(before)

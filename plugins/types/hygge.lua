@@ -1,18 +1,18 @@
 ---@meta hygge
--- What plugins of toold can call, for lua-language-server. Nothing here runs.
+-- The functions that plugins of toold can call, described for lua-language-server. Nothing here runs.
 --
--- Functions return values or raise an error; they give no error codes. Those that touch files, programs
+-- Functions return values or raise an error; they return no error codes. Functions that touch files, programs
 -- or tools ask the permission policy first, and stop when their call is cancelled.
 
 ---@alias hygge.Duration string | number A text such as "500ms", "30s", "2m", "1h", or a number of milliseconds.
 ---@alias hygge.Level "debug" | "info" | "warn" | "error"
 ---@alias hygge.Category "file.read" | "file.write" | "shell" | "network" | "mcp" | "agent" | "plugin"
 
----What a call will touch, as the permission policy judges it.
+---Something that a call will touch, for the permission policy to decide on.
 ---@class hygge.Need
 ---@field category hygge.Category
----@field target string A path, a command line, `host:port`, of `mcp` `server/tool`, or a name.
----@field reason? string For the person who is asked.
+---@field target string A path, a command line, `host:port`, for `mcp` `server/tool`, or a name.
+---@field reason? string Shown when you are asked for permission.
 
 ---A piece of a result: text, an image or audio in Base64, or a resource.
 ---@class hygge.Block
@@ -26,9 +26,9 @@
 ---What a tool may return instead of a plain value.
 ---@class hygge.Result
 ---@field content? string | (string | hygge.Block)[] For the model.
----@field is_error? boolean The tool ran and has bad news.
+---@field is_error? boolean The tool ran and failed.
 ---@field metadata? table For frontends and the audit log, not for the model.
----@field structured? any What fits `output_schema`.
+---@field structured? any A value that fits `output_schema`.
 
 ---@class hygge.SessionInfo
 ---@field id string
@@ -41,48 +41,48 @@
 ---@field tool string
 ---@field session hygge.SessionInfo
 ---@field cwd string The folder that relative paths are relative to.
----@field model? string The model that the session works with, when its frontend said so.
+---@field model? string The model that the session works with, if its frontend says so.
 local ctx = {}
 
----Tells the caller how far it is.
+---Reports progress to the caller.
 ---@param progress string | {message?: string, progress?: number, total?: number, details?: table}
 function ctx.progress(progress) end
 
----Sends output to the caller as it comes. When the time runs out, it is what the result shows.
+---Sends output to the caller while the tool runs. If the time limit is reached, it becomes the result.
 ---@param text string
 function ctx.output(text) end
 
----Whether the caller gave up. A script that does nothing is stopped a moment later.
+---Whether the call was cancelled. The script is stopped a moment later if it does not return by itself.
 ---@return boolean
 function ctx.cancelled() end
 
----How much of the call's time is left.
+---How much time the call has left.
 ---@return number milliseconds
 function ctx.remaining_ms() end
 
----Asks for leave for something that the host cannot see, such as what a program will do.
+---Asks for permission for something that the host cannot see, such as what a program will do.
 ---@param need hygge.Need
 ---@return boolean allowed
 function ctx.ask(need) end
 
----Asks a person. The call's time stands still meanwhile. Raises when no frontend can ask.
+---Asks the user a question. The call's time limit is paused meanwhile. Raises if no connected frontend can ask.
 ---@param question {question: string, options?: (string | {label: string, id?: string, description?: string})[], multiple?: boolean, allow_other?: boolean}
----@return {id?: string, ids: string[], text?: string}? answer nil when the person does not want to answer.
+---@return {id?: string, ids: string[], text?: string}? answer nil if the user declines to answer.
 function ctx.question(question) end
 
----Has a person fill in a form. The call's time stands still meanwhile. Raises when no frontend can ask.
----@param form {message: string, schema: table, key?: string} `schema` is a JSON Schema of an object with simple fields; `key` names the form to clients that are asked several things at once.
+---Asks the user to fill in a form. The call's time limit is paused meanwhile. Raises if no connected frontend can ask.
+---@param form {message: string, schema: table, key?: string} `schema` is a JSON Schema of an object with simple fields; `key` names the form to clients that get several forms at once.
 ---@return {action: "accept" | "decline" | "cancel", content?: table} answer `content` fits the schema; it is there with `accept`.
 function ctx.elicit(form) end
 
----Asks the model of the client that called, where that client allows it (MCP: sampling); raises where it does not.
----The call's time stands still meanwhile.
----@param request string | hygge.SampleRequest A text alone is one message of the user.
+---Asks the model of the client that made the call (MCP: sampling). Raises if that client does not allow it.
+---The call's time limit is paused meanwhile.
+---@param request string | hygge.SampleRequest A text is one message of the user.
 ---@return {content: string, blocks: hygge.Block[], role: "user" | "assistant", model: string, stop_reason?: string}
 function ctx.sample(request) end
 
----Asks the client that called for the folders that it works in (MCP: roots); raises where it does not tell them.
----For what is shown to people: what may be touched is the session's matter.
+---Asks the client that made the call for the folders that it works in (MCP: roots). Raises if it does not provide them.
+---For display only: the session decides which files may be touched.
 ---@return {uri: string, name?: string}[]
 function ctx.roots() end
 
@@ -97,21 +97,21 @@ function ctx.roots() end
 
 ---@class hygge.Message
 ---@field role? "user" | "assistant" The user when absent.
----@field content string | hygge.Block | (string | hygge.Block)[] Of a list, each part is a message of its own.
+---@field content string | hygge.Block | (string | hygge.Block)[] Each part of a list is a message of its own.
 
 ---@class hygge.ToolSpec
 ---@field name string `[a-z][a-z0-9_]*`, at most 64 characters, unique among all tools.
 ---@field execute fun(ctx: hygge.Context, input: table): string | number | boolean | hygge.Result | table | nil
----@field description? string When a model should call it, and what it gets.
+---@field description? string When a model should call it, and what it returns.
 ---@field label? string For people; the name when absent.
 ---@field input_schema? table A JSON Schema of an object. An empty table is `[]` under `required`, `enum`, `type`, `anyOf`, `oneOf`, `allOf`, else `{}`.
 ---@field output_schema? table A JSON Schema of `structured`.
----@field parallelizable? boolean Calls may run side by side, each perhaps in a machine of its own: globals are not shared between them.
+---@field parallelizable? boolean Calls may run in parallel, possibly in several Lua states, which do not share globals.
 ---@field timeout? hygge.Duration
----@field cacheable? boolean The result for the same arguments and folder may be served again, until a file changes that `hygge.fs` or `io` read for it. What lists folders, writes, or runs programs runs each time.
+---@field cacheable? boolean The result for the same arguments and folder may be served from the cache until a file changes that `hygge.fs` or `io` read for it. Calls that list folders, write, or run programs are not cached.
 ---@field cache_ttl? hygge.Duration For how long; 5 minutes when absent.
 ---@field annotations? hygge.Annotations
----@field permission? false | fun(input: table): hygge.Need | hygge.Need[] | nil What a call will touch. Absent: category `plugin`, the tool's name. `false`: nothing beyond what the host's functions ask for.
+---@field permission? false | fun(input: table): hygge.Need | hygge.Need[] | nil What a call will touch. Absent: category `plugin`, the tool's name. `false`: only what the host's functions ask for when they are called.
 
 ---Hints for frontends.
 ---@class hygge.Annotations
@@ -119,7 +119,7 @@ function ctx.roots() end
 ---@field destructive? boolean
 ---@field idempotent? boolean
 ---@field open_world? boolean
----@field task? "optional" | "required" When an MCP client that can come back for a result is handed a task: as soon as the call is not over in a moment (what it asks before is asked first), or always. Absent: when it takes unusually long.
+---@field task? "optional" | "required" When an MCP client that supports tasks gets a task instead of the result: `optional` as soon as the call does not finish in a moment (questions that it asks before come first), `required` always. Absent: when it takes unusually long.
 
 ---@class hygge.HookEvent
 ---@field event "pre_tool" | "post_tool" | "pre_message" | "post_message"
@@ -144,7 +144,7 @@ function ctx.roots() end
 ---@field message any
 
 ---@class hygge.HookAnswer
----@field decision? "allow" | "deny" | "modify" `allow` is no objection; it never skips the permission.
+---@field decision? "allow" | "deny" | "modify" `allow` means no objection; it never replaces a permission.
 ---@field reason? string
 ---@field modified_tool_input? table Checked against the schema again.
 ---@field modified_tool_result? string | table
@@ -153,28 +153,28 @@ function ctx.roots() end
 
 ---@class hygge.HookOptions
 ---@field name? string
----@field mode? "sync" | "async" An asynchronous hook never delays the call, and its answer counts for nothing.
+---@field mode? "sync" | "async" An asynchronous hook never delays the call, and its answer is ignored.
 ---@field timeout? hygge.Duration 10 seconds when absent.
 ---@field tools? string | string[] Names or globs of tools; all when absent.
 ---@field priority? number Lower runs first; 0 when absent.
----@field fail? "open" | "closed" What a hook that fails does to the call: nothing, or end it.
+---@field fail? "open" | "closed" Whether the call goes on (`open`, the default) or is refused (`closed`) if the hook fails.
 
 ---@class hygge.ExecOptions
 ---@field timeout? hygge.Duration The rest of the call's time when absent.
 ---@field dir? string The folder to run in; the call's `cwd` when absent.
----@field env? table<string, string> Added to what programs get. Each variable needs permission as `NAME=value` in front of the command does.
+---@field env? table<string, string> Added to the environment of the program. Each variable needs permission, as `NAME=value` in front of the command does.
 ---@field stdin? string
----@field on_output? fun(stream: "stdout" | "stderr", text: string) Hears output as it comes.
+---@field on_output? fun(stream: "stdout" | "stderr", text: string) Called with output while the program runs.
 
 ---@class hygge.ExecResult
 ---@field stdout string
 ---@field stderr string
----@field code integer 1 when it was refused: then `stderr` says why. 128 and the signal's number when one ended it.
+---@field code integer 1 if permission was refused: then `stderr` says why. 128 plus the signal's number if a signal ended the program.
 ---@field exit_code integer The same as `code`.
 ---@field timed_out? true
 
 ---@class hygge.CallResult
----@field content string The text blocks, one under another.
+---@field content string The text blocks, joined by newlines.
 ---@field blocks hygge.Block[]
 ---@field is_error boolean
 ---@field metadata table
@@ -185,17 +185,17 @@ function ctx.roots() end
 ---@field config table The `[plugins.<name>]` table of the daemon's configuration; empty when there is none.
 hygge = {}
 
----Offers a tool. Only while the plugin loads. Raises when a field is wrong or the name is taken.
+---Registers a tool. Only while the plugin loads. Raises when a field is wrong or the name is taken.
 ---@param spec hygge.ToolSpec
 function hygge.register_tool(spec) end
 
 hygge.tools = {}
 
----The same as `hygge.register_tool`, but `handler` does for `execute`.
+---The same as `hygge.register_tool`, but `handler` is accepted instead of `execute`.
 ---@param spec hygge.ToolSpec | {handler: function}
 function hygge.tools.register(spec) end
 
----Sees every call, from whichever frontend, and may refuse or change it. Only while the plugin loads.
+---Registers a hook, which sees the calls of all frontends and can refuse or change them. Only while the plugin loads.
 ---@param event string
 ---@param options hygge.HookOptions
 ---@param handler fun(event: hygge.HookEvent): hygge.HookAnswer?
@@ -207,21 +207,21 @@ function hygge.tools.register(spec) end
 ---@overload fun(event: "pre_message" | "post_message", handler: fun(event: hygge.MessageEvent): hygge.HookAnswer?)
 function hygge.register_hook(event, options, handler) end
 
----Offers a slash command. Only while the plugin loads.
+---Registers a slash command. Only while the plugin loads.
 ---@param spec {name: string, description?: string, execute: fun(ctx: table, input: string): string | {message: string} | nil}
 function hygge.register_command(spec) end
 
----Describes a sub-agent. Only while the plugin loads.
+---Registers a sub-agent. Only while the plugin loads.
 ---@param spec {name: string, description?: string, system_prompt: string, tools?: string[], model?: string}
 function hygge.register_subagent(spec) end
 
----What reading a resource gives: one of `text`, `blob` and `bytes`.
+---The content of a resource: one of `text`, `blob` and `bytes`.
 ---@class hygge.Contents
 ---@field text? string
 ---@field blob? string Base64.
----@field bytes? string As they are; the client gets them as Base64.
----@field mime_type? string That of the registration when absent.
----@field uri? string The one that was asked for when absent.
+---@field bytes? string Raw bytes; the client gets them as Base64.
+---@field mime_type? string The one in the registration when absent.
+---@field uri? string The requested one when absent.
 
 ---@class hygge.ResourceSpec
 ---@field uri? string Such as `notes://today`. This or `uri_template`.
@@ -230,10 +230,10 @@ function hygge.register_subagent(spec) end
 ---@field title? string For people.
 ---@field description? string
 ---@field mime_type? string
----@field read fun(ctx: hygge.Context, uri: string, variables: table<string, string>): string | hygge.Contents | hygge.Contents[] | nil nil says that there is none.
----@field complete? table<string, string[]> | fun(ctx: hygge.Context, argument: string, value: string, given: table<string, string>): string[] | {values: string[], total?: integer, has_more?: boolean} What a variable may be; lists are filtered by what is typed.
+---@field read fun(ctx: hygge.Context, uri: string, variables: table<string, string>): string | hygge.Contents | hygge.Contents[] | nil nil means that there is no such resource.
+---@field complete? table<string, string[]> | fun(ctx: hygge.Context, argument: string, value: string, given: table<string, string>): string[] | {values: string[], total?: integer, has_more?: boolean} Suggestions for a variable; lists are filtered by what is typed.
 
----Offers something to read to clients that show resources (MCP). Only while the plugin loads.
+---Registers a resource for clients that show resources (MCP). Only while the plugin loads.
 ---@param spec hygge.ResourceSpec
 function hygge.register_resource(spec) end
 
@@ -243,39 +243,39 @@ function hygge.register_resource(spec) end
 ---@field description? string
 ---@field arguments? (string | {name: string, title?: string, description?: string, required?: boolean})[]
 ---@field render fun(ctx: hygge.Context, arguments: table<string, string>): string | (string | hygge.Message)[] | {description?: string, messages: (string | hygge.Message)[]}
----@field complete? table<string, string[]> | fun(ctx: hygge.Context, argument: string, value: string, given: table<string, string>): string[] | {values: string[], total?: integer, has_more?: boolean} What an argument may be.
+---@field complete? table<string, string[]> | fun(ctx: hygge.Context, argument: string, value: string, given: table<string, string>): string[] | {values: string[], total?: integer, has_more?: boolean} Suggestions for an argument.
 
----Offers a prompt to clients that show them (MCP). Only while the plugin loads.
+---Registers a prompt for clients that show prompts (MCP). Only while the plugin loads.
 ---@param spec hygge.PromptSpec
 function hygge.register_prompt(spec) end
 
----Runs a program. No shell reads the words: they arrive as they are. A refusal gives `code = 1`; a program that
----cannot be started raises.
+---Runs a program without a shell: the arguments are passed as they are. Returns `code = 1` if permission is refused;
+---raises if the program cannot be started.
 ---@param command string
 ---@param args? (string | number)[]
 ---@param options? hygge.ExecOptions
 ---@return hygge.ExecResult
 function hygge.exec(command, args, options) end
 
----Calls any tool, through its permissions, with this call's session and remaining time.
+---Calls any tool, with its permission checks, this call's session and the remaining time.
 ---@param name string
 ---@param args? table
 ---@return hygge.CallResult
 function hygge.call_tool(name, args) end
 
----Shows people a notice, in every frontend of the session.
+---Shows a notice to the user, in every frontend of the session.
 ---@param message string
 ---@param level? hygge.Level
 function hygge.notify(message, level) end
 
----Writes to the plugin's log. `print` does so with level `info`. Within a call the caller's session hears the first
----hundred lines as events.
+---Writes to the plugin's log. `print` does so with level `info`. Within a call, the first hundred lines are also
+---events of the caller's session.
 ---@param level hygge.Level
 ---@param message string
 ---@param fields? table
 function hygge.log(level, message, fields) end
 
----Sends a message into a session; its frontends hear it as an event.
+---Sends a message to a session; its frontends get it as an event.
 ---@param session_id string
 ---@param role string
 ---@param content string
@@ -289,7 +289,7 @@ function hygge.sleep(duration) end
 ---@return number
 function hygge.now() end
 
----Runs functions side by side: while one waits, the others go on. The first error ends them all.
+---Runs functions concurrently: while one waits, the others go on. The first error ends them all.
 ---@param functions (fun(): any)[]
 ---@return any[] results In the order of the functions; `n` is how many.
 function hygge.all(functions) end
@@ -298,7 +298,7 @@ function hygge.all(functions) end
 hygge.plugin = {
   ---@type string
   name = nil,
-  ---@type string Its folder; of a plugin of one file, the folder that it lies in.
+  ---@type string Its folder; for a single-file plugin, the folder that contains it.
   dir = nil,
   ---@type string Its folder or file.
   path = nil,
@@ -317,7 +317,7 @@ hygge.session = nil
 
 hygge.json = {}
 
----JSON's null, where it must be told from an absent field.
+---JSON's null, to distinguish it from an absent field.
 ---@type lightuserdata
 hygge.json.null = nil
 
@@ -335,7 +335,7 @@ function hygge.json.decode(text) end
 ---@return table
 function hygge.json.array(list) end
 
----Files. Relative paths are relative to the call's `cwd`; every path is judged after links are resolved.
+---Files. Relative paths are relative to the call's `cwd`; permission is checked after links are resolved.
 ---A plugin may always read its own folder.
 hygge.fs = {}
 
@@ -356,7 +356,7 @@ function hygge.fs.append(path, text) end
 function hygge.fs.list(path) end
 
 ---@param path string
----@return {type: "file" | "directory" | "link" | "other", size: integer, mtime: number}? facts nil when there is nothing. The size of a folder is 0.
+---@return {type: "file" | "directory" | "link" | "other", size: integer, mtime: number}? facts nil if nothing is there. The size of a folder is 0.
 function hygge.fs.stat(path) end
 
 ---@param path string
@@ -376,9 +376,9 @@ function hygge.fs.mkdir(path) end
 ---@param path string
 function hygge.fs.remove(path) end
 
----Requests to the web. Each host and port needs leave (category `network`), those that redirects lead to as well;
----addresses that are not public are refused unless the daemon's configuration names them. Any status is an answer;
----what gives no whole answer raises. Answers to `GET` may be kept by a tool that is `cacheable`.
+---HTTP requests. Each host and port needs permission (category `network`), also those that redirects lead to;
+---addresses that are not public are refused unless the daemon's configuration names them. Every status returns a
+---response; an incomplete response raises. A `cacheable` tool may cache responses to `GET`.
 hygge.http = {}
 
 ---@class hygge.HttpOptions
@@ -416,8 +416,7 @@ function hygge.http.post(url, body, options) end
 ---@return hygge.HttpResponse
 function hygge.http.request(request) end
 
----What this plugin keeps between calls and between runs of the daemon. State that must be shared between
----parallel calls belongs here.
+---Data that lasts between calls and across restarts of the daemon. Keep state here that parallel calls must share.
 hygge.store = {}
 
 ---@param key string At most 256 bytes.
@@ -436,7 +435,7 @@ function hygge.store.delete(key) end
 ---@return string[] keys Sorted.
 function hygge.store.keys(prefix) end
 
--- What `*_test.lua` files see beside all this: `toolctl plugins test` runs them.
+-- Additional functions for `*_test.lua` files, which `toolctl plugins test` runs.
 
 ---Names a group of cases.
 ---@param name string
@@ -448,18 +447,18 @@ function describe(name, body) end
 ---@param body fun()
 function it(name, body) end
 
----Runs before each case, after what was faked for the one before is forgotten.
+---Runs before each case, after the fakes of the previous case are removed.
 ---@param body fun()
 function before(body) end
 
 ---@class hygge.Checks
 ---@field to_be fun(wanted: any) The same value.
----@field to_equal fun(wanted: any) Tables by what is in them.
+---@field to_equal fun(wanted: any) Compares tables by content.
 ---@field to_be_nil fun()
 ---@field to_be_truthy fun()
 ---@field to_match fun(pattern: string)
----@field to_contain fun(part: any) Of a text a piece of it, of a table a value.
----@field to_raise fun(words?: string) Of a function.
+---@field to_contain fun(part: any) A substring of a text, or a value in a table.
+---@field to_raise fun(words?: string) For a function.
 
 ---@class hygge.Expectation: hygge.Checks
 ---@field never hygge.Checks
@@ -474,7 +473,7 @@ function expect(got) end
 ---@return {content: string, is_error: boolean, metadata?: table, structured?: any}
 function call(name, input) end
 
----What stands in for the world in this case; without it, what would touch the world raises.
+---Replacements for programs and HTTP in this case. Without them, running a program or making a request raises.
 fake = {}
 
 ---@param run fun(command: string, args: string[], options: table): string | {stdout?: string, stderr?: string, code?: integer}

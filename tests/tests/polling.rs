@@ -104,12 +104,12 @@ fn where_the_system_lets_nothing_be_watched_folders_are_looked_at_and_people_are
         check_changes_count(&daemon);
         let told = problems(&daemon);
         let folder = daemon.plugins().display().to_string();
-        for word in ["looked for every 1s", words, folder.as_str()] {
+        for word in ["checked for changes every 1s", words, folder.as_str()] {
             assert!(told.contains(word), "{told}");
         }
         let doctor = daemon.toolctl(&["doctor"]);
         let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
-        assert!(said.contains("looked for every 1s"), "{said}");
-        assert!(daemon.log().contains("looked for every 1s"));
+        assert!(said.contains("checked for changes every 1s"), "{said}");
+        assert!(daemon.log().contains("checked for changes every 1s"));
     }
 }

@@ -33,7 +33,7 @@ use crate::vm::convert;
 use crate::vm::create::Prelude;
 use crate::vm::script_run::{self, ScriptRun};
 
-/// Gives a new machine its host functions.
+/// Adds the host functions to a new Lua state.
 pub(crate) fn install(lua: &Lua, prelude: &Prelude, context: &Arc<ScriptContext>) -> mlua::Result<()> {
     let waits = WaitingFunctions::new(lua, prelude, context)?;
     let module = ApiTable { lua, prelude, context, waits: &waits, table: lua.create_table()? };
@@ -53,7 +53,7 @@ pub(crate) fn install(lua: &Lua, prelude: &Prelude, context: &Arc<ScriptContext>
     lua.globals().raw_set("hygge", module.table)
 }
 
-/// A table of host functions in the making.
+/// A table of host functions while it is built.
 pub(crate) struct ApiTable<'a> {
     pub(crate) lua: &'a Lua,
     pub(crate) prelude: &'a Prelude,
@@ -62,20 +62,20 @@ pub(crate) struct ApiTable<'a> {
     pub(crate) table: Table,
 }
 
-/// What a function that waits finds when it begins.
+/// The arguments and the context of a host function that waits.
 pub(crate) struct HostCall<'a> {
     pub(crate) lua: &'a Lua,
     pub(crate) args: &'a Args,
     pub(crate) context: &'a Arc<ScriptContext>,
     pub(crate) call: &'a Arc<ScriptRun>,
-    /// The script cannot be left: its machine is held until the work is done.
+    /// The script cannot yield: its Lua state is blocked until the work is done.
     pub(crate) held: bool,
 }
 
-/// What a function of the host gives that was done outside of the machine.
+/// A value that a host function returns, made outside of the Lua state.
 pub(crate) enum HostReply {
     Nil,
-    /// As arguments are: a null field is absent.
+    /// Converted as arguments are: a null field is absent.
     Json(Json),
     /// A null is `json.null`.
     Exact(Json),
@@ -83,7 +83,7 @@ pub(crate) enum HostReply {
     Fields(Vec<(&'static str, HostReply)>),
 }
 
-/// What a function that waits has done beside the script.
+/// The work of a host function that waits, done while the script waits.
 pub(crate) type HostWork = BoxFuture<'static, Result<HostReply, String>>;
 
 impl<'a> ApiTable<'a> {
@@ -94,12 +94,12 @@ impl<'a> ApiTable<'a> {
         Ok(ApiTable { table, ..*self })
     }
 
-    /// A table that is not reachable by a name.
+    /// A table that is not reachable by name.
     pub(crate) fn apart(&self) -> mlua::Result<ApiTable<'a>> {
         Ok(ApiTable { table: self.lua.create_table()?, ..*self })
     }
 
-    /// A function that answers at once. `called` is its full name, as errors tell it.
+    /// A function that returns at once. `called` is its full name, for errors.
     pub(crate) fn function<R: IntoLuaMulti>(
         &self,
         name: &str,
@@ -115,8 +115,8 @@ impl<'a> ApiTable<'a> {
         Ok(function)
     }
 
-    /// A function that waits. `begin` reads the arguments; the future that it gives is done beside the
-    /// script, and dropped when the call must stop.
+    /// A function that waits. `begin` reads the arguments; the future that it returns runs while the script waits, and
+    /// is dropped when the call must stop.
     pub(crate) fn waiting<W>(
         &self,
         name: &str,
@@ -136,11 +136,11 @@ impl<'a> ApiTable<'a> {
 
 type BeginWork = Box<dyn Fn(&HostCall) -> Result<HostWork, String> + Send + Sync>;
 
-/// The functions of a machine that wait. Two functions of the machine serve all of them: one that yields
-/// while it waits, and one that holds its thread. Each of its own would cost every machine dearly.
+/// The host functions of a Lua state that wait. Two Lua functions serve all of them: one yields while it waits, the
+/// other blocks its thread. A pair for each would make every Lua state much larger.
 pub(crate) struct WaitingFunctions {
     all: Arc<Mutex<Vec<(&'static str, BeginWork)>>>,
-    /// Makes what scripts call of a place in the list.
+    /// Turns a position in the list into the function that scripts call.
     lift: Function,
 }
 
@@ -188,7 +188,7 @@ impl WaitingFunctions {
     }
 }
 
-/// As the prelude expects it: true and the value, or false and the message.
+/// The form that the prelude expects: true and the value, or false and the message.
 fn answer<R: IntoLuaMulti>(lua: &Lua, reply: Result<R, String>) -> mlua::Result<MultiValue> {
     let (ok, mut values) = match reply {
         Ok(values) => (true, values.into_lua_multi(lua)?),

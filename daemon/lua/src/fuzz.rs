@@ -159,7 +159,7 @@ mod tests {
         "\u{fffd}",
     ];
 
-    /// Few scripts, since each gets a machine of its own.
+    /// Few scripts, since each gets a Lua state of its own.
     fn config(cases: u32) -> ProptestConfig {
         ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
     }

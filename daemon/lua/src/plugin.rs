@@ -40,7 +40,7 @@ pub(crate) struct PluginVersion {
     pub(crate) key: SourceKey,
     pub(crate) script: Arc<[u8]>,
     pub(crate) sources: SourceTexts,
-    /// All that may run of it is in `sources`: what came since is not what was trusted.
+    /// Only texts in `sources` may run: files that were added since are not what was trusted.
     pub(crate) sealed: bool,
     pub(crate) shared: Arc<HostResources>,
 }
@@ -58,17 +58,17 @@ impl PluginVersion {
         }
     }
 
-    /// The plugin's own folder; of a plugin of one file, the folder that it lies in.
+    /// The plugin's own folder; for a single-file plugin, the folder that contains it.
     pub(crate) fn dir(&self) -> &Path {
         self.manifest.folder.as_deref().or(self.path.parent()).unwrap_or(&self.path)
     }
 
-    /// Whether a resolved path is the plugin's own: its folder, or its one file.
+    /// Whether a resolved path belongs to the plugin: to its folder, or its single file.
     pub(crate) fn owns(&self, path: &Path) -> bool {
         path.starts_with(self.manifest.folder.as_ref().unwrap_or(&self.path))
     }
 
-    /// Its name space in the store: plugins of one name in different projects share nothing.
+    /// Its name space in the store: plugins of the same name in different projects share nothing.
     pub(crate) fn store_name(&self) -> String {
         match &self.key.scope {
             SourceScope::Global => self.name().to_owned(),
@@ -80,15 +80,15 @@ impl PluginVersion {
         self.manifest.memory.unwrap_or(self.shared.memory)
     }
 
-    /// Holds a plugin to the capabilities that its manifest names.
+    /// Checks that the manifest declares a capability, if it declares any.
     ///
     /// # Errors
-    /// The one that is missing, by name.
+    /// The missing capability, by name.
     pub(crate) fn requires(&self, name: &str, has: impl Fn(&Capabilities) -> bool) -> Result<(), String> {
         match &self.manifest.capabilities {
-            Some(capabilities) if !has(capabilities) => {
-                Err(format!("the plugin's manifest does not name the capability {name} (plugin.toml, [capabilities])"))
-            }
+            Some(capabilities) if !has(capabilities) => Err(format!(
+                "the plugin does not declare the capability {name}: add it to [capabilities] in its plugin.toml"
+            )),
             Some(_) | None => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
-//! The plugins of a daemon: found, loaded beside what serves, swapped whole, watched.
+//! The plugins of a daemon: found, loaded while older versions serve, replaced as a whole, watched.
 //!
-//! This is what the daemon sees; the task behind it is in [`crate::reload::plugin_manager`].
+//! This is the daemon's view; the task behind it is in [`crate::reload::plugin_manager`].
 
 pub mod check;
 mod dirs;
@@ -44,19 +44,19 @@ pub struct PluginHost {
     poll_notices: Arc<ArcSwap<Vec<String>>>,
     orders: mpsc::Sender<ManagerRequest>,
     settings: latest::Sender<PluginSettings>,
-    /// The first event after what was to be loaded had been; `None` until then.
+    /// The number of the first event after the first load was complete; `None` until then.
     settled: Arc<latest::Sender<Option<u64>>>,
     usage: Arc<LuaUsage>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the host tells its task.
+/// A request of the host to its task.
 pub(crate) enum ManagerRequest {
     Reload { name: Option<String>, answer: oneshot::Sender<Reloaded> },
 }
 
-/// What `reload` answers: the plugins as they are then, or that there is none of that name.
+/// The result of `reload`: the plugins afterwards, or that there is none of that name.
 pub type Reloaded = Result<Vec<Description>, UnknownPlugin>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +64,7 @@ pub type Reloaded = Result<Vec<Description>, UnknownPlugin>;
 pub struct UnknownPlugin(pub String);
 
 impl PluginHost {
-    /// Returns at once; plugins are found and loaded in the background. NeedsSource a Tokio runtime.
+    /// Returns at once; plugins are found and loaded in the background. Needs a Tokio runtime.
     ///
     /// # Errors
     /// The system has no thread for the watchdog.
@@ -117,7 +117,7 @@ impl PluginHost {
         Ok(Self { described, subagents, commands, poll_notices, orders, settings, settled, usage, stop, task })
     }
 
-    /// All plugins that are known, in the order of their folders, then by name. Never waits.
+    /// All known plugins, in the order of their folders, then by name. Never waits.
     pub fn list(&self) -> Arc<Vec<Description>> {
         self.described.load_full()
     }
@@ -127,12 +127,12 @@ impl PluginHost {
         self.subagents.load_full()
     }
 
-    /// The slash commands of plugins in service. Where two have one name, the first counts.
+    /// The slash commands of plugins in service. If two have the same name, the first one counts.
     pub fn commands(&self) -> Arc<Vec<SlashCommand>> {
         self.commands.load_full()
     }
 
-    /// ReloadMode many machines there are, and what they use. Never waits.
+    /// How many Lua states there are, and how much memory they use. Never waits.
     pub fn lua_usage(&self) -> LuaMachines {
         LuaMachines {
             machines: self.usage.states.load(Ordering::Relaxed) as u64,
@@ -140,14 +140,14 @@ impl PluginHost {
         }
     }
 
-    /// Where changes of plugins are looked for again and again, since the system does not tell of them, and why: in
-    /// words for people. Never waits.
+    /// The folders that are polled because the system does not report all changes, with the reason, as messages for
+    /// users. Never waits.
     pub fn poll_notices(&self) -> Arc<Vec<String>> {
         self.poll_notices.load_full()
     }
 
-    /// PendingChanges what is loaded, and looks again at what was withheld. What stays serves on meanwhile; the plugins
-    /// are as they should be once [`settled`](Self::settled) returns. Never waits.
+    /// Changes what is loaded, and checks withheld plugins again. Everything that stays keeps serving; the plugins are
+    /// up to date when [`settled`](Self::settled) returns. Never waits.
     pub fn update_settings(&self, change: impl FnOnce(&mut PluginSettings)) {
         self.settings.send_modify(|settings| {
             self.settled.send_replace(None);
@@ -155,9 +155,9 @@ impl PluginHost {
         });
     }
 
-    /// Waits until the plugins that were there at the start, or at the last [`update_settings`](Self::update_settings), serve or
-    /// have failed; gives the number of the first event that came after that. What the system holds up for longer
-    /// than a load may take is not waited for. Cancel-safe.
+    /// Waits until the plugins that were there at the start, or at the last [`update_settings`](Self::update_settings),
+    /// serve or have failed; returns the number of the first event after that. Does not wait for plugins that the
+    /// system holds up for longer than a load may take. Cancel-safe.
     pub async fn settled(&self) -> u64 {
         let mut settled = self.settled.subscribe();
         tokio::select! {
@@ -172,8 +172,8 @@ impl PluginHost {
         self.settled.borrow().is_some()
     }
 
-    /// Loads one plugin anew, or all of them, whether their files changed or not; waits until the new
-    /// versions serve, or have failed.
+    /// Reloads one plugin, or all of them, whether their files changed or not; waits until the new versions serve or
+    /// have failed.
     ///
     /// # Errors
     /// There is no plugin of that name.
@@ -187,12 +187,12 @@ impl PluginHost {
         }
     }
 
-    /// Takes all plugins out of service and waits until nothing of them runs but calls in flight.
+    /// Takes all plugins out of service and waits until only calls in flight still run.
     pub async fn stop(&self) {
         self.stop.cancel();
         let task = self.task.lock().take();
         if let Some(task) = task {
-            // Fails when the task panicked, which it has told already.
+            // Fails when the task panicked, which was reported already.
             let _ = task.await;
         }
     }

@@ -1,5 +1,5 @@
-//! Who and where a script is: `hygge.plugin`, `hygge.profile`, `hygge.session`, `hygge.config`, and
-//! the `ctx` of a tool's call.
+//! The identity of a script: `hygge.plugin`, `hygge.profile`, `hygge.session`, `hygge.config`, and the `ctx` of a
+//! tool's call.
 
 use mlua::{Lua, Value};
 use serde_json::{Value as Json, json};
@@ -31,7 +31,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     hygge.within("profile")?.table.raw_set("dir", plugin.shared.profile_dir.display().to_string())?;
     hygge.table.raw_set("config", convert::to_lua(hygge.lua, &plugin.config())?)?;
 
-    // Read when it is host_call for: the same table serves all calls.
+    // Computed on access, since the same table serves all calls.
     let session = hygge.within("session")?.table;
     let meta = hygge.lua.create_table()?;
     let index = hygge.lua.create_function(|_, (_, key): (Value, Value)| {
@@ -55,7 +55,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     convert::shapes(hygge.lua)?.ctx.raw_set("__index", ctx.table)
 }
 
-/// The functions of `ctx`. They serve the call that the script is in, whichever table they came from.
+/// The functions of `ctx`. They act on the current call, whichever `ctx` table they are taken from.
 fn methods(ctx: &ApiTable) -> mlua::Result<()> {
     ctx.function("progress", "ctx.progress", |lua, args, _| {
         let progress = match args.value(1) {
@@ -134,7 +134,7 @@ fn methods(ctx: &ApiTable) -> mlua::Result<()> {
     Ok(())
 }
 
-/// A form as a script writes it: `{message, schema, key?}`.
+/// Reads a form as scripts write it: `{message, schema, key?}`.
 fn form(lua: &Lua, fields: &Fields) -> Result<FormRequest, String> {
     let given = fields.get("schema")?;
     if !given.is_table() {
@@ -148,10 +148,10 @@ fn form(lua: &Lua, fields: &Fields) -> Result<FormRequest, String> {
     Ok(FormRequest { key: fields.optional_text("key")?, message: fields.text("message")?, schema })
 }
 
-/// ReloadMode much a model may answer when a script does not say.
+/// How many tokens a model may generate if the script does not say.
 const MAX_TOKENS: u32 = 1_024;
 
-/// What a script asks a model: a text, or `{messages | prompt, ...}`.
+/// Reads a request to a model: a text, or `{messages | prompt, ...}`.
 fn sampling(lua: &Lua, args: &Args) -> Result<SamplingRequest, String> {
     let said = |text| vec![PromptMessage { role: Speaker::User, content: Block::text(text) }];
     let mut sampling = SamplingRequest {
@@ -187,7 +187,7 @@ fn sampling(lua: &Lua, args: &Args) -> Result<SamplingRequest, String> {
     Ok(sampling)
 }
 
-/// A question as a script writes it: options are texts, or `{id, label, description}`.
+/// Reads a question as scripts write it: options are texts, or `{id, label, description}`.
 fn asking(fields: &Fields) -> Result<QuestionRequest, String> {
     let mut options = Vec::new();
     if let Some(list) = fields.optional_fields("options")? {

@@ -26,12 +26,12 @@ use crate::plugin::needs::may_know;
 use crate::vm::args::{Fields, text};
 use crate::vm::script_run::ScriptRun;
 
-/// Bytes of each stream that a script gets; what is over loses its middle.
+/// Bytes of each stream that a script gets; longer output loses its middle.
 const KEEP: usize = 8 << 20;
-/// Bytes that wait for `on_output`; the oldest are dropped beyond them, and stay in the result.
+/// Bytes that wait for `on_output`; beyond that the oldest are dropped, but stay in the result.
 const WAITING: usize = 1 << 20;
 
-/// What a program wrote and `on_output` has not seen, and its result at the end.
+/// Output that `on_output` has not seen yet, and finally the result.
 #[derive(Default)]
 pub(crate) struct PendingOutput {
     state: Mutex<OutputQueue>,
@@ -65,7 +65,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let id = text(host_call.args.value(1)).and_then(|id| id.parse().ok()).unwrap_or(u64::MAX);
         let context = host_call.context.clone();
         Ok(async move {
-            let following = context.following(id).ok_or("hygge.exec: it has ended")?;
+            let following = context.following(id).ok_or("hygge.exec: the program has ended")?;
             let reply = following.next().await;
             if !matches!(&reply, Ok(HostReply::Fields(fields)) if fields.iter().any(|(name, _)| *name == "stream")) {
                 context.forget(id);
@@ -88,7 +88,7 @@ struct Program {
     plugin: Arc<PluginVersion>,
     cx: Arc<Cx>,
     command: ProcessCommand,
-    /// As the shell's grammar reads it.
+    /// The command line as the shell's grammar reads it.
     line: String,
     /// The folder that the script chose to run it in.
     dir: Option<ResolvedPath>,
@@ -96,7 +96,7 @@ struct Program {
 }
 
 impl Program {
-    /// Of the arguments `command, args?, opts?`.
+    /// From the arguments `command, args?, opts?`.
     fn of(host_call: &HostCall) -> Result<Self, String> {
         let args = host_call.args;
         host_call.context.plugin.requires("exec", |can| can.exec)?;
@@ -130,14 +130,14 @@ impl Program {
                 assigned = set_variables(&mut command, &env).map_err(|why| options.wrong("env", why))?;
             }
         }
-        // Variables choose what a program runs as much as its arguments do, so they are judged as a shell's line has
-        // them: in front of the command.
+        // Variables decide what a program does as much as its arguments do, so they are checked as in a shell command:
+        // in front of the command.
         let words = std::iter::once(&name).chain(&words).map(|word| quoted(word));
         let line: Vec<String> = assigned.into_iter().chain(words).collect();
         Ok(Self::new(host_call, cx, command, line.join(" "), chosen))
     }
 
-    /// Of one line for the shell.
+    /// From one command line for the shell.
     fn of_line(host_call: &HostCall) -> Result<Self, String> {
         host_call.context.plugin.requires("exec", |can| can.exec)?;
         let cx = host_call.call.cx()?.clone();
@@ -160,7 +160,8 @@ impl Program {
         Self { call: host_call.call.clone(), plugin, cx, command, line, dir, sandbox }
     }
 
-    /// Asks for the folder before anything else: whether it is there, and where it leads, is for those who may read it.
+    /// Checks the folder before anything else: whether it exists, and where it leads, is only for those who may read
+    /// it.
     async fn require(&self) -> Result<(), ToolError> {
         if let Some(ResolvedPath { path, veil }) = &self.dir {
             for place in veil.iter().chain([path]).filter(|place| !self.plugin.owns(place)) {
@@ -191,7 +192,7 @@ impl Program {
         Ok(())
     }
 
-    /// A refusal is a result with code 1, a program that cannot be started an error.
+    /// A refused permission is a result with code 1; a program that cannot be started is an error.
     async fn run(self, on_output: impl FnMut(Stream, &str) + Send) -> Result<HostReply, String> {
         match self.require().await {
             Ok(()) => {}
@@ -201,7 +202,7 @@ impl Program {
         let Self { call, cx, mut command, sandbox, .. } = self;
         command.confinement = sandbox.confine(&cx).map_err(|error| format!("hygge.exec: {error}"))?;
         command.started_for = Some(StartedFor::call(&cx, &call.chain));
-        // The call's own limit stops the script; this one only leaves it time to say what came before.
+        // The call's own limit stops the script; this shorter one leaves it time to return the output so far.
         let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));
         command.timeout = Some(command.timeout.unwrap_or(remaining));
         let finished = run(command, &cx.cancel, on_output).await.map_err(|error| format!("hygge.exec: {error}"))?;
@@ -216,7 +217,7 @@ fn result(stdout: &str, stderr: &str, code: i32, timed_out: bool) -> HostReply {
         ("stdout", HostReply::Bytes(stdout.into())),
         ("stderr", HostReply::Bytes(stderr.into())),
         ("code", HostReply::Json(code.into())),
-        // As some hosts call it.
+        // Some other hosts use this name.
         ("exit_code", HostReply::Json(code.into())),
     ];
     if timed_out {
@@ -225,23 +226,23 @@ fn result(stdout: &str, stderr: &str, code: i32, timed_out: bool) -> HostReply {
     HostReply::Fields(fields)
 }
 
-/// Gives the command these variables. The result is those that change something, as the shell's assignments in the order
-/// of their names.
+/// Sets these variables for the command. Returns those that change something, as assignments of the shell, sorted by
+/// name.
 fn set_variables(command: &mut ProcessCommand, env: &Fields) -> Result<Vec<String>, String> {
     let mut more = BTreeMap::new();
     for pair in env.table.pairs::<Value, Value>() {
         let (name, value) = pair.map_err(|error| error.to_string())?;
         let (Some(name), Some(value)) = (text(&name), text(&value)) else {
-            return Err("expected strings under strings".to_owned());
+            return Err("expected a table of strings with string keys".to_owned());
         };
         // The shell's grammar would read any other name as a command.
         if !is_name(&name) {
-            return Err(format!("expected names of letters, digits and _, such as LANG, got {name:?}"));
+            return Err(format!("expected variable names of letters, digits and _, such as LANG, got {name:?}"));
         }
         more.insert(name, value);
     }
     let changed = command.environment.clone().with(&more);
-    // Without those that the environment refuses, and those that a program gets anyway.
+    // Without variables that the environment refuses, and those that the program gets anyway.
     more.retain(|name, _| changed.get(name) != command.environment.get(name));
     command.environment = changed;
     Ok(more.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect())
@@ -280,7 +281,7 @@ impl PendingOutput {
         self.changed.notify_one();
     }
 
-    /// A piece as `{stream, text}`, or the result once there are no more.
+    /// A piece as `{stream, text}`, or the result after the last one.
     async fn next(&self) -> Result<HostReply, String> {
         loop {
             {

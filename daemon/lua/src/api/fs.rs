@@ -1,4 +1,4 @@
-//! `hygge.fs`, which `io` and `os` go through too. Every path is resolved, then judged, then opened, so that no answer
+//! `hygge.fs`, which `io` and `os` use too. Every path is resolved, then checked, then opened, so that no answer
 //! depends on something that the plugin may not read in its call.
 
 use std::ffi::OsString;
@@ -24,11 +24,11 @@ use crate::plugin::PluginVersion;
 use crate::plugin::needs::may_know;
 use crate::vm::script_run::ScriptRun;
 
-/// A file over this is not read into a machine.
+/// Larger files are not read into a Lua state.
 const MAX_READ: u64 = 16 << 20;
-/// ReloadMode many entries `list` and `glob` give at most.
+/// How many entries `list` and `glob` return at most.
 const MAX_ENTRIES: usize = 10_000;
-/// ReloadMode many entries of one folder `list` and `glob` look at.
+/// How many entries of one folder `list` and `glob` look at.
 const MAX_SEEN: usize = 1_000_000;
 
 pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
@@ -69,7 +69,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
             notes.facts();
             let Some(facts) = known_facts(path)? else { return Ok(HostReply::Nil) };
             let mtime = facts.modified.as_secs_f64();
-            // The size of a folder grows with the names in it, also with those that may not be shown.
+            // The size of a folder grows with the names in it, including those that may not be shown.
             let size = if facts.kind.is_dir() { 0 } else { facts.size };
             Ok(HostReply::Json(json!({"type": kind(facts.kind), "size": size, "mtime": mtime})))
         })
@@ -90,7 +90,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         })
     })?;
     fs.waiting("remove", "hygge.fs.remove", |host_call| {
-        // Files, and folders that are empty: nothing here removes a tree.
+        // Removes files and empty folders only, never a tree.
         on_path(host_call, 1, Access::Write, |path| done("remove", path, files::remove(path)))
     })?;
     fs.waiting("rename", "os.rename", |host_call| {
@@ -125,7 +125,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
             .await
         })
     })?;
-    // `os.rename` only: it is not among the documented members.
+    // For `os.rename` only: it is not a documented member.
     let rename: mlua::Function = fs.table.raw_get("rename")?;
     fs.table.raw_remove("rename")?;
     hygge.prelude.table.raw_set("rename", rename)
@@ -135,11 +135,11 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
 enum Access {
     Read,
     Write,
-    /// Gives a file another name, under which it may be readable: both.
+    /// Gives a file another name, under which it may be readable: needs both.
     Move,
 }
 
-/// A path that a script names, and who judges it.
+/// A path that a script names, and the call that it is checked for.
 struct FsTarget {
     path: PathBuf,
     /// See [`ResolvedPath::veil`].
@@ -147,7 +147,7 @@ struct FsTarget {
     access: Access,
     call: Arc<ScriptRun>,
     plugin: Arc<PluginVersion>,
-    /// Absolute, before its links were followed.
+    /// Absolute, before links were followed.
     host_call: PathBuf,
 }
 
@@ -163,7 +163,7 @@ impl FsTarget {
             Access::Write | Access::Move => plugin.requires("fs_write", |can| can.fs_write)?,
         }
         let call = host_call.call.clone();
-        // While it loads, a plugin may_know no other folder than its own.
+        // While it loads, a plugin knows no folder but its own.
         let base = call.cx.as_ref().map_or_else(|| plugin.dir(), |cx| &cx.cwd);
         let host_call = base.join(path);
         let found = files::resolve_for(path.as_ref(), base, &mut |place| may_know(&call, &plugin, place));
@@ -176,8 +176,8 @@ impl FsTarget {
         CacheNotes { cx, path: self.host_call.clone() }
     }
 
-    /// The path, once the policy or a person has allowed it: as it was named, where that alone may be judged at first,
-    /// and then as it leads.
+    /// The path, once the policy or the user has allowed it: first as it was named, if only that may be checked at
+    /// first, and then as it resolves.
     async fn judged(self) -> Result<PathBuf, String> {
         let Self { path, veil, access, call, plugin, host_call: _ } = self;
         let is_open = |path: &Path| access == Access::Read && plugin.owns(path);
@@ -187,7 +187,7 @@ impl FsTarget {
             }
             if call.cx.is_none() {
                 let place = place.display();
-                return Err(format!("{place}: while a plugin loads it reads its own folder only, and writes nothing"));
+                return Err(format!("{place}: while a plugin loads, it can read only its own folder and cannot write"));
             }
             let needs = blocking(move || {
                 let mut exclusions = Exclusions::default();
@@ -210,8 +210,8 @@ impl FsTarget {
     }
 }
 
-/// Refuses to make a folder that may not be written, on the way to one that may: the name of a secret, for one, where
-/// the answer would show whether there is a file of that name.
+/// Refuses to make a folder that may not be written on the way to one that may: for example the name of a secret, where
+/// the answer would show whether a file of that name exists.
 async fn refuse_above(folder: &Path, call: &ScriptRun) -> Result<(), String> {
     let folder = folder.to_owned();
     let needs = blocking(move || {
@@ -227,7 +227,7 @@ async fn refuse_above(folder: &Path, call: &ScriptRun) -> Result<(), String> {
     Ok(())
 }
 
-/// What a script sees of a folder that it may read.
+/// The part of a folder that a script may see.
 struct FolderView {
     plugin: Arc<PluginVersion>,
     /// `None` while a plugin loads: it sees its own files.
@@ -253,15 +253,15 @@ impl FolderView {
     }
 }
 
-/// What the result of the script's call depends on, for the cache of results.
+/// Records what the result of the call depends on, for the result cache.
 struct CacheNotes {
-    /// `None` when nobody wants to know.
+    /// `None` if the result is not cached.
     cx: Option<Arc<Cx>>,
     path: PathBuf,
 }
 
 impl CacheNotes {
-    /// On no more than what the system tells of the path now. To be said before the system is host_call.
+    /// Depends only on what the system now reports about the path. To be called before the system is asked.
     fn facts(&self) {
         let Some(cx) = &self.cx else { return };
         match stamps::of_facts(&self.path) {
@@ -275,20 +275,20 @@ impl CacheNotes {
         stamps::before_reading(&self.path, file).map_err(|_| cx.do_not_keep()).ok()
     }
 
-    /// On the file of a stamp, which had this content.
+    /// Depends on the file of a stamp, which had this content.
     fn content(&self, stamp: Option<FileStamp>, bytes: &[u8]) {
         if let (Some(cx), Some(stamp)) = (&self.cx, stamp) {
             cx.depends_on(stamps::with_content(stamp, bytes));
         }
     }
 
-    /// On something that has no stamp.
+    /// Depends on something that has no stamp.
     fn unknown(&self) {
         self.cx.iter().for_each(|cx| cx.do_not_keep());
     }
 }
 
-/// Judges the path in the first argument, then reads there on a blocking thread.
+/// Checks the path in the first argument, then reads there on a blocking thread.
 fn to_read(
     host_call: &HostCall,
     work: impl FnOnce(&Path, &CacheNotes) -> Result<HostReply, String> + Send + 'static,
@@ -297,7 +297,7 @@ fn to_read(
     on_path(host_call, 1, Access::Read, move |path| work(path, &notes))
 }
 
-/// Judges the path in an argument, then works on it on a blocking thread.
+/// Checks the path in an argument, then works on it on a blocking thread.
 fn on_path(
     host_call: &HostCall,
     place: usize,
@@ -322,7 +322,7 @@ fn done(what: &str, path: &Path, result: Result<(), OpenError>) -> Result<HostRe
     result.map(|()| HostReply::Nil).map_err(|error| refused(what, path, error))
 }
 
-/// What the system says of a path; `None` when it says nothing, because nothing is there or it may not be seen.
+/// What the system reports about a path; `None` if nothing is there or it may not be seen.
 fn known_facts(path: &Path) -> Result<Option<PathFacts>, String> {
     match files::facts(path) {
         Ok(facts) => Ok(facts),
@@ -360,10 +360,10 @@ fn list(sight: &mut FolderView, folder: &Path) -> Result<HostReply, String> {
     Ok(HostReply::Json(list.into_iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect()))
 }
 
-/// Files below a folder that the script may read, without those that Git keeps for itself; links to folders are not
-/// followed. `see` says whether to go on.
+/// Walks the files below a folder that the script may read, without Git's own; links to folders are not followed. `see`
+/// returns whether to continue.
 fn walk(base: &Path, folder: &Path, sight: &mut FolderView, see: &mut impl FnMut(&Path) -> bool) -> bool {
-    // A folder that cannot be looked into, or became a link, holds nothing.
+    // A folder that cannot be opened, or became a link, counts as empty.
     let Ok(entries) = sight.entries(folder).map(Vec::from_iter) else { return true };
     for (name, kind) in entries {
         let path = folder.join(&name);

@@ -1,4 +1,4 @@
-//! `hygge.http`: requests to the web. Which hosts may be reached is for [`toold_host::http`] and the policy to say.
+//! `hygge.http`: HTTP requests. [`toold_host::http`] and the policy decide which hosts may be reached.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::vm::args::{Fields, text};
 use crate::vm::convert;
 use crate::vm::script_run::ScriptRun;
 
-/// Bytes of a body that a script gets when it does not say, and at most.
+/// Bytes of a body that a script gets by default, and at most.
 const KEEP: usize = 5 << 20;
 const MAX_KEEP: usize = 16 << 20;
 
@@ -62,7 +62,7 @@ impl ScriptRequest {
         Self { method: "GET".to_owned(), url, headers: Vec::new(), body: None, limits }
     }
 
-    /// Options in the argument at this place, where there are any.
+    /// Reads the options in the argument at this place, if there are any.
     fn read(&mut self, host_call: &HostCall, place: usize) -> Result<(), String> {
         let Some(fields) = host_call.args.optional_fields(place, "opts")? else { return Ok(()) };
         if let Some(method) = fields.optional_text("method")? {
@@ -74,7 +74,7 @@ impl ScriptRequest {
         match fields.get("body")? {
             Value::Nil => {}
             Value::String(bytes) => self.body = Some(bytes.as_bytes().to_vec()),
-            other => return Err(fields.mistake("body", "a string (a table goes under json)", &other)),
+            other => return Err(fields.mistake("body", "a string (pass a table as json)", &other)),
         }
         let json = fields.get("json")?;
         if !json.is_nil() {
@@ -95,7 +95,8 @@ impl ScriptRequest {
 
     /// Values are texts, or lists of texts.
     fn read_headers(&mut self, fields: &Fields, headers: &Fields) -> Result<(), String> {
-        let expected = || fields.wrong("headers", "expected strings, or lists of strings, under strings");
+        let expected =
+            || fields.wrong("headers", "expected a table with string keys, and strings or lists of strings as values");
         for pair in headers.table.pairs::<Value, Value>() {
             let (name, value) = pair.map_err(|error| error.to_string())?;
             let name = text(&name).ok_or_else(expected)?;
@@ -108,7 +109,7 @@ impl ScriptRequest {
                 self.headers.push((name.clone(), text(&value).ok_or_else(expected)?));
             }
         }
-        // ConfigTables have no order, and requests should not differ from one run to the next.
+        // Tables have no order, and requests should not differ from one run to the next.
         self.headers.sort();
         Ok(())
     }
@@ -132,12 +133,12 @@ impl ScriptRequest {
         let tell = move |error: HttpError| format!("{called}: {error}");
         let request = HttpRequest::new(&self.method, &self.url, &self.headers, self.body.take()).map_err(tell)?;
         if !matches!(self.method.as_str(), "GET" | "HEAD") {
-            // It may have changed something there, which serving its result again would not.
+            // The request may have changed something on the server, which a cached result would not.
             cx.do_not_keep();
         }
         let http: Arc<Http> = plugin.shared.http.clone();
         Ok(async move {
-            // The call's own limit stops the script; this one only leaves it time to hear so.
+            // The call's own limit stops the script; this shorter one leaves it time to report the error.
             let remaining = call.interrupt.remaining().saturating_sub(Duration::from_millis(50));
             let limits = HttpLimits { timeout: self.limits.timeout.min(remaining), ..self.limits };
             let response = http.send(request, limits, &OnBehalf(call), &cx.cancel).await.map_err(tell)?;
@@ -146,7 +147,7 @@ impl ScriptRequest {
     }
 }
 
-/// What is reached is judged with the chain of plugins of the script that reaches for it.
+/// Permissions are checked with the plugin chain of the script that makes the request.
 struct OnBehalf(Arc<ScriptRun>);
 
 impl Requester for OnBehalf {
@@ -159,14 +160,18 @@ fn reply(response: HttpResponse, called: &str) -> Result<HostReply, String> {
     let is_cut = match &response.ending {
         BodyEnding::Whole => false,
         BodyEnding::TooLong => true,
-        BodyEnding::TimedOut => return Err(format!("{called}: the answer of {} did not end in time", response.url)),
+        BodyEnding::TimedOut => {
+            return Err(format!("{called}: the response from {} did not finish in time", response.url));
+        }
         BodyEnding::Stopped => return Err(format!("{called}: cancelled")),
-        BodyEnding::Broken(why) => return Err(format!("{called}: the answer of {} broke off: {why}", response.url)),
+        BodyEnding::Broken(why) => {
+            return Err(format!("{called}: the response from {} ended early: {why}", response.url));
+        }
     };
     let mut headers = serde_json::Map::new();
     for (name, value) in response.headers {
         match headers.get_mut(&name) {
-            // RFC 9110, section 5.2; cookies, which may hold commas, are not kept anyway.
+            // RFC 9110, section 5.2; cookies, which may contain commas, are not returned anyway.
             Some(Json::String(before)) => *before = format!("{before}, {value}"),
             Some(_) | None => drop(headers.insert(name, value.into())),
         }

@@ -194,7 +194,7 @@ end
 
 function io.popen(command, mode)
   if mode == "w" then
-    error("io.popen: only reading is possible; hygge.exec takes stdin", level())
+    error("io.popen: only reading is supported; use the option stdin of hygge.exec to write", level())
   end
   local result = host.shell(command)
   local text = result.stdout

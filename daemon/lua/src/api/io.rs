@@ -1,4 +1,4 @@
-//! `io` and `os`, which are written in Lua over the functions of the host.
+//! `io` and `os`, written in Lua on top of the host functions.
 
 use mlua::{Function, Lua, Value};
 
@@ -39,12 +39,12 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     hygge.lua.set_named_registry_value(SETTLE, settle)
 }
 
-/// To be called once the plugin's script has run.
+/// Must be called after the plugin's script has run.
 pub(crate) fn after_load(lua: &Lua) -> mlua::Result<()> {
     let settle: Function = lua.named_registry_value(SETTLE)?;
     lua.unset_named_registry_value(SETTLE)?;
     settle.call(())
 }
 
-/// The name in the machine's registry of the function that ends the load for the libraries.
+/// The name, in the registry of the Lua state, of the function that ends loading for the libraries.
 const SETTLE: &str = "toold.settle";

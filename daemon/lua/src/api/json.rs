@@ -6,7 +6,7 @@ use toold_proto::weight::weight;
 use crate::api::ApiTable;
 use crate::vm::{convert, worker_thread};
 
-/// Bytes of memory that a text may become.
+/// Bytes of memory that a decoded text may take.
 const MAX_WEIGHT: u64 = 256 << 20;
 
 pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
@@ -23,11 +23,11 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     json.function("decode", "hygge.json.decode", |lua, args, _| {
         let text = args.bytes(1, "text")?;
         worker_thread::replace_thread_for(text.len());
-        // The value is made outside of the machine, whose memory has a limit of its own.
+        // The value is made outside of the Lua state, whose memory limit does not cover it.
         let bytes = weight(&text);
         if bytes > MAX_WEIGHT {
             return Err(format!(
-                "hygge.json.decode: the text has so many values that they would take {} MiB; at most {} are given",
+                "hygge.json.decode: the decoded values would take {} MiB of memory; the limit is {} MiB",
                 bytes >> 20,
                 MAX_WEIGHT >> 20
             ));

@@ -1,4 +1,4 @@
-//! What plugins say: `hygge.log`, `hygge.notify`, `hygge.send_message`, `print`.
+//! Output of plugins: `hygge.log`, `hygge.notify`, `hygge.send_message`, `print`.
 
 use std::sync::atomic::Ordering;
 
@@ -12,9 +12,9 @@ use crate::plugin::PluginVersion;
 use crate::vm::args::{Args, shown, text};
 use crate::vm::script_run;
 
-/// Longer texts are cut: they are kept for everyone who subscribes later.
+/// Longer texts are cut, since they are kept for later subscribers.
 const MAX_TEXT: usize = 16 * 1024;
-/// ReloadMode many lines of one call become events: a flood would push all else out of what is kept.
+/// How many lines of one call become events: more would push other events out of the buffer.
 const MAX_LOGGED: u32 = 100;
 
 pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
@@ -83,7 +83,7 @@ fn level(args: &Args, place: usize) -> Result<String, String> {
     }
 }
 
-/// Into the daemon's log, and as an event, within a call of its session.
+/// Writes to the daemon's log, and emits an event; within a call, an event of its session.
 fn log(plugin: &PluginVersion, level: &str, message: String, fields: Option<Json>) {
     let current = script_run::current();
     let cx = current.as_ref().and_then(|call| call.cx.as_ref());
@@ -101,7 +101,7 @@ fn log(plugin: &PluginVersion, level: &str, message: String, fields: Option<Json
     let number = call.logged.fetch_add(1, Ordering::Relaxed);
     let message = match number {
         0..MAX_LOGGED => message,
-        MAX_LOGGED => "more is in the daemon's log only".to_owned(),
+        MAX_LOGGED => "further lines are only in the daemon's log".to_owned(),
         _ => return,
     };
     plugin.shared.engine.events.emit(EventBody::Log {
@@ -114,7 +114,7 @@ fn log(plugin: &PluginVersion, level: &str, message: String, fields: Option<Json
     });
 }
 
-/// As text when it is too large.
+/// Fields that are too large become a cut text.
 fn small(fields: Json) -> Json {
     let text = fields.to_string();
     if text.len() > MAX_TEXT { Json::String(short(text)) } else { fields }

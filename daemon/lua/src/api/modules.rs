@@ -16,7 +16,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let name = args.text(1, "name")?;
         let (path, source) = find(context, &name)?;
         let shown = context.plugin.manifest.shown(&path);
-        // A mistake in the module's text has a place of its own.
+        // A syntax error in the module has a position of its own.
         Ok(match chunk(lua, &source, &format!("@{shown}")) {
             Ok(chunk) => (Some(chunk), None),
             Err(message) => (None, Some(message)),
@@ -31,11 +31,11 @@ type ModuleText = std::sync::Arc<[u8]>;
 fn find(context: &ScriptContext, name: &str) -> Result<(PathBuf, ModuleText), String> {
     let plugin = &context.plugin;
     let folder = plugin.manifest.folder.as_deref().ok_or_else(|| {
-        format!("require: no module '{name}': a plugin of one file has none, one of a folder has those in it")
+        format!("require: no module '{name}': this plugin is a single file; only a plugin in a folder of its own has modules")
     })?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     if name.is_empty() || name.len() > 200 || !name.chars().all(fits) || name.contains("..") || name.starts_with('/') {
-        return Err(format!("require: {name:?} is no name of a module of this plugin"));
+        return Err(format!("require: {name:?} is not a valid module name"));
     }
     let real = folder.canonicalize().map_err(|error| format!("require: {}: {error}", folder.display()))?;
     let within = name.replace('.', "/");
@@ -45,7 +45,7 @@ fn find(context: &ScriptContext, name: &str) -> Result<(PathBuf, ModuleText), St
             let relative = format!("{base}{within}{end}");
             let path = folder.join(&relative);
             match path.canonicalize() {
-                // A link is followed as long as it stays inside.
+                // Links are followed as long as they stay inside the folder.
                 Ok(target) if target.starts_with(&real) => return Ok((path.clone(), read(context, &path, &target)?)),
                 Ok(_) => return Err(format!("require: module '{name}' lies outside of the plugin's folder")),
                 Err(_) => tried.push(relative),
@@ -55,23 +55,23 @@ fn find(context: &ScriptContext, name: &str) -> Result<(PathBuf, ModuleText), St
     Err(format!("require: no module '{name}' in the plugin's folder (looked for {})", tried.join(", ")))
 }
 
-/// As it was when this version first read it, so that all machines of a version run the same.
+/// The text of a module as this version first read it, so that all Lua states of a version run the same.
 ///
-/// `target` is where `path` led when it was looked at: no other file is opened.
+/// `target` is where `path` led when it was checked: no other file is opened.
 fn read(context: &ScriptContext, path: &Path, target: &Path) -> Result<ModuleText, String> {
     let sources = &context.plugin.sources;
     if let Some(source) = sources.text(path) {
         return Ok(source);
     }
     if context.plugin.sealed {
-        return Err(format!("require: {} is not part of what was trusted of this plugin", path.display()));
+        return Err(format!("require: {} was not part of this plugin when it was trusted", path.display()));
     }
     let cannot = |why: &dyn std::fmt::Display| format!("require: can't read {}: {why}", path.display());
     let file = files::open(target).map_err(|error| cannot(&error))?;
     let mut source = Vec::new();
     file.take(MAX_SOURCE as u64 + 1).read_to_end(&mut source).map_err(|error| cannot(&error))?;
     if source.len() > MAX_SOURCE {
-        return Err(format!("require: {} is longer than {MAX_SOURCE} bytes, which is the limit", path.display()));
+        return Err(format!("require: {} is longer than the limit of {MAX_SOURCE} bytes", path.display()));
     }
     let source: ModuleText = source.into();
     sources.add(&context.plugin.manifest.shown(path), path, source.clone());

@@ -1,4 +1,4 @@
-//! `hygge.register_tool` and its siblings: what a script offers while it runs.
+//! `hygge.register_tool` and its siblings: registering tools, hooks, commands and sub-agents.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,9 +20,9 @@ use crate::plugin::registrations::{
 use crate::vm::args::{Args, Fields, text};
 use crate::vm::convert;
 
-/// ReloadMode many of one kind a plugin may register.
+/// How many of one kind a plugin may register.
 const MAX_REGISTRATIONS: usize = 1_000;
-/// ReloadMode long the result of a tool may be served again that says `cacheable` and no more.
+/// How long the result of a tool is cached that only sets `cacheable`.
 const DEFAULT_TTL: Duration = Duration::from_secs(300);
 const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -63,7 +63,7 @@ const TOOL_FIELDS: [&str; 14] = [
     "version",
 ];
 
-/// Says of a tool what loads and is probably not meant.
+/// Warns about things that load but are probably mistakes.
 fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, context: &Arc<ScriptContext>) {
     if context.notes.is_none() {
         return;
@@ -88,7 +88,7 @@ fn warn(lua: &Lua, fields: &Fields, spec: &ToolSpec, context: &Arc<ScriptContext
     }
 }
 
-/// Adds to what the script registered so far.
+/// Adds to the registrations of the script.
 pub(super) fn add(
     args: &Args,
     context: &Arc<ScriptContext>,
@@ -97,7 +97,7 @@ pub(super) fn add(
     let mut registered = context.registered.lock();
     match registered.as_mut() {
         Some(registered) => add(registered),
-        None => Err(format!("{}: only while the plugin loads, not from a handler", args.function)),
+        None => Err(format!("{}: can only be called while the plugin loads, not from a handler", args.function)),
     }
 }
 
@@ -135,7 +135,7 @@ fn register_tool(lua: &Lua, args: &Args, context: &Arc<ScriptContext>) -> Result
         output: output_schema(lua, &fields)?,
         source: context.plugin.source(),
         origin: context.plugin.origin,
-        // Only `true` counts: plugins of old wrote all sorts of things there.
+        // Only `true` counts: older plugins have all kinds of values there.
         parallelizable: matches!(fields.get("parallelizable")?, Value::Boolean(true)),
         permissions: match &permission {
             ToolPermission::Default => NeedsSource::Default.categories(),
@@ -177,7 +177,7 @@ fn input_schema(lua: &Lua, fields: &Fields) -> Result<Schema, String> {
         Value::Table(_) => convert::to_schema(lua, &given).map_err(|error| fields.wrong("input_schema", error))?,
         other => return Err(fields.mistake("input_schema", "a table with a JSON Schema", &other)),
     };
-    // Arguments are always an object; many a plugin does not say so.
+    // Arguments are always an object, even if the plugin does not say so.
     if let Json::Object(schema) = &mut schema {
         schema.entry("type").or_insert_with(|| "object".into());
     }

@@ -1,4 +1,4 @@
-//! `hygge.register_resource` and `hygge.register_prompt`: what clients show beside tools.
+//! `hygge.register_resource` and `hygge.register_prompt`.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn about(fields: &Fields) -> Result<About, String> {
     Ok(About { name, title: fields.optional_text("title")?, description: fields.optional_text("description")? })
 }
 
-/// A scheme, a colon, and something (RFC 3986, section 3.1).
+/// A scheme, a colon, and a rest (RFC 3986, section 3.1).
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');

@@ -1,4 +1,4 @@
-//! What functions of the host know of the Lua state that calls them.
+//! What host functions know about the Lua state that calls them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use crate::api::exec::PendingOutput;
 use crate::plugin::PluginVersion;
 use crate::plugin::registrations::ScriptRegistrations;
 
-/// What functions of the host find of the machine that they are called in.
+/// Belongs to one Lua state of a plugin.
 pub(crate) struct ScriptContext {
     pub(crate) plugin: Arc<PluginVersion>,
-    /// Takes registrations while the script runs; `None` afterwards.
+    /// Collects registrations while the script runs; `None` afterwards.
     pub(crate) registered: Mutex<Option<ScriptRegistrations>>,
-    /// A registration was refused because of a name of another source.
+    /// A registration was refused because another source has the name.
     pub(crate) name_taken: AtomicBool,
-    /// The script did something else than to register, or looked at what may be otherwise next time.
+    /// The script did more than register, or read something that may be different next time.
     has_side_effects: AtomicBool,
-    /// Takes mistakes of registrations, in a load that finds all of them.
+    /// Collects mistakes of registrations, in a load that finds all of them.
     pub(crate) notes: Option<Mutex<LoadNotes>>,
-    /// Programs that are followed as they run.
+    /// Programs whose output the script receives while they run.
     pub(crate) followed: Mutex<HashMap<u64, Arc<PendingOutput>>>,
 }
 
 impl ScriptContext {
-    /// `lenient`: mistakes of registrations are noted, and the script goes on.
+    /// With `lenient`, mistakes of registrations are recorded and the script continues.
     pub(crate) fn new(plugin: Arc<PluginVersion>, lenient: bool) -> Arc<Self> {
         Arc::new(Self {
             plugin,
@@ -39,8 +39,7 @@ impl ScriptContext {
         })
     }
 
-    /// To be said by functions whose effect is lost, or whose answer may be another one, when a load is not
-    /// repeated.
+    /// Called by functions whose effect is lost, or whose result may differ, if the load is not repeated.
     pub(crate) fn note_side_effect(&self) {
         self.has_side_effects.store(true, Ordering::Relaxed);
     }
@@ -49,14 +48,14 @@ impl ScriptContext {
         self.has_side_effects.load(Ordering::Relaxed)
     }
 
-    /// In a lenient load: notes the mistake at the script's own line, and lets the script go on.
+    /// In a lenient load: records the mistake at the script's own line, and lets the script continue.
     pub(crate) fn record_mistake(&self, lua: &mlua::Lua, mistake: Result<(), String>) -> Result<(), String> {
         let (Some(notes), Err(message)) = (&self.notes, &mistake) else { return mistake };
         notes.lock().problems.push(self.here(lua, message));
         Ok(())
     }
 
-    /// In a lenient load: notes what is probably not meant.
+    /// In a lenient load: records something that is probably a mistake.
     pub(crate) fn warn(&self, lua: &mlua::Lua, message: &str) {
         if let Some(notes) = &self.notes {
             notes.lock().warnings.push(self.here(lua, message));
@@ -68,7 +67,7 @@ impl ScriptContext {
         self.plugin.sources.explain_text(message, traceback.as_deref())
     }
 
-    /// Keeps what a program writes until it is host_call for; gives its number.
+    /// Keeps the output of a program until the script asks for it; returns its number.
     pub(crate) fn follow(&self, following: Arc<PendingOutput>) -> u64 {
         let mut followed = self.followed.lock();
         let id = followed.keys().max().map_or(1, |last| last + 1);
@@ -85,7 +84,7 @@ impl ScriptContext {
     }
 }
 
-/// What was noted of a plugin that was loaded leniently.
+/// Mistakes and warnings of a lenient load.
 #[derive(Default)]
 pub(crate) struct LoadNotes {
     pub(crate) problems: Vec<PluginError>,

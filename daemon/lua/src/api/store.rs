@@ -1,4 +1,4 @@
-//! `hygge.store`: what a plugin keeps between its calls, and between runs of the daemon.
+//! `hygge.store`: data that a plugin keeps between calls and across restarts of the daemon.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
         let value = host_call.args.json(host_call.lua, 2, "value")?;
         let length = value.to_string().len();
         if length > MAX_VALUE {
-            return Err(format!("hygge.store.set: the value has {length} bytes; at most {MAX_VALUE} are taken"));
+            return Err(format!("hygge.store.set: the value has {length} bytes; the limit is {MAX_VALUE}"));
         }
         work(host_call, move |store, plugin| match value {
             serde_json::Value::Null => store.delete(plugin, &key).map(|_| HostReply::Nil),
@@ -53,7 +53,7 @@ fn work(
     let plugin = host_call.context.plugin.clone();
     let called = host_call.args.function;
     let store: Arc<dyn KeyValueStore> =
-        plugin.shared.store.clone().ok_or_else(|| format!("{called}: this daemon keeps nothing for plugins"))?;
+        plugin.shared.store.clone().ok_or_else(|| format!("{called}: this daemon has no store for plugins"))?;
     Ok(Box::pin(async move {
         let done = tokio::task::spawn_blocking(move || work(store.as_ref(), &plugin.store_name())).await;
         done.map_err(|error| error.to_string())?.map_err(|error| format!("{called}: {error}"))

@@ -8,7 +8,7 @@ hygge.exec = function(command, args, options)
   if not fakes.exec then
     local words = { command }
     for _, word in ipairs(args or {}) do words[#words + 1] = tostring(word) end
-    error("hygge.exec is not faked here, and was called with: " .. table.concat(words, " "), 2)
+    error("hygge.exec is not faked in this test; it was called with: " .. table.concat(words, " "), 2)
   end
   local result = fakes.exec(command, args or {}, options or {})
   if type(result) == "string" then result = { stdout = result } end
@@ -32,7 +32,7 @@ local function request(method, url, options)
   end
   method = string.upper(options.method or method)
   if not fakes.http then
-    error("hygge.http is not faked here, and was called with: " .. method .. " " .. tostring(url), 3)
+    error("hygge.http is not faked in this test; it was called with: " .. method .. " " .. tostring(url), 3)
   end
   local answer = fakes.http({ method = method, url = url, headers = headers, body = body })
   if type(answer) == "string" then answer = { body = answer } end

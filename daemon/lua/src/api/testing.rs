@@ -1,4 +1,4 @@
-//! What files of tests see, and the tool that runs one.
+//! The functions that test files can use, and the tool that runs such a file.
 
 use mlua::{Function, Lua, Table};
 use serde_json::json;
@@ -9,17 +9,17 @@ use toold_proto::tool::{Annotations, ToolName};
 use crate::plugin::PluginVersion;
 use crate::plugin::registrations::{ToolHandlers, ToolPermission};
 
-/// The name in the machine's registry of the function that runs tests.
+/// The name, in the registry of the Lua state, of the function that runs tests.
 const RUN: &str = "toold.tests";
 
-/// Adds `describe`, `it`, `expect` and the fakes to a machine, before the plugin runs in it.
+/// Adds `describe`, `it`, `expect` and the fakes to a Lua state, before the plugin runs in it.
 pub(crate) fn install_testing(lua: &Lua) -> mlua::Result<()> {
     let hygge: Table = lua.globals().raw_get("hygge")?;
     let run: Function = lua.load(include_str!("testing.lua")).set_name("=[toold]").call(hygge)?;
     lua.set_named_registry_value(RUN, run)
 }
 
-/// A tool that runs the cases of a compiled file and gives what became of each.
+/// A tool that runs the cases of a compiled file and returns the result of each.
 pub(crate) fn test_runner(
     plugin: &PluginVersion,
     lua: &Lua,

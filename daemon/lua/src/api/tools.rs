@@ -23,7 +23,7 @@ pub(super) fn install(hygge: &ApiTable) -> mlua::Result<()> {
     Ok(())
 }
 
-/// What a script sees of a result.
+/// The table that a script gets for a result.
 fn table_of(result: ToolResult) -> Json {
     json!({
         "content": result.text(),

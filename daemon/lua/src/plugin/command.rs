@@ -24,10 +24,10 @@ pub struct SlashCommand {
     /// Without the slash.
     pub name: String,
     pub plugin: String,
-    /// Who sees it.
+    /// The sessions that see it.
     pub scope: SourceScope,
     pub description: String,
-    /// Takes `{"input": "..."}`. For `toold_engine::execute::execute_tool`: it is in no registry.
+    /// Takes `{"input": "..."}`. For `toold_engine::execute::execute_tool`, since it is in no registry.
     pub tool: Arc<dyn Callable>,
 }
 
@@ -55,7 +55,7 @@ impl Callable for LuaCommand {
     }
 
     fn needs<'a>(&'a self, _: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
-        // A person typed it; what it touches is judged need by need.
+        // The user typed it; each thing that it touches is checked when it does.
         std::future::ready(Ok(Vec::new())).boxed()
     }
 
@@ -68,7 +68,7 @@ impl LuaCommand {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let version = &self.version;
         let loaded = version.main().await.map_err(ToolError::Failed)?;
-        let gone = || ToolError::Failed(format!("the plugin did not register the command {} again", self.name));
+        let gone = || ToolError::Failed(format!("the plugin no longer registers the command {}", self.name));
         let execute = loaded.commands.get(&self.name).ok_or_else(gone)?;
         let cx = cx.shared();
         let text = json!(input["input"].as_str().unwrap_or_default());

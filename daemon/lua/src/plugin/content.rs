@@ -1,5 +1,5 @@
-//! What a plugin consists of, as bytes: the unit that a person trusts. A repository chooses the names and the links in a
-//! project's folder of plugins, so all files of plugins are opened by [`open`] here.
+//! The files of a plugin: the unit that the user trusts. A repository chooses the names and the links in a project's
+//! plugin folder, so all files of plugins are opened by [`open`] here.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,28 +12,28 @@ use toold_host::files::{self, FileType, OpenError};
 /// A digest over all files of a plugin and their names.
 pub type ContentDigest = blake3::Hash;
 
-/// Files over this are known by size and time instead of content, where nobody has to trust them.
+/// Larger files are identified by size and time instead of content, where nobody has to trust them.
 const MAX_HASHED: u64 = 8 << 20;
-/// A folder with more files than this is no plugin.
+/// A folder with more files than this is not a plugin.
 const MAX_FILES: usize = 10_000;
-/// What is trusted is held in memory while it is read.
+/// Trusted content is held in memory while it is read.
 const MAX_TRUSTED: u64 = 32 << 20;
 
-/// Tells which content a person has trusted. Called on threads that may block.
+/// Decides whether the user has trusted some content. Called on threads that may block.
 pub trait ContentTrust: Send + Sync + 'static {
     /// `plugin` is the plugin's file or folder.
     fn is_trusted(&self, plugin: &Path, digest: &ContentDigest) -> bool;
 }
 
-/// The files of a plugin, read once: what is digested is what runs.
+/// The files of a plugin, read once, so that what was digested is what runs.
 pub struct Content {
     pub digest: ContentDigest,
-    /// By path, sorted. Of a plugin of one file, that file.
+    /// By path, sorted. For a single-file plugin, that file.
     pub files: BTreeMap<PathBuf, Arc<[u8]>>,
 }
 
 impl Content {
-    /// Reads all of a plugin's file or folder but what editors leave behind. Blocks.
+    /// Reads all files of a plugin, except temporary files of editors. Blocks.
     ///
     /// # Errors
     /// Something cannot be read, or there is more than 32 MiB of it.
@@ -47,14 +47,14 @@ impl Content {
         let mut left = limit;
         for file in files_of(path)? {
             let too_much =
-                || io::Error::other(format!("it has more than {} MiB: nobody can look through that", limit >> 20));
+                || io::Error::other(format!("it has more than {} MiB, which is too much to review", limit >> 20));
             let opened = open(&file)?;
             let length = opened.metadata()?.len();
             if length > left {
                 return Err(too_much());
             }
             let mut bytes = Vec::with_capacity(length as usize + 1);
-            // Not by the size that the system gives alone: the file may grow.
+            // Limited here too, since the file may grow after its size was read.
             opened.take(left + 1).read_to_end(&mut bytes)?;
             left = left.checked_sub(bytes.len() as u64).ok_or_else(too_much)?;
             files.insert(file, bytes.into());
@@ -72,28 +72,29 @@ impl Content {
     }
 }
 
-/// Opens a file of a plugin. LinkTargets are followed; pipes and devices are not opened.
+/// Opens a file of a plugin. Links are followed; pipes and devices are not opened.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     files::open(&real_path(path)?).map_err(as_io)
 }
 
-/// With links followed. An author may name a path from the current folder.
+/// Follows links. An author may give a path relative to the current folder.
 fn real_path(path: &Path) -> io::Result<PathBuf> {
     files::resolve(&std::path::absolute(path)?, Path::new("/"))
 }
 
-/// The bytes of one file of a plugin, which are at most `limit`.
+/// The bytes of one file of a plugin, at most `limit`.
 pub(crate) fn read_file(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > limit {
-        return Err(io::Error::other(format!("it is longer than {limit} bytes, which is the limit")));
+        return Err(io::Error::other(format!("it is longer than {limit} bytes, the limit")));
     }
     Ok(bytes)
 }
 
-/// The first link of a project's plugin that leads out of the plugin, or with the plugin out of its project. A repository
-/// chooses where such a link leads, and lines of that file would show in errors before anybody has trusted the plugin.
+/// The first link of a project's plugin that leads out of the plugin, or out of the project together with the plugin. A
+/// repository chooses where such a link leads, and errors would show lines of that file before anybody has trusted the
+/// plugin.
 pub(crate) fn link_outward(plugin: &Path, project: &Path) -> io::Result<Option<PathBuf>> {
     let real = real_path(plugin)?;
     let is_near = |folder: &Path| real.starts_with(folder);
@@ -112,13 +113,13 @@ fn as_io(error: OpenError) -> io::Error {
     error.into()
 }
 
-/// Tells one state of a plugin's files from another, without holding them.
+/// Identifies a state of a plugin's files without holding them in memory.
 pub(crate) fn digest(path: &Path) -> io::Result<ContentDigest> {
     let mut hasher = blake3::Hasher::new();
     for file in files_of(path)? {
         add_name(&mut hasher, path, &file);
         match add_file(&mut hasher, &file) {
-            // It went away since it was listed; that is another change, told by itself.
+            // It was removed after it was listed; that is another change, with an event of its own.
             Err(error) if error.kind() == io::ErrorKind::NotFound && path != file => {}
             other => other?,
         }
@@ -126,13 +127,13 @@ pub(crate) fn digest(path: &Path) -> io::Result<ContentDigest> {
     Ok(hasher.finalize())
 }
 
-/// Sorted; of a file, itself.
+/// Sorted; for a file, the file itself.
 pub(crate) fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
-    // The plugin itself may be a link, its folders not.
+    // The plugin itself may be a link; its folders may not.
     collect(path, &real_path(path)?, &mut files)?;
     files.sort();
     Ok(files)
@@ -187,7 +188,7 @@ fn leads_to_file(link: &Path) -> bool {
     facts.is_some_and(|facts| facts.kind.is_file())
 }
 
-/// Whether a name in a plugin folder can be a plugin at all. Tests of plugins lie beside them.
+/// Whether an entry of a plugin folder can be a plugin at all. Tests of plugins are files beside them.
 pub fn is_plugin(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
     if is_passing(name) || name.ends_with("_test.lua") {
@@ -200,7 +201,7 @@ pub fn is_plugin(path: &Path) -> bool {
     }
 }
 
-/// The name that an entry has before anything is known of it.
+/// The name of an entry before its manifest is known.
 pub(crate) fn stem(path: &Path) -> String {
     let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
     name.unwrap_or_default().to_string_lossy().into_owned()

@@ -1,4 +1,4 @@
-//! Functions of plugins that are called as tools are, whether or not they are any.
+//! Running functions of plugins as calls, with deadline and permissions: tools, commands, resources and prompts.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::vm::interrupt::ScriptInterrupt;
 use crate::vm::raw::CtxFields;
 use crate::vm::script_run::ScriptRun;
 
-/// ReloadMode a run ended that nobody cancelled.
+/// How a run ended that was not cancelled.
 pub(crate) enum HandlerOutcome {
     Returned(MultiValue),
-    /// It raised, or its time was over.
+    /// It raised an error, or reached its time limit.
     Failed(ToolOutput),
 }
 
-/// Runs a function as a call, with its deadline: with the call's `ctx` and `given`. `input` is the call's own.
+/// Runs a function as a call, with its deadline, with the call's `ctx` and `given`. `input` is the call's own.
 pub(crate) async fn run(
     version: &StatePool,
     loaded: &LoadedState,
@@ -47,8 +47,8 @@ pub(crate) async fn run(
     }
 }
 
-/// What calls and the audit log know of something that is no tool. It runs beside others, and what it touches is
-/// judged need by need. `input` is one of our own schemas.
+/// How calls and the audit log describe a function that is not a tool. It runs in parallel with others, and each thing
+/// that it touches is checked when it does. `input` is one of our own schemas.
 pub(crate) fn spec(kind: &str, name: &str, about: (String, String), input: Value, plugin: &PluginVersion) -> ToolSpec {
     let (label, description) = about;
     ToolSpec {
@@ -74,7 +74,7 @@ fn tool_name(kind: &str, name: &str) -> ToolName {
     ToolName::parse(&name).expect("letters, digits and underscores are a name")
 }
 
-/// What a call gives whose script raised.
+/// The result of a call whose script raised an error.
 fn failed(plugin: &PluginVersion, error: &mlua::Error, timed_out: bool, cx: &Cx) -> ToolOutput {
     let explained = plugin.sources.explain(error);
     if timed_out {
@@ -104,7 +104,7 @@ fn with_place(mut output: ToolOutput, error: PluginError) -> ToolOutput {
     output
 }
 
-/// A coroutine that is about to run a handler of a call, with the call's `ctx` and `given`.
+/// A coroutine that is ready to run a handler of a call, with the call's `ctx` and `given`.
 pub(crate) fn begin(
     lua: &Lua,
     handler: &Function,
@@ -122,7 +122,7 @@ pub(crate) fn begin(
     ];
     let texts = if model.is_some() { &texts[..] } else { &texts[..3] };
     let session = [("id", cx.session.id.as_str()), ("cwd", &*session_cwd)];
-    // Of a result that may serve other sessions: the table that notices when it is asked for the id.
+    // A result that may serve other sessions: this table notices when the script reads the session id.
     let shared = match cx.wants_stamps() {
         true => Some(lua.named_registry_value::<Table>(SESSION)?),
         false => None,
@@ -131,5 +131,5 @@ pub(crate) fn begin(
     convert::begin(lua, handler, &facts, input, given)
 }
 
-/// The name in the machine's registry of the table `hygge.session`.
+/// The name of the table `hygge.session` in the registry of the Lua state.
 pub(crate) const SESSION: &str = "toold.session";

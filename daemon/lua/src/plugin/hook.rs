@@ -18,7 +18,7 @@ use crate::vm::script_run::ScriptRun;
 
 pub(crate) struct LuaHook {
     spec: HookSpec,
-    /// Its place among the hooks of its plugin.
+    /// Its position among the hooks of its plugin.
     place: usize,
     version: Arc<StatePool>,
 }
@@ -34,7 +34,7 @@ impl LuaHook {
 
     async fn handle(&self, input: HookInput, cx: Option<Arc<Cx>>) -> Result<HookAnswer, String> {
         let loaded = self.version.main().await?;
-        let handler = loaded.hooks.get(self.place).ok_or("the plugin did not register its hook again")?;
+        let handler = loaded.hooks.get(self.place).ok_or("the plugin no longer registers this hook")?;
         let call = ScriptRun::of_hook(ScriptInterrupt::of_hook(self.spec.timeout), cx, self.version.plugin.name());
         let _watched = self.version.plugin.shared.watchdog.watch(&call.interrupt);
         let lua = loaded.state.lua();
@@ -47,9 +47,9 @@ impl LuaHook {
         match convert::to_json(lua, answered).map_err(|error| error.to_string())? {
             Value::Null => Ok(HookAnswer::default()),
             table @ Value::Object(_) => {
-                serde_json::from_value(table).map_err(|error| format!("its answer cannot be used: {error}"))
+                serde_json::from_value(table).map_err(|error| format!("its answer is not valid: {error}"))
             }
-            other => Err(format!("its answer cannot be used: expected a table or nil, got {other}")),
+            other => Err(format!("its answer is not valid: expected a table or nil, got {other}")),
         }
     }
 }

@@ -23,33 +23,34 @@ use crate::vm::create::HostChunks;
 use crate::vm::lua_state::LuaUsage;
 use crate::vm::watchdog::Watchdog;
 
-/// ConfigTables of configurations: the user's are for plugins that all see, a project's for its own.
+/// The `[plugins.<name>]` tables of the configurations: those of the user are for plugins that all sessions see, those
+/// of a project for its own plugins.
 pub(crate) type ConfigTables = HashMap<SourceScope, Map<String, Value>>;
 
-/// What all plugins of a host share.
+/// Shared by all plugins of a host.
 pub(crate) struct HostResources {
     pub(crate) engine: Arc<Engine>,
     pub(crate) watchdog: Watchdog,
     pub(crate) host_chunks: HostChunks,
-    /// Bytes for each machine, unless a manifest says otherwise.
+    /// Bytes for each Lua state, unless the manifest sets a limit.
     pub(crate) memory: usize,
     pub(crate) load_limit: Duration,
-    /// ReloadMode many machines may run calls of one plugin at once.
+    /// How many Lua states may run calls of one plugin at once.
     pub(crate) lua_states: usize,
-    /// After so long without a call, a plugin that did nothing but register has no machine; `None`: it keeps one.
+    /// A plugin that only registered releases its Lua state after this time without a call. `None` keeps it.
     pub(crate) release_after: Option<Duration>,
     /// The `[plugins.<name>]` tables of the configurations. Replaced as a whole.
     pub(crate) tables: ArcSwap<ConfigTables>,
     pub(crate) profile_dir: PathBuf,
     pub(crate) store: Option<Arc<dyn KeyValueStore>>,
-    /// What programs get, and `os.getenv` tells.
+    /// The environment of programs, and of `os.getenv`.
     pub(crate) environment: Environment,
     pub(crate) http: Arc<Http>,
-    /// What confines the programs that scripts run.
+    /// The sandbox for programs that scripts run.
     pub(crate) sandbox: Arc<Sandbox>,
-    /// Where registrations are kept; `None` when they are not.
+    /// The cache of registrations; `None` if they are not cached.
     pub(crate) registration_cache: Option<RegistrationCache>,
-    /// What the machines use.
+    /// The memory that the Lua states use.
     pub(crate) usage: Arc<LuaUsage>,
     /// Runs a plugin's script in a new Lua state. Blocks for `load_limit` at most. A function, since loading knows the
     /// API, which knows plugins.

@@ -1,4 +1,4 @@
-//! What a plugin says of itself before it runs: its name, and `plugin.toml`.
+//! The manifest of a plugin: its name, and `plugin.toml`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::vm::diagnostics::SourceTexts;
 /// A longer `plugin.toml` is not read.
 pub(crate) const MAX_MANIFEST: usize = 1 << 20;
 
-/// A plugin that was found in a folder.
+/// A plugin that was found in a plugin folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
     pub(crate) name: String,
@@ -20,9 +20,9 @@ pub(crate) struct Manifest {
     pub(crate) description: Option<String>,
     /// The script.
     pub(crate) entry: PathBuf,
-    /// The folder that `require` looks in; `None` for a plugin of one file.
+    /// The folder in which `require` looks for modules; `None` for a single-file plugin.
     pub(crate) folder: Option<PathBuf>,
-    /// What the plugin may do; `None` for those that do not say.
+    /// The declared capabilities; `None` for a plugin that does not declare any, which is not restricted.
     pub(crate) capabilities: Option<Capabilities>,
     /// Bytes.
     pub(crate) memory: Option<usize>,
@@ -44,7 +44,7 @@ pub(crate) struct Capabilities {
 }
 
 impl Capabilities {
-    /// Those that it has.
+    /// The names of the declared ones.
     pub(crate) fn names(&self) -> Vec<String> {
         let all = [
             ("tools", self.tools),
@@ -63,13 +63,13 @@ impl Capabilities {
 
 #[derive(Deserialize)]
 struct PluginToml {
-    /// `toold` holds the plugin to its capabilities.
+    /// With `toold`, the plugin can use only its declared capabilities.
     api: Option<String>,
     name: Option<String>,
     version: Option<String>,
     description: Option<String>,
     entrypoint: Option<PathBuf>,
-    /// Read only with `api`: older manifests name other things here.
+    /// Read only with `api`: older manifests have other things here.
     capabilities: Option<toml::Value>,
     limits: Option<ManifestLimits>,
 }
@@ -82,20 +82,20 @@ struct ManifestLimits {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManifestError {
-    #[error("{0:?} is no plugin name: expected [a-z][a-z0-9_-]*")]
+    #[error("{0:?} is not a plugin name: expected [a-z][a-z0-9_-]*")]
     Name(String),
     #[error("can't read {}: {source}", .path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("{message}")]
     Toml { path: PathBuf, line: Option<u32>, message: String },
-    #[error("entrypoint {} leads out of the plugin's folder", .0.display())]
+    #[error("the entrypoint {} is outside the plugin's folder", .0.display())]
     Outside(PathBuf),
-    #[error("there is no {}", .0.display())]
+    #[error("the entrypoint {} does not exist", .0.display())]
     NoEntry(PathBuf),
 }
 
 impl Manifest {
-    /// A plugin of one file.
+    /// The manifest of a single-file plugin.
     pub(crate) fn of_file(path: &Path) -> Result<Self, ManifestError> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self {
@@ -110,7 +110,7 @@ impl Manifest {
         })
     }
 
-    /// A plugin folder.
+    /// The manifest of a plugin folder.
     pub(crate) fn of_folder(folder: &Path) -> Result<Self, ManifestError> {
         let path = folder.join("plugin.toml");
         match read_file(&path, MAX_MANIFEST) {
@@ -120,7 +120,7 @@ impl Manifest {
         }
     }
 
-    /// A plugin folder whose `plugin.toml` was read already; `None` when there is none.
+    /// The same for a `plugin.toml` that was read already; `None` if there is none.
     pub(crate) fn of_text(folder: &Path, text: Option<&str>) -> Result<Self, ManifestError> {
         let path = folder.join("plugin.toml");
         let manifest: PluginToml = match text {
@@ -175,7 +175,7 @@ impl Manifest {
         })
     }
 
-    /// ReloadMode messages and tracebacks call a file of the plugin.
+    /// The name of a file of the plugin in messages and tracebacks.
     pub(crate) fn shown(&self, path: &Path) -> String {
         match &self.folder {
             Some(folder) => {
@@ -195,7 +195,7 @@ fn checked_name(name: String) -> Result<String, ManifestError> {
     if fits { Ok(name) } else { Err(ManifestError::Name(name.chars().take(80).collect())) }
 }
 
-/// A manifest's mistakes, in the same form as a script's.
+/// An error in a manifest, in the form of a script's error.
 pub(crate) fn explain(error: &ManifestError) -> PluginError {
     let plain = PluginError { message: error.to_string(), file: None, line: None, source_line: None, traceback: None };
     match error {

@@ -27,7 +27,7 @@ fn content(value: &LuaValue, uri: &str, mime_type: Option<&str>) -> Result<Resou
     let LuaValue::Table(table) = value else {
         let expected = || format!("expected a string, or a table with text, blob or bytes, got {}", shown(value));
         return match value {
-            // Bytes that are no text have no other form in JSON.
+            // JSON can hold bytes that are not text only as Base64.
             LuaValue::String(bytes) if bytes.to_str().is_err() => Ok(of_bytes(&bytes.as_bytes(), uri, mime_type)),
             value => {
                 let text = Some(text(value).ok_or_else(expected)?);

@@ -1,4 +1,4 @@
-//! What scripts say that a call touches.
+//! The permissions that a script says it needs.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub(crate) fn need(fields: &Fields, call: &ScriptRun, plugin: &PluginVersion) ->
     if matches!(category, Category::FileRead | Category::FileWrite) {
         let found = files::resolve_for(target.as_ref(), &call.cx()?.cwd, &mut |place| may_know(call, plugin, place));
         let ResolvedPath { path, veil } = found.map_err(|error| fields.wrong("target", error))?;
-        // Where it leads is judged when something goes there.
+        // The destination is checked when something accesses it.
         target = veil.unwrap_or(path).display().to_string();
     }
     check_target(category, &target).map_err(|error| fields.wrong("target", error))?;
@@ -53,9 +53,9 @@ pub(crate) fn need(fields: &Fields, call: &ScriptRun, plugin: &PluginVersion) ->
     })
 }
 
-/// Whether a script may know if there is a link at `place`.
+/// Whether a script may learn that there is a link at `place`.
 pub(crate) fn may_know(call: &ScriptRun, plugin: &PluginVersion, place: &Path) -> bool {
-    // A plugin may_know where it lies.
+    // A plugin knows its own location.
     let is_own = plugin.owns(place) || plugin.dir().starts_with(place);
     is_own || call.cx.as_ref().is_some_and(|cx| read_access::may_see_link(place, cx, &call.chain))
 }

@@ -1,4 +1,4 @@
-//! What is known of a plugin, and what of it is in service.
+//! A loaded version of a plugin, ready to be put into service.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::plugin::resources_and_prompts::offer;
 use crate::plugin::state_pool::{LoadedState, StatePool};
 use crate::plugin::tool::LuaTool;
 
-/// A version on its way into service.
+/// A version that is about to be put into service.
 pub(crate) struct PreparedPlugin {
     pub(crate) key: SourceKey,
     pub(crate) version: Arc<StatePool>,
@@ -27,8 +27,8 @@ pub(crate) struct PreparedPlugin {
 }
 
 impl PreparedPlugin {
-    /// Without a machine, one is made for the first call.
-    /// `rebuildable`: also later, when nobody has called it for long.
+    /// Without `loaded`, the first call makes a Lua state. `rebuildable`: the Lua state can also be released later, and
+    /// made again for the next call.
     pub(crate) fn new(
         plugin: Arc<PluginVersion>,
         loaded: Option<LoadedState>,

@@ -1,7 +1,7 @@
-//! Files that keep what plugins registered from one run of the daemon to the next.
+//! Files that cache the registrations of plugins across restarts of the daemon.
 //!
-//! A plugin whose script did nothing but register needs no Lua state before its first call: see
-//! [`crate::reload::load`] for what counts as more.
+//! A plugin whose script only registered needs no Lua state before its first call: see [`crate::reload::load`] for what
+//! counts as more.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,27 +20,27 @@ use crate::plugin::content::ContentDigest;
 use crate::plugin::registrations::{CommandRegistration, HookRegistration, NeedsSource, Registrations, SubagentSpec};
 use crate::plugin::resources_and_prompts::{About, PromptRegistration, ResourceRegistration};
 
-/// A folder of registrations, a file for each plugin in each of its states.
+/// A folder with a file for each plugin in each of its states.
 #[derive(Clone, Debug)]
 pub struct RegistrationCache {
-    /// Made when something is kept. TrustNothing but the daemon's user should be able to write there.
+    /// Created on first use. Only the daemon's user should be able to write there.
     pub dir: PathBuf,
-    /// Tells one build of the host from another: what one keeps, the other does not use.
+    /// Identifies the build of the host: a build does not use what another one cached.
     pub build: String,
 }
 
-/// Files that nothing has used for so long are removed.
+/// Files that were not used for this long are removed.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// States of one plugin that are kept: its author goes back and forth between a few.
+/// States of one plugin that are kept, since authors go back and forth between a few.
 const MAX_STATES: usize = 4;
 
-/// ReloadMode often the time of a file's last use is written down.
+/// How often the time of a file's last use is updated.
 const TOUCH: Duration = Duration::from_secs(24 * 3_600);
 
 impl RegistrationCache {
-    /// What the plugin registered when it was last loaded with these files, this configuration, by this build.
-    /// Whatever cannot be read counts as not there.
+    /// What the plugin registered when this build last loaded it with these files and this configuration. A file that
+    /// cannot be read counts as absent.
     pub(crate) fn find(&self, plugin: &PluginVersion, digest: &ContentDigest) -> Option<Registrations> {
         let path = self.path(plugin, digest);
         let kept: SavedRegistrations = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
@@ -50,13 +50,13 @@ impl RegistrationCache {
                 .and_then(|facts| facts.modified())
                 .is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago > TOUCH))
         {
-            // Fails on a file system that is full or read-only; then it is removed too early, and made again.
+            // Fails on a file system that is full or read-only; then the file is removed too early, and made again.
             let _ = file.set_modified(SystemTime::now());
         }
         kept.registrations(plugin)
     }
 
-    /// Keeps what a plugin registered. What cannot be written is not kept.
+    /// Caches what a plugin registered. A file that cannot be written is skipped.
     pub(crate) fn keep(&self, plugin: &PluginVersion, digest: &ContentDigest, registrations: &Registrations) {
         let path = self.path(plugin, digest);
         let beside = path.with_extension("new");
@@ -71,12 +71,12 @@ impl RegistrationCache {
         self.clean();
     }
 
-    /// Removes what nothing has used for a month, and of each plugin all but the states that were used last. Blocks.
+    /// Removes files that were not used for a month, and all but the most recently used states of each plugin. Blocks.
     pub(crate) fn clean(&self) {
         let mut of_plugins: HashMap<String, Vec<(SystemTime, PathBuf)>> = HashMap::new();
         for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            // One that a kept file has no plugin in its name is of a version that named them in another way.
+            // A name without a plugin is from a version that named files in another way.
             let plugin = name.split_once('-').map(|(plugin, _)| plugin.to_owned()).unwrap_or_default();
             let used = entry.metadata().and_then(|facts| facts.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
             of_plugins.entry(plugin).or_default().push((used, entry.path()));
@@ -86,7 +86,7 @@ impl RegistrationCache {
             files.sort_by(|a, b| b.cmp(a));
             let unused = files.iter().enumerate().filter(|(place, (used, _))| *place >= MAX_STATES || *used < oldest);
             for (_, (_, path)) in unused {
-                // Somebody else may have removed it.
+                // Another process may have removed it.
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -114,7 +114,7 @@ impl RegistrationCache {
     }
 }
 
-/// The form in a file: all that does not follow from the plugin itself.
+/// The content of a file: everything that does not follow from the plugin itself.
 #[derive(Serialize, Deserialize)]
 struct SavedRegistrations {
     tools: Vec<SavedTool>,

@@ -11,7 +11,7 @@ use toold_proto::tool::Category;
 
 use crate::plugin::resources_and_prompts::{OfferHandlers, PromptRegistration, ResourceRegistration};
 
-/// What a script registered, in the order in which it did, with its functions in one machine.
+/// What a script registered, in order, with its functions in one Lua state.
 #[derive(Default)]
 pub(crate) struct ScriptRegistrations {
     pub(crate) tools: Vec<(ToolSpec, ToolHandlers)>,
@@ -23,7 +23,7 @@ pub(crate) struct ScriptRegistrations {
 }
 
 impl ScriptRegistrations {
-    /// What others need to know of it.
+    /// The same as data, without the functions.
     pub(crate) fn as_data(&self) -> Registrations {
         let needs = |handlers: &ToolHandlers| match handlers.permission {
             ToolPermission::Default => NeedsSource::Default,
@@ -41,19 +41,19 @@ impl ScriptRegistrations {
     }
 }
 
-/// The functions of a tool, in one machine.
+/// The functions of a tool, in one Lua state.
 #[derive(Clone)]
 pub(crate) struct ToolHandlers {
     pub(crate) execute: Function,
     pub(crate) permission: ToolPermission,
 }
 
-/// What a tool says of what it will touch.
+/// The field `permission` of a tool: what it will touch.
 #[derive(Clone)]
 pub(crate) enum ToolPermission {
     /// Category `plugin`, the tool's name.
     Default,
-    /// Nothing; what it asks of the host is judged need by need all the same.
+    /// Nothing; what it asks of the host is checked when it does.
     None,
     /// A function of the input.
     Told(Function),
@@ -82,7 +82,7 @@ pub(crate) struct CommandRegistration {
 pub struct SubagentSpec {
     pub name: String,
     pub plugin: String,
-    /// Who sees it.
+    /// The sessions that see it.
     pub scope: SourceScope,
     pub description: String,
     pub system_prompt: String,
@@ -91,7 +91,7 @@ pub struct SubagentSpec {
     pub model: Option<String>,
 }
 
-/// In the order in which it was registered.
+/// In the order of registration.
 #[derive(Clone, Default)]
 pub(crate) struct Registrations {
     pub(crate) tools: Vec<(ToolSpec, NeedsSource)>,
@@ -102,19 +102,19 @@ pub(crate) struct Registrations {
     pub(crate) prompts: Vec<PromptRegistration>,
 }
 
-/// Who says what a tool will touch.
+/// How the needs of a tool are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum NeedsSource {
     /// Category `plugin`, the tool's name.
     Default,
-    /// Nothing beforehand.
+    /// Nothing in advance.
     None,
     /// A function of the input.
     Told,
 }
 
 impl NeedsSource {
-    /// The categories that such a tool may name.
+    /// The categories that such a tool may need.
     pub(crate) fn categories(self) -> Vec<Category> {
         match self {
             Self::Default => vec![Category::Plugin],

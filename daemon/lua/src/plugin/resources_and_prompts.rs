@@ -1,6 +1,7 @@
 //! Resources and prompts whose functions are Lua, and the completion of their arguments.
 //!
-//! They run like commands: as calls, beside tools of the same plugin, in the machine that keeps its state.
+//! They run like commands: as calls, in parallel with tools of the same plugin, in the Lua state that keeps its
+//! globals.
 
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ pub(crate) struct PromptRegistration {
     pub(crate) completes: bool,
 }
 
-/// What both say of themselves.
+/// The description of a resource or a prompt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct About {
     pub(crate) name: String,
@@ -44,7 +45,7 @@ pub(crate) struct About {
     pub(crate) description: Option<String>,
 }
 
-/// The functions of a resource or a prompt, in one machine.
+/// The functions of a resource or a prompt, in one Lua state.
 #[derive(Clone)]
 pub(crate) struct OfferHandlers {
     /// Reads or renders.
@@ -54,13 +55,13 @@ pub(crate) struct OfferHandlers {
 
 #[derive(Clone)]
 pub(crate) enum Completer {
-    /// Of the context, the argument, its beginning, and the other arguments.
+    /// Takes the context, the argument, its beginning, and the other arguments.
     Function(Function),
-    /// Lists of values by argument.
+    /// Lists of values, by argument.
     Lists(Table),
 }
 
-/// What a version offers, by the places of its registrations.
+/// The resources and prompts of a version, by the positions of their registrations.
 pub(crate) fn offer(
     resources: Vec<ResourceRegistration>,
     prompts: Vec<PromptRegistration>,
@@ -122,7 +123,7 @@ impl Callable for LuaOffer {
     }
 
     fn needs<'a>(&'a self, _: &'a Value, _: &'a Cx) -> BoxFuture<'a, Result<Vec<Need>, ToolError>> {
-        // What it touches is judged need by need.
+        // Each thing that it touches is checked when it does.
         std::future::ready(Ok(Vec::new())).boxed()
     }
 
@@ -135,7 +136,7 @@ impl LuaOffer {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let version = &self.version;
         let loaded = version.main().await.map_err(ToolError::Failed)?;
-        let gone = || ToolError::Failed(format!("the plugin did not register {} again", self.spec.label));
+        let gone = || ToolError::Failed(format!("the plugin no longer registers {}", self.spec.label));
         let handlers = self.handlers(&loaded).ok_or_else(gone)?;
         let function = match (&self.task, &handlers.complete) {
             (OfferTask::Read { .. } | OfferTask::Render(_), _) => &handlers.run,
@@ -147,7 +148,7 @@ impl LuaOffer {
         match handler::run(version, &loaded, function, &cx, &input, &self.given(&input)).await? {
             HandlerOutcome::Returned(values) => self
                 .output(loaded.state.lua(), values.front().unwrap_or(&LuaValue::Nil), &input)
-                .or_else(|why| Ok(ToolOutput::error(format!("what {} gave cannot be used: {why}", self.spec.label)))),
+                .or_else(|why| Ok(ToolOutput::error(format!("the result of {} is not valid: {why}", self.spec.label)))),
             HandlerOutcome::Failed(output) => Ok(output),
         }
     }
@@ -159,7 +160,7 @@ impl LuaOffer {
         }
     }
 
-    /// What its function gets after the `ctx`.
+    /// The arguments of its function after the `ctx`.
     fn given<'a>(&self, input: &'a Value) -> Vec<&'a Value> {
         match &self.task {
             OfferTask::Read { .. } => vec![&input["uri"], &input["variables"]],
@@ -187,7 +188,7 @@ impl LuaOffer {
     }
 }
 
-/// Of a list that the plugin wrote down, what begins as the person did.
+/// The values of a list in the plugin that begin with the typed text.
 fn from_list(lists: &Table, input: &Value) -> Result<ToolOutput, String> {
     let part = |name: &str| input[name].as_str().unwrap_or_default();
     let mut values = match lists.raw_get::<Option<Table>>(part("argument")) {

@@ -14,7 +14,7 @@ use crate::plugin::registrations::ToolHandlers;
 use crate::plugin::resources_and_prompts::OfferHandlers;
 use crate::vm::lua_state::LuaState;
 
-/// A machine in which the plugin's script has run, and the functions that it registered there.
+/// A Lua state in which the plugin's script has run, and the functions that it registered there.
 pub(crate) struct LoadedState {
     pub(crate) state: LuaState,
     pub(crate) tools: HashMap<ToolName, ToolHandlers>,
@@ -24,25 +24,25 @@ pub(crate) struct LoadedState {
     pub(crate) prompts: Vec<OfferHandlers>,
 }
 
-/// A plugin's machines. The first keeps its state; the others serve parallelizable tools.
+/// The Lua states of a plugin. The main one keeps the plugin's globals; the others serve parallelizable tools.
 pub(crate) struct StatePool {
     pub(crate) plugin: Arc<PluginVersion>,
-    /// `None` until the first call needs it, where what the script registered is known without.
+    /// `None` until the first call needs it, if the registrations are known without it.
     main: Mutex<Option<Arc<LoadedState>>>,
-    /// What the script registered is known without a machine.
+    /// The registrations are known without a Lua state, so the main one can be released and made again.
     rebuildable: bool,
-    /// Calls that gave way whenever they had to, up to [`ENOUGH`].
+    /// Calls that yielded whenever they had to, up to [`ENOUGH`].
     quick_calls: AtomicU32,
-    /// One could not.
+    /// A call could not yield.
     stalls: AtomicBool,
     others: Mutex<Vec<Arc<LoadedState>>>,
-    /// StateLease by a serial call from its start to its end, its waits included.
+    /// Held by a serial call from its start to its end, including its waits.
     pub(crate) serial: tokio::sync::Mutex<()>,
-    /// StateLease while a machine is made.
+    /// Held while a Lua state is made.
     creating: tokio::sync::Mutex<()>,
 }
 
-/// So many calls show that a plugin gives way.
+/// This many calls show that a plugin yields.
 const ENOUGH: u32 = 3;
 
 impl StatePool {
@@ -59,13 +59,13 @@ impl StatePool {
         })
     }
 
-    /// Whether calls may keep their thread for long, so that they need tasks of their own, away from their connections. So it
-    /// is until a few have shown otherwise, and for good once one could not give way.
+    /// Whether calls may keep their thread for long, so that they need tasks of their own, apart from their
+    /// connections. True until a few calls have yielded in time, and forever once a call could not yield.
     pub(crate) fn may_stall(&self) -> bool {
         self.quick_calls.load(Ordering::Relaxed) < ENOUGH || self.stalls.load(Ordering::Relaxed)
     }
 
-    /// LoadNotes how a call went.
+    /// Records how a call went.
     pub(crate) fn note_call(&self, stalled: bool) {
         if stalled {
             self.stalls.store(true, Ordering::Relaxed);
@@ -74,10 +74,10 @@ impl StatePool {
         }
     }
 
-    /// The machine that keeps the plugin's state; a new one in its place when there is none yet, or it is worn.
+    /// The Lua state that keeps the plugin's globals; a new one if there is none yet or its memory was full.
     ///
     /// # Errors
-    /// The script, which ran before, does not run any more.
+    /// The script loaded before, and fails now.
     pub(crate) async fn main(self: &Arc<Self>) -> Result<StateLease, String> {
         if let Some(main) = self.ready() {
             return Ok(StateLease::new(main));
@@ -99,7 +99,7 @@ impl StatePool {
         self.main.lock().clone().filter(|main| !main.state.is_exhausted())
     }
 
-    /// The machine with the fewest calls; another one while all are in use and there may be more.
+    /// The Lua state with the fewest calls, or another one if all are in use and there may be more.
     ///
     /// # Errors
     /// As [`StatePool::main`].
@@ -120,7 +120,7 @@ impl StatePool {
         Ok(held)
     }
 
-    /// `None` when there should be one more. Taken under the lock, or two calls could find one machine idle.
+    /// `None` if there should be one more. Taken under the lock, or two calls could find the same state idle.
     fn take_least(&self) -> Option<StateLease> {
         let main = self.ready();
         let mut others = self.others.lock();
@@ -130,15 +130,14 @@ impl StatePool {
         (least.state.calls() == 0 || is_full).then(|| StateLease::new(least.clone()))
     }
 
-    /// Lets go of machines that nothing has used for so long. They share no state, so that nothing is lost. The one that
-    /// keeps the plugin's state stays longer, as the configuration says, and for good where the script did more than
-    /// register.
+    /// Releases Lua states that were not used for this long. They share no data, so nothing is lost. The one that keeps
+    /// the plugin's globals stays longer, as configured, and forever if the script did more than register.
     pub(crate) fn release_idle(&self, idle: Duration) {
         let is_used = |loaded: &LoadedState, idle| loaded.state.calls() > 0 || loaded.state.idle() < idle;
         self.others.lock().retain(|loaded| is_used(loaded, idle));
         if let Some(idle) = self.plugin.shared.release_after.filter(|_| self.rebuildable) {
             let mut main = self.main.lock();
-            // A call that is about to begin has taken the machine under this lock.
+            // A call that is about to begin has taken its Lua state under this lock.
             if main.as_ref().is_some_and(|main| !is_used(main, idle)) {
                 *main = None;
             }
@@ -151,11 +150,11 @@ impl StatePool {
         let loaded = loaded.map_err(|error| error.to_string())?;
         loaded
             .map(Arc::new)
-            .map_err(|error| format!("the plugin {} could not be started anew: {}", self.plugin.name(), error.message))
+            .map_err(|error| format!("the plugin {} failed to load again: {}", self.plugin.name(), error.message))
     }
 }
 
-/// A machine that counts as in use until this is dropped.
+/// A Lua state that counts as in use until this is dropped.
 pub(crate) struct StateLease(Arc<LoadedState>);
 
 impl StateLease {

@@ -1,14 +1,14 @@
-//! What the daemon lends for `hygge.store`.
+//! The store that the daemon provides for `hygge.store`.
 
 use serde_json::Value;
 
-/// A persistent key-value store, a name space for each plugin. Called on a blocking thread.
+/// A persistent key-value store with a name space for each plugin. Called on a blocking thread.
 pub trait KeyValueStore: Send + Sync + 'static {
     /// # Errors
-    /// In words for the plugin's author, here and below.
+    /// A message for the plugin's author, here and below.
     fn get(&self, plugin: &str, key: &str) -> Result<Option<Value>, String>;
     fn set(&self, plugin: &str, key: &str, value: &Value) -> Result<(), String>;
-    /// True when the key was there.
+    /// True if the key existed.
     fn delete(&self, plugin: &str, key: &str) -> Result<bool, String>;
     /// Sorted.
     fn keys(&self, plugin: &str, prefix: &str) -> Result<Vec<String>, String>;

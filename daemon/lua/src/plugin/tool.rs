@@ -56,7 +56,7 @@ impl Callable for LuaTool {
 impl LuaTool {
     async fn run(&self, input: Value, cx: &Cx) -> Result<ToolOutput, ToolError> {
         let version = &self.version;
-        // An outer call of the same plugin holds the place that an inner one runs in.
+        // An outer call of the same plugin holds the serial lock; an inner one runs under it.
         let nested = cx.outer_chain.iter().any(|plugin| plugin == version.plugin.name());
         let _serial = match self.spec.parallelizable || nested {
             true => None,
@@ -74,14 +74,14 @@ impl LuaTool {
             HandlerOutcome::Returned(values) => {
                 let value = values.front().unwrap_or(&LuaValue::Nil);
                 Ok(tool_result::output(loaded.state.lua(), value, &self.spec).unwrap_or_else(|why| {
-                    ToolOutput::error(format!("the result of {} cannot be used: {why}", self.spec.name))
+                    ToolOutput::error(format!("the result of {} is not valid: {why}", self.spec.name))
                 }))
             }
             HandlerOutcome::Failed(output) => Ok(output),
         }
     }
 
-    /// A machine to run in.
+    /// The Lua state to run in.
     async fn lease_state(&self) -> Result<StateLease, ToolError> {
         let version = &self.version;
         let loaded = match self.spec.parallelizable {
@@ -91,11 +91,11 @@ impl LuaTool {
         loaded.map_err(ToolError::Failed)
     }
 
-    /// The tool's functions in a machine.
+    /// The tool's functions in that Lua state.
     fn handlers<'a>(&self, loaded: &'a LoadedState) -> Result<&'a ToolHandlers, ToolError> {
         loaded.tools.get(&self.spec.name).ok_or_else(|| {
             let plugin = self.version.plugin.name();
-            ToolError::Failed(format!("the plugin {plugin} did not register {} again", self.spec.name))
+            ToolError::Failed(format!("the plugin {plugin} no longer registers {}", self.spec.name))
         })
     }
 
@@ -116,7 +116,7 @@ impl LuaTool {
             Err(_) if cx.is_cancelled() => Err(ToolError::Cancelled),
             Err(error) => {
                 let message = self.version.plugin.sources.explain(&error).message;
-                Err(ToolError::Failed(format!("{} could not say what it will touch: {message}", self.spec.name)))
+                Err(ToolError::Failed(format!("the permission function of {} failed: {message}", self.spec.name)))
             }
         }
     }

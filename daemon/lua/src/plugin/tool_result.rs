@@ -1,4 +1,4 @@
-//! What a tool's function returned, as a result.
+//! The return value of a tool's function, as a result.
 
 use mlua::{Lua, Value as LuaValue};
 use serde_json::{Map, Value};
@@ -39,7 +39,7 @@ fn of_value(value: Value, spec: &ToolSpec) -> ToolOutput {
 fn of_fields(mut fields: Map<String, Value>) -> Result<ToolOutput, String> {
     let structured = fields.remove("structured");
     let content = match fields.remove("content") {
-        // What is only structured is told to models that read text, too.
+        // A result with only `structured` also gets a text, for models that read text.
         None | Some(Value::Null) => structured.iter().map(|value| Block::text(value.to_string())).collect(),
         Some(Value::String(text)) => vec![Block::text(text)],
         Some(Value::Array(blocks)) => {

@@ -1,4 +1,4 @@
-//! For authors: a plugin checked, and its tests run, apart from any daemon.
+//! For authors: checking a plugin without a daemon.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::plugin::resources_and_prompts::ResourceRegistration;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
 use crate::reload::standalone::{LOAD_LIMIT, plugin_at, shared};
 
-/// What a plugin is, or what is wrong with it.
+/// What a plugin registers, and what is wrong with it.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     pub name: String,
     pub version: Option<String>,
-    /// What its manifest holds it to; `None` when it holds it to nothing.
+    /// Its declared capabilities; `None` if it declares none and is not restricted.
     pub capabilities: Option<Vec<String>>,
     pub tools: Vec<Tool>,
     pub hooks: Vec<String>,
@@ -26,9 +26,9 @@ pub struct CheckReport {
     /// URIs and templates.
     pub resources: Vec<String>,
     pub prompts: Vec<String>,
-    /// Why it does not load; all mistakes of registrations, not just the first.
+    /// Why it does not load; all mistakes of registrations, not only the first.
     pub problems: Vec<PluginError>,
-    /// What loads and is probably not meant.
+    /// Things that load but are probably mistakes.
     pub warnings: Vec<PluginError>,
 }
 
@@ -38,14 +38,14 @@ impl CheckReport {
     }
 }
 
-/// The capabilities that a plugin's manifest holds it to; `None` where it holds it to nothing, or cannot be read.
+/// The capabilities that a plugin declares; `None` if it declares none, or its manifest cannot be read.
 pub fn capabilities(path: &Path) -> Option<Vec<String>> {
     let manifest = if path.is_dir() { Manifest::of_folder(path) } else { Manifest::of_file(path) };
     Some(manifest.ok()?.capabilities?.names())
 }
 
-/// Loads a plugin's file or folder and says what it offers, and everything that is wrong. Blocks, for 5 s
-/// at most. Runs the plugin's script, with nothing of the world within its reach but its own folder.
+/// Loads a plugin's file or folder and reports what it registers, and everything that is wrong. Blocks, for 5 s at
+/// most. Runs the plugin's script, which can reach only its own folder.
 ///
 /// # Errors
 /// The system has no thread for the watchdog.

@@ -1,4 +1,4 @@
-//! The folders that plugins are looked for in.
+//! The folders in which plugins are looked for.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use toold_host::files;
 use crate::plugin::content::is_plugin;
 use crate::reload::options::{DirKind, PluginDir};
 
-/// A folder, and what its plugins are to the engine.
+/// A folder with its links resolved, and the scope and origin of its plugins.
 #[derive(Clone, PartialEq)]
 pub(crate) struct ResolvedDir {
     pub(crate) path: PathBuf,
     pub(crate) kind: DirKind,
-    /// The path is one plugin.
+    /// The path is a single plugin.
     pub(crate) single: bool,
 }
 
 impl ResolvedDir {
     pub(crate) fn new(dir: PluginDir) -> Self {
-        // Events name files by the path that is watched, so that has to be the real one.
+        // Events name files by the watched path, so it has to be the real one.
         let real = files::resolve(&dir.path, Path::new("/")).unwrap_or_else(|_| dir.path.clone());
         let path = match &dir.kind {
             // A repository chooses where such a link leads: it is not followed, and the folder is empty.
@@ -31,7 +31,7 @@ impl ResolvedDir {
         Self { path, kind: dir.kind, single }
     }
 
-    /// Whether the entry at this path is one of this folder's.
+    /// Whether the entry at this path belongs to this folder.
     pub(crate) fn has(&self, path: &Path) -> bool {
         if self.single { self.path == path } else { path.parent() == Some(&self.path) }
     }
@@ -62,7 +62,7 @@ impl ResolvedDir {
         }
         let folder = match &self.kind {
             DirKind::Project { .. } => Ok(self.path.clone()),
-            // A person may put a link there at any time.
+            // The user may put a link there at any time.
             DirKind::User | DirKind::Configured | DirKind::Bundled => files::resolve(&self.path, Path::new("/")),
         };
         let Some(entries) = folder.ok().and_then(|folder| files::list(&folder, usize::MAX).ok()) else {

@@ -1,4 +1,4 @@
-//! What is known of an entry of a plugin folder, and which version of it serves.
+//! What is known about an entry of a plugin folder, and which version of it is in service.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::plugin::registrations::SubagentSpec;
 use crate::plugin::state_pool::StatePool;
 use crate::reload::plugin_manager::ReloadMode;
 
-/// What is known of an entry.
+/// What is known about an entry.
 pub(crate) struct PluginEntry {
     pub(crate) name: String,
     pub(crate) manifest: Option<Manifest>,
     pub(crate) digest: Option<ContentDigest>,
-    /// `None` until it was looked at.
+    /// `None` until it was loaded for the first time.
     pub(crate) status: Option<PluginStatus>,
     pub(crate) error: Option<PluginError>,
     pub(crate) name_taken: bool,
     pub(crate) serving: Option<ServingPlugin>,
-    /// The number of the newest look; older ones count for nothing.
+    /// The number of the newest load; results of older ones are ignored.
     pub(crate) newest_load: u64,
-    /// What the newest look is to do, while it is under way.
+    /// What the newest load does, while it is running.
     pub(crate) pending_mode: Option<ReloadMode>,
 }
 
@@ -62,7 +62,7 @@ impl PluginEntry {
         }
     }
 
-    /// `None` until it was looked at.
+    /// `None` until it was loaded for the first time.
     pub(crate) fn describe(&self, path: &Path, project: Option<&Path>, bundled: bool) -> Option<Description> {
         let manifest = self.manifest.as_ref();
         Some(Description {

@@ -1,4 +1,4 @@
-//! Running a plugin's script in a new machine.
+//! Running a plugin's script in a new Lua state.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,40 +20,40 @@ use crate::vm::script_run::ScriptRun;
 /// Why a plugin did not load.
 pub(crate) struct LoadFailure {
     pub(crate) error: PluginError,
-    /// Another source has the name of one of its tools: it is worth another try when that is free.
+    /// Another source has the name of one of its tools: loading is tried again when the name is free.
     pub(crate) name_taken: bool,
 }
 
-/// ReloadMode authors' tools load a plugin.
+/// How authors' tools load a plugin.
 #[derive(Default)]
 pub(crate) struct LoadOptions {
-    /// A registration with a mistake is noted and passed over, so that all mistakes are found.
+    /// A registration with a mistake is recorded and skipped, so that all mistakes are found.
     pub(crate) lenient: bool,
-    /// A tool of this name that runs this file of tests.
+    /// Adds a tool of this name that runs this test file.
     pub(crate) tests: Option<(&'static str, PathBuf)>,
 }
 
-/// What loading gave.
+/// The result of loading.
 pub(crate) struct LoadedScript {
     pub(crate) loaded: LoadedState,
     pub(crate) registered: ScriptRegistrations,
-    /// The script did nothing that a later load would not do again: it registered, and used neither the host's
-    /// other functions, nor clocks, nor random numbers.
+    /// The script did nothing that a later load would not repeat: it registered, and used neither other host functions,
+    /// nor clocks, nor random numbers.
     pub(crate) only_registered: bool,
 }
 
-/// Runs the script from top to bottom. Blocks for the load limit at most, single calls of C functions
-/// aside; belongs on a thread that may block.
+/// Runs the script from top to bottom. Blocks for the load limit at most, apart from single calls of C functions; for
+/// threads that may block.
 pub(crate) fn load(plugin: &Arc<PluginVersion>) -> Result<LoadedScript, LoadFailure> {
     load_with(plugin, &LoadOptions::default()).0
 }
 
-/// The same for a plugin whose registrations are known: only the state counts.
+/// The same for a plugin whose registrations are known: returns only the Lua state.
 pub(crate) fn load_again(plugin: &Arc<PluginVersion>) -> Result<LoadedState, PluginError> {
     load(plugin).map(|script| script.loaded).map_err(|failure| failure.error)
 }
 
-/// The same, as authors' tools do it.
+/// The same with the options of authors' tools.
 pub(crate) fn load_with(
     plugin: &Arc<PluginVersion>,
     extra: &LoadOptions,
@@ -103,7 +103,7 @@ fn load_at(context: &Arc<ScriptContext>, extra: &LoadOptions) -> Result<LoadedSc
     Ok(LoadedScript { loaded, registered, only_registered: !has_side_effects })
 }
 
-/// Compiles a file of the plugin, and keeps its text for those who read its errors.
+/// Compiles a file of the plugin, and keeps its text to explain errors.
 fn compile(
     plugin: &PluginVersion,
     state: &LuaState,

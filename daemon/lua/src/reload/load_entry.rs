@@ -1,4 +1,4 @@
-//! One entry of a plugin folder: what is in it, whether it changed, and what loading it gave.
+//! Loading one entry of a plugin folder: reads it, checks whether it changed and may run, and runs its script.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::reload::load::{LoadedScript, load};
 use crate::vm::create::MAX_SOURCE;
 use crate::vm::diagnostics::SourceTexts;
 
-/// Bytes of a folder that are held when nobody has to trust them.
+/// Bytes of a folder that are read in advance if nobody has to trust them.
 const READ_AHEAD: u64 = 4 << 20;
 
-/// What a look at an entry found.
+/// The result of loading an entry.
 pub(crate) enum LoadOutcome {
-    /// Nothing there that is a plugin.
+    /// There is no plugin.
     Gone,
-    /// The same files as before.
+    /// The files are the same as before.
     Unchanged,
-    /// There, and not to be run.
+    /// There is a plugin that may not run.
     Withheld { digest: ContentDigest, manifest: Manifest, why: WithheldReason },
     Failed {
         digest: Option<ContentDigest>,
@@ -40,39 +40,39 @@ pub(crate) enum LoadOutcome {
     Loaded {
         digest: ContentDigest,
         plugin: Arc<PluginVersion>,
-        /// `None` when what it registers is known without.
+        /// `None` if its registrations are known without.
         loaded: Option<Box<LoadedState>>,
         registered: Box<Registrations>,
-        /// The same can be registered at any time again.
+        /// Its registrations can be made again at any time.
         only_registered: bool,
     },
 }
 
-/// Why a plugin is not to be run.
+/// Why a plugin may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WithheldReason {
     Disabled,
-    /// TrustNothing has trusted it as it is now.
+    /// Nobody has trusted its current content.
     Untrusted,
 }
 
-/// ReloadMode an entry is to be looked at.
+/// Describes what to load, and how.
 pub(crate) struct LoadRequest {
     pub(crate) path: PathBuf,
     pub(crate) origin: Origin,
     pub(crate) scope: SourceScope,
-    /// The digest of what is known; a look that finds it again stops there.
+    /// The digest of the known version; loading stops if it is the same.
     pub(crate) known: Option<ContentDigest>,
-    /// Runs the script whether or not it is known what it registers.
+    /// Runs the script even if its registrations are known.
     pub(crate) run: bool,
-    /// By the plugin's name: whether it may run.
+    /// Whether the plugin of this name may run.
     pub(crate) may_run: Arc<dyn Fn(&str) -> bool + Send + Sync>,
-    /// Who tells whether the content is trusted; `None` for a person's own folders.
+    /// Decides whether the content is trusted; `None` for the user's own folders.
     pub(crate) trust: Option<Arc<dyn ContentTrust>>,
     pub(crate) shared: Arc<HostResources>,
 }
 
-/// Reads an entry, and loads it when it changed. Blocks.
+/// Reads an entry, and loads it if it changed. Blocks.
 pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
     let path = &request.path;
     if !is_plugin(path) {
@@ -83,20 +83,18 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
             Ok(None) => {}
             Ok(Some(link)) => {
                 let link = link.display();
-                let message = format!(
-                    "{link} is a link to a file that is no part of the plugin: put the file itself into the plugin's \
-                     folder"
-                );
+                let message =
+                    format!("{link} is a link to a file outside the plugin: copy the file into the plugin's folder");
                 return LoadOutcome::broken(path, &message);
             }
             Err(error) => return unreadable(path, path, &error),
         }
     }
     let is_folder = path.is_dir();
-    // What has to be trusted is read once, so that what was digested is what runs.
+    // Content that has to be trusted is read once, so that what was digested is what runs.
     let (digest, content) = match &request.trust {
-        // A folder is read too where that costs little: its modules are then those of this version, however long
-        // it is until the first call.
+        // Other folders are read too if that is cheap: their modules then belong to this version, no matter how long it
+        // takes until the first call.
         None if is_folder => match Content::read_at_most(path, READ_AHEAD) {
             Ok(content) => (Ok(content.digest), Some(content)),
             Err(_) => (digest(path), None),
@@ -185,7 +183,7 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
             if only_registered && let Some(kept) = kept {
                 kept.keep(&plugin, &digest, &registered);
             }
-            // A thousand plugins have a few that are called. What took long is not to be done twice.
+            // Of a thousand plugins only a few are called, but a slow load should not be repeated.
             let loaded = (!only_registered || start.elapsed() > QUICK).then(|| Box::new(loaded));
             LoadOutcome::Loaded { digest, plugin, loaded, registered, only_registered }
         }
@@ -199,17 +197,17 @@ pub(crate) fn load_entry(request: LoadRequest) -> LoadOutcome {
     }
 }
 
-/// A load that takes no longer can be repeated at the first call.
+/// A load that takes at most this long can be repeated at the first call.
 const QUICK: Duration = Duration::from_millis(20);
 
-/// Whether a name is taken by another source: then the script runs, to say so at its own line.
+/// Whether another source has one of the names: then the script runs, so that the error has its line.
 fn is_refused(plugin: &PluginVersion, registered: &Registrations) -> bool {
     let registry = &plugin.shared.engine.registry;
     registered.tools.iter().any(|(spec, _)| registry.holder(&spec.name, &plugin.key, plugin.origin).is_some())
 }
 
 impl LoadOutcome {
-    /// The look itself did not come to its end.
+    /// Loading itself failed.
     pub(crate) fn broken(path: &Path, message: &str) -> Self {
         let error =
             PluginError { message: message.to_owned(), file: None, line: None, source_line: None, traceback: None };

@@ -20,7 +20,7 @@ use crate::plugin::store::KeyValueStore;
 /// A folder of plugins, or one plugin's file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginDir {
-    /// Absolute. It need not exist: it is watched for.
+    /// Absolute. It need not exist yet; the host watches for it.
     pub path: PathBuf,
     pub kind: DirKind,
 }
@@ -31,64 +31,64 @@ pub enum DirKind {
     User,
     /// Named in the user's configuration.
     Configured,
-    /// Of a project, by its real path. A plugin in it runs only while a person trusts its content.
+    /// In a project, by its real path. Its plugins run only if the user trusts their content.
     Project { project: PathBuf },
-    /// Shipped with the daemon; off unless enabled.
+    /// Shipped with the daemon; disabled unless enabled by name.
     Bundled,
 }
 
-/// What a host loads, and with what. It may change while the host runs.
+/// What a host loads. It may change while the host runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PluginSettings {
-    /// In order of precedence: of two plugins of one name, that of the earlier folder serves.
+    /// In order of precedence: of two plugins with the same name, the one in the earlier folder serves.
     pub dirs: Vec<PluginDir>,
-    /// The `[plugins.<name>]` tables of the configurations: the user's are for plugins that all see, a
-    /// project's for its own.
+    /// The `[plugins.<name>]` tables of the configurations: those of the user are for plugins that all sessions see,
+    /// those of a project for its own plugins.
     pub tables: HashMap<SourceScope, Map<String, Value>>,
-    /// Plugins that are not to run, by who sees them and their names.
+    /// Plugins that must not run, by scope and name.
     pub disabled: HashSet<(SourceScope, String)>,
-    /// Names of bundled plugins that are to run.
+    /// Names of bundled plugins that run.
     pub enabled: HashSet<String>,
 }
 
-/// ReloadMode a host runs.
+/// How a host runs.
 pub struct PluginHostOptions {
-    /// In order of precedence: of two plugins of one name, that of the earlier folder serves.
+    /// In order of precedence: of two plugins with the same name, the one in the earlier folder serves.
     pub dirs: Vec<PluginDir>,
     pub engine: Arc<Engine>,
-    /// Bytes that a machine of a plugin may use, unless its manifest says otherwise.
+    /// Bytes that a Lua state of a plugin may use, unless its manifest sets a limit.
     pub memory: usize,
-    /// ReloadMode long a script may take to load.
+    /// How long a script may take to load.
     pub load_limit: Duration,
-    /// ReloadMode long [`PluginHost::settled`] waits when no further plugin finishes. More than a load may take, so that no
-    /// call slips past the hooks of a plugin that is slow, and it is only the system that is not waited for.
+    /// How long [`PluginHost::settled`] waits if no further plugin finishes. Longer than a load may take, so that no
+    /// call bypasses the hooks of a slow plugin, and only delays of the system are not waited for.
     pub settle_patience: Duration,
-    /// ReloadMode many machines a plugin with parallelizable tools may have.
+    /// How many Lua states a plugin with parallelizable tools may have.
     pub lua_states: usize,
-    /// After so long without a call the machine of a plugin is released that did nothing but register: its globals are new
-    /// at the next call. `None`: it is kept.
+    /// After this long without a call, the Lua state of a plugin that only registered is released: its globals are new
+    /// at the next call. `None` keeps it.
     pub release_after: Option<Duration>,
     /// The `[plugins.<name>]` tables of the configuration.
     pub config: Map<String, Value>,
     pub profile_dir: PathBuf,
     pub store: Option<Arc<dyn KeyValueStore>>,
-    /// What programs that plugins run inherit, and all that `os.getenv` tells.
+    /// The environment of programs that plugins run, and of `os.getenv`.
     pub environment: Environment,
-    /// What `hygge.http` makes requests with.
+    /// The HTTP client of `hygge.http`.
     pub http: Arc<Http>,
-    /// What confines the programs that plugins run.
+    /// The sandbox of programs that plugins run.
     pub sandbox: Arc<Sandbox>,
-    /// Where it is kept what plugins registered, so that those that did not change need no machine before their
-    /// first call; `None` when it is not kept.
+    /// Caches registrations, so that unchanged plugins need no Lua state before their first call; `None` does not
+    /// cache.
     pub registrations: Option<RegistrationCache>,
-    /// Names of plugins that are not to run.
+    /// Names of plugins that must not run.
     pub disabled: HashSet<String>,
-    /// Names of bundled plugins that are to run.
+    /// Names of bundled plugins that run.
     pub enabled: HashSet<String>,
-    /// ReloadMode often plugin folders are looked at, whatever the system tells. `None` listens to the system's events,
-    /// and looks every second only where they do not tell all, as on a network's file system.
+    /// How often plugin folders are polled. `None` relies on the system's events, and polls every second only where
+    /// they are incomplete, as on network file systems.
     pub poll: Option<Duration>,
-    /// Who tells what of projects is trusted; without it nothing is.
+    /// Decides which content of projects is trusted; by default none is.
     pub trust: Arc<dyn ContentTrust>,
 }
 
@@ -102,8 +102,8 @@ impl ContentTrust for TrustNothing {
 }
 
 impl PluginHostOptions {
-    /// 64 MiB a machine, 5 s to load and 10 to settle, a machine for each core, released after half an hour, public
-    /// addresses only, nothing configured.
+    /// 64 MiB for each Lua state, 5 s to load and 10 s to settle, one Lua state per core, released after half an hour,
+    /// public addresses only, nothing configured.
     pub fn new(engine: Arc<Engine>, dirs: Vec<PluginDir>) -> Self {
         Self {
             dirs,

@@ -1,8 +1,8 @@
 //! The task that owns a host's plugins.
 //!
-//! Looking at files and running scripts is done on blocking threads, each plugin by itself, so that a
-//! bad one delays no other. What they give is committed here, several at a time when they come
-//! together: [`scan`] begins and ends looks, [`commit`] puts what they gave into service, [`publish`] tells of it.
+//! Reading files and running scripts happens on blocking threads, separately for each plugin, so that a bad one does
+//! not delay the others. The results are committed here, several at a time if they come together: [`scan`] starts and
+//! ends loads, [`commit`] puts their results into service, [`publish`] reports them.
 
 mod commit;
 mod publish;
@@ -39,30 +39,30 @@ use crate::reload::watch::poll_reason::PollReasons;
 use crate::reload::watch::{FolderWatcher, Folders};
 use crate::reload::{ManagerRequest, Reloaded};
 
-/// ReloadMode many plugins are loaded at once.
+/// How many plugins are loaded at once.
 const LOADS: usize = 4;
-/// ReloadMode often a place is looked at that tells nothing by itself, unless the configuration says how often.
+/// How often folders without reliable events are polled, unless configured.
 const POLL: Duration = Duration::from_secs(1);
-/// Machines that serve parallelizable tools go when they were idle for so long.
+/// Lua states for parallelizable tools are released after being idle for this long.
 const IDLE: Duration = Duration::from_secs(300);
-/// They are looked at no more often than this.
+/// They are checked no more often than this.
 const MIN_RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What others see of the plugins.
+/// What others can see of the plugins.
 pub(crate) struct PublishedState {
     pub(crate) described: Arc<ArcSwap<Vec<Description>>>,
     pub(crate) subagents: Arc<ArcSwap<Vec<SubagentSpec>>>,
     pub(crate) commands: Arc<ArcSwap<Vec<SlashCommand>>>,
-    /// Folders and entries that are looked at again and again though nobody asked for that, in words for people.
+    /// Folders and entries that are polled although polling is not configured, as messages for users.
     pub(crate) poll_notices: Arc<ArcSwap<Vec<String>>>,
     pub(crate) settled: Arc<watch::Sender<Option<u64>>>,
     pub(crate) settle_patience: Duration,
 }
 
-/// Folders of projects have numbers from here on, in the order in which they came; all others count before them.
+/// Folders of projects are numbered from here on, in the order in which they came; all others have lower numbers.
 const PROJECTS: usize = 1 << 20;
 
-/// An entry of a folder: by the folder's number, then by path. The first of a name serves.
+/// An entry of a folder: by the folder's number, then by path. The first one of a name serves.
 type EntryKey = (usize, PathBuf);
 
 struct FinishedLoad {
@@ -71,13 +71,13 @@ struct FinishedLoad {
     outcome: LoadOutcome,
 }
 
-/// When a look does more than to see whether files changed.
+/// What a load does beyond checking whether files changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReloadMode {
     IfChanged,
     /// Puts the plugin into service again.
     Again,
-    /// Runs its script, too, even when it is known what that registers.
+    /// Also runs its script, even if its registrations are cached.
     Anew,
 }
 
@@ -92,19 +92,19 @@ struct PendingReload {
     answer: oneshot::Sender<Reloaded>,
 }
 
-/// Owns all state.
+/// Owns all state of the plugins.
 pub(crate) struct PluginManager {
     newest_settings: watch::Receiver<PluginSettings>,
-    /// What is in force of it.
+    /// The settings that are in force.
     settings: Arc<PluginSettings>,
     trust: Arc<dyn ContentTrust>,
     poll: Option<Duration>,
     dirs: BTreeMap<usize, ResolvedDir>,
     folders: Arc<Folders>,
     changes: Arc<PendingChanges>,
-    /// Where the system does not tell what changes.
+    /// Where the system does not report all changes.
     polled: Arc<PollReasons>,
-    /// `None` while it looks.
+    /// `None` while it is polling.
     poller: Option<Poller>,
     poll_at: Option<Instant>,
     next_dir: usize,
@@ -113,21 +113,21 @@ pub(crate) struct PluginManager {
     entries: BTreeMap<EntryKey, PluginEntry>,
     jobs: JoinSet<ManagerJob>,
     load_slots: Arc<Semaphore>,
-    /// LoadedState and not yet in service.
+    /// Loaded, but not yet in service.
     ready: Vec<FinishedLoad>,
     commit_at: Option<Instant>,
     last_progress: Instant,
-    /// Looks under way, and scans.
+    /// Running loads, and running scans.
     running_loads: usize,
     running_scans: usize,
-    /// ReloadMode many looks there were.
+    /// The number of the newest load.
     newest_load: u64,
     reloads: Vec<PendingReload>,
-    /// Entries that a scan found, to be watched where they are links.
+    /// Entries that a scan found, to be watched if they are links.
     maybe_links: Vec<EntryKey>,
-    /// Events that are told once everybody can see what they tell of.
+    /// Events that are emitted once everybody can see what they report.
     pending_events: Vec<EventBody>,
-    /// What sources offer from now on beside tools.
+    /// Resources and prompts that sources have from now on.
     offers: Vec<(SourceKey, Origin, SourceOffer)>,
 }
 
@@ -207,9 +207,9 @@ impl PluginManager {
                 })
                 .await;
                 watching = watch;
-                // It may have changed after it was looked at, and before it was watched.
+                // It may have changed after it was loaded, and before it was watched.
                 followed.into_iter().for_each(|link| self.start_load(link, ReloadMode::IfChanged));
-                // What ended meanwhile is not taken yet, and no sign of silence.
+                // Loads that ended meanwhile are not counted yet, which is no sign that nothing happens.
                 self.last_progress = Instant::now();
             }
             self.update_polling(watching.polled());
@@ -242,13 +242,14 @@ impl PluginManager {
         self.shut_down().await;
     }
 
-    /// Does what is wanted now: folders that are no longer named go out of service, new ones are watched and looked at.
+    /// Applies the newest settings: folders that are no longer named go out of service, new ones are watched and
+    /// loaded.
     async fn apply_settings(&mut self, mut watching: FolderWatcher) -> FolderWatcher {
         let next = Arc::new(self.newest_settings.borrow_and_update().clone());
         let before = std::mem::replace(&mut self.settings, next.clone());
         self.shared.tables.store(Arc::new(next.tables.clone()));
         let mut dirs = {
-            // LinkTargets in their paths are followed.
+            // Links in their paths are followed.
             let next = next.clone();
             blocking(move || next.dirs.iter().cloned().map(ResolvedDir::new).collect::<Vec<_>>()).await
         };
@@ -273,7 +274,7 @@ impl PluginManager {
         self.close(&gone);
         self.dirs = numbered;
         self.folders.store(Arc::new(self.dirs.clone()));
-        // Listening begins before looking, so that no change falls between the two.
+        // Watching begins before scanning, so that no change is missed between the two.
         watching = blocking(move || {
             left.iter().for_each(|(number, dir)| watching.forget(*number, dir));
             came.iter().for_each(|(number, dir)| watching.follow(*number, dir));
@@ -290,12 +291,12 @@ impl PluginManager {
             .map(|(key, _)| key.clone())
             .collect();
         stale.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
-        // It is waited for what was just begun, however long ago anything ended.
+        // Waiting for what was just started begins now, however long ago anything ended.
         self.last_progress = Instant::now();
         watching
     }
 
-    /// Takes what is in these folders out of service.
+    /// Takes the plugins in these folders out of service.
     fn close(&mut self, dirs: &[usize]) {
         let mut plan = CommitPlan::default();
         for (key, unit) in self.entries.extract_if(.., |key, _| dirs.contains(&key.0)).collect::<Vec<_>>() {
@@ -311,7 +312,7 @@ impl PluginManager {
         self.emit_events();
     }
 
-    /// Whether a plugin may be another thing now, by what is wanted of it or by what it is given.
+    /// Whether a plugin may be different now, because of the settings or its configuration table.
     fn is_stale(&self, key: &EntryKey, unit: &PluginEntry, before: &PluginSettings) -> bool {
         let Some(dir) = self.dirs.get(&key.0) else { return false };
         let scope = dir.scope();
@@ -319,7 +320,7 @@ impl PluginManager {
         let switched = |of: &PluginSettings| {
             (of.disabled.contains(&(scope.clone(), unit.name.clone())), of.enabled.contains(&unit.name))
         };
-        // Whom a person trusts may have changed since it was asked for, also for a look that nobody has heard of yet.
+        // Trust may have changed since it was checked, also for a load whose result is not committed yet.
         let is_judged = matches!(dir.kind, DirKind::Project { .. })
             && (unit.pending_mode.is_some() || self.ready.iter().any(|done| done.unit == *key));
         unit.status == Some(PluginStatus::Untrusted)
@@ -328,7 +329,7 @@ impl PluginManager {
             || table(before) != table(&self.settings)
     }
 
-    /// The host stops: nothing serves any more.
+    /// The host stops: takes everything out of service.
     async fn shut_down(mut self) {
         while self.jobs.join_next().await.is_some() {}
         let mut plan = CommitPlan::default();
@@ -344,13 +345,13 @@ impl PluginManager {
     }
 }
 
-/// Does what blocks on a thread that may.
+/// Runs blocking work on a thread that may block.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is going down, and this task with it.
+            // The runtime is shutting down, and this task with it.
             Err(_) => std::future::pending().await,
         },
     }

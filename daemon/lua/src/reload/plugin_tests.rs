@@ -18,7 +18,7 @@ use crate::plugin::prepared::PreparedPlugin;
 use crate::reload::load::{LoadOptions, LoadedScript, load_with};
 use crate::reload::standalone::{LOAD_LIMIT, call_in, plain, plugin_at, session_in, shared};
 
-/// What the tests of a plugin said.
+/// The results of a plugin's tests.
 #[derive(Clone, Debug, Default)]
 pub struct TestReport {
     pub files: Vec<TestFile>,
@@ -34,7 +34,7 @@ pub struct TestFile {
 
 #[derive(Clone, Debug)]
 pub struct TestCase {
-    /// The words of its `describe`s and its `it`.
+    /// The texts of its `describe`s and its `it`.
     pub name: String,
     /// `None` when it passed.
     pub error: Option<PluginError>,
@@ -58,15 +58,14 @@ impl TestReport {
 
 const TEST_LIMIT: Duration = Duration::from_secs(120);
 
-/// The tool that runs a file of tests, while it does.
+/// The name of the tool that runs a test file, while it runs.
 const RUNNER: &str = "run_the_tests_of_this_plugin";
 
-/// Runs the tests of a plugin: of `x.lua` those in `x_test.lua` beside it, of a folder all its
-/// `*_test.lua`. Each file gets the plugin anew, an empty folder as its session's, and no programs but
-/// those that it fakes.
+/// Runs the tests of a plugin: for `x.lua` those in `x_test.lua` beside it, for a folder all its `*_test.lua`. Each
+/// file gets a freshly loaded plugin, an empty folder as its session's, and only the programs that it fakes.
 ///
 /// # Errors
-/// The system has no thread for the watchdog, or no place for the folder.
+/// The system has no thread for the watchdog, or the folder cannot be made.
 pub async fn test(path: &Path) -> std::io::Result<TestReport> {
     let mut report = TestReport::default();
     for file in tests_of(path)? {
@@ -141,7 +140,7 @@ fn cases(plugin: &PluginVersion, structured: Option<&Value>) -> Vec<TestCase> {
     list.iter().map(case).collect()
 }
 
-/// A folder of the test's own, gone with it.
+/// A folder for one test, removed with it.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -156,7 +155,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is the system's temporary folder's to clean.
+        // If removing fails, the system cleans its temporary folder.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

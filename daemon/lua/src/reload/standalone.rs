@@ -1,4 +1,4 @@
-//! A plugin without a daemon around it: to check it, and to run its tests.
+//! A plugin without a daemon: for checks and tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const MEMORY: usize = 64 << 20;
 
 pub(crate) const LOAD_LIMIT: Duration = Duration::from_secs(5);
 
-/// A session with nobody at it, for what runs apart from the daemon.
+/// A session without clients.
 pub(crate) fn session_in(id: &str, folder: &Path, mode: Mode) -> Session {
     let session = Session::new(NewSession {
         id: SessionId::parse(id).expect("letters are an id"),
@@ -47,7 +47,7 @@ pub(crate) fn session_in(id: &str, folder: &Path, mode: Mode) -> Session {
     session
 }
 
-/// A call without arguments that nobody hears of.
+/// A call without arguments and without listeners.
 pub(crate) fn call_in(session: Session, principal: Principal, name: String, limit: Duration) -> Call {
     Call {
         name,
@@ -66,7 +66,7 @@ pub(crate) fn call_in(session: Session, principal: Principal, name: String, limi
     }
 }
 
-/// What a plugin needs of a host, with little in it.
+/// The resources of a host, reduced to a minimum.
 ///
 /// # Errors
 /// The system has no thread for the watchdog.

@@ -1,8 +1,8 @@
-//! Seeing that files of plugins change: which plugin, and when it is time to look.
+//! Watching plugin folders: which plugin changed, and when it can be loaded.
 //!
-//! A closed or renamed file counts at once; what is written without being closed counts when it has
-//! been quiet for a while, and for longer when it is empty, as what is written follows what empties the file; what is
-//! gone may come back, as editors save by deleting. Where the system tells nothing, [`poll`] looks.
+//! A closed or renamed file counts at once. A file that is written without being closed counts when it has been quiet
+//! for a while; an empty one later, since the write that follows emptied it. A removed file may come back, as some
+//! editors save by deleting. Where events are incomplete, [`poll`] checks instead.
 
 pub(crate) mod changes;
 mod events;
@@ -31,31 +31,31 @@ pub(crate) type Folders = ArcSwap<BTreeMap<usize, ResolvedDir>>;
 pub(crate) struct FolderWatcher {
     watcher: Result<Box<dyn Watcher + Send>, PollReason>,
     dirs: Arc<Folders>,
-    /// What is watched now, so that nothing is watched twice.
+    /// The paths that are watched, so that none is watched twice.
     watched: HashMap<PathBuf, ActiveWatch>,
     links: Arc<LinkTargets>,
-    /// Everything is to be looked at, whatever the system tells.
+    /// Everything is polled, even if events are reliable.
     poll_all: bool,
     polled: Arc<PollReasons>,
 }
 
 struct ActiveWatch {
     mode: RecursiveMode,
-    /// A folder that was replaced has the same path and another identity: its old watch sees nothing.
+    /// A folder that was replaced has the same path and another identity: the old watch sees nothing.
     identity: Option<(u64, u64)>,
 }
 
-/// Device and number.
+/// Device and inode number.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
-/// Where entries lead that are links: events name the target.
+/// The targets of entries that are links: events name the target.
 type LinkTargets = Mutex<HashMap<WatchTarget, PathBuf>>;
 
 impl FolderWatcher {
-    /// The folders need not exist, and are [followed](Self::follow) one by one. With `looks` they are all to be
-    /// looked at, whatever the system tells.
+    /// The folders need not exist, and are [followed](Self::follow) one by one. With `poll_all` they are all to be
+    /// polled.
     pub(crate) fn start(dirs: Arc<Folders>, changes: Arc<PendingChanges>, poll_all: bool) -> Self {
         let links = Arc::<LinkTargets>::default();
         let react = {
@@ -63,7 +63,7 @@ impl FolderWatcher {
             move |event: notify::Result<Event>| match event {
                 Ok(event) => sort(&event, &dirs.load(), &links, &changes),
                 Err(error) => {
-                    tracing::warn!(%error, "watching plugins: events may be lost, looking at all of them");
+                    tracing::warn!(%error, "watching plugins: events may be lost, checking all plugins");
                     dirs.load().keys().for_each(|dir| changes.due_now(WatchTarget::Dir(*dir)));
                 }
             }
@@ -85,29 +85,29 @@ impl FolderWatcher {
         Self { watcher, dirs, watched: HashMap::new(), links, poll_all, polled: Arc::default() }
     }
 
-    /// Where the system does not tell what changes. Another one whenever that is another.
+    /// Where the system does not report all changes. A new `Arc` whenever that changes.
     pub(crate) fn polled(&self) -> &Arc<PollReasons> {
         &self.polled
     }
 
-    /// Watches a folder and what leads to it: what is there of it now.
+    /// Watches a folder and the folders above it, as far as they exist now.
     pub(crate) fn follow(&mut self, number: usize, dir: &ResolvedDir) {
         let reason = match self.poll_all {
             true => Some(PollReason::Asked),
             false => PollReason::of_file_system(&dir.path),
         };
-        // Events of a network's file system tell of what this system does there, and come sooner than a look.
+        // On a network file system, events report changes made by this computer, and are faster than polling.
         let listened = self.listen(dir);
         self.note(WatchTarget::Dir(number), reason.or(listened.err()));
     }
 
     fn listen(&mut self, dir: &ResolvedDir) -> Result<(), PollReason> {
-        // Anew, or what was replaced below it would not be seen.
+        // Watched again, or replaced folders below it would be missed.
         self.unwatch(&dir.path);
         let folder = dir.folder();
         if dir.single {
             self.unwatch(folder);
-            // Perhaps somebody's whole home: what lies further below it is nobody's plugin.
+            // This may be a whole home folder: what is further below is not a plugin.
             let shared = self.dirs.load().values().any(|other| !other.single && other.path == folder);
             let mode = if shared { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
             if folder.is_dir() {
@@ -126,15 +126,15 @@ impl FolderWatcher {
         })
     }
 
-    /// Watches what an entry leads to, when it is a link. True when that was not watched before: what changed
-    /// there until now was told to nobody.
+    /// Watches the target of an entry that is a link. True if it was not watched before: earlier changes there were
+    /// missed.
     pub(crate) fn follow_link(&mut self, dir: usize, entry: &Path) -> bool {
         let place = WatchTarget::Entry(dir, entry.to_owned());
         let target = match entry.symlink_metadata() {
             Ok(facts) if facts.is_symlink() => entry.canonicalize().ok(),
             Ok(_) | Err(_) => None,
         };
-        // Not under the lock of the links: the watcher's thread takes that, and adding waits for the thread.
+        // Not under the lock of the links: the watcher's thread takes it, and adding a watch waits for that thread.
         let listened = match &target {
             Some(target) if target.is_dir() => self.add(target, RecursiveMode::Recursive),
             Some(target) => match target.parent() {
@@ -143,7 +143,7 @@ impl FolderWatcher {
             },
             None => Ok(()),
         };
-        // Of a folder that is looked at its links are, too.
+        // Polling a folder includes its links.
         let is_seen = self.polled.contains_key(&WatchTarget::Dir(dir));
         let reason = target.as_deref().filter(|_| !is_seen).and_then(|target| {
             let reason = PollReason::of_file_system(target);
@@ -160,7 +160,7 @@ impl FolderWatcher {
         }
     }
 
-    /// No longer watches a folder that is none of the folders any more.
+    /// Stops watching a folder that is no longer one of the folders.
     pub(crate) fn forget(&mut self, number: usize, dir: &ResolvedDir) {
         for path in [&dir.path, dir.folder()] {
             if !self.dirs.load().values().any(|used| path.starts_with(used.folder()) || used.folder() == path) {
@@ -200,7 +200,7 @@ impl FolderWatcher {
                 self.watched.insert(path.to_owned(), ActiveWatch { mode, identity });
                 Ok(())
             }
-            // It went since it was seen there, which is told by what is watched above it.
+            // It was removed since it was seen, which the watch above it reports.
             Err(error) if matches!(error.kind, ErrorKind::PathNotFound) => Ok(()),
             Err(error) => Err(match error.kind {
                 ErrorKind::MaxFilesWatch => PollReason::Limit,
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use crate::reload::options::{DirKind, PluginDir};
 
-    /// A system that lets some places be watched, and no more.
+    /// A system that allows a few watches and no more.
     struct Stingy(usize);
 
     impl Watcher for Stingy {
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// Somebody makes folders just before each place is watched: the next level, and then the next.
+    /// Folders are made just before each watch: the next level, and then the next.
     struct MeanwhileMade {
         folders: Vec<PathBuf>,
         watched: Arc<Mutex<Vec<PathBuf>>>,
@@ -291,7 +291,7 @@ mod tests {
         let mut watch = FolderWatcher::new(Ok(Box::new(watcher)), dirs, Arc::default(), false);
         watch.follow(1, &dir);
         assert_eq!(*watched.lock(), [root, config, own.clone(), plugins.clone()]);
-        // The same path, another folder.
+        // The same path, but another folder.
         watched.lock().clear();
         std::fs::rename(&own, own.with_extension("old")).unwrap();
         std::fs::create_dir_all(&plugins).unwrap();

@@ -1,5 +1,5 @@
-//! Reading what scripts hand over, with errors that say which argument or field was wrong and what
-//! was expected.
+//! Reading the arguments of host functions, with errors that say which argument or field is wrong and what was
+//! expected.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::vm::convert;
 
 /// The arguments of one host function.
 pub(crate) struct Args {
-    /// As scripts call it.
+    /// Its name as scripts call it.
     pub(crate) function: &'static str,
     values: MultiValue,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// `of` is who takes the table, as errors tell it.
+    /// `of` names the function that takes the table, for errors.
     pub(crate) fn new(of: &'static str, table: Table) -> Self {
         Self { of, table }
     }
@@ -107,7 +107,7 @@ impl Fields {
         }
     }
 
-    /// Absent is false.
+    /// An absent field is false.
     pub(crate) fn flag(&self, field: &str) -> Result<bool, String> {
         match self.get(field)? {
             Value::Nil => Ok(false),

@@ -1,4 +1,4 @@
-//! JSON from and to Lua: which table is an array, what is refused, and in which words.
+//! Conversion between JSON and Lua: which table is an array, what is refused, and the words of the errors.
 //!
 //! The walking itself is in [`crate::vm::raw`].
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::vm::raw::{self, CtxFields, MAX_DEPTH, Nulls};
 
-/// What an empty table stands for.
+/// What an empty table becomes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EmptyTables {
     Objects,
@@ -23,11 +23,11 @@ impl EmptyTables {
     }
 }
 
-/// A Lua value that has no JSON.
+/// A Lua value that cannot be converted to JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConvertError {
     problem: ConvertProblem,
-    /// Fields and places from the outside in, as Lua would write them; kept short.
+    /// Fields and positions from the outside in, as Lua would write them; kept short.
     path: String,
 }
 
@@ -58,7 +58,7 @@ impl ConvertError {
     }
 
     fn within(mut self, step: &str) -> Self {
-        // A path of 128 levels helps nobody.
+        // A path of 128 levels is of no use.
         if self.path.len() < 200 {
             self.path.insert_str(0, step);
         }
@@ -74,23 +74,23 @@ impl fmt::Display for ConvertError {
             ConvertProblem::Size => f.write_str("it is larger than 64 MiB"),
             ConvertProblem::NotFinite => f.write_str("a number is infinite or not a number"),
             ConvertProblem::Key => f.write_str("a key is neither a string nor a number"),
-            ConvertProblem::Kind(kind) => write!(f, "{kind} has no JSON"),
+            ConvertProblem::Kind(kind) => write!(f, "{kind} cannot be converted to JSON"),
             ConvertProblem::Memory => f.write_str("not enough memory"),
         }?;
-        // Where a table holds itself, the way to it says nothing that its first steps do not.
+        // Where a table contains itself, the rest of the path adds nothing to its first steps.
         if self.path.is_empty() { Ok(()) } else { write!(f, " (at {})", self.path.trim_start_matches('.')) }
     }
 }
 
-/// What every conversion of a machine needs, so that none looks for it.
+/// Metatables that conversions in a Lua state need, looked up once.
 pub(crate) struct Metatables {
     /// Marks a table as an array.
     array: Table,
-    /// Of `ctx` tables.
+    /// The metatable of `ctx` tables.
     pub(crate) ctx: Table,
 }
 
-/// Prepares a new machine for the functions below.
+/// Prepares a new Lua state for the functions below.
 pub(crate) fn install(lua: &Lua) -> mlua::Result<()> {
     let array = lua.create_table()?;
     array.raw_set("__metatable", "array")?;
@@ -107,7 +107,7 @@ pub(crate) fn array_metatable(lua: &Lua) -> mlua::Result<Table> {
     Ok(shapes(lua)?.array.clone())
 }
 
-/// As a script sees arguments: a null field is absent.
+/// Arguments as scripts expect them: a null field is absent.
 pub(crate) fn to_lua(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
     raw::push(lua, json, &shapes(lua)?.array, Nulls::Absent)
 }
@@ -117,7 +117,7 @@ pub(crate) fn to_lua_exact(lua: &Lua, json: &Value) -> mlua::Result<LuaValue> {
     raw::push(lua, json, &shapes(lua)?.array, Nulls::Kept)
 }
 
-/// A coroutine that is about to run a handler with its `ctx` and what it is given besides.
+/// A coroutine that is ready to run a handler with its `ctx` and the other arguments.
 pub(crate) fn begin(
     lua: &Lua,
     handler: &Function,
@@ -129,12 +129,12 @@ pub(crate) fn begin(
     raw::begin(lua, handler, facts, input, given, &shapes.array, &shapes.ctx)
 }
 
-/// The JSON of a value; an empty table is an object unless `json.array` made it.
+/// The JSON for a value; an empty table is an object unless `json.array` made it.
 pub(crate) fn to_json(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertError> {
     pull(lua, value, EmptyTables::Objects)
 }
 
-/// The JSON Schema that a table stands for.
+/// The JSON Schema that a table describes.
 pub(crate) fn to_schema(lua: &Lua, value: &LuaValue) -> Result<Value, ConvertError> {
     pull(lua, value, EmptyTables::Schema)
 }
@@ -210,7 +210,7 @@ mod tests {
                 {"a": 2, "b": {"y": 1}}, {"b": 3, "z": 4}, [4, 5], {"7": 2, "b": 1}
             ]),
         );
-        // Deeper ones of the same members, and one in whose midst something else stands.
+        // Deeper objects with the same members, and one with another value among them.
         check(
             "local function tree(depth) if depth == 0 then return {k = 'leaf', v = 1} end
                return {k = tree(depth - 1), v = depth} end
@@ -223,7 +223,7 @@ mod tests {
         );
         check_error(
             "return {{a = 1, b = 1}, {a = 2, b = 2}, {a = 3, b = 3}, {a = 4, b = {c = print}}}",
-            "a function has no JSON (at [4].b.c)",
+            "a function cannot be converted to JSON (at [4].b.c)",
         );
         let wide = "local list = {} for i = 1, 3 do local t = {} for j = 1, 70 do t['k' .. j] = i end list[i] = t end return list";
         let lua = machine();
@@ -245,8 +245,8 @@ mod tests {
         check("local t = {1, 2} t[4] = 4 t[3] = {3} return t", json!([1, 2, [3], 4]));
         check("return {1, nil, 3}", json!({"1": 1, "3": 3}));
         check("return {1, {2}, x = {3}}", json!({"1": 1, "2": [2], "x": [3]}));
-        check_error("return {1, {print}, x = 1}", "a function has no JSON (at 2[1])");
-        check_error("return {1, {print}}", "a function has no JSON (at [2][1])");
+        check_error("return {1, {print}, x = 1}", "a function cannot be converted to JSON (at 2[1])");
+        check_error("return {1, {print}}", "a function cannot be converted to JSON (at [2][1])");
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_has_no_json_is_named_with_its_path() {
-        check_error("return {a = {b = {1, print}}}", "a function has no JSON (at a.b[2])");
+        check_error("return {a = {b = {1, print}}}", "a function cannot be converted to JSON (at a.b[2])");
         check_error("return {[{}] = 1}", "a key is neither a string nor a number");
         check_error("return {x = 0/0}", "a number is infinite or not a number (at x)");
         check_error("local t = {} t.t = t return t", "a table contains itself (at t)");
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_graph_that_unfolds_for_ever_is_refused() {
         check_error("local t = {} for i = 1, 100 do t = {t, t} end return #t > 0 and t", &{
-            // The first path that is walked is the one along the first members.
+            // The walk goes along the first members first.
             let lua = machine();
             let value: LuaValue = lua.load("local t = {} for i = 1, 100 do t = {t, t} end return t").eval().unwrap();
             let error = to_json(&lua, &value).unwrap_err();

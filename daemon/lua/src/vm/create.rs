@@ -7,10 +7,10 @@ use mlua::{Function, Lua, LuaOptions, StdLib, Table, Value};
 
 use crate::vm::{convert, raw, worker_thread};
 
-/// Source text over this is refused: compiling is not under the machine's memory limit.
+/// Longer source texts are refused: compiling does not count towards the memory limit of the Lua state.
 pub(crate) const MAX_SOURCE: usize = 4 << 20;
 
-/// A machine, before any plugin's script has run in it.
+/// A Lua state before any plugin's script has run in it.
 ///
 /// `memory` is in bytes, and counts everything that scripts allocate.
 pub(crate) fn new_lua_state(
@@ -40,8 +40,8 @@ pub(crate) fn new_lua_state(
     let prelude = Prelude { lift: table.raw_get("lift")?, lift_waiting: table.raw_get("lift_waiting")?, table };
     offer(&lua, &prelude)?;
     lua.sandbox(true)?;
-    // Plugins written for other hosts add to `string` and `table`; a machine belongs to one plugin,
-    // so that they spoil nobody's but their host_chunks.
+    // Plugins written for other hosts add to `string` and `table`; a Lua state belongs to one plugin, so they change
+    // only their own libraries.
     for library in globals.pairs::<Value, Value>() {
         if let (_, Value::Table(library)) = library? {
             library.set_readonly(false);
@@ -55,7 +55,7 @@ pub(crate) fn new_lua_state(
     Ok(lua)
 }
 
-/// The host's host_chunks Lua, compiled once for all machines, when the first one is made.
+/// The host's own Lua code, compiled once for all Lua states, when the first one is made.
 #[derive(Default)]
 pub(crate) struct HostChunks {
     prelude: OnceLock<Vec<u8>>,
@@ -67,7 +67,7 @@ impl HostChunks {
         precompiled(lua, &self.prelude, include_str!("prelude.lua"))
     }
 
-    /// `io`, and what it adds to `os`, of this source.
+    /// Compiles this source of `io` and of the additions to `os`.
     pub(crate) fn io<'a>(&'a self, lua: &Lua, source: &str) -> mlua::chunk::Chunk<'a> {
         precompiled(lua, &self.io, source)
     }
@@ -78,11 +78,11 @@ fn precompiled<'a>(lua: &Lua, compiled: &'a OnceLock<Vec<u8>>, source: &str) -> 
     lua.load(compiled.get_or_init(compile).as_slice()).set_name("=[toold]").set_mode(ChunkMode::Binary)
 }
 
-/// ReloadMode host functions are made into what scripts call.
+/// Turns host functions into the functions that scripts call.
 pub(crate) struct Prelude {
-    /// Makes a function that answers `true, ...` or `false, message` one that returns or raises.
+    /// Wraps a function that answers `true, ...` or `false, message` into one that returns or raises.
     pub(crate) lift: Function,
-    /// The same of a pair: one that yields while it waits, and one that holds its thread.
+    /// The same for a pair of functions: one yields while it waits, the other one holds its thread.
     pub(crate) lift_waiting: Function,
     pub(crate) table: Table,
 }
@@ -107,7 +107,7 @@ fn plain_find(
     Ok((found, found.map(|at| at + needle.len() - 1)))
 }
 
-/// Source text as a function, or nil and why not.
+/// Compiles source text: a function, or nil and the reason.
 fn compile(
     lua: &Lua,
     (source, name): (mlua::LuaString, Option<String>),
@@ -124,14 +124,14 @@ fn compile(
 pub(crate) fn chunk(lua: &Lua, source: &[u8], name: &str) -> Result<Function, String> {
     let shown = name.trim_start_matches(['=', '@']);
     if source.len() > MAX_SOURCE {
-        return Err(format!("{shown}:1: the source has {} bytes; at most {MAX_SOURCE} are taken", source.len()));
+        return Err(format!("{shown}:1: the source has {} bytes; the limit is {MAX_SOURCE}", source.len()));
     }
     if source.first() == Some(&0x1b) || source.first().is_some_and(|first| (1..=8).contains(first)) {
-        return Err(format!("{shown}:1: this is bytecode; only source text is taken"));
+        return Err(format!("{shown}:1: this is bytecode; plugins are loaded from source text only"));
     }
     worker_thread::replace_thread_for(source.len());
     let source = source.strip_prefix(b"\xef\xbb\xbf").unwrap_or(source);
-    // A first line for the shell becomes a comment of the same length, so that lines keep their numbers.
+    // A shebang line becomes a comment of the same length, so that lines keep their numbers.
     let shebang;
     let source = if source.starts_with(b"#") {
         shebang = [b"--", source].concat();

@@ -1,5 +1,5 @@
-//! Errors of scripts, in the form that people read: what, in which file and line, with the source
-//! line and a traceback that shows the script's own frames only.
+//! Errors of scripts as people read them: message, file and line, with the source line and a traceback that shows only
+//! the script's own frames.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const MAX_MESSAGE: usize = 4 * 1024;
 const MAX_TRACEBACK: usize = 8 * 1024;
 const MAX_SOURCE_LINE: usize = 200;
 
-/// The source texts that a plugin has run, by the name that messages and tracebacks call them.
+/// The source texts that a plugin has run, by the names that messages and tracebacks use for them.
 #[derive(Default)]
 pub(crate) struct SourceTexts(Mutex<TextsByName>);
 
@@ -25,18 +25,18 @@ impl SourceTexts {
         self.0.lock().insert(shown.to_owned(), (path.to_owned(), text));
     }
 
-    /// The text of that path, as it was when it was first run.
+    /// The text of that path, as it was when it first ran.
     pub(crate) fn text(&self, path: &Path) -> Option<Arc<[u8]>> {
         self.0.lock().values().find(|(known, _)| known == path).map(|(_, text)| text.clone())
     }
 
-    /// Shapes what a script raised.
+    /// Describes an error that a script raised.
     pub(crate) fn explain(&self, error: &Error) -> PluginError {
         let (text, traceback) = split(error);
         self.explain_text(&text, traceback.as_deref())
     }
 
-    /// Shapes a message that begins with `file:line:`.
+    /// Describes a message that begins with `file:line:`.
     pub(crate) fn explain_text(&self, text: &str, traceback: Option<&str>) -> PluginError {
         let message = cut(text, MAX_MESSAGE);
         let traceback = traceback.map(own_frames).filter(|frames| !frames.is_empty());
@@ -54,7 +54,7 @@ impl SourceTexts {
     }
 }
 
-/// The message and the traceback of an error, whichever way they came.
+/// The message and the traceback of an error.
 fn split(error: &Error) -> (String, Option<String>) {
     match error {
         Error::CallbackError { traceback, cause } => {
@@ -64,7 +64,7 @@ fn split(error: &Error) -> (String, Option<String>) {
         Error::MemoryError(_) => ("not enough memory: the plugin's memory limit is exceeded".to_owned(), None),
         Error::RuntimeError(text) | Error::SyntaxError { message: text, .. } => {
             match text.split_once("\nstack traceback:\n") {
-                // The machine itself ran out where no error of its kind could be made.
+                // Luau itself ran out of memory where it could not make a memory error.
                 Some(("not enough memory", _)) => split(&Error::MemoryError(String::new())),
                 Some((text, traceback)) => (text.to_owned(), Some(traceback.to_owned())),
                 None => (text.clone(), None),
@@ -74,7 +74,7 @@ fn split(error: &Error) -> (String, Option<String>) {
     }
 }
 
-/// `file:line:` at the start of a text, when it is a file that we know.
+/// `file:line:` at the start of a text, if it names a known file.
 fn place<'a>(text: &str, sources: &'a TextsByName) -> Option<(&'a str, u32)> {
     sources.keys().find_map(|shown| {
         let rest = text.strip_prefix(shown.as_str())?.strip_prefix(':')?;
@@ -105,7 +105,7 @@ fn cut(text: &str, max: usize) -> String {
     format!("{} [... {} bytes cut ...] {}", &text[..head], tail - head, &text[tail..])
 }
 
-/// Says of code of another dialect what it is, instead of how the parser stumbled over it.
+/// For syntax of other Lua dialects: names the construct, instead of where the parser failed.
 pub(crate) fn explain_syntax(message: String, source: &[u8]) -> String {
     let line = message.split(':').find_map(|part| part.parse::<u32>().ok());
     let Some((line, text)) = line.and_then(|line| Some((line, source_line(source, line)?))) else { return message };

@@ -4,24 +4,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-/// Lets one poll at a time into a machine, without blocking the threads of the others.
+/// Lets one poll at a time into a Lua state, without blocking the threads of the others.
 #[derive(Default)]
 pub(crate) struct Gate {
     busy: AtomicBool,
     waiting: Mutex<Vec<std::task::Waker>>,
 }
 
-/// The way out of a gate; lets the next in when dropped.
+/// Holds the gate; lets the next one in when dropped.
 pub(crate) struct GateGuard<'a>(&'a Gate);
 
 impl Gate {
-    /// `None` while somebody is inside; the waker is woken when they leave.
+    /// `None` while the gate is held; the waker is woken when it is released.
     pub(crate) fn enter(&self, waker: &std::task::Waker) -> Option<GateGuard<'_>> {
         if !self.busy.swap(true, Ordering::Acquire) {
             return Some(GateGuard(self));
         }
         let mut waiting = self.waiting.lock();
-        // Whoever was inside may have left between the two: then nobody would wake us.
+        // The gate may have been released between the two checks: then nobody would wake us.
         if !self.busy.swap(true, Ordering::Acquire) {
             return Some(GateGuard(self));
         }

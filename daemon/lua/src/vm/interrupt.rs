@@ -1,4 +1,4 @@
-//! When a script must stop: limits and cancellation, told to the machine's interrupt.
+//! Stopping scripts: time limits and cancellation, as the interrupt of the Lua state checks them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use toold_engine::cx::Cx;
 use toold_engine::deadline::Deadline;
 
-/// What stops one call, one load or one hook. Once set it stays set: a script that catches the
-/// error gets it again at its next safepoint.
+/// The condition that stops one call, one load or one hook. Once set it stays set: a script that catches the error gets
+/// it again at its next safepoint.
 pub(crate) struct ScriptInterrupt {
     reason: AtomicU8,
     limit: InterruptLimit,
@@ -35,7 +35,7 @@ impl ScriptInterrupt {
         Self::new(InterruptLimit::Call(cx))
     }
 
-    /// Of the function that says what a call will touch: the call's own time has not begun.
+    /// For the `permission` function of a tool: the time limit of the call itself has not begun.
     pub(crate) fn of_needs(cx: Arc<Cx>) -> Self {
         Self::new(InterruptLimit::Needs(cx, Deadline::after(NEEDS_LIMIT)))
     }
@@ -52,12 +52,12 @@ impl ScriptInterrupt {
         Self { reason: AtomicU8::new(RUNNING), limit }
     }
 
-    /// One relaxed load: the interrupt asks at every safepoint.
+    /// One relaxed load: this runs at every safepoint.
     pub(crate) fn is_set(&self) -> bool {
         self.reason.load(Ordering::Relaxed) != RUNNING
     }
 
-    /// Looks at the limits, and sets the interrupt when one is reached; true when it is set.
+    /// Checks the limits and sets the interrupt if one is reached. True if it is set.
     pub(crate) fn check(&self) -> bool {
         if self.is_set() {
             return true;
@@ -84,7 +84,7 @@ impl ScriptInterrupt {
         true
     }
 
-    /// In words, as the script's error says it.
+    /// The reason, as the script's error states it.
     pub(crate) fn reason(&self) -> &'static str {
         match self.reason.load(Ordering::Relaxed) {
             TIMED_OUT => "the call's time limit is exceeded",
@@ -95,7 +95,7 @@ impl ScriptInterrupt {
         }
     }
 
-    /// ReloadMode long the limit is still away; it may move while a person is asked.
+    /// How much time is left; the limit may move while the user is asked.
     pub(crate) fn remaining(&self) -> Duration {
         match &self.limit {
             InterruptLimit::Call(cx) => cx.deadline.remaining(),
@@ -105,7 +105,7 @@ impl ScriptInterrupt {
         }
     }
 
-    /// Waits until the interrupt must be set, for waits that no interrupt reaches. Cancel-safe.
+    /// Waits until the interrupt is set, for waits that no safepoint reaches. Cancel-safe.
     pub(crate) async fn stopped(&self) {
         match &self.limit {
             InterruptLimit::Call(cx) => {

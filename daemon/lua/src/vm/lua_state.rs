@@ -1,6 +1,6 @@
-//! One virtual machine of a plugin: its libraries, its limits, and how calls take turns in it.
+//! One Lua state of a plugin: its memory limit, and how calls take turns in it.
 //!
-//! What the machine offers to scripts beyond Lua is in [`crate::api`].
+//! Its libraries are in [`crate::vm::create`], and what it adds to Lua is in [`crate::api`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,30 +17,30 @@ use crate::vm::raw::RunReport;
 use crate::vm::script_run::{self, Effects, ScriptRun};
 use crate::vm::{raw, worker_thread};
 
-/// A machine with the plugin's script run in it.
+/// A Lua state in which the plugin's script has run.
 pub(crate) struct LuaState {
     lua: Lua,
     gate: Gate,
-    /// Calls that are in it now, or about to be; those that wait included.
+    /// Calls that are running or waiting in it, or about to.
     calls: AtomicUsize,
-    /// When the last one last_call_end it.
+    /// When the last call ended.
     last_call_end: Mutex<Instant>,
-    /// A script in it could not give way for long.
+    /// A script in it once kept its thread for long.
     stalls: AtomicBool,
-    /// Its memory ran out once: calls in it end as they can, new ones get another machine.
+    /// Its memory was full once: running calls go on, new ones get another Lua state.
     exhausted: AtomicBool,
     /// Bytes that scripts may allocate in it.
     limit: usize,
     usage: Arc<LuaUsage>,
-    /// What `usage` knows of this machine, in bytes.
+    /// The part of `usage` that this state contributed, in bytes.
     counted: AtomicUsize,
 }
 
-/// ReloadMode many machines there are, and what scripts have allocated in them.
+/// The number of Lua states, and the memory that scripts have allocated in them.
 #[derive(Debug, Default)]
 pub(crate) struct LuaUsage {
     pub(crate) states: AtomicUsize,
-    /// In bytes; of each machine as its last call last_call_end it.
+    /// In bytes, as of the end of the last call in each state.
     pub(crate) memory: AtomicUsize,
 }
 
@@ -48,7 +48,7 @@ impl LuaState {
     pub(crate) fn new(lua: Lua, usage: Arc<LuaUsage>) -> Self {
         let counted = lua.used_memory();
         let limit = lua.set_memory_limit(0).unwrap_or(0);
-        // Fails for a state that is not ours, which there is none of.
+        // Fails only for a Lua state that mlua does not own; this one it does.
         let _ = lua.set_memory_limit(limit);
         usage.states.fetch_add(1, Ordering::Relaxed);
         usage.memory.fetch_add(counted, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl LuaState {
         }
     }
 
-    /// Tells what it uses now. Here and not when somebody asks, who would wait for the script that runs.
+    /// Updates `usage`. Done here and not on request, since a request would have to wait for the running script.
     fn note_usage(&self) {
         let used = self.lua.used_memory();
         let before = self.counted.swap(used, Ordering::Relaxed);
@@ -89,7 +89,7 @@ impl LuaState {
         self.calls.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// For how long no call has been in it, if none is.
+    /// How long no call has been in it, if none is.
     pub(crate) fn idle(&self) -> Duration {
         self.last_call_end.lock().elapsed()
     }
@@ -102,11 +102,11 @@ impl LuaState {
         self.exhausted.load(Ordering::Relaxed)
     }
 
-    /// Runs a coroutine that has not begun to its end. Its waits, and the ends of its slices, let others run; what it
-    /// asks of the host is done here, so that dropping this future stops that too.
+    /// Runs a new coroutine to its end. While it waits, and at the end of each time slice, others run. The host's work
+    /// for it is done here, so dropping this future stops that too.
     ///
     /// # Errors
-    /// What the script raised, the interrupt's reason included.
+    /// The error that the script raised, or the reason of the interrupt.
     pub(crate) async fn run(
         &self,
         call: &Arc<ScriptRun>,
@@ -135,8 +135,8 @@ impl LuaState {
                         return Poll::Ready(ended);
                     }
                     if slice_is_over {
-                        // Not merely behind those who are ready: whoever became ready meanwhile comes
-                        // first, which the runtime finds out before it goes on with those who gave way.
+                        // Not merely at the end of the queue: tasks that became ready meanwhile come first, since the
+                        // runtime polls its drivers before it goes on with tasks that yielded.
                         pulse.beat.store(false, Ordering::SeqCst);
                         let _ = std::pin::pin!(tokio::task::yield_now()).poll(cx);
                     } else if pulse.beat.swap(false, Ordering::SeqCst) {
@@ -145,21 +145,21 @@ impl LuaState {
                 }
                 call.take_effects(&mut effects);
                 match effects.poll_next_unpin(cx) {
-                    // An effect is done, so that the script can go on.
+                    // An effect is done, so the script can continue.
                     Poll::Ready(Some(())) => {}
                     Poll::Ready(None) | Poll::Pending => return Poll::Pending,
                 }
             }
-            // Others are in the machine; effects go on meanwhile.
+            // Another call is in the Lua state; effects continue meanwhile.
             while let Poll::Ready(Some(())) = effects.poll_next_unpin(cx) {}
             Poll::Pending
         })
         .await;
-        // A coroutine that was stopped still has what its functions held.
+        // A stopped coroutine still holds what its functions held.
         drop(script);
         drop(thread);
         self.note_usage();
-        // A script may have caught the error that its memory ran out.
+        // A script may have caught the memory error.
         let is_full = self.counted.load(Ordering::Relaxed) > self.limit / 4 * 3;
         if is_full || matches!(root(&ended), Some(mlua::Error::MemoryError(_))) || call.interrupt.is_set() {
             worker_thread::replace_thread_for(self.counted.load(Ordering::Relaxed));
@@ -169,10 +169,10 @@ impl LuaState {
         ended
     }
 
-    /// Runs a function to its end on this thread, waits included.
+    /// Runs a function to its end on this thread, including its waits.
     ///
     /// # Errors
-    /// What the script raised, the interrupt's reason included.
+    /// The error that the script raised, or the reason of the interrupt.
     pub(crate) fn run_blocking(
         &self,
         call: &Arc<ScriptRun>,
@@ -184,7 +184,7 @@ impl LuaState {
         ended
     }
 
-    /// Collects all garbage, and notes whether little memory is last_call_end then.
+    /// Collects all garbage, and notes whether little memory is left then.
     fn check_memory(&self, most: usize) {
         let lifted = self.lua.set_memory_limit(0);
         let collected = self.lua.gc_collect();
@@ -202,8 +202,8 @@ impl Drop for LuaState {
     }
 }
 
-/// What a script is woken by. While it runs, its wakes are only noted: a slice that is over wakes it at
-/// once, and would leave no time for others.
+/// Wakes a script. While the script runs, wakes are only recorded: the end of a slice wakes it at once, which would
+/// leave no time for others.
 #[derive(Default)]
 struct Pulse {
     outer: AtomicWaker,

@@ -1,7 +1,7 @@
-//! Unsafe code, of which the project has one other call, in the sandbox: the interrupt that stops a script, and the
-//! walkers that carry values between JSON and the stack of a virtual machine in one protected call.
+//! Unsafe code: the interrupt that stops a script, and the walkers that carry values between JSON and the stack of a
+//! Lua state in one protected call.
 //!
-//! What to stop and when is decided in [`crate::vm::interrupt`]; which JSON a table stands for is told in
+//! When to stop is decided in [`crate::vm::interrupt`]; which JSON a table becomes is decided in
 //! [`crate::vm::convert`].
 #![allow(unsafe_code, reason = "mlua's own interrupt costs three times as much, its serde conversion too")]
 
@@ -17,38 +17,38 @@ use crate::vm::convert::{ConvertError, ConvertProblem, EmptyTables};
 use crate::vm::interrupt::ScriptInterrupt;
 use crate::vm::worker_thread;
 
-/// ReloadMode long a script may keep its thread before it lets others run.
+/// How long a script may keep its thread before others run.
 const SLICE: Duration = Duration::from_millis(1);
-/// The clock is looked at once in so many safepoints.
+/// The clock is read once in so many safepoints.
 const SAFEPOINTS: u32 = 1_000;
 
 thread_local! {
-    /// What runs on this thread now; null, or valid until `run` returns.
+    /// The script that runs on this thread; null, or valid until `run` returns.
     static RUNNING: Cell<*const RunningScript<'static>> = const { Cell::new(ptr::null()) };
 }
 
-/// What the interrupt needs to know of the script that it interrupts.
+/// What the interrupt needs to know about the script.
 struct RunningScript<'a> {
     interrupt: &'a ScriptInterrupt,
-    /// The coroutine that may give its thread away at the end of a slice; null for none.
+    /// The coroutine that may yield its thread at the end of a slice; null for none.
     own: *mut ffi::lua_State,
-    /// A coroutine of the script's own has stopped at the end of a slice, and nobody has taken note of it.
+    /// Another coroutine of the script has stopped at the end of a slice, and the prelude has not handled that yet.
     handed_up: Cell<bool>,
     until_clock: Cell<u32>,
     slice_end: Cell<Option<Instant>>,
-    /// ReloadMode often the thread was given away.
+    /// How often the thread was replaced.
     replacements: Cell<u8>,
 }
 
-/// Makes every safepoint of this machine look at the interrupt of whatever [`run`] runs.
+/// Makes every safepoint of this Lua state check the interrupt of the script that [`run`] runs.
 pub(crate) fn install_interrupt(lua: &Lua) -> mlua::Result<()> {
     // SAFETY: `lua_callbacks` of a live state is valid, and nothing else in this crate sets the
     // interrupt. The closure neither panics nor raises, and leaves the stack as it was.
     unsafe { lua.exec_raw((), |state| (*ffi::lua_callbacks(state)).interrupt = Some(interrupt)) }
 }
 
-/// Runs `f` so that scripts inside it are stopped by `interrupt`. With `own`, that coroutine gives its
-/// thread away after a slice of 1 ms, as a yield without values; then `slice_is_over`.
+/// Runs `f` so that `interrupt` stops scripts inside it. With `own`, that coroutine yields its thread after a slice of
+/// 1 ms, as a yield without values; then `slice_is_over` is set.
 pub(crate) fn run<R>(interrupt: &ScriptInterrupt, own: Option<&Thread>, f: impl FnOnce() -> R) -> RunReport<R> {
     struct RestoreRunning(*const RunningScript<'static>);
     impl Drop for RestoreRunning {
@@ -76,11 +76,11 @@ pub(crate) fn run<R>(interrupt: &ScriptInterrupt, own: Option<&Thread>, f: impl 
     }
 }
 
-/// What came of [`run`].
+/// The result of [`run`], and how it ended.
 pub(crate) struct RunReport<R> {
     pub(crate) done: R,
     pub(crate) slice_is_over: bool,
-    /// It could not yield for long.
+    /// It could not yield for long, so its thread was replaced.
     pub(crate) replaced_thread: bool,
 }
 
@@ -96,7 +96,7 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
     // SAFETY: not null, so set by `run`, which has not returned: its frame is below this one.
     let running = unsafe { &*running };
     if running.interrupt.is_set() {
-        // SAFETY: the machine calls interrupts where errors may be raised.
+        // SAFETY: Luau calls interrupts where errors may be raised.
         unsafe { raise(state, running.interrupt.reason()) }
     }
     let left = running.until_clock.get();
@@ -112,13 +112,13 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
     let over = running.slice_end.get().and_then(|end| Instant::now().checked_duration_since(end));
     let Some(over) = over else { return };
     // SAFETY: `state` is the live coroutine that hit the safepoint; yielding without values is
-    // allowed exactly where `lua_isyieldable` says so, and the machine returns at once after it.
+    // allowed exactly where `lua_isyieldable` says so, and Luau returns at once after it.
     unsafe {
         if ffi::lua_isyieldable(state) != 0 {
             if state == running.own {
                 running.slice_end.set(None);
             } else {
-                // The host's `resume` takes note of it, long before whoever resumed looks at the clock.
+                // The host's `resume` handles it, long before the coroutine that resumed this one checks the clock.
                 running.handed_up.set(true);
             }
             ffi::lua_yield(state, 0);
@@ -132,8 +132,8 @@ unsafe extern "C-unwind" fn interrupt(state: *mut ffi::lua_State, gc: c_int) {
     }
 }
 
-/// Whether the coroutine that has just stopped on this thread did so because its slice is over. Tells so once;
-/// then whoever resumed it stops at its next safepoint, if it can.
+/// Whether the coroutine that has just stopped on this thread did so because its slice is over. True once; then the
+/// coroutine that resumed it stops at its next safepoint, if it can.
 pub(crate) fn take_handed_up() -> bool {
     let running = RUNNING.get();
     if running.is_null() {
@@ -149,10 +149,10 @@ pub(crate) fn take_handed_up() -> bool {
 }
 
 /// # Safety
-/// Only where the machine allows errors. Nothing that must be dropped may live in the caller.
+/// Only where Luau allows errors. The caller must not hold anything that has to be dropped.
 #[cold]
 unsafe fn raise(state: *mut ffi::lua_State, reason: &'static str) {
-    // SAFETY: two slots are reserved before one is used; the text is copied by the machine.
+    // SAFETY: two slots are reserved before one is used; Luau copies the text.
     unsafe {
         ffi::lua_rawcheckstack(state, 2);
         ffi::lua_pushlstring_(state, reason.as_ptr().cast(), reason.len());
@@ -160,20 +160,19 @@ unsafe fn raise(state: *mut ffi::lua_State, reason: &'static str) {
     }
 }
 
-/// What JSON's null becomes inside an object.
+/// What JSON's null becomes in an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nulls {
-    /// The field is absent, as scripts expect that test a field for truth.
+    /// The field is absent, since scripts test fields for truth.
     Absent,
     /// `json.null`.
     Kept,
 }
 
-/// Makes one Lua value of a JSON value, in one protected call. Empty arrays get `array` as their
-/// metatable.
+/// Makes one Lua value from a JSON value, in one protected call. Empty arrays get `array` as their metatable.
 ///
 /// # Errors
-/// The machine's memory limit.
+/// The memory limit of the Lua state.
 pub(crate) fn push(lua: &Lua, json: &Value, array: &Table, nulls: Nulls) -> mlua::Result<LuaValue> {
     // SAFETY: `push_value` nets one value. It may raise (memory), which unwinds through frames that
     // hold references only.
@@ -185,24 +184,24 @@ pub(crate) fn push(lua: &Lua, json: &Value, array: &Table, nulls: Nulls) -> mlua
     }
 }
 
-/// What a call's `ctx` says.
+/// The fields of a call's `ctx`.
 pub(crate) struct CtxFields<'a> {
-    /// Names and texts.
+    /// Fields with text values.
     pub(crate) texts: &'a [(&'static str, &'a str)],
     /// The fields of `ctx.session`.
     pub(crate) session: &'a [(&'static str, &'a str)],
-    /// Stands there instead.
+    /// Used as `ctx.session` instead.
     pub(crate) shared_session: Option<&'a Table>,
 }
 
-/// ReloadMode many values a handler gets at most, its `ctx` included.
+/// How many values a handler gets at most, including its `ctx`.
 const MAX_GIVEN: usize = 8;
 
-/// A coroutine that is about to run `function` with a `ctx` and then `given`, all in one protected call. `ctx` gets `meta`
-/// as its metatable and `input` as a field; where `input` is given too, it is the same value.
+/// A coroutine that is ready to run `function` with a `ctx` and then `given`, made in one protected call. `ctx` gets
+/// `meta` as its metatable and `input` as a field; if `given` contains `input`, it is the same Lua value.
 ///
 /// # Errors
-/// The machine's memory limit.
+/// The memory limit of the Lua state.
 ///
 /// # Panics
 /// On more than seven values.
@@ -260,13 +259,13 @@ pub(crate) fn begin(
     }
 }
 
-/// Sets fields of the table on top.
+/// Sets fields of the table on top of the stack.
 ///
 /// # Safety
 /// A table is on top, and two slots are free.
 unsafe fn push_texts(state: *mut ffi::lua_State, texts: &[(&'static str, &str)]) {
     for (name, text) in texts {
-        // SAFETY: the machine copies both; `lua_rawset` pops both.
+        // SAFETY: Luau copies both; `lua_rawset` pops both.
         unsafe {
             push_name(state, name);
             push_name(state, text);
@@ -278,7 +277,7 @@ unsafe fn push_texts(state: *mut ffi::lua_State, texts: &[(&'static str, &str)])
 /// # Safety
 /// One slot is free, and errors may be raised.
 unsafe fn push_name(state: *mut ffi::lua_State, name: &str) {
-    // SAFETY: the machine copies it.
+    // SAFETY: Luau copies it.
     unsafe { ffi::lua_pushlstring_(state, name.as_ptr().cast(), name.len()) }
 }
 
@@ -327,10 +326,11 @@ unsafe fn push_value(state: *mut ffi::lua_State, json: &Value, nulls: Nulls) {
     }
 }
 
-/// ReloadMode many keys of a list's first object are kept at hand.
+/// How many keys of a list's first object are kept on the stack.
 const MAX_KEYS: usize = 16;
 
-/// Sets the items of the list on top, whose objects mostly have the members of the first: their keys are made once.
+/// Fills the list on top of the stack. Its objects mostly have the members of the first one, so their keys are pushed
+/// once.
 ///
 /// # Safety
 /// As for `push_value`; `first` has at most `MAX_KEYS` members.
@@ -343,7 +343,7 @@ unsafe fn push_objects(state: *mut ffi::lua_State, first: &Map<String, Value>, i
     // SAFETY: slots for the keys and for one member are reserved first; each turn nets nothing.
     unsafe {
         if ffi::lua_checkstack(state, MAX_KEYS as c_int + 4) == 0 {
-            raise(state, "the value nests too deep");
+            raise(state, "the value nests too deeply");
         }
         let list = ffi::lua_gettop(state);
         for key in keys {
@@ -376,12 +376,12 @@ unsafe fn reserve(state: *mut ffi::lua_State) {
     // SAFETY: checks, and raises instead of going over the end of the stack.
     unsafe {
         if ffi::lua_checkstack(state, 4) == 0 {
-            raise(state, "the value nests too deep");
+            raise(state, "the value nests too deeply");
         }
     }
 }
 
-/// The JSON of a Lua value. Only raw fields count; keys come out sorted.
+/// The JSON for a Lua value. Only raw fields count; keys come out sorted.
 ///
 /// # Errors
 /// A value that is no JSON, with its path; more than [`MAX_DEPTH`] levels; more than 64 MiB.
@@ -413,11 +413,11 @@ pub(crate) fn pull(lua: &Lua, value: &LuaValue, array: &Table, empty: EmptyTable
     }
 }
 
-/// ReloadMode deep tables may nest.
+/// How deep tables may nest.
 pub(crate) const MAX_DEPTH: usize = 128;
-/// About how much memory the JSON may take.
+/// Approximate limit of the memory that the JSON takes.
 const MAX_BYTES: usize = 64 << 20;
-/// About what one value takes, its key and its place included.
+/// Approximate size of one value, including its key and its slot.
 const VALUE_BYTES: usize = 40;
 
 struct TableWalk {
@@ -426,42 +426,42 @@ struct TableWalk {
     array: *const c_void,
     empty: EmptyTables,
     left: usize,
-    /// The tables that the walk is in, outermost first.
+    /// The tables that contain the current value, outermost first.
     path: [*const c_void; MAX_DEPTH],
-    /// Of the object that was walked last, by depth: lists mostly hold objects with the same members.
+    /// The last object at each depth: lists mostly hold objects with the same members.
     shapes: Vec<SeenObject>,
-    /// WalkedObject of the objects that the walk is in, whose keys their shapes know.
+    /// Values of the objects that are being walked, if their shape is known.
     values: Vec<Value>,
 }
 
-/// What is known of the last object at a depth.
+/// What is known about the last object at a depth.
 #[derive(Default)]
 enum SeenObject {
     #[default]
     Nothing,
-    /// ReloadMode many members it had. A shape is made when another one has as many.
+    /// How many members it had. A shape is made when another object has as many.
     Members(usize),
     Shape(Box<ObjectShape>),
 }
 
-/// The members of an object, as the machine goes through them.
+/// The members of an object, in the order in which Luau iterates over them.
 struct ObjectShape {
-    /// The machine has each text once: the same key is the same bytes, for as long as a table holds it.
+    /// Luau interns strings: the same key has the same address, as long as a table holds it.
     keys: Vec<*const u8>,
     names: Vec<String>,
-    /// Where each member stands among those of `blank`, which is sorted.
+    /// The position of each member in `blank`, which is sorted.
     order: Vec<usize>,
     blank: Map<String, Value>,
 }
 
-/// An object, and its keys as the machine has them, where another one could have the same.
+/// An object, and the addresses of its keys if another object may have the same ones.
 type WalkedObject = (Map<String, Value>, Option<Vec<*const [u8]>>);
 
 /// Objects with more members are not compared.
 const MAX_SHAPE: usize = 64;
 
 impl ObjectShape {
-    /// `None` when a key is no UTF-8.
+    /// `None` when a key is not UTF-8.
     ///
     /// # Safety
     /// The bytes of all keys are alive.
@@ -536,7 +536,7 @@ impl TableWalk {
         }
     }
 
-    /// A table that may be a list: goes on as one for as long as there is nothing in it but the values 1 to `length`.
+    /// A table that may be a list: treated as one as long as its entries are the values 1 to `length` in order.
     ///
     /// # Safety
     /// As for `table`.
@@ -578,7 +578,7 @@ impl TableWalk {
         }
     }
 
-    /// Whether there is nothing in the table but the values 1 to `length`.
+    /// Whether the table contains nothing but the values 1 to `length`.
     ///
     /// # Safety
     /// As for `table`.
@@ -600,7 +600,7 @@ impl TableWalk {
         }
     }
 
-    /// The rest of a list of which `items` are known.
+    /// The rest of a list of which `items` are converted.
     ///
     /// # Safety
     /// As for `table`.
@@ -645,7 +645,7 @@ impl TableWalk {
         }
     }
 
-    /// An object that may have the members of the one before.
+    /// An object that may have the same members as the one before.
     ///
     /// # Safety
     /// As for `table`.
@@ -696,8 +696,8 @@ impl TableWalk {
         Ok(object)
     }
 
-    /// The rest of an object of which `members` are known: what comes after `next`. Of one that is walked from its
-    /// beginning, also its keys, when another one could have the same.
+    /// The rest of an object of which `members` are converted: the entries after `next`. For an object walked from its
+    /// beginning, also its keys, if another one may have the same.
     ///
     /// # Safety
     /// As for `table`.
@@ -747,13 +747,13 @@ impl TableWalk {
         Ok((members.into_iter().collect(), keys))
     }
 
-    /// The machine's own bytes of a text, which live while a table or the stack holds it.
+    /// The bytes of a Lua string, which live as long as a table or the stack holds it.
     ///
     /// # Safety
     /// A string is at `index`.
     unsafe fn bytes<'a>(&self, index: c_int) -> &'a [u8] {
         let mut length = 0;
-        // SAFETY: of a string, `lua_tolstring` gives what the machine has.
+        // SAFETY: of a string, `lua_tolstring` gives its own bytes.
         unsafe {
             let start = ffi::lua_tolstring(self.state, index, &raw mut length);
             std::slice::from_raw_parts(start.cast::<u8>(), length)
@@ -778,7 +778,7 @@ impl TableWalk {
     }
 }
 
-/// A number without a fraction is an integer, as Lua prints it.
+/// A number without a fraction becomes an integer, as Lua prints it.
 fn number(value: f64) -> Result<Value, ConvertError> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {

@@ -1,4 +1,4 @@
-//! What runs in a machine now, and what it asks of the host.
+//! The script that runs in a Lua state now, and the work that the host does for it.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -23,16 +23,16 @@ pub(crate) struct ScriptRun {
     pub(crate) interrupt: Arc<ScriptInterrupt>,
     /// The engine's context; `None` while a plugin loads.
     pub(crate) cx: Option<Arc<Cx>>,
-    /// The plugins between the caller and what the script touches, its own the last.
+    /// The plugins between the caller and what the script touches; its own is the last.
     pub(crate) chain: Arc<[String]>,
     asked: Mutex<Vec<BoxFuture<'static, ()>>>,
-    /// ReloadMode many lines it has logged.
+    /// How many lines it has logged.
     pub(crate) logged: AtomicU32,
-    /// Whether its thread may be held for as long as it takes.
+    /// Whether it may block its thread for as long as it needs.
     owns_thread: bool,
 }
 
-/// What a script waits for, done beside it.
+/// Work that the host does while the script waits.
 pub(crate) type Effects = FuturesUnordered<BoxFuture<'static, ()>>;
 
 thread_local! {
@@ -70,7 +70,7 @@ impl ScriptRun {
         Self::with(interrupt, cx, chain, false)
     }
 
-    /// A script that runs on a thread made for blocking.
+    /// A script that runs on a thread that may block.
     pub(crate) fn of_load(interrupt: ScriptInterrupt) -> Arc<Self> {
         Self::with(interrupt, None, Arc::new([]), true)
     }
@@ -86,7 +86,7 @@ impl ScriptRun {
         })
     }
 
-    /// Leave for something that the script is about to touch.
+    /// Checks the permission for something that the script is about to touch.
     ///
     /// # Errors
     /// As [`check_permission`]; a script that runs outside of any call.
@@ -95,18 +95,20 @@ impl ScriptRun {
         check_permission(cx, &self.chain, &need).await
     }
 
-    /// The engine's context.
+    /// The engine's context of the call.
     ///
     /// # Errors
-    /// A script that runs outside of any call, as while its plugin loads.
+    /// A script that runs outside of any call, for example while its plugin loads.
     pub(crate) fn cx(&self) -> Result<&Arc<Cx>, String> {
-        self.cx.as_ref().ok_or_else(|| "this works inside a handler only: there is no session yet".to_owned())
+        self.cx.as_ref().ok_or_else(|| {
+            "this can only be called from a handler: while the plugin loads there is no session".to_owned()
+        })
     }
 
-    /// Does something of the host's while the script waits. Ends early when the call must stop.
+    /// Does work of the host while the script waits. Ends early when the call must stop.
     ///
     /// # Errors
-    /// The interrupt's reason.
+    /// The reason of the interrupt.
     pub(crate) async fn effect<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl Future<Output = T> + Send + 'static,
@@ -119,22 +121,22 @@ impl ScriptRun {
                 done = work => Ok(done),
                 () = interrupt.stopped() => Err(interrupt.reason().to_owned()),
             };
-            // Fails when the script is gone; then nobody wants it.
+            // Fails when the script is gone; then the result is not needed.
             let _ = sender.send(done);
         };
         self.asked.lock().push(work.boxed());
         receiver.await.unwrap_or_else(|_| Err(self.interrupt.reason().to_owned()))
     }
 
-    /// Begins something that nobody waits for yet. It ends with the run of the script.
+    /// Starts work that the script does not wait for yet. It ends with the run of the script.
     pub(crate) fn begin(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.asked.lock().push(work.boxed());
     }
 
-    /// The same where the script cannot be left: holds the thread.
+    /// The same where the script cannot yield: blocks the thread.
     ///
     /// # Errors
-    /// The interrupt's reason; a thread that must not be held.
+    /// The reason of the interrupt; a thread that must not be blocked.
     pub(crate) fn effect_blocking<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
         let stoppable = async {
             tokio::select! {
@@ -148,7 +150,7 @@ impl ScriptRun {
             Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
                 tokio::task::block_in_place(|| handle.block_on(stoppable))
             }
-            Ok(_) | Err(_) => Err("waiting is not possible here (in a callback of a C function)".to_owned()),
+            Ok(_) | Err(_) => Err("cannot wait here, in a callback of a C function such as table.sort".to_owned()),
         }
     }
 

@@ -9,8 +9,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::vm::interrupt::ScriptInterrupt;
 
-/// One thread that sets the interrupts of all scripts of a host at their limits. A script looks at the
-/// clock by itself now and then; the thread is for those whose safepoints are far apart.
+/// One thread that sets the interrupts of all scripts of a host when their time limits are reached. Scripts check the
+/// clock themselves now and then; the thread is for scripts whose safepoints are far apart.
 pub(crate) struct Watchdog {
     shared: Arc<WatchdogState>,
     thread: Option<JoinHandle<()>>,
@@ -26,22 +26,22 @@ struct WatchdogState {
 struct Armed {
     interrupts: BTreeMap<(Instant, u64), Arc<ScriptInterrupt>>,
     next: u64,
-    /// Until when the thread sleeps; `None` when it must be woken.
+    /// When the thread wakes up by itself; `None` when it has to be woken.
     asleep_until: Option<Instant>,
     stop: bool,
 }
 
-/// Watches a interrupt until it is dropped.
+/// Watches an interrupt until it is dropped.
 pub(crate) struct WatchdogGuard<'a> {
     watchdog: &'a Watchdog,
     key: (Instant, u64),
 }
 
-/// Limits further away than this are looked at again then: a [`Deadline`] that nobody looks at takes that for a machine
-/// that slept, and scripts check by themselves only at their safepoints.
+/// Limits further away are checked again after this time: a [`Deadline`] that is not checked for longer assumes that
+/// the computer slept, and scripts check only at their safepoints.
 const FAR: Duration = Duration::from_secs(1);
 
-/// A limit that stands still, or has moved, is looked at again after this at the earliest.
+/// The earliest time after which a limit that stands still or has moved is checked again.
 const AGAIN: Duration = Duration::from_millis(20);
 
 impl Watchdog {
@@ -60,8 +60,8 @@ impl Watchdog {
         let key = (at, armed.next);
         armed.next += 1;
         armed.interrupts.insert(key, interrupt.clone());
-        // The thread sleeps on when it wakes early enough: most calls end long before their limit,
-        // and waking it for each would cost more than the call.
+        // The thread is not woken if it wakes early enough anyway: most calls end long before their limit, and waking
+        // it for each would cost more than the call.
         if armed.asleep_until.is_none_or(|until| at < until) {
             self.shared.wake.notify_one();
         }
@@ -78,7 +78,7 @@ fn watch(shared: &WatchdogState) {
         {
             let ((_, id), interrupt) = first.remove_entry();
             if !interrupt.check() {
-                // Under the same id, so that whoever watches can still find it.
+                // Under the same id, so that its guard still finds it.
                 armed.interrupts.insert((now + interrupt.remaining().clamp(AGAIN, FAR), id), interrupt);
             }
         }
@@ -94,7 +94,7 @@ impl Drop for WatchdogGuard<'_> {
     fn drop(&mut self) {
         let mut armed = self.watchdog.shared.armed.lock();
         if armed.interrupts.remove(&self.key).is_none() {
-            // Its limit moved while it was watched.
+            // The limit moved while it was watched.
             let id = self.key.1;
             armed.interrupts.retain(|(_, other), _| *other != id);
         }

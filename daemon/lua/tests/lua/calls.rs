@@ -54,7 +54,7 @@ async fn a_result_that_is_none_is_told() {
         ("return print", "expected a string"),
         ("return {content = {{type = 'vidoe'}}}", "content[1]"),
         ("return {content = 'x', is_error = 'yes'}", "is_error"),
-        ("return {content = 'x', metadata = {f = print}}", "a function has no JSON (at metadata.f)"),
+        ("return {content = 'x', metadata = {f = print}}", "a function cannot be converted to JSON (at metadata.f)"),
         ("local t = {} t.t = t return {content = 'x', metadata = t}", "contains itself"),
     ] {
         let world = TestPlugins::of(&tool(body)).await;

@@ -104,7 +104,7 @@ async fn what_is_no_name_of_a_variable_is_refused() {
     world.allow_all();
     for name in ["A-B", "1A", "A B", "A=B", "", "A;echo", "BASH_FUNC_ls%%"] {
         let result = world.call("t", json!({"env": {name: "x"}})).await;
-        let words = format!("expected names of letters, digits and _, such as LANG, got {name:?}");
+        let words = format!("expected variable names of letters, digits and _, such as LANG, got {name:?}");
         assert!(result.is_error && result.text().contains(&words), "{name}: {}", result.text());
     }
     let text = world.text("t", json!({"command": "sh", "args": ["-c", "echo $A $B"], "env": {"A": "1", "B": 2}})).await;

@@ -170,7 +170,7 @@ async fn private_addresses_and_bad_requests_are_refused() {
         (json!({"url": "http://127.0.0.1:1/"}), "refused: "),
         (json!({"url": "ftp://example.org/"}), "cannot be requested"),
         (json!({"url": "http://example.org/", "headers": {"Host": "other"}}), "not for callers to choose"),
-        (json!({"url": "http://example.org/", "body": {"a": 1}}), "a table goes under json"),
+        (json!({"url": "http://example.org/", "body": {"a": 1}}), "pass a table as json"),
         (json!({}), "field 'url': expected a string"),
     ] {
         let result = world.call("fetch", request.clone()).await;
@@ -178,7 +178,7 @@ async fn private_addresses_and_bad_requests_are_refused() {
     }
     let held = world.call("held", json!({})).await;
     assert!(held.text().contains("capability network"), "{}", held.text());
-    assert!(world.plugin("early").error.unwrap().message.contains("inside a handler only"));
+    assert!(world.plugin("early").error.unwrap().message.contains("can only be called from a handler"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

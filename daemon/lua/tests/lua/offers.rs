@@ -152,7 +152,7 @@ async fn mistakes_of_offers_name_the_field() {
         ("hygge.register_resource{uri = 'x:y', name = 'x'}", "field 'read': expected a function, got nothing"),
         ("hygge.register_resource{uri = 'x:y', read = print}", "field 'name': expected a string"),
         ("hygge.register_resource{uri_template = 'x:{', name = 'x', read = print}", "a brace is not closed"),
-        ("hygge.register_resource{uri_template = 'x:y', name = 'x', read = print}", "there is no variable in it"),
+        ("hygge.register_resource{uri_template = 'x:y', name = 'x', read = print}", "it has no variable"),
         ("hygge.register_resource{uri = 'x:y', name = 'x', read = print, complete = {}}", "only a uri_template"),
         ("hygge.register_prompt{name = 'x'}", "field 'render': expected a function"),
         ("hygge.register_prompt{name = 'x', render = print, arguments = {{}}}", "field 'name': expected a string"),
@@ -219,7 +219,7 @@ async fn what_a_call_logs_is_an_event_of_its_session() {
         .collect();
     let first = [("info", "loading", None), ("warn", "careful", Some(json!({"n": 1}))), ("info", "a\t1", None)];
     assert_eq!(logged[..3], first);
-    assert_eq!((logged.len(), logged.last().unwrap().1), (102, "more is in the daemon's log only"));
+    assert_eq!((logged.len(), logged.last().unwrap().1), (102, "further lines are only in the daemon's log"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -232,7 +232,7 @@ async fn a_person_fills_in_a_form() {
     )
     .await;
     let alone = world.call("t", json!({})).await;
-    assert!(alone.is_error && alone.text().contains("nobody is connected"), "{}", alone.text());
+    assert!(alone.is_error && alone.text().contains("no connected client can answer"), "{}", alone.text());
     let bad = world.call("bad", json!({})).await;
     assert!(bad.text().contains("ctx.elicit: field 'schema'"), "{}", bad.text());
     let mut questions = world.engine.questions.subscribe(None);

@@ -186,7 +186,11 @@ async fn a_module_that_changed_is_not_run_by_the_version_that_was_trusted() {
     assert_eq!(project.world.text("t", json!({"module": "m"})).await, "trusted");
     assert_eq!(project.world.text("t", json!({"module": "n"})).await, "also");
     let refused = project.world.call("t", json!({"module": "new"})).await;
-    assert!(refused.is_error && refused.text().contains("not part of what was trusted"), "{}", refused.text());
+    assert!(
+        refused.is_error && refused.text().contains("not part of this plugin when it was trusted"),
+        "{}",
+        refused.text()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -287,7 +291,7 @@ async fn links_out_of_a_projects_plugin_are_not_followed() {
         for name in ["f", "g", "p"] {
             let plugin = project.world.plugin(name);
             assert_eq!(plugin.status, PluginStatus::Failed, "{name}");
-            assert!(plugin.error.unwrap().message.contains("is a link to a file that is no part of the plugin"));
+            assert!(plugin.error.unwrap().message.contains("is a link to a file outside the plugin"));
         }
         let list = serde_json::to_string(&project.world.host.list()).unwrap();
         assert!(!list.contains("TOKEN"), "{list}");

@@ -110,13 +110,13 @@ async fn errors_at_load_leave_nothing_behind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_world_is_out_of_reach_while_a_plugin_loads() {
     let error = error_of("\nhygge.call_tool('t')").await;
-    assert!(error.message.contains("inside a handler only"), "{}", error.message);
+    assert!(error.message.contains("can only be called from a handler"), "{}", error.message);
     let world = TestPlugins::of(
         "hygge.register_tool{name = 't', execute = function() hygge.register_tool{name = 'u', execute = print} end}",
     )
     .await;
     let late = world.call("t", json!({})).await;
-    assert!(late.text().contains("only while the plugin loads"), "{}", late.text());
+    assert!(late.text().contains("can only be called while the plugin loads"), "{}", late.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,7 +147,7 @@ async fn folders_have_manifests() {
     assert_eq!(world.plugin("git-tools").description.as_deref(), Some("Git"));
     let broken = world.plugin("broken").error.unwrap();
     assert_eq!((broken.line, broken.source_line.as_deref()), (Some(2), Some("version = 1 2")));
-    assert!(world.plugin("out").error.unwrap().message.contains("leads out"));
+    assert!(world.plugin("out").error.unwrap().message.contains("is outside the plugin's folder"));
     assert!(world.plugin("held").error.unwrap().message.contains("capability tools"));
     assert!(world.plugin("Bad Name").error.unwrap().message.contains("[a-z][a-z0-9_-]*"));
     assert_eq!(world.host.list().len(), 7);

@@ -201,7 +201,7 @@ async fn modules_come_from_the_plugins_folder_only() {
     let parts: Vec<&str> = text.split('|').collect();
     assert_eq!((&parts[..3], parts[6]), (&["a", "b", "c"][..], "late"), "{text}");
     assert!(parts[3].contains("outside of the plugin's folder"), "{text}");
-    assert!(parts[4].contains("no name of a module"), "{text}");
+    assert!(parts[4].contains("is not a valid module name"), "{text}");
     assert!(parts[5].contains("requires itself"), "{text}");
 }
 
@@ -255,7 +255,7 @@ async fn the_store_keeps_values_for_each_plugin() {
     assert!(world.text("a", json!({})).await.starts_with('2'));
     assert!(world.text("b", json!({})).await.starts_with('1'));
     let none = TestPlugins::of(&tool("hygge.store.get('x')")).await;
-    assert!(none.call("t", json!({})).await.text().contains("keeps nothing for plugins"));
+    assert!(none.call("t", json!({})).await.text().contains("has no store for plugins"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

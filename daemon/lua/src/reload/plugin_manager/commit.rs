@@ -1,4 +1,4 @@
-//! What looks found becomes what serves: several plugins at a time, as one revision.
+//! Putting loaded plugins into service: several at a time, as one revision.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct CommitPlan {
     pub(super) changes: Vec<RegistryChange>,
     /// Which change puts which plugin into service.
     puts: Vec<(usize, EntryKey, PreparedPlugin)>,
-    /// Names of plugins that somebody else may have now.
+    /// Names that other plugins may use now.
     pub(super) freed: Vec<String>,
 }
 
@@ -37,9 +37,9 @@ impl PluginManager {
     pub(super) fn commit(&mut self) {
         self.commit_at = None;
         let mut ready = std::mem::take(&mut self.ready);
-        // Its file changed again since: what was read of it may be half of a save.
+        // Its file changed again since: what was read may be half of a save.
         ready.retain(|done| self.entries.get(&done.unit).is_some_and(|unit| unit.newest_load == done.number));
-        // Where two plugins want one tool, the earlier folder has it, then the earlier name.
+        // If two plugins want the same tool name, the earlier folder gets it, then the earlier name.
         ready.sort_by(|a, b| a.unit.cmp(&b.unit));
         let looked: Vec<EntryKey> = ready.iter().map(|done| done.unit.clone()).collect();
         let mut plan = CommitPlan::default();
@@ -88,7 +88,7 @@ impl PluginManager {
                         plan.freed.push(unit.name.clone());
                         self.retire(serving, &key.1, plan);
                     }
-                    // The version that was trusted last serves on.
+                    // The last trusted version keeps serving.
                     WithheldReason::Untrusted => {
                         unit.status = Some(PluginStatus::Untrusted);
                         let (plugin, path) = (unit.name.clone(), key.1.display().to_string());
@@ -152,7 +152,7 @@ impl PluginManager {
         });
     }
 
-    /// The version in service stays there.
+    /// The version in service keeps serving.
     fn fail(&mut self, key: &EntryKey, error: PluginError, name_taken: bool) {
         let Some(unit) = self.entries.get_mut(key) else { return };
         tracing::warn!(
@@ -167,7 +167,7 @@ impl PluginManager {
         (unit.status, unit.error, unit.name_taken) = (Some(PluginStatus::Failed), Some(error), name_taken);
     }
 
-    /// Takes what served out of service.
+    /// Takes a version out of service.
     pub(super) fn retire(&mut self, serving: Option<ServingPlugin>, path: &Path, plan: &mut CommitPlan) {
         let Some(serving) = serving else { return };
         self.shared.engine.hooks.replace(&serving.key, Vec::new());
@@ -203,7 +203,7 @@ impl PluginManager {
         })
     }
 
-    /// A name is free: whoever was kept from it gets its turn.
+    /// A name is free: loads the plugins that were shadowed by it.
     pub(super) fn load_shadowed(&mut self, name: &str) {
         let waiting = |unit: &PluginEntry| unit.status == Some(PluginStatus::Shadowed) && unit.name == name;
         let keys: Vec<EntryKey> =
@@ -211,7 +211,7 @@ impl PluginManager {
         keys.into_iter().for_each(|key| self.start_load(key, ReloadMode::Again));
     }
 
-    /// Plugins that failed because of a tool's name are tried again when names are free.
+    /// Plugins that failed because a tool name was taken are loaded again when names become free.
     pub(super) fn on_event(&mut self, event: Result<Arc<Emitted>, broadcast::error::RecvError>) {
         let freed = match event {
             Ok(emitted) => matches!(&emitted.body, EventBody::ToolsChanged { removed, .. } if !removed.is_empty()),

@@ -1,4 +1,4 @@
-//! What others see of the plugins, and when all of them were looked at.
+//! Publishing the state of the plugins, and whether all of them are loaded.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,7 +39,7 @@ impl PluginManager {
     pub(super) fn settle_if_done(&self) {
         let all_done = self.running_loads == 0 && self.ready.is_empty();
         if self.settles_at().is_some_and(|at| all_done || at <= Instant::now()) {
-            // Whoever arranges holds the other side of this lock, so that what was just asked for is not passed over.
+            // `update_settings` holds the other side of this lock, so that its change is not missed.
             let newest = self.newest_settings.borrow();
             if !newest.has_changed() {
                 self.published.settled.send_replace(Some(self.shared.engine.events.next()));

@@ -1,4 +1,4 @@
-//! Looking at entries: which, when, and what comes of it.
+//! Starting loads of entries, by scans, events and polling, and taking their results.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::reload::watch::changes::WatchTarget;
 use crate::reload::watch::poll_reason::{PollReason, PollReasons};
 use crate::reload::{Reloaded, UnknownPlugin};
 
-/// ReloadMode long a plugin may take to load before it gives its place to others.
+/// How long a plugin may take to load before it frees its slot for others.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// ReloadMode long finished loads wait for others of the same scan, so that they are one revision.
+/// How long finished loads wait for others of the same scan, so that they become one revision.
 const BATCH: Duration = Duration::from_millis(20);
-/// ReloadMode soon a place is looked at again that something was just changed in.
+/// How soon a place is polled again in which something has just changed.
 const WHOLE: Duration = Duration::from_millis(50);
 
 impl PluginManager {
-    /// Looks at every entry of these folders.
+    /// Loads every entry of these folders that changed.
     pub(super) fn scan(&mut self, numbers: Vec<usize>) {
         let dirs: Vec<(usize, ResolvedDir)> =
             numbers.iter().filter_map(|number| Some((*number, self.dirs.get(number)?.clone()))).collect();
@@ -40,14 +40,14 @@ impl PluginManager {
         });
     }
 
-    /// Begins a look at an entry.
+    /// Starts loading an entry.
     pub(super) fn start_load(&mut self, unit: EntryKey, mode: ReloadMode) {
         let Some(dir) = self.dirs.get(&unit.0).filter(|dir| dir.has(&unit.1)) else { return };
         self.newest_load += 1;
         let number = self.newest_load;
         let known = self.entries.entry(unit.clone()).or_insert_with(|| PluginEntry::new(&unit.1));
         known.newest_load = number;
-        // It takes the place of one that is under way.
+        // It replaces a load that is running.
         let mode = known.pending_mode.map_or(mode, |pending| pending.max(mode));
         known.pending_mode = Some(mode);
         let request = LoadRequest {
@@ -68,7 +68,7 @@ impl PluginManager {
             let looked = tokio::select! {
                 looked = &mut work => looked,
                 () = tokio::time::sleep(PATIENCE) => {
-                    // Slow ones must not keep the others waiting.
+                    // Slow plugins must not keep the others waiting.
                     drop(place);
                     work.await
                 }
@@ -116,7 +116,7 @@ impl PluginManager {
             ManagerJob::Looked(done) => {
                 self.running_loads -= 1;
                 self.last_progress = Instant::now();
-                // A newer look is under way: what this one found may be half of a save.
+                // A newer load is running: what this one read may be half of a save.
                 if let Some(unit) = self.entries.get_mut(&done.unit).filter(|unit| unit.newest_load == done.number) {
                     unit.pending_mode = None;
                     self.ready.push(*done);
@@ -126,7 +126,7 @@ impl PluginManager {
         }
     }
 
-    /// Takes to looking where the system does not tell what changes.
+    /// Starts polling where the system does not report all changes.
     pub(super) fn update_polling(&mut self, polled: &Arc<PollReasons>) {
         if Arc::ptr_eq(polled, &self.polled) {
             return;
@@ -140,7 +140,7 @@ impl PluginManager {
                 WatchTarget::Entry(_, path) => Some(path.display()),
             };
             let Some(path) = path else { continue };
-            let words = format!("changes of plugins in {path} are looked for every {every:?}: {why}");
+            let words = format!("plugins in {path} are checked for changes every {every:?}: {why}");
             if before.get(place) != Some(why) {
                 tracing::warn!("{words}");
             }
@@ -152,7 +152,7 @@ impl PluginManager {
         }
     }
 
-    /// Begins to look for changes where the system does not tell of them, when it is time to.
+    /// Polls for changes, if it is time to.
     pub(super) fn poll_if_due(&mut self) {
         if self.poll_at.is_none_or(|at| Instant::now() < at) {
             return;

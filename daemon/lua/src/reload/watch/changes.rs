@@ -8,22 +8,22 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toold_host::folders::{EMPTY, is_empty_file};
 
-/// ReloadMode long a file that is written and not closed must be quiet.
+/// How long a file that is written and not closed must be quiet.
 const QUIET: Duration = Duration::from_millis(10);
 
-/// ReloadMode long something that is gone may take to come back.
+/// How long a removed file may take to come back.
 const GONE: Duration = Duration::from_millis(50);
 
-/// What there is to look at.
+/// A part of a plugin folder that changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum WatchTarget {
-    /// A plugin folder, by its number: it came, went, or events of it were lost.
+    /// A plugin folder, by its number: it was made or removed, or events were lost.
     Dir(usize),
     /// A file or folder in a plugin folder.
     Entry(usize, PathBuf),
 }
 
-/// What changed, and since when it can be looked at.
+/// Changed targets, and the time from which they can be loaded.
 #[derive(Default)]
 pub(crate) struct PendingChanges {
     due: Mutex<HashMap<WatchTarget, Instant>>,
@@ -31,7 +31,7 @@ pub(crate) struct PendingChanges {
 }
 
 impl PendingChanges {
-    /// Takes what is due now, and tells when the next is.
+    /// Takes the targets that are due now; returns when the next one is.
     pub(crate) fn take_due(&self) -> (Vec<WatchTarget>, Option<Instant>) {
         let now = Instant::now();
         let mut due = self.due.lock();
@@ -48,10 +48,10 @@ impl PendingChanges {
         self.set(target, |_| Instant::now());
     }
 
-    /// `path` is the file that was written, not always the target itself.
+    /// `path` is the file that was written, which is not always the target itself.
     pub(super) fn due_when_quiet(&self, target: WatchTarget, path: &Path) {
         let at = Instant::now() + if is_empty_file(path) { EMPTY } else { QUIET };
-        // What is due already stays so: the file was whole a moment ago.
+        // A target that is due already stays due: the file was whole a moment ago.
         self.set(target, |before| before.filter(|before| *before <= Instant::now()).unwrap_or(at));
     }
 

@@ -1,4 +1,4 @@
-//! What an event of the system says about plugin folders.
+//! Sorting events of the system: which entry of a plugin folder they concern.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -25,7 +25,7 @@ pub(super) fn sort(event: &Event, dirs: &BTreeMap<usize, ResolvedDir>, links: &L
         for (&index, dir) in dirs {
             let dir = dir.folder();
             if dir.starts_with(path) {
-                // The folder itself, or one above it, came or went.
+                // The folder itself, or one above it, was made or removed.
                 match event.kind {
                     EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)) => {
                         changes.due_now(WatchTarget::Dir(index));
@@ -49,14 +49,14 @@ fn sort_entry(kind: EventKind, path: &Path, target: WatchTarget, changes: &Pendi
         | EventKind::Modify(ModifyKind::Any | ModifyKind::Data(_) | ModifyKind::Other)
         | EventKind::Modify(ModifyKind::Name(RenameMode::Any | RenameMode::Other))
         | EventKind::Any => changes.due_when_quiet(target, path),
-        // `Both` repeats what `From` and `To` said; reading is no change, a new mode or time neither.
+        // `Both` repeats `From` and `To`; reading is no change, and neither is a new mode or time.
         EventKind::Modify(ModifyKind::Name(RenameMode::Both) | ModifyKind::Metadata(_))
         | EventKind::Access(_)
         | EventKind::Other => {}
     }
 }
 
-/// Which entry of a plugin folder a path belongs to; `None` for what editors leave for a moment.
+/// The entry of a plugin folder that a path belongs to; `None` for temporary files of editors.
 pub(super) fn entry_of(dir: &Path, path: &Path) -> Option<PathBuf> {
     let within = path.strip_prefix(dir).ok()?;
     let mut parts = within.components();

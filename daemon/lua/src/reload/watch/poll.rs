@@ -1,4 +1,4 @@
-//! Looking for changes where the system does not tell of them.
+//! Polling for changes where the system does not report them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,29 +9,29 @@ use std::time::{Duration, SystemTime};
 use crate::plugin::content::files_of;
 use crate::reload::dirs::ResolvedDir;
 
-/// What was written so lately may change again without its times showing it, where clocks are coarse.
+/// A file written more recently than this may change again without its times showing it, where clocks are coarse.
 const FRESH: Duration = Duration::from_secs(3);
 
 /// An entry of a folder, by the folder's number.
 type PollKey = (usize, PathBuf);
 
-/// What was seen at the last look.
+/// The state at the last poll.
 #[derive(Default)]
 pub(crate) struct Poller {
     seen: BTreeMap<PollKey, PolledEntry>,
 }
 
 struct PolledEntry {
-    /// `None` when there is nothing.
+    /// `None` if nothing is there.
     stamp: Option<PollStamp>,
     state: PollState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PollState {
-    /// It was another one at the look before: it may be half of a save.
+    /// It changed since the poll before: it may be half of a save.
     Moving,
-    /// It was told, and is told once more when its times can be relied on.
+    /// It was reported, and is reported once more when its times are reliable.
     Fresh,
     Still,
 }
@@ -41,17 +41,17 @@ struct PollStamp {
     newest: Option<SystemTime>,
 }
 
-/// What a look found.
+/// The result of a poll.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct PollResult {
-    /// What changed, and is as it was a moment ago.
+    /// Entries that changed, and are stable since the last poll.
     pub(crate) changed: Vec<PollKey>,
-    /// Something else changed: whoever looks again soon knows whether it is whole.
+    /// Something else changed: polling again soon shows whether it is complete.
     pub(crate) moving: bool,
 }
 
 impl Poller {
-    /// Looks at all entries of folders, and at some of others. What was never seen counts as changed. Blocks.
+    /// Checks all entries of folders, and some of others. An entry that was never seen counts as changed. Blocks.
     pub(crate) fn poll(&mut self, dirs: &[(usize, ResolvedDir)], others: &[PollKey], now: SystemTime) -> PollResult {
         let in_dirs = dirs.iter().flat_map(|(number, dir)| dir.entries().into_iter().map(|path| (*number, path)));
         let found: BTreeSet<PollKey> = in_dirs.chain(others.iter().cloned()).collect();
@@ -83,7 +83,7 @@ impl Poller {
 }
 
 impl PollStamp {
-    /// Of sizes and times; file systems that are looked at need not have lasting numbers for files.
+    /// Made from sizes and times; polled file systems need not have stable inode numbers.
     fn of(path: &Path) -> Option<Self> {
         if !path.exists() {
             return None;

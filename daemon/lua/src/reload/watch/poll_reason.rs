@@ -1,4 +1,4 @@
-//! Places where the system does not tell what changes, and why.
+//! Places where the system does not report all changes, and why.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,22 +8,22 @@ use toold_host::file_systems;
 
 use crate::reload::watch::changes::WatchTarget;
 
-/// Why a place has to be looked at again and again.
+/// Why a place is polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PollReason {
-    /// The configuration wants it.
+    /// Configured.
     Asked,
-    /// The system gives no events at all.
+    /// The system reports no events at all.
     NoEvents(String),
-    /// As many places are watched as the system allows.
+    /// The system's limit of watches is reached.
     Limit,
-    /// Others than this system may change files there.
+    /// Other computers may change files there.
     FileSystem(&'static str),
     /// This place cannot be watched.
     Refused(String),
 }
 
-/// All such places.
+/// All places that are polled.
 pub(crate) type PollReasons = BTreeMap<WatchTarget, PollReason>;
 
 impl PollReason {
@@ -37,13 +37,13 @@ impl fmt::Display for PollReason {
         match self {
             Self::Asked => out.write_str("the configuration says so"),
             Self::NoEvents(error) => {
-                write!(out, "the system gives no events ({error}); see the limit fs.inotify.max_user_instances")
+                write!(out, "the system reports no file events ({error}); see the limit fs.inotify.max_user_instances")
             }
             Self::Limit => out.write_str(
-                "the system lets no more places be watched; raise the limit fs.inotify.max_user_watches, and restart",
+                "the limit of file watches is reached; raise fs.inotify.max_user_watches and restart the daemon",
             ),
-            Self::FileSystem(kind) => write!(out, "a file system of the kind {kind} does not tell of all changes"),
-            Self::Refused(error) => write!(out, "it can't be watched: {error}"),
+            Self::FileSystem(kind) => write!(out, "a file system of the kind {kind} does not report all changes"),
+            Self::Refused(error) => write!(out, "can't watch it: {error}"),
         }
     }
 }
